@@ -1,0 +1,24 @@
+//! The rules of placement, and nothing else.
+//!
+//! This crate is pure: no I/O, no async, no clock, no randomness, no configuration. Whatever is
+//! uncertain (time, fresh UUIDs) arrives inside a [`Stamped`] command. The same commands in the
+//! same order give the same [`State`] on every node and in every replay.
+//!
+//! * [`command`]: what can be asked of the model, already checked for form.
+//! * [`apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per verb.
+//! * [`outcome`]: replies, and the closed list of refusals.
+//! * [`state`]: a table per noun; every change of it passes through [`State::commit`].
+//! * [`query`]: questions over a state, among them the allocation-candidate search.
+
+pub mod apply;
+pub mod command;
+pub mod outcome;
+pub mod query;
+pub mod state;
+pub mod types;
+
+pub use apply::apply;
+pub use command::{Command, Stamped};
+pub use outcome::{Outcome, Refusal, Reply};
+pub use state::State;
+pub use state::change::{Change, Changes};

@@ -1,0 +1,201 @@
+//! What a committed command answers. A refusal is an answer too: deterministic, and the same on
+//! every node. How it looks on the wire (status, code, words) is the edge's affair.
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::{
+    ConsumerUuid, Generation, GivenUuid, ProviderName, ProviderUuid, ResourceClassName, Timestamp,
+    TraitName,
+};
+
+/// The answer to one [`crate::Stamped`] command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The command was carried out, whole.
+    Done(Reply),
+    /// The command was refused. The state is as before, but for what a [`Refusal`] says of itself.
+    Refused(Refusal),
+    /// A late duplicate of a request that was answered long ago; nobody waits for this.
+    AnsweredBefore,
+}
+
+/// What a client is told of a command that was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Reply {
+    /// Nothing to tell.
+    Done,
+    /// A provider as it is now (create and update).
+    Provider(Provider),
+    /// A provider's inventories, traits or aggregates were written.
+    ProviderWritten {
+        /// The provider's generation now.
+        generation: Generation,
+        /// When it was written.
+        at: Timestamp,
+    },
+    /// A trait or resource class was asked for by name.
+    Named {
+        /// False if it existed before.
+        created: bool,
+        /// When it was made.
+        modified: Timestamp,
+    },
+}
+
+/// A resource provider as readers see it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Provider {
+    /// Its UUID.
+    pub uuid: ProviderUuid,
+    /// Its name.
+    pub name: ProviderName,
+    /// Its generation.
+    pub generation: Generation,
+    /// Its parent, unless it is a root.
+    pub parent: Option<ProviderUuid>,
+    /// The root of its tree, perhaps itself.
+    pub root: ProviderUuid,
+    /// When it was created or last updated.
+    pub modified: Timestamp,
+}
+
+/// Every reason for which the model refuses a command. Written to the log's replies: append only.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// No provider has this UUID (in a path).
+    #[error("no resource provider {0}")]
+    ProviderNotFound(ProviderUuid),
+    /// A body names a provider that nobody has. New consumers of the request stay behind, with
+    /// generation 0, as upstream leaves them.
+    #[error("allocations name an unknown resource provider {0}")]
+    AllocationProviderNotFound(GivenUuid),
+    /// A reshape names a provider that nobody has, among its inventories.
+    #[error("inventories name an unknown resource provider {0}")]
+    ReshapeProviderNotFound(GivenUuid),
+    /// Another provider has this UUID.
+    #[error("a resource provider with uuid {0} exists")]
+    DuplicateProviderUuid(ProviderUuid),
+    /// Another provider has this name.
+    #[error("a resource provider named {0} exists")]
+    DuplicateProviderName(ProviderName),
+    /// The parent to be does not exist.
+    #[error("no parent resource provider {0}")]
+    ParentNotFound(GivenUuid),
+    /// A provider may not be below itself.
+    #[error("resource provider {0} would be its own ancestor")]
+    ParentLoop(ProviderUuid),
+    /// Below 1.37 a provider that has a parent keeps it.
+    #[error("resource provider {0} has a parent already")]
+    ReparentForbidden(ProviderUuid),
+    /// The provider has children.
+    #[error("resource provider {0} has children")]
+    ProviderHasChildren(ProviderUuid),
+    /// The provider has allocations.
+    #[error("resource provider {0} has allocations")]
+    ProviderInUse(ProviderUuid),
+    /// The provider's generation is another than the client believes.
+    #[error("resource provider {provider} is at generation {actual}, not {given}")]
+    ProviderGenerationConflict {
+        /// The provider.
+        provider: ProviderUuid,
+        /// What the client sent.
+        given: Generation,
+        /// What it is.
+        actual: Generation,
+    },
+    /// No resource class has this name.
+    #[error("no resource class {0}")]
+    ResourceClassNotFound(ResourceClassName),
+    /// The class exists.
+    #[error("resource class {0} exists")]
+    ResourceClassExists(ResourceClassName),
+    /// The class has inventory somewhere.
+    #[error("resource class {0} is in use")]
+    ResourceClassInUse(ResourceClassName),
+    /// Standard classes stay.
+    #[error("resource class {0} is standard and cannot be deleted")]
+    ResourceClassStandardDelete(ResourceClassName),
+    /// Standard classes keep their names.
+    #[error("resource class {0} is standard and cannot be renamed")]
+    ResourceClassStandardUpdate(ResourceClassName),
+    /// No trait has one of these names.
+    #[error("no traits {0:?}")]
+    TraitsNotFound(Vec<TraitName>),
+    /// A provider has the trait.
+    #[error("trait {0} is in use")]
+    TraitInUse(TraitName),
+    /// Standard traits stay.
+    #[error("trait {0} is standard")]
+    TraitStandard(TraitName),
+    /// The provider has an inventory of this class already (`POST …/inventories`).
+    #[error("resource provider {provider} has an inventory of {resource_class} already")]
+    InventoryExists {
+        /// The provider.
+        provider: ProviderUuid,
+        /// The class.
+        resource_class: ResourceClassName,
+    },
+    /// The provider has no inventory of this class.
+    #[error("resource provider {provider} has no inventory of {resource_class}")]
+    InventoryNotFound {
+        /// The provider.
+        provider: ProviderUuid,
+        /// The class.
+        resource_class: ResourceClassName,
+    },
+    /// Something is allocated from the inventory that was to go.
+    #[error("inventories of {resource_classes:?} on resource provider {provider} are in use")]
+    InventoryInUse {
+        /// The provider.
+        provider: ProviderUuid,
+        /// The classes that are in use.
+        resource_classes: Vec<ResourceClassName>,
+    },
+    /// The capacity breaks [`crate::command::CapacityRule`].
+    #[error("inventory of {resource_class} on resource provider {provider} reserves too much")]
+    InventoryCapacity {
+        /// The provider.
+        provider: ProviderUuid,
+        /// The class.
+        resource_class: ResourceClassName,
+        /// True from 1.26, where all, but not more than all, may be reserved.
+        may_reserve_all: bool,
+    },
+    /// The consumer's generation is another than the client believes. `None`: there is none.
+    #[error("consumer {consumer} is at generation {actual:?}, not {given:?}")]
+    ConsumerGenerationConflict {
+        /// The consumer.
+        consumer: ConsumerUuid,
+        /// What the client sent.
+        given: Option<Generation>,
+        /// What it is.
+        actual: Option<Generation>,
+    },
+    /// The consumer has no allocations to delete.
+    #[error("no allocations for consumer {0}")]
+    ConsumerHasNoAllocations(ConsumerUuid),
+    /// The provider has no inventory of the classes asked for.
+    #[error("no inventory of {resource_classes:?} on resource providers {providers:?}")]
+    AllocationWithoutInventory {
+        /// The classes.
+        resource_classes: Vec<ResourceClassName>,
+        /// The providers.
+        providers: Vec<ProviderUuid>,
+    },
+    /// The amount breaks min_unit, max_unit or step_size.
+    #[error("amount of {resource_class} on resource provider {provider} violates its units")]
+    AllocationConstraints {
+        /// The provider.
+        provider: ProviderUuid,
+        /// The class.
+        resource_class: ResourceClassName,
+    },
+    /// There is not enough left.
+    #[error("amount of {resource_class} on resource provider {provider} exceeds its capacity")]
+    AllocationCapacity {
+        /// The provider.
+        provider: ProviderUuid,
+        /// The class.
+        resource_class: ResourceClassName,
+    },
+}

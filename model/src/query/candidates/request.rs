@@ -1,0 +1,130 @@
+//! What is asked, and what is answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::types::{AggregateUuid, ProviderUuid, ResourceClassName, TraitName};
+
+/// `GET /allocation_candidates`, parsed. Form is checked; facts (unknown classes, traits) are not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CandidateRequest {
+    /// In the order of their first appearance in the query string, which decides which of two
+    /// wrong groups is reported.
+    pub groups: Vec<RequestGroup>,
+    /// Required from two named groups on.
+    pub group_policy: Option<GroupPolicy>,
+    /// Traits that the anchor's root must have.
+    pub root_required: BTreeSet<TraitName>,
+    /// Traits that the anchor's root must not have.
+    pub root_forbidden: BTreeSet<TraitName>,
+    /// Each a set of suffixes whose providers must lie in one subtree that one of them heads.
+    pub same_subtree: Vec<BTreeSet<String>>,
+    /// At most this many allocation requests.
+    pub limit: Option<usize>,
+    /// From 1.29: requests may use several providers of one tree, summaries show whole trees.
+    pub nested: bool,
+    /// From 1.34: mappings are shown, and so part of what makes two requests identical. Below,
+    /// requests that differ in mappings alone stay as visible duplicates.
+    pub mappings: bool,
+    /// In which order candidates are made.
+    pub strategy: GenerationStrategy,
+}
+
+/// One request group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestGroup {
+    /// Empty for the unnumbered group.
+    pub suffix: String,
+    /// Units per class, at least 1 each; empty for a resourceless group.
+    pub resources: BTreeMap<ResourceClassName, u64>,
+    /// At least one trait of each set.
+    pub required: Vec<BTreeSet<TraitName>>,
+    /// None of these.
+    pub forbidden: BTreeSet<TraitName>,
+    /// Member of at least one aggregate of each set.
+    pub member_of: Vec<BTreeSet<AggregateUuid>>,
+    /// Member of none of these.
+    pub not_member_of: BTreeSet<AggregateUuid>,
+    /// Only providers of the tree that this provider is in.
+    pub in_tree: Option<ProviderUuid>,
+}
+
+/// May two named groups have the same provider?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupPolicy {
+    /// Yes.
+    None,
+    /// No.
+    Isolate,
+}
+
+/// In which order candidates are made, which matters with a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GenerationStrategy {
+    /// All candidates of one root, then of the next.
+    #[default]
+    DepthFirst,
+    /// One candidate of each root in turn.
+    BreadthFirst,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Candidates {
+    /// The ways to meet the request.
+    pub allocation_requests: Vec<AllocationRequest>,
+    /// The providers concerned, each once.
+    pub provider_summaries: Vec<ProviderSummary>,
+}
+
+/// One way to meet the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocationRequest {
+    /// Amounts per provider, each provider once.
+    pub allocations: Vec<Placed>,
+    /// Which providers serve which group, by suffix; resourceless groups included.
+    pub mappings: BTreeMap<String, Vec<ProviderUuid>>,
+}
+
+/// What is taken from one provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The provider.
+    pub provider: ProviderUuid,
+    /// Units per class.
+    pub resources: BTreeMap<ResourceClassName, u64>,
+}
+
+/// What a client needs to weigh a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSummary {
+    /// The provider.
+    pub provider: ProviderUuid,
+    /// Its parent.
+    pub parent: Option<ProviderUuid>,
+    /// The root of its tree.
+    pub root: ProviderUuid,
+    /// Its inventories (the edge leaves out classes not asked for, below 1.27).
+    pub resources: BTreeMap<ResourceClassName, SummaryResource>,
+    /// Its traits.
+    pub traits: BTreeSet<TraitName>,
+}
+
+/// One inventory in a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SummaryResource {
+    /// Truncated.
+    pub capacity: i64,
+    /// Units taken.
+    pub used: u64,
+}
+
+/// A request that names what does not exist, or contradicts itself.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CandidateError {
+    /// No such resource class.
+    #[error("no such resource class {0}")]
+    UnknownResourceClass(ResourceClassName),
+    /// No such traits.
+    #[error("no such traits {0:?}")]
+    UnknownTraits(Vec<TraitName>),
+}

@@ -1,0 +1,146 @@
+//! Row puts and deletes: the only way in which a state changes. Rows are written to disk and to
+//! snapshots, one table per noun; their encoding is `raft-store`'s affair.
+//!
+//! Rows refer to each other by dense integer ids, which apply hands out in order and never reuses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Outcome;
+use crate::types::{
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Inventory, ProjectId, ProviderName,
+    ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+};
+
+/// The changes of one command, in order.
+pub type Changes = Vec<Change>;
+
+macro_rules! dense_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u32);
+    };
+}
+
+dense_id!(
+    /// A provider inside this cluster.
+    ProviderId
+);
+dense_id!(
+    /// A resource class inside this cluster.
+    ResourceClassId
+);
+dense_id!(
+    /// A trait inside this cluster.
+    TraitId
+);
+
+/// One row put (inserted or replaced) or deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Change {
+    /// A resource provider.
+    PutProvider(ProviderId, ProviderRow),
+    /// Its inventories, traits and aggregates go with explicit deletes of their own.
+    DeleteProvider(ProviderId),
+    /// One inventory of one provider.
+    PutInventory(ProviderId, ResourceClassId, InventoryRow),
+    /// One inventory of one provider.
+    DeleteInventory(ProviderId, ResourceClassId),
+    /// The traits of one provider; an empty set is the same as none.
+    PutProviderTraits(ProviderId, BTreeSet<TraitId>),
+    /// The aggregates of one provider; an empty set is the same as none.
+    PutProviderAggregates(ProviderId, BTreeSet<AggregateUuid>),
+    /// A resource class.
+    PutResourceClass(ResourceClassId, NameRow<ResourceClassName>),
+    /// A resource class.
+    DeleteResourceClass(ResourceClassId),
+    /// A trait.
+    PutTrait(TraitId, NameRow<TraitName>),
+    /// A trait.
+    DeleteTrait(TraitId),
+    /// A consumer with all that it has.
+    PutConsumer(ConsumerUuid, ConsumerRow),
+    /// A consumer with all that it had.
+    DeleteConsumer(ConsumerUuid),
+    /// What is remembered of one node's writes, to recognise retries.
+    PutSession(u64, SessionRow),
+    /// The next ids to hand out.
+    PutCounters(Counters),
+}
+
+/// A resource provider.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProviderRow {
+    /// Its UUID.
+    pub uuid: ProviderUuid,
+    /// Its name.
+    pub name: ProviderName,
+    /// Its generation.
+    pub generation: Generation,
+    /// Its parent; the root follows from it.
+    pub parent: Option<ProviderId>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last updated.
+    pub updated_at: Timestamp,
+}
+
+/// One inventory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct InventoryRow {
+    /// The stock.
+    pub inventory: Inventory,
+    /// When it was created or last written.
+    pub updated_at: Timestamp,
+}
+
+/// A trait or a resource class.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NameRow<N> {
+    /// The name.
+    pub name: N,
+    /// When it was created or last renamed.
+    pub updated_at: Timestamp,
+}
+
+/// A consumer. It may outlive its allocations in the cases that upstream leaves behind.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ConsumerRow {
+    /// Its generation.
+    pub generation: Generation,
+    /// Who is charged.
+    pub project: ProjectId,
+    /// Who is charged.
+    pub user: UserId,
+    /// Its type; `None` is shown as `unknown`.
+    pub consumer_type: Option<ConsumerTypeName>,
+    /// Amounts per provider and class, at least 1 each.
+    pub allocations: BTreeMap<ProviderId, BTreeMap<ResourceClassId, u64>>,
+    /// When the allocations were written.
+    pub updated_at: Timestamp,
+}
+
+/// What is remembered of one node's writes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SessionRow {
+    /// The boot of the node; writes of an earlier boot are late duplicates.
+    pub boot: u64,
+    /// Writes below this sequence were answered and are forgotten.
+    pub answered_below: u64,
+    /// Outcomes that may still be asked for, by sequence.
+    pub outcomes: BTreeMap<u64, Outcome>,
+}
+
+/// The next ids to hand out. They only rise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Next [`ProviderId`].
+    pub provider: u32,
+    /// Next [`ResourceClassId`].
+    pub resource_class: u32,
+    /// Next [`TraitId`].
+    pub trait_: u32,
+}

@@ -1,0 +1,130 @@
+//! Identifiers, generations and times.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A resource provider's UUID. It has one spelling: lower case with hyphens.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProviderUuid(pub Uuid);
+
+impl ProviderUuid {
+    /// The provider that this exact text names. Other spellings of the same UUID (upper case, no
+    /// hyphens) name no provider, as upstream compares text.
+    pub fn from_canonical(text: &str) -> Option<Self> {
+        let uuid = Uuid::try_parse(text).ok()?;
+        let mut buffer = Uuid::encode_buffer();
+        (uuid.as_hyphenated().encode_lower(&mut buffer) == text).then_some(Self(uuid))
+    }
+}
+
+impl fmt::Display for ProviderUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for ProviderUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_hyphenated().fmt(f)
+    }
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Arc<str>);
+
+        impl $name {
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(Arc::from(text))
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(Arc::from(text))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    };
+}
+
+text_id!(
+    /// A consumer, as the client spells it: the edge lets through 36 characters of
+    /// `[0-9a-fA-F-]` and nothing is normalised, as upstream compares text.
+    ConsumerUuid
+);
+text_id!(
+    /// An aggregate, as the client spells it; two spellings of one UUID are two aggregates.
+    AggregateUuid
+);
+text_id!(
+    /// A project: 1 to 255 characters, opaque.
+    ProjectId
+);
+text_id!(
+    /// A user: 1 to 255 characters, opaque.
+    UserId
+);
+text_id!(
+    /// A provider as named inside a body: any UUID-like text, so perhaps nobody's.
+    GivenUuid
+);
+
+impl GivenUuid {
+    /// The provider UUID this is the canonical spelling of, if it is one.
+    pub fn provider(&self) -> Option<ProviderUuid> {
+        ProviderUuid::from_canonical(&self.0)
+    }
+}
+
+/// How often a provider or consumer has changed; the client sends back what it saw. Signed, so
+/// that whatever integer a client sends can be compared (the edge clips to the range of `i64`).
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Generation(pub i64);
+
+impl Generation {
+    /// The generation after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Microseconds since 1970-01-01 UTC, read by the node that proposed the command.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Timestamp(pub i64);

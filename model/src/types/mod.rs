@@ -1,0 +1,11 @@
+//! Values that cannot be wrong: parsed once at the edge, trusted everywhere else.
+
+mod ids;
+mod inventory;
+mod names;
+
+pub use ids::{
+    AggregateUuid, ConsumerUuid, GivenUuid, Generation, ProjectId, ProviderUuid, Timestamp, UserId,
+};
+pub use inventory::Inventory;
+pub use names::{ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName};

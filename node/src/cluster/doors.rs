@@ -1,0 +1,112 @@
+//! The two doors between the REST API and the replicated state. Handlers know nothing else of the
+//! cluster: neither openraft nor RocksDB.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use placement_model::{Command, Outcome, State};
+
+/// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
+///
+/// The index is the Raft log index. The epoch tells histories apart that do not continue each
+/// other (another cluster, a restored snapshot).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlacementIndex {
+    /// Which history.
+    pub epoch: u64,
+    /// How far in it.
+    pub index: u64,
+}
+
+/// What a read promises (`Placement-Consistency`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Consistency {
+    /// At or after every write that was acknowledged anywhere before the request came in.
+    Linearizable,
+    /// At or after the token, without contact to the leader.
+    Session(PlacementIndex),
+    /// Provably at most this old.
+    Bounded(Duration),
+    /// What this node has, quorum or not.
+    Local,
+}
+
+/// Where an answer stands; every response carries it in its headers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    /// The state that was asked.
+    pub index: PlacementIndex,
+    /// This node.
+    pub node: u64,
+    /// The leader as far as this node knows.
+    pub known_leader: Option<u64>,
+    /// How old the state may be at most; `None`: nobody can tell.
+    pub staleness: Option<Duration>,
+}
+
+/// An immutable state together with where it stands.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The whole placement model at `standing.index`.
+    pub state: State,
+    /// Where it stands.
+    pub standing: Standing,
+}
+
+/// A write that was committed by a majority and applied by this node.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// What the model answered; a refusal is an answer.
+    pub outcome: Outcome,
+    /// A state that contains the write, of this node.
+    pub view: View,
+}
+
+/// Nobody could be asked. Never a conflict, always a 503.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Unavailable {
+    /// The write provably never entered the log, or the read was never answered: safe to repeat.
+    #[error("{reason}; nothing was committed")]
+    NothingCommitted {
+        /// What happened, for a person.
+        reason: String,
+        /// When trying again makes sense.
+        retry_after: Duration,
+    },
+    /// The write may or may not be committed.
+    #[error("{reason}; the outcome of the write is unknown")]
+    OutcomeUnknown {
+        /// What happened, for a person.
+        reason: String,
+        /// When looking again makes sense.
+        retry_after: Duration,
+    },
+    /// The `Placement-Min-Index` token is of another epoch: no wait will make it true.
+    #[error("the index token belongs to another history than this cluster's ({epoch})")]
+    ForeignIndex {
+        /// This cluster's epoch.
+        epoch: u64,
+    },
+}
+
+/// The door for writes.
+pub trait WriteDoor: Send + Sync {
+    /// Has the command committed by the cluster and applied here, once, whoever leads. Waits for
+    /// a leader up to the configured time.
+    ///
+    /// `request_id` is the id of the HTTP request, carried through forwarding and logs.
+    fn submit(
+        &self,
+        command: Command,
+        request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>>;
+}
+
+/// The door for reads.
+pub trait ReadDoor: Send + Sync {
+    /// A state of this node that keeps the promise. Waits for it up to the configured time.
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>>;
+
+    /// Where this node stands, for responses that asked for no state (errors).
+    fn standing(&self) -> Standing;
+}

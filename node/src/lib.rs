@@ -1,0 +1,3 @@
+//! The placement server: one node of a replicated cluster that serves the OpenStack Placement API.
+
+pub mod cluster;

@@ -58,6 +58,10 @@ pub struct View {
 pub struct Written {
     /// What the model answered; a refusal is an answer.
     pub outcome: Outcome,
+    /// Where the write itself stands in the log; `view` may be further. The response carries this
+    /// as its `Placement-Index`: the smallest token that sees the write, and its place in the one
+    /// order of all writes.
+    pub index: PlacementIndex,
     /// A state that contains the write, of this node.
     pub view: View,
 }

@@ -1,1 +1,5 @@
 //! raft-store
+
+mod applier;
+
+pub use applier::{Applier, Rules};

@@ -8,12 +8,14 @@
 //! * [`apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per verb.
 //! * [`outcome`]: replies, and the closed list of refusals.
 //! * [`state`]: a table per noun; every change of it passes through [`State::commit`].
+//! * [`standard`]: the resource classes and traits that every cloud shares.
 //! * [`query`]: questions over a state, among them the allocation-candidate search.
 
 pub mod apply;
 pub mod command;
 pub mod outcome;
 pub mod query;
+pub mod standard;
 pub mod state;
 pub mod types;
 

@@ -198,4 +198,7 @@ pub enum Refusal {
         /// The class.
         resource_class: ResourceClassName,
     },
+    /// Every id of 32 bits has been handed out once; ids are never handed out again.
+    #[error("this cluster has handed out all its internal ids and can create nothing more")]
+    IdsExhausted,
 }

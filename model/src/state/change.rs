@@ -65,10 +65,15 @@ pub enum Change {
     PutConsumer(ConsumerUuid, ConsumerRow),
     /// A consumer with all that it had.
     DeleteConsumer(ConsumerUuid),
-    /// What is remembered of one node's writes, to recognise retries.
+    /// How far one node's writes have come, to recognise retries.
     PutSession(u64, SessionRow),
     /// The next ids to hand out.
     PutCounters(Counters),
+    /// The outcome of one write: origin node, sequence. One row each, as many are kept at a time
+    /// and every write adds one.
+    PutOutcome(u64, u64, Outcome),
+    /// An outcome that nobody will ask for again: origin node, sequence.
+    DeleteOutcome(u64, u64),
 }
 
 /// A resource provider.
@@ -123,15 +128,13 @@ pub struct ConsumerRow {
     pub updated_at: Timestamp,
 }
 
-/// What is remembered of one node's writes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// How far one node's writes have come. Outcomes that may still be asked for are rows of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionRow {
     /// The boot of the node; writes of an earlier boot are late duplicates.
     pub boot: u64,
     /// Writes below this sequence were answered and are forgotten.
     pub answered_below: u64,
-    /// Outcomes that may still be asked for, by sequence.
-    pub outcomes: BTreeMap<u64, Outcome>,
 }
 
 /// The next ids to hand out. They only rise.

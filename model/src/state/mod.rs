@@ -2,6 +2,7 @@
 //! the state it started with for as long as it likes.
 
 pub mod change;
+pub mod indexes;
 pub mod tree;
 
 use change::Change;

@@ -4,15 +4,23 @@
 //! a search keeps the trees it started with for as long as it takes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::change::{ProviderId, ResourceClassId, TraitId};
 use crate::types::{AggregateUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp};
 
+/// Which tree: the id of its root, so that every node of the cluster numbers trees alike, however
+/// it came by its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreeNumber(pub u32);
+
 /// All providers that hang together, the root first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// In preorder: a node's descendants follow it directly. Never empty.
-    pub nodes: Vec<Node>,
+    /// In preorder: a node's descendants follow it directly, siblings in the order of their ids.
+    /// Never empty. Each node is shared with the tree's earlier values unless it changed, so that
+    /// a write to one of a thousand children does not copy the others.
+    pub nodes: Vec<Arc<Node>>,
 }
 
 /// One provider with everything the search asks of it.
@@ -37,9 +45,9 @@ pub struct Node {
     /// Sorted by class.
     pub inventories: Vec<Stock>,
     /// Its traits.
-    pub traits: BTreeSet<TraitId>,
+    pub traits: Arc<BTreeSet<TraitId>>,
     /// Its aggregates.
-    pub aggregates: BTreeSet<AggregateUuid>,
+    pub aggregates: Arc<BTreeSet<AggregateUuid>>,
 }
 
 /// One inventory together with what is taken of it.

@@ -48,7 +48,14 @@ impl Eq for Inventory {}
 
 impl Hash for Inventory {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        (self.total, self.reserved, self.min_unit, self.max_unit, self.step_size).hash(hasher);
+        (
+            self.total,
+            self.reserved,
+            self.min_unit,
+            self.max_unit,
+            self.step_size,
+        )
+            .hash(hasher);
         self.allocation_ratio.to_bits().hash(hasher);
     }
 }

@@ -5,7 +5,7 @@ mod inventory;
 mod names;
 
 pub use ids::{
-    AggregateUuid, ConsumerUuid, GivenUuid, Generation, ProjectId, ProviderUuid, Timestamp, UserId,
+    AggregateUuid, ConsumerUuid, Generation, GivenUuid, ProjectId, ProviderUuid, Timestamp, UserId,
 };
 pub use inventory::Inventory;
 pub use names::{ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName};

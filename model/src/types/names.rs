@@ -21,7 +21,9 @@ const UPPER: &str = "1 to 255 characters out of A-Z, 0-9 and _";
 
 fn is_upper(value: &str) -> bool {
     (1..=255).contains(&value.len())
-        && value.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
 macro_rules! upper_name {
@@ -112,7 +114,11 @@ impl TryFrom<String> for ProviderName {
         if value.chars().count() <= 200 {
             Ok(Self(Arc::from(value)))
         } else {
-            Err(InvalidName { noun: "provider name", value, expected: "at most 200 characters" })
+            Err(InvalidName {
+                noun: "provider name",
+                value,
+                expected: "at most 200 characters",
+            })
         }
     }
 }

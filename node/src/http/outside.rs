@@ -1,0 +1,76 @@
+//! What the API needs of the outside world, injected so that simulations stay deterministic.
+
+use std::time::{Duration, SystemTime};
+
+use futures::future::BoxFuture;
+use uuid::Uuid;
+
+/// Tells the time. Used for headers that say "now"; never for the model, whose time is in its log.
+pub trait Clock: Send + Sync {
+    /// The wall clock.
+    fn now(&self) -> SystemTime;
+
+    /// Time since some fixed moment; never goes back. Used for deadlines.
+    fn monotonic(&self) -> Duration;
+}
+
+/// Makes UUIDs: of providers that are created without one, and of requests.
+pub trait UuidSource: Send + Sync {
+    /// A UUID nobody has seen.
+    fn uuid(&self) -> Uuid;
+}
+
+/// Runs long computations where they hold up neither other requests nor apply.
+pub trait Offload: Send + Sync {
+    /// Runs `work` to its end, whether or not the returned future is still waited for. In
+    /// production on a thread for blocking work, in simulations at once.
+    fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
+}
+
+/// The real world: the system's clock, its random numbers, tokio's threads for blocking work.
+#[derive(Debug, Clone, Copy)]
+pub struct RealWorld {
+    started: std::time::Instant,
+}
+
+impl RealWorld {
+    /// The world from now on.
+    pub fn new() -> Self {
+        Self {
+            started: std::time::Instant::now(),
+        }
+    }
+}
+
+impl Default for RealWorld {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for RealWorld {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+impl UuidSource for RealWorld {
+    fn uuid(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+impl Offload for RealWorld {
+    fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        let handle = tokio::task::spawn_blocking(work);
+        Box::pin(async move {
+            if let Err(error) = handle.await {
+                tracing::error!(%error, "a computation for a request failed");
+            }
+        })
+    }
+}

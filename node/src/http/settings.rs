@@ -1,0 +1,134 @@
+//! The settings of the API, as the configuration file names them. All have defaults.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use placement_model::query::candidates::GenerationStrategy;
+
+use crate::cluster::doors::Consistency;
+
+/// Everything an operator can choose about the API.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    /// Longest request body that is read, in bytes (`[api] max_body_bytes`).
+    pub max_body_bytes: usize,
+    /// What a read promises when the client does not say (`[reads] default`).
+    pub default_consistency: Consistency,
+    /// How callers are identified (`[auth]`).
+    pub auth: AuthSettings,
+    /// Who may do what (`[policy]`).
+    pub policy: PolicySettings,
+    /// Which web pages may call the API (`[cors]`).
+    pub cors: CorsSettings,
+    /// Limits and order of the allocation-candidate search (`[candidates]`).
+    pub candidates: CandidateSettings,
+}
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 16 * 1024 * 1024,
+            default_consistency: Consistency::Linearizable,
+            auth: AuthSettings::default(),
+            policy: PolicySettings::default(),
+            cors: CorsSettings::default(),
+            candidates: CandidateSettings::default(),
+        }
+    }
+}
+
+/// `[auth]`.
+#[derive(Debug, Clone, Default)]
+pub struct AuthSettings {
+    /// `strategy`.
+    pub strategy: AuthStrategy,
+}
+
+/// How callers are identified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AuthStrategy {
+    /// `noauth2`: the token is believed.
+    #[default]
+    NoAuth2,
+}
+
+/// `[policy]`.
+#[derive(Debug, Clone)]
+pub struct PolicySettings {
+    /// `file`: rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
+    pub file: Option<PathBuf>,
+    /// `enforce_new_defaults`: false adds the rules of before 2023 (any admin) to the defaults.
+    pub enforce_new_defaults: bool,
+    /// `enforce_scope`: refuses system-scoped tokens.
+    pub enforce_scope: bool,
+}
+
+impl Default for PolicySettings {
+    fn default() -> Self {
+        Self {
+            file: None,
+            enforce_new_defaults: true,
+            enforce_scope: true,
+        }
+    }
+}
+
+/// `[cors]`.
+#[derive(Debug, Clone)]
+pub struct CorsSettings {
+    /// `allowed_origin`: origins whose pages may call the API; empty: no CORS at all. `*` is every origin.
+    pub allowed_origin: Vec<String>,
+    /// `allow_headers`: request headers that such pages may send.
+    pub allow_headers: Vec<String>,
+    /// `allow_methods`.
+    pub allow_methods: Vec<String>,
+    /// `expose_headers`: response headers that such pages may read.
+    pub expose_headers: Vec<String>,
+    /// `allow_credentials`.
+    pub allow_credentials: bool,
+    /// `max_age`: how long a preflight may be remembered, in seconds.
+    pub max_age_s: Option<u64>,
+}
+
+impl Default for CorsSettings {
+    fn default() -> Self {
+        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Self {
+            allowed_origin: Vec::new(),
+            allow_headers: Vec::new(),
+            allow_methods: list(&[
+                "OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "PATCH",
+            ]),
+            expose_headers: Vec::new(),
+            allow_credentials: true,
+            max_age_s: Some(3600),
+        }
+    }
+}
+
+/// `[candidates]`.
+#[derive(Debug, Clone)]
+pub struct CandidateSettings {
+    /// `randomize`: answers in random order, so that a limit does not always favour the same providers.
+    pub randomize: bool,
+    /// `max`: at most this many allocation requests, also when the client asks for more; `None`: no bound.
+    pub max: Option<usize>,
+    /// `generation_strategy`.
+    pub generation_strategy: GenerationStrategy,
+    /// `deadline_ms`: a search that takes longer is ended.
+    pub deadline: Duration,
+    /// `memory_max_bytes`: a search whose answer takes more is ended.
+    pub memory_max_bytes: usize,
+}
+
+impl Default for CandidateSettings {
+    fn default() -> Self {
+        Self {
+            randomize: false,
+            max: None,
+            generation_strategy: GenerationStrategy::DepthFirst,
+            deadline: Duration::from_secs(60),
+            memory_max_bytes: 1024 * 1024 * 1024,
+        }
+    }
+}

@@ -4,6 +4,7 @@
 pub mod change;
 pub mod indexes;
 pub mod tree;
+pub mod tree_set;
 
 use change::Change;
 

@@ -1,0 +1,149 @@
+//! A set of tree numbers: a bitmap in chunks that are copied on write, so that cloning costs
+//! nothing and a reader's copy stays whole.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+/// Tree numbers in one chunk.
+pub const CHUNK_TREES: u32 = 2048;
+
+const WORDS: usize = (CHUNK_TREES / 64) as usize;
+
+/// One bit for each of [`CHUNK_TREES`] consecutive tree numbers.
+pub type Chunk = [u64; WORDS];
+
+/// A set of tree numbers. Chunks without any bit are absent, so equal sets are equal values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeSet {
+    chunks: OrdMap<u32, Arc<Chunk>>,
+}
+
+fn position(number: u32) -> (u32, usize, u64) {
+    let bit = number % CHUNK_TREES;
+    (number / CHUNK_TREES, (bit / 64) as usize, 1 << (bit % 64))
+}
+
+impl TreeSet {
+    /// Puts a tree in.
+    pub fn insert(&mut self, number: u32) {
+        let (key, word, bit) = position(number);
+        if let Some(chunk) = self.chunks.get_mut(&key) {
+            if chunk[word] & bit == 0 {
+                Arc::make_mut(chunk)[word] |= bit;
+            }
+        } else {
+            let mut chunk = [0; WORDS];
+            chunk[word] = bit;
+            self.chunks.insert(key, Arc::new(chunk));
+        }
+    }
+
+    /// Takes a tree out.
+    pub fn remove(&mut self, number: u32) {
+        let (key, word, bit) = position(number);
+        let Some(chunk) = self.chunks.get_mut(&key) else {
+            return;
+        };
+        if chunk[word] & bit == 0 {
+            return;
+        }
+        let chunk = Arc::make_mut(chunk);
+        chunk[word] &= !bit;
+        if chunk.iter().all(|word| *word == 0) {
+            self.chunks.remove(&key);
+        }
+    }
+
+    /// Whether a tree is in.
+    pub fn contains(&self, number: u32) -> bool {
+        let (key, word, bit) = position(number);
+        self.chunks
+            .get(&key)
+            .is_some_and(|chunk| chunk[word] & bit != 0)
+    }
+
+    /// Whether no tree is in.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// How many trees are in.
+    pub fn len(&self) -> usize {
+        self.chunks
+            .values()
+            .flat_map(|chunk| chunk.iter())
+            .map(|word| word.count_ones() as usize)
+            .sum()
+    }
+
+    /// The chunk with this key (tree number divided by [`CHUNK_TREES`]), if any bit of it is set.
+    pub fn chunk(&self, key: u32) -> Option<&Chunk> {
+        self.chunks.get(&key).map(Arc::as_ref)
+    }
+
+    /// The first key from this one on that has a chunk.
+    pub fn next_chunk(&self, from: u32) -> Option<u32> {
+        self.chunks.range(from..).next().map(|(key, _)| *key)
+    }
+
+    /// The trees, in rising order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.chunks
+            .iter()
+            .flat_map(|(key, chunk)| chunk_trees(*key, chunk))
+    }
+}
+
+impl FromIterator<u32> for TreeSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
+        let mut set = Self::default();
+        for number in numbers {
+            set.insert(number);
+        }
+        set
+    }
+}
+
+/// The tree numbers of one chunk, in rising order.
+pub fn chunk_trees(key: u32, chunk: &Chunk) -> impl Iterator<Item = u32> + '_ {
+    let base = key * CHUNK_TREES;
+    chunk.iter().zip(0u32..).flat_map(move |(word, index)| {
+        let mut rest = *word;
+        std::iter::from_fn(move || {
+            let bit = rest.trailing_zeros();
+            (rest != 0).then(|| {
+                rest &= rest - 1;
+                base + index * 64 + bit
+            })
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_comes_out_in_order_and_a_clone_stays_as_it_was() {
+        let numbers = [0, 1, 63, 64, 2047, 2048, 70_000, u32::MAX];
+        let mut set: TreeSet = numbers.iter().rev().copied().collect();
+        let before = set.clone();
+        assert_eq!(set.iter().collect::<Vec<_>>(), numbers);
+        assert_eq!(set.len(), numbers.len());
+        set.remove(64);
+        set.remove(70_000);
+        set.remove(5);
+        assert!(!set.contains(64) && set.contains(63));
+        assert_eq!(before.iter().collect::<Vec<_>>(), numbers);
+    }
+
+    #[test]
+    fn emptied_sets_equal_the_empty_set() {
+        let mut set = TreeSet::default();
+        set.insert(4711);
+        set.remove(4711);
+        assert!(set.is_empty());
+        assert_eq!(set, TreeSet::default());
+    }
+}

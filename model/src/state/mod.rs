@@ -2,34 +2,244 @@
 //! the state it started with for as long as it likes.
 
 pub mod change;
+mod commit;
+mod consumers;
+mod digest;
 pub mod indexes;
+mod names;
+mod providers;
+mod rows;
+mod sessions;
 pub mod tree;
 pub mod tree_set;
+mod usage_sums;
 
-use change::Change;
+use std::fmt;
+use std::sync::Arc;
+
+pub use digest::Digest;
+pub use providers::Place;
+
+use change::{Change, ConsumerRow, Counters, NameRow, ProviderId, ResourceClassId, TraitId};
+use commit::Commit;
+use consumers::Consumers;
+use indexes::Indexes;
+use names::NameTable;
+use providers::Providers;
+pub(crate) use sessions::Seen;
+use sessions::Sessions;
+use tree::{Node, Tree, TreeNumber};
+pub(crate) use usage_sums::UsageSums;
+
+use crate::types::{
+    ConsumerUuid, GivenUuid, ProviderName, ProviderUuid, ResourceClassName, TraitName,
+};
 
 /// The state of the placement model after some prefix of the log.
-#[derive(Debug, Clone, Default)]
-pub struct State {}
+///
+/// Made of persistent maps: a clone shares everything with its original until one of them is
+/// written to. Two states are equal if their rows are.
+#[derive(Clone, Default)]
+pub struct State {
+    providers: Providers,
+    resource_classes: NameTable<ResourceClassName>,
+    traits: NameTable<TraitName>,
+    consumers: Consumers,
+    sessions: Sessions,
+    counters: Option<Counters>,
+    indexes: Indexes,
+    digest: Digest,
+}
 
-/// A digest of all rows: equal states have equal digests, whatever way they were reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Digest(pub u128);
-
+/// Writing.
 impl State {
-    /// Carries out changes that [`crate::apply`] decided on, or that were read back from disk.
+    /// Carries out changes that [`crate::apply()`] decided on, or that were read back from disk.
     /// The one place where tables, trees, indexes, running sums and the digest move.
+    ///
+    /// Rows refer only to rows that are there: parents come before children, providers before
+    /// their inventories, inventories before the allocations of them. Rows in another order (as
+    /// tables on disk give them) go through [`State::load`].
     pub fn commit(&mut self, changes: &[Change]) {
-        let _ = changes;
+        let mut commit = Commit::new(self);
+        for change in changes {
+            commit.carry_out(change);
+        }
+        commit.finish();
     }
+}
 
+/// What the search and the queries look things up by.
+impl State {
     /// The digest, kept up to date by [`State::commit`].
     pub fn digest(&self) -> Digest {
-        Digest::default()
+        self.digest
     }
 
-    /// Every row of the state, as the changes that would make it from nothing.
-    pub fn rows(&self) -> Box<dyn Iterator<Item = Change> + Send + '_> {
-        Box::new(std::iter::empty())
+    /// All trees in the order of their roots' creation.
+    pub fn trees(&self) -> impl Iterator<Item = (TreeNumber, &Arc<Tree>)> {
+        self.providers
+            .trees
+            .iter()
+            .map(|(number, tree)| (*number, tree))
+    }
+
+    /// One tree.
+    pub fn tree(&self, number: TreeNumber) -> Option<&Arc<Tree>> {
+        self.providers.trees.get(&number)
+    }
+
+    /// Where the provider with this UUID is.
+    pub fn place(&self, uuid: &ProviderUuid) -> Option<Place> {
+        self.place_by_id(self.providers.id_of_uuid(uuid)?)
+    }
+
+    /// Where the provider with this dense id is.
+    pub fn place_by_id(&self, id: ProviderId) -> Option<Place> {
+        self.providers.place(id)
+    }
+
+    /// The node at a place of this state.
+    pub fn node(&self, place: Place) -> &Arc<Node> {
+        self.providers.node(place)
+    }
+
+    /// The node with this dense id.
+    pub fn node_by_id(&self, id: ProviderId) -> Option<&Arc<Node>> {
+        Some(self.node(self.place_by_id(id)?))
+    }
+
+    /// The dense id of a resource class.
+    pub fn resource_class_id(&self, name: &ResourceClassName) -> Option<ResourceClassId> {
+        self.resource_classes.id(name).map(ResourceClassId)
+    }
+
+    /// The name of a resource class.
+    pub fn resource_class_name(&self, id: ResourceClassId) -> Option<&ResourceClassName> {
+        Some(&self.resource_classes.row(id.0)?.name)
+    }
+
+    /// The dense id of a trait.
+    pub fn trait_id(&self, name: &TraitName) -> Option<TraitId> {
+        self.traits.id(name).map(TraitId)
+    }
+
+    /// The name of a trait.
+    pub fn trait_name(&self, id: TraitId) -> Option<&TraitName> {
+        Some(&self.traits.row(id.0)?.name)
+    }
+
+    /// Which trees have what.
+    pub fn indexes(&self) -> &Indexes {
+        &self.indexes
+    }
+
+    /// How many providers, consumers, resource classes and traits there are.
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            trees: self.providers.trees.len(),
+            providers: self.providers.len(),
+            consumers: self.consumers.len(),
+            resource_classes: self.resource_classes.rows().count(),
+            traits: self.traits.rows().count(),
+        }
+    }
+}
+
+/// How much a state holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Provider trees.
+    pub trees: usize,
+    /// Resource providers.
+    pub providers: usize,
+    /// Consumer records, those without allocations included.
+    pub consumers: usize,
+    /// Resource classes.
+    pub resource_classes: usize,
+    /// Traits.
+    pub traits: usize,
+}
+
+/// What apply and the queries need besides.
+impl State {
+    pub(crate) fn id_of_name(&self, name: &ProviderName) -> Option<ProviderId> {
+        self.providers.id_of_name(name)
+    }
+
+    /// The place of a provider that a client named by text.
+    pub(crate) fn place_given(&self, given: &GivenUuid) -> Option<Place> {
+        self.place(&given.provider()?)
+    }
+
+    pub(crate) fn places(&self) -> impl Iterator<Item = (ProviderId, Place)> {
+        self.providers.places()
+    }
+
+    pub(crate) fn resource_class_rows(
+        &self,
+    ) -> impl Iterator<Item = (u32, &NameRow<ResourceClassName>)> {
+        self.resource_classes.rows()
+    }
+
+    pub(crate) fn resource_class_row(&self, id: u32) -> Option<&NameRow<ResourceClassName>> {
+        self.resource_classes.row(id)
+    }
+
+    /// How many inventories there are of a class.
+    pub(crate) fn resource_class_uses(&self, id: ResourceClassId) -> u64 {
+        self.resource_classes.uses(id.0)
+    }
+
+    pub(crate) fn traits_by_name(&self) -> impl Iterator<Item = (u32, &NameRow<TraitName>)> {
+        self.traits.by_name()
+    }
+
+    pub(crate) fn trait_row(&self, id: TraitId) -> Option<&NameRow<TraitName>> {
+        self.traits.row(id.0)
+    }
+
+    /// How many providers have a trait.
+    pub(crate) fn trait_uses(&self, id: TraitId) -> u64 {
+        self.traits.uses(id.0)
+    }
+
+    pub(crate) fn consumer_row(&self, consumer: &ConsumerUuid) -> Option<&Arc<ConsumerRow>> {
+        self.consumers.row(consumer)
+    }
+
+    pub(crate) fn holders(&self, provider: ProviderId) -> impl Iterator<Item = &ConsumerUuid> {
+        self.consumers.holders(provider)
+    }
+
+    pub(crate) fn sums(&self) -> &UsageSums {
+        self.consumers.sums()
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters.unwrap_or_default()
+    }
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+}
+
+impl Eq for State {}
+
+/// A state can hold a million rows: what it prints is its sizes and its digest.
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "State({:?}, digest {:032x})",
+            self.sizes(),
+            self.digest.0
+        )
     }
 }

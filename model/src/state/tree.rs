@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::change::{ProviderId, ResourceClassId, TraitId};
+use super::change::{ProviderId, ProviderRow, ResourceClassId, TraitId};
 use crate::types::{AggregateUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp};
 
 /// Which tree: the id of its root, so that every node of the cluster numbers trees alike, however
@@ -61,4 +61,157 @@ pub struct Stock {
     pub used: u64,
     /// When the record was written.
     pub updated_at: Timestamp,
+}
+
+impl TreeNumber {
+    /// The id of the tree's root.
+    pub fn root(self) -> ProviderId {
+        ProviderId(self.0)
+    }
+}
+
+impl Tree {
+    /// A tree of one provider.
+    pub(crate) fn of(id: ProviderId, row: &ProviderRow) -> Self {
+        Self {
+            nodes: vec![Arc::new(Node::new(id, row))],
+        }
+    }
+
+    /// The provider that the others hang from.
+    pub fn root(&self) -> &Node {
+        &self.nodes[0]
+    }
+
+    /// The parent of a node.
+    pub fn parent(&self, index: u32) -> Option<&Node> {
+        let parent = self.nodes[index as usize].parent?;
+        Some(&self.nodes[parent as usize])
+    }
+
+    /// Whether `index` is `ancestor` itself or below it.
+    pub fn is_within(&self, index: u32, ancestor: u32) -> bool {
+        ancestor <= index && index < self.nodes[ancestor as usize].subtree_end
+    }
+
+    /// The row of a node, as it stands on disk.
+    pub(crate) fn row(&self, index: u32) -> ProviderRow {
+        let node = &self.nodes[index as usize];
+        ProviderRow {
+            uuid: node.uuid,
+            name: node.name.clone(),
+            generation: node.generation,
+            parent: self.parent(index).map(|parent| parent.id),
+            created_at: node.created_at,
+            updated_at: node.updated_at,
+        }
+    }
+
+    /// Hangs a whole tree below `parent`, among its siblings in the order of ids. Returns the
+    /// index of its root; the nodes from there on have moved.
+    pub(crate) fn attach(&mut self, parent: u32, branch: Tree) -> u32 {
+        let at = self.place_for(parent, branch.root().id);
+        let len = branch.nodes.len() as u32;
+        for (index, node) in (0_u32..).zip(&mut self.nodes) {
+            let grows = index <= parent && parent < node.subtree_end;
+            let moves = index >= at;
+            if grows || moves {
+                let node = Arc::make_mut(node);
+                node.subtree_end += len;
+                node.parent = node.parent.map(|p| if p >= at { p + len } else { p });
+            }
+        }
+        let mut branch = branch.nodes;
+        for node in &mut branch {
+            let node = Arc::make_mut(node);
+            node.subtree_end += at;
+            node.parent = Some(node.parent.map_or(parent, |p| p + at));
+        }
+        self.nodes.splice(at as usize..at as usize, branch);
+        at
+    }
+
+    /// Cuts off a node with all below it, as a tree of its own. `index` is not the root. The nodes
+    /// from `index` on have moved.
+    pub(crate) fn detach(&mut self, index: u32) -> Tree {
+        let end = self.nodes[index as usize].subtree_end;
+        let len = end - index;
+        let mut branch: Vec<_> = self.nodes.drain(index as usize..end as usize).collect();
+        for (position, node) in (0_u32..).zip(&mut self.nodes) {
+            let shrinks = position < index && index < node.subtree_end;
+            if shrinks || position >= index {
+                let node = Arc::make_mut(node);
+                node.subtree_end -= len;
+                node.parent = node.parent.map(|p| if p >= end { p - len } else { p });
+            }
+        }
+        for (position, node) in (0_u32..).zip(&mut branch) {
+            let node = Arc::make_mut(node);
+            node.subtree_end -= index;
+            node.parent = if position == 0 {
+                None
+            } else {
+                node.parent.map(|p| p - index)
+            };
+        }
+        Tree { nodes: branch }
+    }
+
+    /// Where a child with this id comes among the children of `parent`.
+    fn place_for(&self, parent: u32, id: ProviderId) -> u32 {
+        let end = self.nodes[parent as usize].subtree_end;
+        let mut child = parent + 1;
+        while child < end && self.nodes[child as usize].id < id {
+            child = self.nodes[child as usize].subtree_end;
+        }
+        child
+    }
+}
+
+impl Node {
+    fn new(id: ProviderId, row: &ProviderRow) -> Self {
+        Self {
+            id,
+            uuid: row.uuid,
+            name: row.name.clone(),
+            parent: None,
+            subtree_end: 1,
+            generation: row.generation,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            inventories: Vec::new(),
+            traits: Arc::default(),
+            aggregates: Arc::default(),
+        }
+    }
+
+    /// The stock of a class, if there is an inventory of it.
+    pub fn stock(&self, class: ResourceClassId) -> Option<&Stock> {
+        let at = self
+            .inventories
+            .binary_search_by_key(&class, |stock| stock.class)
+            .ok()?;
+        Some(&self.inventories[at])
+    }
+
+    /// Whether anything is allocated from this provider.
+    pub fn in_use(&self) -> bool {
+        self.inventories.iter().any(|stock| stock.used > 0)
+    }
+
+    pub(crate) fn stock_mut(&mut self, class: ResourceClassId) -> Option<&mut Stock> {
+        let at = self
+            .inventories
+            .binary_search_by_key(&class, |stock| stock.class)
+            .ok()?;
+        Some(&mut self.inventories[at])
+    }
+}
+
+impl Stock {
+    /// Whether one more allocation of this amount is within units and capacity.
+    pub fn has_room_for(&self, amount: u64) -> bool {
+        self.inventory.permits_amount(amount)
+            && self.used.saturating_add(amount) as f64 <= self.inventory.capacity_exact()
+    }
 }

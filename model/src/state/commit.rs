@@ -1,0 +1,308 @@
+//! Carries out changes: the one place where tables, trees, indexes, sums and the digest move.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::State;
+use super::change::{
+    Change, ConsumerRow, Counters, InventoryRow, ProviderId, ProviderRow, ResourceClassId,
+    SessionRow, TraitId,
+};
+use super::digest::Table;
+use super::tree::{Node, Stock, Tree, TreeNumber};
+use crate::outcome::Outcome;
+use crate::types::{AggregateUuid, ConsumerUuid};
+
+/// Changes on their way into a state. Trees reach the indexes once, at the end.
+pub(super) struct Commit<'a> {
+    state: &'a mut State,
+    /// The trees as they were, of those that have changed since.
+    before: BTreeMap<TreeNumber, Option<Arc<Tree>>>,
+}
+
+impl<'a> Commit<'a> {
+    pub(super) fn new(state: &'a mut State) -> Self {
+        Self {
+            state,
+            before: BTreeMap::new(),
+        }
+    }
+
+    /// Tells the indexes what became of the trees.
+    pub(super) fn finish(self) {
+        for (number, before) in &self.before {
+            let after = self.state.providers.trees.get(number);
+            if before.is_some() || after.is_some() {
+                self.state
+                    .indexes
+                    .replace_tree(*number, before.as_deref(), after.map(|t| &**t));
+            }
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, change: &Change) {
+        match change {
+            Change::PutProvider(id, row) => self.put_provider(*id, row),
+            Change::DeleteProvider(id) => self.delete_provider(*id),
+            Change::PutInventory(id, class, row) => self.put_inventory(*id, *class, row),
+            Change::DeleteInventory(id, class) => self.delete_inventory(*id, *class),
+            Change::PutProviderTraits(id, traits) => self.put_provider_traits(*id, traits),
+            Change::PutProviderAggregates(id, uuids) => self.put_provider_aggregates(*id, uuids),
+            Change::PutResourceClass(id, row) => {
+                let digest = &mut self.state.digest;
+                digest.add(Table::ResourceClass, id, row);
+                if let Some(old) = self.state.resource_classes.put(id.0, row.clone()) {
+                    digest.remove(Table::ResourceClass, id, old);
+                }
+            }
+            Change::DeleteResourceClass(id) => {
+                if let Some(old) = self.state.resource_classes.delete(id.0) {
+                    self.state.digest.remove(Table::ResourceClass, id, old);
+                }
+            }
+            Change::PutTrait(id, row) => {
+                let digest = &mut self.state.digest;
+                digest.add(Table::Trait, id, row);
+                if let Some(old) = self.state.traits.put(id.0, row.clone()) {
+                    digest.remove(Table::Trait, id, old);
+                }
+            }
+            Change::DeleteTrait(id) => {
+                if let Some(old) = self.state.traits.delete(id.0) {
+                    self.state.digest.remove(Table::Trait, id, old);
+                }
+            }
+            Change::PutConsumer(consumer, row) => self.put_consumer(consumer, row),
+            Change::DeleteConsumer(consumer) => self.delete_consumer(consumer),
+            Change::PutSession(origin, row) => self.put_session(*origin, *row),
+            Change::PutOutcome(origin, sequence, outcome) => {
+                self.put_outcome(*origin, *sequence, outcome);
+            }
+            Change::DeleteOutcome(origin, sequence) => {
+                if let Some(old) = self.state.sessions.delete_outcome(*origin, *sequence) {
+                    self.state
+                        .digest
+                        .remove(Table::Outcome, (origin, sequence), &*old);
+                }
+            }
+            Change::PutCounters(counters) => self.put_counters(*counters),
+        }
+    }
+
+    /// Remembers a tree as it was before this commit.
+    fn remember(&mut self, number: TreeNumber) {
+        let trees = &self.state.providers.trees;
+        self.before
+            .entry(number)
+            .or_insert_with(|| trees.get(&number).cloned());
+    }
+
+    /// A node of its own for writing, in a tree of its own; the others stay shared.
+    fn node_mut(&mut self, id: ProviderId) -> Option<&mut Node> {
+        let place = self.state.providers.place(id)?;
+        self.remember(place.tree);
+        let tree = Arc::make_mut(self.state.providers.trees.get_mut(&place.tree)?);
+        Some(Arc::make_mut(&mut tree.nodes[place.node as usize]))
+    }
+
+    fn put_provider(&mut self, id: ProviderId, row: &ProviderRow) {
+        self.state.digest.add(Table::Provider, id, row);
+        // A parent that is not there is as good as none; `State::load` puts parents first.
+        if let Some(parent) = row
+            .parent
+            .and_then(|parent| self.state.providers.place(parent))
+        {
+            self.remember(parent.tree);
+        }
+        let Some(place) = self.state.providers.place(id) else {
+            self.remember(TreeNumber(id.0));
+            self.state.providers.insert(id, row);
+            return;
+        };
+        let old = self.state.providers.trees[&place.tree].row(place.node);
+        self.state.digest.remove(Table::Provider, id, &old);
+        if let Some(node) = self.node_mut(id) {
+            node.uuid = row.uuid;
+            node.name = row.name.clone();
+            node.generation = row.generation;
+            node.created_at = row.created_at;
+            node.updated_at = row.updated_at;
+        }
+        if row.name != old.name {
+            self.state.providers.rename(id, &old.name, row.name.clone());
+        }
+        if row.parent != old.parent {
+            self.remember(TreeNumber(id.0));
+            self.state.providers.hang_elsewhere(place, row.parent);
+        }
+    }
+
+    fn delete_provider(&mut self, id: ProviderId) {
+        let Some(place) = self.state.providers.place(id) else {
+            return;
+        };
+        self.remember(place.tree);
+        let row = self.state.providers.trees[&place.tree].row(place.node);
+        self.state.digest.remove(Table::Provider, id, row);
+        self.state.providers.remove(place);
+    }
+
+    fn put_inventory(&mut self, id: ProviderId, class: ResourceClassId, row: &InventoryRow) {
+        let Some(node) = self.node_mut(id) else {
+            return;
+        };
+        let mut old = None;
+        match node.stock_mut(class) {
+            Some(stock) => {
+                old = Some(inventory_row(stock));
+                stock.inventory = row.inventory;
+                stock.updated_at = row.updated_at;
+            }
+            None => {
+                let at = node
+                    .inventories
+                    .partition_point(|stock| stock.class < class);
+                let (inventory, updated_at) = (row.inventory, row.updated_at);
+                node.inventories.insert(
+                    at,
+                    Stock {
+                        class,
+                        inventory,
+                        used: 0,
+                        updated_at,
+                    },
+                );
+            }
+        }
+        self.state.digest.add(Table::Inventory, (id, class), row);
+        match old {
+            Some(old) => self.state.digest.remove(Table::Inventory, (id, class), old),
+            None => self.state.resource_classes.add_use(class.0),
+        }
+    }
+
+    fn delete_inventory(&mut self, id: ProviderId, class: ResourceClassId) {
+        let Some(node) = self.node_mut(id) else {
+            return;
+        };
+        let Some(at) = node
+            .inventories
+            .iter()
+            .position(|stock| stock.class == class)
+        else {
+            return;
+        };
+        let old = inventory_row(&node.inventories.remove(at));
+        self.state.digest.remove(Table::Inventory, (id, class), old);
+        self.state.resource_classes.remove_use(class.0);
+    }
+
+    fn put_provider_traits(&mut self, id: ProviderId, traits: &BTreeSet<TraitId>) {
+        let Some(node) = self.node_mut(id) else {
+            return;
+        };
+        let old = std::mem::replace(&mut node.traits, Arc::new(traits.clone()));
+        let State {
+            digest,
+            traits: names,
+            ..
+        } = &mut *self.state;
+        if !old.is_empty() {
+            digest.remove(Table::ProviderTraits, id, &*old);
+        }
+        if !traits.is_empty() {
+            digest.add(Table::ProviderTraits, id, traits);
+        }
+        traits.difference(&old).for_each(|id| names.add_use(id.0));
+        old.difference(traits).for_each(|id| names.remove_use(id.0));
+    }
+
+    fn put_provider_aggregates(&mut self, id: ProviderId, aggregates: &BTreeSet<AggregateUuid>) {
+        let Some(node) = self.node_mut(id) else {
+            return;
+        };
+        let old = std::mem::replace(&mut node.aggregates, Arc::new(aggregates.clone()));
+        if !old.is_empty() {
+            self.state
+                .digest
+                .remove(Table::ProviderAggregates, id, &*old);
+        }
+        if !aggregates.is_empty() {
+            self.state
+                .digest
+                .add(Table::ProviderAggregates, id, aggregates);
+        }
+    }
+
+    fn put_consumer(&mut self, consumer: &ConsumerUuid, row: &ConsumerRow) {
+        self.state.digest.add(Table::Consumer, consumer, row);
+        let old = self
+            .state
+            .consumers
+            .put(consumer.clone(), Arc::new(row.clone()));
+        if let Some(old) = old {
+            self.state.digest.remove(Table::Consumer, consumer, &*old);
+            self.change_used(&old, u64::saturating_sub);
+        }
+        self.change_used(row, u64::saturating_add);
+    }
+
+    fn delete_consumer(&mut self, consumer: &ConsumerUuid) {
+        let Some(old) = self.state.consumers.delete(consumer) else {
+            return;
+        };
+        self.state.digest.remove(Table::Consumer, consumer, &*old);
+        self.change_used(&old, u64::saturating_sub);
+    }
+
+    fn change_used(&mut self, row: &ConsumerRow, change: fn(u64, u64) -> u64) {
+        for (provider, amounts) in &row.allocations {
+            let Some(node) = self.node_mut(*provider) else {
+                continue;
+            };
+            for (class, amount) in amounts {
+                if let Some(stock) = node.stock_mut(*class) {
+                    stock.used = change(stock.used, *amount);
+                }
+            }
+        }
+    }
+
+    fn put_session(&mut self, origin: u64, row: SessionRow) {
+        self.state.digest.add(Table::Session, origin, row);
+        if let Some(old) = self.state.sessions.put(origin, row) {
+            self.state.digest.remove(Table::Session, origin, old);
+        }
+    }
+
+    fn put_outcome(&mut self, origin: u64, sequence: u64, outcome: &Outcome) {
+        self.state
+            .digest
+            .add(Table::Outcome, (origin, sequence), outcome);
+        if let Some(old) = self
+            .state
+            .sessions
+            .put_outcome(origin, sequence, outcome.clone())
+        {
+            self.state
+                .digest
+                .remove(Table::Outcome, (origin, sequence), &*old);
+        }
+    }
+
+    fn put_counters(&mut self, counters: Counters) {
+        let digest = &mut self.state.digest;
+        digest.add(Table::Counters, (), counters);
+        if let Some(old) = self.state.counters.replace(counters) {
+            digest.remove(Table::Counters, (), old);
+        }
+    }
+}
+
+/// The row that a stock is kept as on disk.
+pub(super) fn inventory_row(stock: &Stock) -> InventoryRow {
+    InventoryRow {
+        inventory: stock.inventory,
+        updated_at: stock.updated_at,
+    }
+}

@@ -1,0 +1,79 @@
+//! A table of names with dense ids: resource classes, and traits.
+
+use imbl::OrdMap;
+
+use super::change::NameRow;
+
+/// Names both ways, and how many rows refer to each.
+#[derive(Clone)]
+pub(crate) struct NameTable<N> {
+    rows: OrdMap<u32, NameRow<N>>,
+    ids: OrdMap<N, u32>,
+    /// Absent is 0.
+    uses: OrdMap<u32, u64>,
+}
+
+impl<N> Default for NameTable<N> {
+    fn default() -> Self {
+        Self {
+            rows: OrdMap::new(),
+            ids: OrdMap::new(),
+            uses: OrdMap::new(),
+        }
+    }
+}
+
+impl<N: Clone + Ord> NameTable<N> {
+    pub(crate) fn id(&self, name: &N) -> Option<u32> {
+        self.ids.get(name).copied()
+    }
+
+    pub(crate) fn row(&self, id: u32) -> Option<&NameRow<N>> {
+        self.rows.get(&id)
+    }
+
+    /// In the order of the ids.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, &NameRow<N>)> {
+        self.rows.iter().map(|(id, row)| (*id, row))
+    }
+
+    /// In the order of the names.
+    pub(crate) fn by_name(&self) -> impl Iterator<Item = (u32, &NameRow<N>)> {
+        self.ids
+            .values()
+            .filter_map(|id| Some((*id, self.rows.get(id)?)))
+    }
+
+    pub(crate) fn uses(&self, id: u32) -> u64 {
+        self.uses.get(&id).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn put(&mut self, id: u32, row: NameRow<N>) -> Option<NameRow<N>> {
+        let name = row.name.clone();
+        let old = self.rows.insert(id, row);
+        if let Some(old) = &old
+            && old.name != name
+        {
+            self.ids.remove(&old.name);
+        }
+        self.ids.insert(name, id);
+        old
+    }
+
+    pub(crate) fn delete(&mut self, id: u32) -> Option<NameRow<N>> {
+        let old = self.rows.remove(&id)?;
+        self.ids.remove(&old.name);
+        Some(old)
+    }
+
+    pub(crate) fn add_use(&mut self, id: u32) {
+        *self.uses.entry(id).or_insert(0) += 1;
+    }
+
+    pub(crate) fn remove_use(&mut self, id: u32) {
+        match self.uses.get_mut(&id) {
+            Some(uses) if *uses > 1 => *uses -= 1,
+            _ => drop(self.uses.remove(&id)),
+        }
+    }
+}

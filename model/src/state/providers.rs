@@ -1,0 +1,131 @@
+//! Providers, which live in the nodes of their trees, and the ways to find one.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+
+use super::change::{ProviderId, ProviderRow};
+use super::tree::{Node, Tree, TreeNumber};
+use crate::types::{ProviderName, ProviderUuid};
+
+/// Where a provider is: its tree, and its index in [`Tree::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The tree.
+    pub tree: TreeNumber,
+    /// The index of the node.
+    pub node: u32,
+}
+
+/// All trees; the rest follows from them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Providers {
+    pub(crate) trees: OrdMap<TreeNumber, Arc<Tree>>,
+    places: OrdMap<ProviderId, Place>,
+    by_uuid: OrdMap<ProviderUuid, ProviderId>,
+    by_name: OrdMap<ProviderName, ProviderId>,
+}
+
+impl Providers {
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn place(&self, id: ProviderId) -> Option<Place> {
+        self.places.get(&id).copied()
+    }
+
+    pub(crate) fn id_of_uuid(&self, uuid: &ProviderUuid) -> Option<ProviderId> {
+        self.by_uuid.get(uuid).copied()
+    }
+
+    pub(crate) fn id_of_name(&self, name: &ProviderName) -> Option<ProviderId> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn node(&self, place: Place) -> &Arc<Node> {
+        &self.trees[&place.tree].nodes[place.node as usize]
+    }
+
+    /// Every id in the order of creation, with its place.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (ProviderId, Place)> {
+        self.places.iter().map(|(id, place)| (*id, *place))
+    }
+
+    /// Makes a provider that is not there yet, as a root or below a parent that is.
+    pub(crate) fn insert(&mut self, id: ProviderId, row: &ProviderRow) {
+        self.by_uuid.insert(row.uuid, id);
+        self.by_name.insert(row.name.clone(), id);
+        self.hang(Tree::of(id, row), row.parent);
+    }
+
+    /// Removes a provider without children, and its tree if it was alone.
+    pub(crate) fn remove(&mut self, place: Place) {
+        let node = Arc::clone(self.node(place));
+        self.by_uuid.remove(&node.uuid);
+        self.by_name.remove(&node.name);
+        self.places.remove(&node.id);
+        self.cut(place);
+    }
+
+    /// Gives a provider another name.
+    pub(crate) fn rename(&mut self, id: ProviderId, old: &ProviderName, new: ProviderName) {
+        if self.by_name.get(old) == Some(&id) {
+            self.by_name.remove(old);
+        }
+        self.by_name.insert(new, id);
+    }
+
+    /// Moves a provider with all below it to another parent, or makes it a root.
+    pub(crate) fn hang_elsewhere(&mut self, place: Place, parent: Option<ProviderId>) {
+        let branch = self.cut(place);
+        self.hang(branch, parent);
+    }
+
+    fn cut(&mut self, place: Place) -> Tree {
+        if place.node == 0 {
+            let tree = self
+                .trees
+                .remove(&place.tree)
+                .expect("a place names a tree that exists");
+            return Arc::unwrap_or_clone(tree);
+        }
+        let tree = self
+            .trees
+            .get_mut(&place.tree)
+            .expect("a place names a tree that exists");
+        let branch = Arc::make_mut(tree).detach(place.node);
+        self.note_places(place.tree, place.node);
+        branch
+    }
+
+    fn hang(&mut self, branch: Tree, parent: Option<ProviderId>) {
+        match parent.and_then(|parent| self.place(parent)) {
+            Some(parent) => {
+                let tree = self.trees.get_mut(&parent.tree);
+                let tree = tree.expect("a place names a tree that exists");
+                let at = Arc::make_mut(tree).attach(parent.node, branch);
+                self.note_places(parent.tree, at);
+            }
+            None => {
+                let number = TreeNumber(branch.root().id.0);
+                self.trees.insert(number, Arc::new(branch));
+                self.note_places(number, 0);
+            }
+        }
+    }
+
+    /// Notes where the nodes of a tree are, from an index on.
+    fn note_places(&mut self, number: TreeNumber, from: u32) {
+        let tree = Arc::clone(&self.trees[&number]);
+        for (node, index) in tree.nodes.iter().zip(0_u32..).skip(from as usize) {
+            self.places.insert(
+                node.id,
+                Place {
+                    tree: number,
+                    node: index,
+                },
+            );
+        }
+    }
+}

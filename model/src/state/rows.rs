@@ -1,0 +1,146 @@
+//! Every row of a state, out and back in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::State;
+use super::change::{Change, ProviderId, ProviderRow, ResourceClassId, TraitId};
+use super::commit::inventory_row;
+
+/// Changes are committed in pieces of this many, so that loading needs no second copy of all.
+const CHUNK: usize = 10_000;
+
+impl State {
+    /// Every row of the state, as the changes that would make it from nothing, in an order that
+    /// [`State::commit`] takes.
+    pub fn rows(&self) -> Box<dyn Iterator<Item = Change> + Send + '_> {
+        let counters = self
+            .counters
+            .iter()
+            .map(|counters| Change::PutCounters(*counters));
+        let classes = self
+            .resource_classes
+            .rows()
+            .map(|(id, row)| Change::PutResourceClass(ResourceClassId(id), row.clone()));
+        let traits = self
+            .traits
+            .rows()
+            .map(|(id, row)| Change::PutTrait(TraitId(id), row.clone()));
+        let consumers = self
+            .consumers
+            .rows()
+            .map(|(consumer, row)| Change::PutConsumer(consumer.clone(), row.clone()));
+        let sessions = self
+            .sessions
+            .rows()
+            .map(|(origin, row)| Change::PutSession(origin, *row));
+        let outcomes = self.sessions.outcomes().map(|(origin, sequence, outcome)| {
+            Change::PutOutcome(origin, sequence, outcome.clone())
+        });
+        Box::new(
+            counters
+                .chain(classes)
+                .chain(traits)
+                .chain(self.provider_rows())
+                .chain(consumers)
+                .chain(sessions)
+                .chain(outcomes),
+        )
+    }
+
+    /// The rows of providers, each followed by what belongs to it; parents before children.
+    fn provider_rows(&self) -> impl Iterator<Item = Change> + Send + '_ {
+        self.trees().flat_map(|(_, tree)| {
+            (0_u32..).zip(&tree.nodes).flat_map(|(index, node)| {
+                let provider = Change::PutProvider(node.id, tree.row(index));
+                let inventories = node
+                    .inventories
+                    .iter()
+                    .map(|stock| Change::PutInventory(node.id, stock.class, inventory_row(stock)));
+                let traits = (!node.traits.is_empty())
+                    .then(|| Change::PutProviderTraits(node.id, node.traits.as_ref().clone()));
+                let aggregates = (!node.aggregates.is_empty()).then(|| {
+                    Change::PutProviderAggregates(node.id, node.aggregates.as_ref().clone())
+                });
+                std::iter::once(provider)
+                    .chain(inventories)
+                    .chain(traits)
+                    .chain(aggregates)
+            })
+        })
+    }
+
+    /// A state from its rows in whatever order, as tables on disk or a snapshot give them.
+    pub fn load(rows: impl IntoIterator<Item = Change>) -> Self {
+        let mut loading = Loading::default();
+        for row in rows {
+            loading.take(row);
+        }
+        loading.finish()
+    }
+}
+
+/// Rows that wait for others that they refer to.
+#[derive(Default)]
+struct Loading {
+    state: State,
+    /// Rows that refer to nothing.
+    free: Vec<Change>,
+    providers: BTreeMap<ProviderId, ProviderRow>,
+    /// Inventories, traits and aggregates.
+    belongings: Vec<Change>,
+    consumers: Vec<Change>,
+}
+
+impl Loading {
+    fn take(&mut self, row: Change) {
+        match row {
+            Change::PutProvider(id, row) => drop(self.providers.insert(id, row)),
+            Change::PutInventory(..)
+            | Change::PutProviderTraits(..)
+            | Change::PutProviderAggregates(..) => self.belongings.push(row),
+            Change::PutConsumer(..) => self.consumers.push(row),
+            row => {
+                self.free.push(row);
+                if self.free.len() >= CHUNK {
+                    self.state.commit(&self.free);
+                    self.free.clear();
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> State {
+        self.state.commit(&self.free);
+        self.put_providers();
+        for chunk in self
+            .belongings
+            .chunks(CHUNK)
+            .chain(self.consumers.chunks(CHUNK))
+        {
+            self.state.commit(chunk);
+        }
+        self.state
+    }
+
+    /// Parents first. A provider may have a parent that is younger than itself, since it can be
+    /// moved; walking up a chain of parents is no recursion, as a chain may be long.
+    fn put_providers(&mut self) {
+        let mut placed = BTreeSet::new();
+        let mut changes = Vec::with_capacity(self.providers.len());
+        for id in self.providers.keys() {
+            let mut chain = Vec::new();
+            let mut next = Some(*id);
+            while let Some(id) = next
+                && let Some(row) = self.providers.get(&id)
+                && placed.insert(id)
+            {
+                chain.push(Change::PutProvider(id, row.clone()));
+                next = row.parent;
+            }
+            changes.extend(chain.into_iter().rev());
+        }
+        for chunk in changes.chunks(CHUNK) {
+            self.state.commit(chunk);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Running sums of what projects and users take, per consumer type.
+
+use std::collections::BTreeMap;
+
+use imbl::OrdMap;
+
+use super::change::{ConsumerRow, ResourceClassId};
+use crate::types::{ConsumerTypeName, ProjectId, UserId};
+
+/// What consumers of one type take together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TypeSum {
+    /// Distinct consumers that hold something.
+    pub(crate) consumers: u64,
+    /// Units per class; a class that nobody holds is left out.
+    pub(crate) units: BTreeMap<ResourceClassId, u64>,
+}
+
+/// Per consumer type; types that take nothing are left out.
+pub(crate) type Sums = BTreeMap<Option<ConsumerTypeName>, TypeSum>;
+
+/// Sums per project, and per user within a project.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UsageSums {
+    projects: OrdMap<ProjectId, Sums>,
+    users: OrdMap<(ProjectId, UserId), Sums>,
+}
+
+impl UsageSums {
+    pub(crate) fn of(&self, project: &ProjectId, user: Option<&UserId>) -> Option<&Sums> {
+        match user {
+            None => self.projects.get(project),
+            Some(user) => self.users.get(&(project.clone(), user.clone())),
+        }
+    }
+
+    /// Counts what a consumer holds in.
+    pub(crate) fn add(&mut self, row: &ConsumerRow) {
+        if row.allocations.is_empty() {
+            return;
+        }
+        add_to(self.projects.entry(row.project.clone()).or_default(), row);
+        add_to(
+            self.users
+                .entry((row.project.clone(), row.user.clone()))
+                .or_default(),
+            row,
+        );
+    }
+
+    /// Takes out what a consumer held.
+    pub(crate) fn remove(&mut self, row: &ConsumerRow) {
+        if row.allocations.is_empty() {
+            return;
+        }
+        if let Some(sums) = self.projects.get_mut(&row.project) {
+            remove_from(sums, row);
+            if sums.is_empty() {
+                self.projects.remove(&row.project);
+            }
+        }
+        let key = (row.project.clone(), row.user.clone());
+        if let Some(sums) = self.users.get_mut(&key) {
+            remove_from(sums, row);
+            if sums.is_empty() {
+                self.users.remove(&key);
+            }
+        }
+    }
+}
+
+fn add_to(sums: &mut Sums, row: &ConsumerRow) {
+    let sum = sums.entry(row.consumer_type.clone()).or_default();
+    sum.consumers += 1;
+    for (class, amount) in row.allocations.values().flatten() {
+        let units = sum.units.entry(*class).or_default();
+        *units = units.saturating_add(*amount);
+    }
+}
+
+fn remove_from(sums: &mut Sums, row: &ConsumerRow) {
+    let Some(sum) = sums.get_mut(&row.consumer_type) else {
+        return;
+    };
+    sum.consumers = sum.consumers.saturating_sub(1);
+    for (class, amount) in row.allocations.values().flatten() {
+        if let Some(units) = sum.units.get_mut(class) {
+            *units = units.saturating_sub(*amount);
+            if *units == 0 {
+                sum.units.remove(class);
+            }
+        }
+    }
+    if sum.consumers == 0 {
+        sums.remove(&row.consumer_type);
+    }
+}

@@ -1,0 +1,96 @@
+"""Clusters under test: one per configuration, started and stopped by a command."""
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+from nodes import Nodes
+
+# The configuration that upstream's fixtures give to the service, in our terms.
+PROFILES = {
+    'legacy': '[auth]\nstrategy = "noauth2"\n'
+              '[policy]\nenforce_new_defaults = false\n',
+    'secure': '[auth]\nstrategy = "noauth2"\n'
+              '[policy]\nenforce_new_defaults = true\n',
+    'open': '[auth]\nstrategy = "noauth2"\n'
+            '[policy]\nenforce_new_defaults = false\nfile = "{directory}/policy.yaml"\n',
+    'cors': '[auth]\nstrategy = "noauth2"\n'
+            '[policy]\nenforce_new_defaults = false\n'
+            '[cors]\nallowed_origin = ["http://valid.example.com"]\n'
+            'allow_headers = ["openstack-api-version"]\n',
+}
+
+
+class Cluster:
+    """A running cluster of one profile; a context manager that gives its `Nodes`.
+
+    `command` takes the options of scripts/run-cluster and prints what that prints.
+    """
+
+    def __init__(self, command, profile, choice: random.Random):
+        self._command = command
+        self._profile = profile
+        self._choice = choice
+
+    def __enter__(self):
+        self._directory = tempfile.mkdtemp(prefix=f'placement-conformance-{self._profile}-')
+        self._data = os.path.join(self._directory, 'cluster')
+        try:
+            return self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _start(self):
+        port = free_ports(self._choice)
+        output = subprocess.run(
+            [self._command, '--clean', '--detach', '--no-sample', '--dir', self._data,
+             '--base-port', str(port), '--config', self._write_config()],
+            check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True).stdout
+        self._nodes = Nodes([node['api'] for node in json.loads(output)['nodes']], self._choice)
+        return self._nodes
+
+    def __exit__(self, *_):
+        subprocess.run([self._command, '--stop', '--dir', self._data], check=False,
+                       stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _write_config(self):
+        if self._profile == 'open':
+            with open(os.path.join(self._directory, 'policy.yaml'), 'w') as file:
+                file.write(open_policy())
+        path = os.path.join(self._directory, 'placementd.toml')
+        with open(path, 'w') as file:
+            file.write(PROFILES[self._profile].format(directory=self._directory))
+        return path
+
+
+def open_policy():
+    """A policy file that allows everybody everything; the rules' names are upstream's own."""
+    from placement import policies
+    names = [rule.name for rule in policies.list_rules() if rule.name != 'admin_api']
+    return ''.join(f'"{name}": "@"\n' for name in names)
+
+
+def free_ports(choice, wanted=40, attempts=100):
+    """The first of `wanted` consecutive ports of loopback that nobody listens on."""
+    for _ in range(attempts):
+        base = choice.randrange(20000, 32000, wanted)
+        if all(is_free(port) for port in range(base, base + wanted)):
+            return base
+    sys.exit('no free range of ports between 20000 and 32000')
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(('127.0.0.1', port))
+        except OSError:
+            return False
+        return True

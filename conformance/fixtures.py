@@ -1,0 +1,87 @@
+"""The fixtures that the suite's files ask for by name: an empty placement, an estate, variables.
+
+gabbi looks the classes up here by the names that the files use. A class also says which
+configuration the nodes need (`profile`); files are grouped by it, see run.py.
+"""
+
+import os
+import uuid
+
+from gabbi import fixture
+
+import estates
+from cases import Session
+from empty import empty
+from nodes import Rest
+
+UUID_VARIABLES = (
+    'RP_UUID', 'RP_NAME', 'RP_UUID1', 'RP_NAME1', 'RP_UUID2', 'RP_NAME2', 'PROJECT_ID',
+    'ADMIN_PROJECT_ID', 'SERVICE_PROJECT_ID', 'PROJECT_ID_ALT', 'USER_ID', 'USER_ID_ALT',
+    'INSTANCE_UUID', 'MIGRATION_UUID', 'CONSUMER_UUID', 'PARENT_PROVIDER_UUID',
+    'ALT_PARENT_PROVIDER_UUID',
+)
+
+
+class APIFixture(fixture.GabbiFixture):
+    """An empty placement and fresh names."""
+
+    profile = 'legacy'
+    estate = None
+
+    def start_fixture(self):
+        for variable in UUID_VARIABLES:
+            os.environ[variable] = str(uuid.uuid4())
+        for suffix in ('', '1', '2'):
+            os.environ[f'CUSTOM_RES_CLASS{suffix}'] = f'CUSTOM_IRON_NFV{suffix}'
+        rest = Rest(Session.nodes)
+        empty(rest)
+        if self.estate:
+            type(self).estate(rest)
+
+
+class LegacyRBACPolicyFixture(APIFixture):
+    """The policy that upstream's suite runs with by default: new rules or deprecated ones."""
+
+
+class SecureRBACPolicyFixture(APIFixture):
+    profile = 'secure'
+
+
+class OpenPolicyFixture(APIFixture):
+    profile = 'open'
+
+
+class CORSFixture(APIFixture):
+    profile = 'cors'
+
+
+class AllocationFixture(APIFixture):
+    estate = estates.allocations
+
+
+class SharedStorageFixture(APIFixture):
+    estate = estates.shared_storage
+
+
+class NUMAAggregateFixture(APIFixture):
+    estate = estates.numa_aggregate
+
+
+class NUMANetworkFixture(APIFixture):
+    estate = estates.numa_network
+
+
+class DeepNUMANetworkFixture(APIFixture):
+    estate = estates.deep_numa_network
+
+
+class NonSharedStorageFixture(APIFixture):
+    estate = estates.non_shared_storage
+
+
+class GranularFixture(APIFixture):
+    estate = estates.granular
+
+
+class NeutronQoSMultiSegmentFixture(APIFixture):
+    estate = estates.neutron_qos_multisegment

@@ -1,0 +1,114 @@
+"""Runs the gabbi suite of the installed openstack-placement over HTTP against a cluster."""
+
+import argparse
+import fnmatch
+import glob
+import importlib.resources
+import os
+import random
+import sys
+import time
+import types
+import unittest
+
+from gabbi import handlers, suitemaker, utils
+
+import fixtures
+from cases import ClusterCase, ClusterHttp, Session
+from cluster import PROFILES, Cluster
+
+# gabbi has no hook for choosing the target per request: the maker of its tests gets our class.
+suitemaker.case = types.SimpleNamespace(HTTPTestCase=ClusterCase)
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def main():
+    options = parse()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2 ** 32)
+    print(f'seed {seed}: scripts/conformance --seed {seed} sends each request to the same node again',
+          flush=True)
+    choice = random.Random(seed)
+    started = time.monotonic()
+    passed, failed = 0, 0
+    for profile in PROFILES:
+        files = [file for file in suite_files(options.files) if profile_of(file) == profile]
+        if not files:
+            continue
+        with Cluster(options.cluster, profile, choice) as nodes:
+            Session.nodes = nodes
+            Session.consumers.clear()
+            for file in files:
+                counts = run_file(file, profile)
+                passed, failed = passed + counts[0], failed + counts[1]
+    for line in Session.forbidden:
+        print(f'sent raw, status alone compared, because HTTP itself forbids the request: {line}')
+    print(f'{time.monotonic() - started:.0f} s')
+    print(f'{passed} passed, {failed} failed')
+    sys.exit(1 if failed or not passed else 0)
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog='scripts/conformance',
+        description='Runs the whole functional suite of openstack-placement 16.0.0 over HTTP, each '
+                    'request to a node chosen at random.')
+    parser.add_argument('files', nargs='*', default=['*'], metavar='FILE',
+                        help='only these files of the suite, e.g. "granular*" (default: all)')
+    parser.add_argument('--seed', type=int, help='of the choice of nodes (default: a new one)')
+    parser.add_argument('--cluster', metavar='COMMAND',
+                        default=os.path.join(ROOT, 'scripts', 'run-cluster'),
+                        help='what starts and stops the nodes, with the options of '
+                             'scripts/run-cluster (default: that)')
+    return parser.parse_args()
+
+
+def suite_files(patterns):
+    """The paths of the suite's files whose names match, in order."""
+    folder = importlib.resources.files('placement') / 'tests' / 'functional' / 'gabbits'
+    found = sorted(glob.glob(os.path.join(str(folder), '*.yaml')))
+    return [path for path in found
+            if any(fnmatch.fnmatch(name_of(path), pattern.removesuffix('.yaml'))
+                   for pattern in patterns)]
+
+
+def name_of(path):
+    return os.path.basename(path).removesuffix('.yaml')
+
+
+def profile_of(path):
+    [name] = utils.load_yaml(yaml_file=path)['fixtures']
+    return getattr(fixtures, name).profile
+
+
+def run_file(path, profile):
+    """Runs one file, prints a line for it and each failure, returns (passed, failed)."""
+    suite = suitemaker.test_suite_from_dict(
+        unittest.defaultTestLoader, name_of(path), utils.load_yaml(yaml_file=path),
+        os.path.dirname(path), 'placement', None, fixtures, None,
+        handlers=[handler() for handler in handlers.RESPONSE_HANDLERS],
+        test_loader_name='conformance')
+    tests = list(suite)
+    for test in tests:
+        test.http = ClusterHttp()
+    result = unittest.TestResult()
+    started = time.monotonic()
+    suite.run(result)
+    passed = passed_of(result)
+    failed = len(tests) - passed
+    print(f'{"ok  " if not failed else "FAIL"} {name_of(path)} ({profile}): '
+          f'{passed} passed, {failed} failed, {time.monotonic() - started:.1f} s', flush=True)
+    for test, trace in result.failures + result.errors:
+        print(f'---- {test.shortDescription()}\n{trace}', flush=True)
+    return passed, failed
+
+
+def passed_of(result):
+    """How many tests ran and simply passed: a skipped or expected failure is none of them."""
+    others = (result.failures, result.errors, result.skipped, result.expectedFailures,
+              result.unexpectedSuccesses)
+    return max(0, result.testsRun - sum(map(len, others)))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,6 +1,7 @@
 //! What can be asked of the model. Form is already checked; facts are checked in [`crate::apply`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -189,6 +190,45 @@ pub enum Command {
         /// In the order of the request.
         allocations: Vec<ConsumerAllocations>,
     },
+}
+
+impl Command {
+    /// The verb, for logs and metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SyncStandards { .. } => "SyncStandards",
+            Self::CreateProvider { .. } => "CreateProvider",
+            Self::UpdateProvider { .. } => "UpdateProvider",
+            Self::DeleteProvider { .. } => "DeleteProvider",
+            Self::ReplaceInventories { .. } => "ReplaceInventories",
+            Self::CreateInventory { .. } => "CreateInventory",
+            Self::UpdateInventory { .. } => "UpdateInventory",
+            Self::DeleteInventory { .. } => "DeleteInventory",
+            Self::DeleteInventories { .. } => "DeleteInventories",
+            Self::SetProviderTraits { .. } => "SetProviderTraits",
+            Self::ClearProviderTraits { .. } => "ClearProviderTraits",
+            Self::SetProviderAggregates { .. } => "SetProviderAggregates",
+            Self::CreateTrait { .. } => "CreateTrait",
+            Self::DeleteTrait { .. } => "DeleteTrait",
+            Self::CreateResourceClass { .. } => "CreateResourceClass",
+            Self::EnsureResourceClass { .. } => "EnsureResourceClass",
+            Self::RenameResourceClass { .. } => "RenameResourceClass",
+            Self::DeleteResourceClass { .. } => "DeleteResourceClass",
+            Self::SetAllocations { .. } => "SetAllocations",
+            Self::DeleteAllocations { .. } => "DeleteAllocations",
+            Self::Reshape { .. } => "Reshape",
+        }
+    }
+}
+
+impl fmt::Display for Stamped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.command.name())?;
+        match &self.request {
+            Some(id) => write!(f, " of node {}, boot {}, write {}", id.origin, id.boot, id.sequence),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What `PUT /resource_providers/{uuid}` does to the parent.

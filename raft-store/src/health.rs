@@ -1,0 +1,63 @@
+//! Whether this node's disk still does what it is told.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Says in words what broke, once something did. Nothing that broke here heals by itself: the node
+/// has to be started again after the cause is gone.
+#[derive(Debug, Clone)]
+pub struct Health {
+    failure: watch::Receiver<Option<Arc<str>>>,
+}
+
+impl Health {
+    /// What broke, if anything did: `the log in DIR cannot be written: ...`.
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.failure.borrow().clone()
+    }
+
+    /// Waits until something breaks, perhaps for ever.
+    pub async fn failed(&mut self) -> Arc<str> {
+        if let Ok(failure) = self.failure.wait_for(Option::is_some).await
+            && let Some(words) = failure.clone()
+        {
+            return words;
+        }
+        // The store is closed: it can break no more.
+        std::future::pending().await
+    }
+}
+
+/// Where the store reports what broke.
+#[derive(Debug, Clone)]
+pub(crate) struct Reporter {
+    failure: Arc<watch::Sender<Option<Arc<str>>>>,
+}
+
+impl Reporter {
+    pub(crate) fn new() -> (Self, Health) {
+        let (sender, receiver) = watch::channel(None);
+        (
+            Self {
+                failure: Arc::new(sender),
+            },
+            Health { failure: receiver },
+        )
+    }
+
+    /// Reports a failure; only the first one is kept, as the others follow from it.
+    pub(crate) fn report(&self, words: &str) {
+        let first = self.failure.send_if_modified(|failure| {
+            let first = failure.is_none();
+            failure.get_or_insert_with(|| words.into());
+            first
+        });
+        if first {
+            tracing::error!(
+                failure = words,
+                "storage has failed; this node stops taking part"
+            );
+        }
+    }
+}

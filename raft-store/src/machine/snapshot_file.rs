@@ -1,0 +1,126 @@
+//! Snapshot files: where they lie, how they are sent, how they are received.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a received file is called until it is installed.
+pub(super) const INCOMING: &str = "incoming-";
+
+/// A snapshot's file. The handle stays readable when the file is replaced by a newer snapshot.
+#[derive(Debug, Clone)]
+pub struct SnapshotFile {
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<File>,
+    length: u64,
+    /// Removes a received file that is never installed.
+    pub(super) draft: Option<Arc<Draft>>,
+}
+
+impl SnapshotFile {
+    /// Opens a file for reading.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Self {
+            path: path.to_owned(),
+            file: Arc::new(file),
+            length,
+            draft: None,
+        })
+    }
+
+    /// The size in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Where it lies, for people.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Up to `max` bytes from `offset` on; fewer only at the end of the file, none behind it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn read_at(&self, offset: u64, max: usize) -> io::Result<Vec<u8>> {
+        let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; max.min(left)];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+}
+
+/// Takes a snapshot in, piece by piece. Dropped before [`SnapshotReceiver::finish`], it leaves
+/// nothing behind.
+#[derive(Debug)]
+pub struct SnapshotReceiver {
+    file: File,
+    length: u64,
+    draft: Arc<Draft>,
+}
+
+impl SnapshotReceiver {
+    pub(super) fn create(dir: &Path) -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("{INCOMING}{number}"));
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)?;
+        Ok(Self {
+            file,
+            length: 0,
+            draft: Arc::new(Draft { path }),
+        })
+    }
+
+    /// How many bytes have come in; the next piece belongs here.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Takes the next piece.
+    ///
+    /// # Errors
+    /// Those of the file system, such as a full disk.
+    pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.file.write_all(piece)?;
+        self.length += piece.len() as u64;
+        Ok(())
+    }
+
+    /// Everything has come in. What the file holds is verified when it is installed.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn finish(self) -> io::Result<SnapshotFile> {
+        self.file.sync_all()?;
+        Ok(SnapshotFile {
+            path: self.draft.path.clone(),
+            file: Arc::new(self.file),
+            length: self.length,
+            draft: Some(self.draft),
+        })
+    }
+}
+
+/// Removes its file when dropped. Once the file is renamed there is nothing to remove.
+#[derive(Debug)]
+pub(super) struct Draft {
+    path: PathBuf,
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Whatever stays is removed at the next start.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,111 @@
+//! What readers see: an immutable state, published once per apply batch.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use placement_model::State;
+use placement_model::state::Digest;
+use tokio::sync::watch;
+
+use crate::types::{LogId, StoredMembership};
+
+/// The state after some entry of the log. Cheap to keep for as long as a reader likes.
+#[derive(Debug, Clone, Default)]
+pub struct AppliedState {
+    /// The whole placement model.
+    pub state: State,
+    /// The last entry it contains; `None` on a node that has applied nothing.
+    pub last: Option<LogId>,
+    /// The membership as of that entry.
+    pub membership: StoredMembership,
+}
+
+impl AppliedState {
+    /// The index of the last entry it contains.
+    pub fn index(&self) -> Option<u64> {
+        self.last.as_ref().map(|id| id.index())
+    }
+
+    /// The digest of the state: equal on all nodes at an equal index.
+    pub fn digest(&self) -> Digest {
+        self.state.digest()
+    }
+}
+
+/// The state machine is closed: what was waited for will not be applied by this node any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this node has stopped applying its log")]
+pub struct Stopped;
+
+/// What this node has applied. Cheap to clone; holds no database open.
+#[derive(Debug, Clone)]
+pub struct Views {
+    current: Arc<ArcSwap<AppliedState>>,
+    index: watch::Receiver<Option<u64>>,
+}
+
+impl Views {
+    /// The state after everything that this node has applied so far.
+    pub fn current(&self) -> Arc<AppliedState> {
+        self.current.load_full()
+    }
+
+    /// The index of the last entry applied.
+    pub fn applied_index(&self) -> Option<u64> {
+        *self.index.borrow()
+    }
+
+    /// Waits until the entry at `index` is applied and gives a state that contains it.
+    ///
+    /// # Errors
+    /// [`Stopped`] if this node stops before that. There is no deadline: the caller has one.
+    pub async fn wait_applied(&self, index: u64) -> Result<Arc<AppliedState>, Stopped> {
+        let mut waiter = self.index.clone();
+        waiter
+            .wait_for(|applied| *applied >= Some(index))
+            .await
+            .map_err(|_closed| Stopped)?;
+        Ok(self.current())
+    }
+
+    /// Told of each new applied index.
+    pub fn subscribe(&self) -> watch::Receiver<Option<u64>> {
+        self.index.clone()
+    }
+}
+
+/// The writing end of [`Views`].
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    current: Arc<ArcSwap<AppliedState>>,
+    index: watch::Sender<Option<u64>>,
+}
+
+impl Publisher {
+    pub(crate) fn new(first: AppliedState) -> (Self, Views) {
+        let (sender, receiver) = watch::channel(first.index());
+        let current = Arc::new(ArcSwap::from_pointee(first));
+        let views = Views {
+            current: Arc::clone(&current),
+            index: receiver,
+        };
+        (
+            Self {
+                current,
+                index: sender,
+            },
+            views,
+        )
+    }
+
+    pub(crate) fn current(&self) -> Arc<AppliedState> {
+        self.current.load_full()
+    }
+
+    /// The state first, then the index: who was woken by the index finds the state.
+    pub(crate) fn publish(&self, next: AppliedState) {
+        let index = next.index();
+        self.current.store(Arc::new(next));
+        self.index.send_replace(index);
+    }
+}

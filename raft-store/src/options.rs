@@ -1,0 +1,72 @@
+//! What a store is opened with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::applier::{Applier, Rules};
+use crate::simulation::SimulatedDisk;
+
+/// What a store is opened with. Start from [`StoreOptions::new`].
+#[derive(Clone)]
+pub struct StoreOptions {
+    /// The node's data directory.
+    pub dir: PathBuf,
+    /// The node that the directory must belong to; `None` takes whichever it is.
+    pub node: Option<u64>,
+    /// The cluster that the directory must belong to; `None` takes whichever it is.
+    pub cluster: Option<Uuid>,
+    /// What decides on commands.
+    pub applier: Arc<dyn Applier>,
+    /// Who syncs the log.
+    pub disk: Disk,
+    /// Bytes of recent log entries kept in memory for replication and apply. Entries that are not
+    /// yet on disk are kept whatever they weigh.
+    pub log_cache_bytes: usize,
+    /// Bytes of RocksDB's block cache, for both databases together.
+    pub block_cache_bytes: usize,
+    /// Bytes of RocksDB's write buffers, for each of the two databases.
+    pub write_buffer_bytes: usize,
+    /// An apply batch that takes longer is logged with its timings.
+    pub slow_apply: Duration,
+    /// Broken on purpose, for simulations that prove that their checks can fail. No configuration
+    /// reaches this.
+    pub faults: Faults,
+}
+
+impl StoreOptions {
+    /// The product's options for a data directory.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self {
+            dir: dir.into(),
+            node: None,
+            cluster: None,
+            applier: Arc::new(Rules),
+            disk: Disk::Real,
+            log_cache_bytes: 16 << 20,
+            block_cache_bytes: 64 << 20,
+            write_buffer_bytes: 64 << 20,
+            slow_apply: Duration::from_millis(100),
+            faults: Faults::default(),
+        }
+    }
+}
+
+/// Who syncs the log.
+#[derive(Clone, Default)]
+pub enum Disk {
+    /// A thread of its own, with real syncs.
+    #[default]
+    Real,
+    /// A task of the simulated node, with delays that follow from a seed.
+    Simulated(SimulatedDisk),
+}
+
+/// Bugs to inject.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Tells openraft that log entries and votes are durable before they are synced.
+    pub acknowledge_before_sync: bool,
+}

@@ -1,0 +1,233 @@
+//! The one async runtime that openraft and the node use, in production and in simulations.
+//!
+//! In production it is tokio with the operating system's randomness. After [`simulate`] the calling
+//! thread is a simulation: tasks are spawned on the thread's `LocalSet`, blocking work is done in
+//! place, and random numbers come from a seeded generator, so that one seed gives one history.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use openraft::{AsyncRuntime, OptionalSend};
+use openraft_rt_tokio::TokioRuntime;
+use rand_openraft::rngs::StdRng;
+use rand_openraft::{Rng, SeedableRng, TryRng};
+use tokio::task::{JoinError, JoinHandle};
+
+thread_local! {
+    static SIMULATED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
+}
+
+/// Turns the calling thread into a simulation, until the guard is dropped. Everything random that
+/// [`Runtime`] hands out afterwards on this thread follows from `seed`.
+pub fn simulate(seed: u64) -> SimulationGuard {
+    let before = SIMULATED.with(|cell| cell.replace(Some(StdRng::seed_from_u64(seed))));
+    SimulationGuard {
+        before,
+        thread_bound: PhantomData,
+    }
+}
+
+/// Whether the calling thread is a simulation.
+pub fn is_simulated() -> bool {
+    SIMULATED.with(|cell| cell.borrow().is_some())
+}
+
+/// Ends a simulation when dropped.
+#[must_use = "the simulation ends when this is dropped"]
+#[derive(Debug)]
+pub struct SimulationGuard {
+    before: Option<StdRng>,
+    // The switch belongs to one thread, so its guard may not leave it.
+    thread_bound: PhantomData<*const ()>,
+}
+
+impl Drop for SimulationGuard {
+    fn drop(&mut self) {
+        let before = self.before.take();
+        SIMULATED.with(|cell| *cell.borrow_mut() = before);
+    }
+}
+
+/// Spawns a task: on tokio's workers, or in a simulation on the thread's `LocalSet`.
+#[track_caller]
+pub fn spawn<T>(future: T) -> JoinHandle<T::Output>
+where
+    T: Future + Send + 'static,
+    T::Output: Send + 'static,
+{
+    if is_simulated() {
+        tokio::task::spawn_local(future)
+    } else {
+        tokio::task::spawn(future)
+    }
+}
+
+/// Runs work that blocks where it holds up nobody; in a simulation at once, in place.
+///
+/// # Panics
+/// If `work` panics.
+pub async fn blocking<F, T>(work: F) -> T
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    if is_simulated() {
+        return work();
+    }
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that is going away cancels blocking work: nobody waits for this.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// A random number from the runtime's source: seeded in a simulation.
+pub fn random_u64() -> u64 {
+    RuntimeRng.next_u64()
+}
+
+/// Random numbers of the calling thread, see [`Runtime`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RuntimeRng;
+
+impl RuntimeRng {
+    fn with<R>(simulated: impl FnOnce(&mut StdRng) -> R, real: impl FnOnce() -> R) -> R {
+        SIMULATED.with(|cell| match cell.borrow_mut().as_mut() {
+            Some(rng) => simulated(rng),
+            None => real(),
+        })
+    }
+}
+
+impl TryRng for RuntimeRng {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(Self::with(
+            |rng| rng.next_u32(),
+            || rand_openraft::rng().next_u32(),
+        ))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(Self::with(
+            |rng| rng.next_u64(),
+            || rand_openraft::rng().next_u64(),
+        ))
+    }
+
+    fn try_fill_bytes(&mut self, target: &mut [u8]) -> Result<(), Infallible> {
+        let simulated = is_simulated();
+        if simulated {
+            Self::with(|rng| rng.fill_bytes(target), || ());
+        } else {
+            rand_openraft::rng().fill_bytes(target);
+        }
+        Ok(())
+    }
+}
+
+/// The runtime that openraft is given.
+#[derive(Debug)]
+pub struct Runtime(TokioRuntime);
+
+impl AsyncRuntime for Runtime {
+    type JoinError = JoinError;
+    type JoinHandle<T: OptionalSend + 'static> = JoinHandle<T>;
+    type Sleep = tokio::time::Sleep;
+    type Instant = openraft_rt_tokio::TokioInstant;
+    type TimeoutError = tokio::time::error::Elapsed;
+    type Timeout<R, T: Future<Output = R> + OptionalSend> = tokio::time::Timeout<T>;
+    type ThreadLocalRng = RuntimeRng;
+    type Mpsc = openraft_rt_tokio::TokioMpsc;
+    type Watch = openraft_rt_tokio::TokioWatch;
+    type Oneshot = openraft_rt_tokio::TokioOneshot;
+    type Mutex<T: OptionalSend + 'static> = openraft_rt_tokio::TokioMutex<T>;
+
+    #[track_caller]
+    fn spawn<T>(future: T) -> Self::JoinHandle<T::Output>
+    where
+        T: Future + OptionalSend + 'static,
+        T::Output: OptionalSend + 'static,
+    {
+        spawn(future)
+    }
+
+    fn sleep(duration: Duration) -> Self::Sleep {
+        TokioRuntime::sleep(duration)
+    }
+
+    fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
+        TokioRuntime::sleep_until(deadline)
+    }
+
+    fn timeout<R, F: Future<Output = R> + OptionalSend>(
+        duration: Duration,
+        future: F,
+    ) -> Self::Timeout<R, F> {
+        TokioRuntime::timeout(duration, future)
+    }
+
+    fn timeout_at<R, F: Future<Output = R> + OptionalSend>(
+        deadline: Self::Instant,
+        future: F,
+    ) -> Self::Timeout<R, F> {
+        TokioRuntime::timeout_at(deadline, future)
+    }
+
+    fn is_panic(join_error: &Self::JoinError) -> bool {
+        join_error.is_panic()
+    }
+
+    fn thread_rng() -> Self::ThreadLocalRng {
+        RuntimeRng
+    }
+
+    fn new(threads: usize) -> Self {
+        Self(TokioRuntime::new(threads))
+    }
+
+    fn block_on<F, T>(&mut self, future: F) -> T
+    where
+        F: Future<Output = T>,
+    {
+        self.0.block_on(future)
+    }
+
+    fn spawn_blocking<F, T>(work: F) -> impl Future<Output = Result<T, std::io::Error>> + Send
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        async move { Ok(blocking(work).await) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn openraft_is_content_with_the_runtime() {
+        // The suite's own demands on channels, clocks and tasks.
+        openraft::testing::runtime::Suite::<Runtime>::test_all();
+    }
+
+    #[test]
+    fn one_seed_gives_one_sequence_of_random_numbers() {
+        let sequence = |seed| {
+            let _simulation = simulate(seed);
+            [random_u64(), random_u64(), random_u64()]
+        };
+        assert_eq!(sequence(7), sequence(7));
+        assert_ne!(sequence(7), sequence(8));
+        assert!(!is_simulated(), "dropping the guard ends the simulation");
+        assert_ne!([random_u64(), random_u64()], [random_u64(), random_u64()]);
+    }
+}

@@ -1,0 +1,101 @@
+//! A disk whose syncs take simulated time, and whose power can be cut.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use std::{fs, io};
+
+use rand_openraft::rngs::StdRng;
+use rand_openraft::{RngExt, SeedableRng};
+
+/// One simulated node's disk. It outlives the node: keep it beside the data directory and give it
+/// to every start of the node.
+///
+/// The bytes of the log are really written, so that RocksDB is the product's. A sync is a delay,
+/// after which the lengths of the write-ahead log's files are noted as durable.
+#[derive(Debug, Clone)]
+pub struct SimulatedDisk {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    random: StdRng,
+    latency: RangeInclusive<Duration>,
+    // Durable length of each write-ahead log file, in bytes.
+    synced: BTreeMap<PathBuf, u64>,
+}
+
+impl SimulatedDisk {
+    /// A disk whose syncs take a time within `latency`; which one follows from `seed`.
+    pub fn new(seed: u64, latency: RangeInclusive<Duration>) -> Self {
+        let random = StdRng::seed_from_u64(seed);
+        let inner = Inner {
+            random,
+            latency,
+            synced: BTreeMap::new(),
+        };
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+
+    /// Changes how long a sync takes from now on.
+    pub fn set_latency(&self, latency: RangeInclusive<Duration>) {
+        self.lock().latency = latency;
+    }
+
+    /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does.
+    /// Every handle of the store must be gone. Returns how many bytes were lost.
+    pub fn cut_power(&self, dir: &Path) -> io::Result<u64> {
+        let inner = self.lock();
+        let mut lost = 0;
+        for (path, length) in wal_files(&dir.join(crate::open::LOG_DIR))? {
+            let durable = inner.synced.get(&path).copied().unwrap_or(0);
+            if length > durable {
+                fs::OpenOptions::new()
+                    .write(true)
+                    .open(&path)?
+                    .set_len(durable)?;
+                lost += length - durable;
+            }
+        }
+        Ok(lost)
+    }
+
+    /// How long the next sync takes.
+    pub(crate) fn next_latency(&self) -> Duration {
+        let mut inner = self.lock();
+        let latency = inner.latency.clone();
+        inner.random.random_range(latency)
+    }
+
+    /// Notes what is in the write-ahead log of `log_dir` now as durable.
+    pub(crate) fn synced(&self, log_dir: &Path) -> io::Result<()> {
+        let files = wal_files(log_dir)?;
+        self.lock().synced = files;
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The write-ahead log's files with their lengths.
+fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(log_dir)? {
+        let entry = entry?;
+        if entry
+            .path()
+            .extension()
+            .is_some_and(|extension| extension == "log")
+        {
+            files.insert(entry.path(), entry.metadata()?.len());
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,231 @@
+//! openraft's types as this project writes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use openraft::entry::RaftEntry;
+use openraft::vote::leader_id_adv::LeaderId;
+use openraft::vote::{RaftLeaderId, RaftVote};
+use placement_model::Stamped;
+use serde::{Deserialize, Serialize};
+
+use super::WireError;
+use crate::types::{
+    Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
+};
+
+/// A place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WireLogId {
+    /// The term of the leader that proposed the entry.
+    pub term: u64,
+    /// That leader.
+    pub node: u64,
+    /// The place.
+    pub index: u64,
+}
+
+impl From<&LogId> for WireLogId {
+    fn from(id: &LogId) -> Self {
+        let leader = id.committed_leader_id();
+        Self {
+            term: leader.term,
+            node: leader.node_id,
+            index: id.index(),
+        }
+    }
+}
+
+impl From<WireLogId> for LogId {
+    fn from(id: WireLogId) -> Self {
+        Self::new(
+            LeaderId {
+                term: id.term,
+                node_id: id.node,
+            },
+            id.index,
+        )
+    }
+}
+
+/// A vote, or a leader acknowledged by a quorum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WireVote {
+    /// The term voted in.
+    pub term: u64,
+    /// The candidate voted for.
+    pub node: u64,
+    /// Whether a quorum has granted it.
+    pub committed: bool,
+}
+
+impl From<&Vote> for WireVote {
+    fn from(vote: &Vote) -> Self {
+        let leader = vote.leader_id();
+        Self {
+            term: leader.term,
+            node: leader.node_id,
+            committed: vote.is_committed(),
+        }
+    }
+}
+
+impl From<WireVote> for Vote {
+    fn from(vote: WireVote) -> Self {
+        Self::from_leader_id(LeaderId::new(vote.term, vote.node), vote.committed)
+    }
+}
+
+/// Who belongs to the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WireMembership {
+    /// One set of voters, or two while they change; none before the cluster is formed.
+    pub voters: Vec<BTreeSet<u64>>,
+    /// Every member, voters and learners.
+    pub members: BTreeMap<u64, Member>,
+}
+
+impl From<&Membership> for WireMembership {
+    fn from(membership: &Membership) -> Self {
+        Self {
+            voters: membership.get_joint_config().clone(),
+            members: membership
+                .nodes()
+                .map(|(id, member)| (*id, member.clone()))
+                .collect(),
+        }
+    }
+}
+
+impl TryFrom<WireMembership> for Membership {
+    type Error = WireError;
+
+    fn try_from(wire: WireMembership) -> Result<Self, WireError> {
+        Self::new(wire.voters, wire.members)
+            .map_err(|error| WireError::Damaged(format!("an impossible membership: {error}")))
+    }
+}
+
+/// A membership with the log entry that set it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WireStoredMembership {
+    /// The entry; `None` before the first one.
+    pub set_by: Option<WireLogId>,
+    /// The membership.
+    pub membership: WireMembership,
+}
+
+impl From<&StoredMembership> for WireStoredMembership {
+    fn from(stored: &StoredMembership) -> Self {
+        Self {
+            set_by: stored.log_id().as_ref().map(WireLogId::from),
+            membership: stored.membership().into(),
+        }
+    }
+}
+
+impl TryFrom<WireStoredMembership> for StoredMembership {
+    type Error = WireError;
+
+    fn try_from(wire: WireStoredMembership) -> Result<Self, WireError> {
+        Ok(Self::new(
+            wire.set_by.map(LogId::from),
+            wire.membership.try_into()?,
+        ))
+    }
+}
+
+/// What a snapshot covers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WireSnapshotMeta {
+    /// The last entry it covers.
+    pub last: Option<WireLogId>,
+    /// The membership at that entry.
+    pub membership: WireStoredMembership,
+}
+
+impl From<&SnapshotMeta> for WireSnapshotMeta {
+    fn from(meta: &SnapshotMeta) -> Self {
+        Self {
+            last: meta.last_log_id.as_ref().map(WireLogId::from),
+            membership: (&meta.last_membership).into(),
+        }
+    }
+}
+
+impl TryFrom<WireSnapshotMeta> for SnapshotMeta {
+    type Error = WireError;
+
+    fn try_from(wire: WireSnapshotMeta) -> Result<Self, WireError> {
+        Ok(Self {
+            last_log_id: wire.last.map(LogId::from),
+            last_membership: wire.membership.try_into()?,
+        })
+    }
+}
+
+/// A log entry, as it is read.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct WireEntry {
+    /// Its place.
+    pub id: WireLogId,
+    /// What it holds.
+    pub payload: WirePayload,
+}
+
+/// What a log entry holds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub enum WirePayload {
+    /// A new leader's first entry.
+    Blank,
+    /// A command.
+    Command(Stamped),
+    /// A change of members.
+    Membership(WireMembership),
+}
+
+/// A log entry, as it is written: the same record as [`WireEntry`], without a copy.
+#[derive(Debug, Serialize)]
+pub struct WireEntryRef<'a> {
+    id: WireLogId,
+    payload: WirePayloadRef<'a>,
+}
+
+/// What a log entry holds, borrowed.
+#[derive(Debug, Serialize)]
+pub enum WirePayloadRef<'a> {
+    /// A new leader's first entry.
+    Blank,
+    /// A command.
+    Command(&'a Stamped),
+    /// A change of members.
+    Membership(WireMembership),
+}
+
+impl<'a> From<&'a Entry> for WireEntryRef<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        let payload = match &entry.payload {
+            Payload::Blank => WirePayloadRef::Blank,
+            Payload::Normal(stamped) => WirePayloadRef::Command(stamped),
+            Payload::Membership(membership) => WirePayloadRef::Membership(membership.into()),
+        };
+        Self {
+            id: (&entry.log_id).into(),
+            payload,
+        }
+    }
+}
+
+impl WireEntry {
+    /// The entry as openraft knows it.
+    ///
+    /// # Errors
+    /// [`WireError::Damaged`] for a membership that cannot be.
+    pub fn into_entry(self) -> Result<Entry, WireError> {
+        let payload = match self.payload {
+            WirePayload::Blank => Payload::Blank,
+            WirePayload::Command(stamped) => Payload::Normal(stamped),
+            WirePayload::Membership(membership) => Payload::Membership(membership.try_into()?),
+        };
+        Ok(Entry::new(self.id.into(), payload))
+    }
+}

@@ -1,0 +1,159 @@
+//! What goes wrong, and when: a plan made from the seed before the run begins.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use crate::parameters::Parameters;
+
+/// One kind of trouble.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The power of one node fails: what was not synced is gone.
+    PowerCut(u64),
+    /// The power of the leader fails.
+    PowerCutLeader,
+    /// The power of all nodes fails at once.
+    PowerCutAll,
+    /// No message passes between this node and the other nodes; clients still reach it.
+    Isolate(u64),
+    /// The same for whoever leads.
+    IsolateLeader,
+    /// What this node says reaches no other node, but it hears them.
+    Mute(u64),
+    /// What the others say does not reach this node, but they hear it.
+    Deafen(u64),
+    /// The leader hears nobody, but is heard: its heartbeats go on.
+    DeafenLeader,
+    /// Clients do not reach this node, other nodes do.
+    CutClients(u64),
+    /// Syncs of this node take very long.
+    SlowDisk(u64),
+    /// Messages between these two take very long.
+    SlowLink(u64, u64),
+    /// Messages between these two are lost at random.
+    LossyLink(u64, u64),
+}
+
+impl Fault {
+    /// The kind, without the nodes.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Fault::PowerCut(_) => "power-cut",
+            Fault::PowerCutLeader => "power-cut-leader",
+            Fault::PowerCutAll => "power-cut-all",
+            Fault::Isolate(_) => "isolate",
+            Fault::IsolateLeader => "isolate-leader",
+            Fault::Mute(_) => "mute",
+            Fault::Deafen(_) => "deafen",
+            Fault::DeafenLeader => "deafen-leader",
+            Fault::CutClients(_) => "cut-clients",
+            Fault::SlowDisk(_) => "slow-disk",
+            Fault::SlowLink(..) => "slow-link",
+            Fault::LossyLink(..) => "lossy-link",
+        }
+    }
+
+    /// All kinds, for the gate that says each was seen.
+    pub const KINDS: [&'static str; 12] = [
+        "power-cut",
+        "power-cut-leader",
+        "power-cut-all",
+        "isolate",
+        "isolate-leader",
+        "mute",
+        "deafen",
+        "deafen-leader",
+        "cut-clients",
+        "slow-disk",
+        "slow-link",
+        "lossy-link",
+    ];
+}
+
+/// A fault with its time.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned {
+    /// When it begins, since the storm began.
+    pub begins: Duration,
+    /// How long it lasts.
+    pub lasts: Duration,
+    /// What it is.
+    pub fault: Fault,
+}
+
+/// The faults of one run, in order.
+pub fn plan(parameters: &Parameters) -> Vec<Planned> {
+    let random = &mut parameters.seed.stream("faults");
+    let mut planned = Vec::new();
+    let mut begins = Duration::from_millis(300);
+    while begins < parameters.storm {
+        let lasts = if random.random_bool(0.6) {
+            Duration::from_millis(random.random_range(50..1000))
+        } else {
+            Duration::from_millis(random.random_range(1000..4000))
+        };
+        planned.push(Planned {
+            begins,
+            lasts,
+            fault: draw(random, parameters.nodes),
+        });
+        begins += parameters
+            .fault_every
+            .mul_f64(random.random_range(0.2..1.8));
+    }
+    planned
+}
+
+fn draw(random: &mut SmallRng, nodes: u64) -> Fault {
+    let node = random.random_range(1..=nodes);
+    let other = (node + random.random_range(1..nodes) - 1) % nodes + 1;
+    match random.random_range(0..100) {
+        0..14 => Fault::PowerCut(node),
+        14..26 => Fault::PowerCutLeader,
+        26..31 => Fault::PowerCutAll,
+        31..38 => Fault::Isolate(node),
+        38..50 => Fault::IsolateLeader,
+        50..58 => Fault::Mute(node),
+        58..64 => Fault::Deafen(node),
+        64..74 => Fault::DeafenLeader,
+        74..78 => Fault::CutClients(node),
+        78..86 => Fault::SlowDisk(node),
+        86..93 => Fault::SlowLink(node, other),
+        _ => Fault::LossyLink(node, other),
+    }
+}
+
+/// Which ways are cut, each as often as faults that cut it are going on.
+#[derive(Debug, Default)]
+pub struct Cuts {
+    cuts: BTreeMap<(String, String), usize>,
+}
+
+impl Cuts {
+    /// Cuts the way; true if it was open.
+    pub fn cut(&mut self, from: &str, to: &str) -> bool {
+        let count = self
+            .cuts
+            .entry((from.to_owned(), to.to_owned()))
+            .or_default();
+        *count += 1;
+        *count == 1
+    }
+
+    /// Takes one cut back; true if the way is open again.
+    pub fn mend(&mut self, from: &str, to: &str) -> bool {
+        match self.cuts.get_mut(&(from.to_owned(), to.to_owned())) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                *count == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The kinds that were seen, over one run or many.
+pub type Kinds = BTreeSet<&'static str>;

@@ -1,0 +1,157 @@
+//! What the clients saw, in simulated time. The same seed gives the same history, to the byte.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::operation::{Operation, Token};
+
+/// All requests of one run, in the order in which they were sent.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// One per request.
+    pub events: Vec<Event>,
+}
+
+/// One request and what came of it.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Which client asked.
+    pub client: usize,
+    /// Which node it asked.
+    pub node: u64,
+    /// What it asked.
+    pub operation: Operation,
+    /// When it was sent, since the start of the simulation.
+    pub sent: Duration,
+    /// When the answer was there or the client gave up; `None`: the run ended before.
+    pub ended: Option<Duration>,
+    /// What the client got.
+    pub end: End,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Nothing yet.
+    Open,
+    /// An HTTP answer.
+    Answer(Answer),
+    /// The connection could not be made: the node never saw the request.
+    NotSent(String),
+    /// The connection broke or the client lost patience: a write may have happened.
+    Lost(String),
+}
+
+/// An HTTP answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// `Placement-Index`.
+    pub index: Option<Token>,
+    /// `Placement-Node`.
+    pub node: Option<u64>,
+    /// `Placement-Known-Leader`.
+    pub known_leader: Option<u64>,
+    /// `Placement-Effective-Consistency`.
+    pub effective: Option<String>,
+    /// The body as it came.
+    pub body: String,
+}
+
+impl Answer {
+    /// The body as JSON; null if it is none.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// The machine-readable code of an error body.
+    pub fn code(&self) -> Option<String> {
+        Some(self.json()["errors"][0]["code"].as_str()?.to_owned())
+    }
+}
+
+impl Event {
+    /// The answer, if one came.
+    pub fn answer(&self) -> Option<&Answer> {
+        match &self.end {
+            End::Answer(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// One line that says everything.
+    pub fn line(&self) -> String {
+        let mut line = format!(
+            "{:>12} {:>12} client{} node{} {:?} -> ",
+            self.sent.as_micros(),
+            self.ended
+                .map_or_else(|| "-".to_owned(), |ended| ended.as_micros().to_string()),
+            self.client,
+            self.node,
+            self.operation,
+        );
+        match &self.end {
+            End::Open => line.push_str("no end"),
+            End::NotSent(why) => write!(line, "not sent: {why}").expect("strings take all"),
+            End::Lost(why) => write!(line, "lost: {why}").expect("strings take all"),
+            End::Answer(answer) => write!(
+                line,
+                "{} at {} by {:?} leader {:?} {} {}",
+                answer.status,
+                answer
+                    .index
+                    .map_or_else(|| "-".to_owned(), |index| index.to_string()),
+                answer.node,
+                answer.known_leader,
+                answer.effective.as_deref().unwrap_or("-"),
+                answer.body,
+            )
+            .expect("strings take all"),
+        }
+        line
+    }
+}
+
+impl History {
+    /// Notes that a request is being sent; the number names it in [`History::end`].
+    pub fn begin(
+        &mut self,
+        client: usize,
+        node: u64,
+        operation: Operation,
+        sent: Duration,
+    ) -> usize {
+        self.events.push(Event {
+            client,
+            node,
+            operation,
+            sent,
+            ended: None,
+            end: End::Open,
+        });
+        self.events.len() - 1
+    }
+
+    /// Notes what came of a request.
+    pub fn end(&mut self, event: usize, ended: Duration, end: End) {
+        let event = &mut self.events[event];
+        event.ended = Some(ended);
+        event.end = end;
+    }
+
+    /// The whole history as text, one line per request.
+    pub fn text(&self) -> String {
+        self.events
+            .iter()
+            .map(|event| event.line() + "\n")
+            .collect()
+    }
+
+    /// A digest of [`History::text`].
+    pub fn digest(&self) -> u128 {
+        xxh3_128(self.text().as_bytes())
+    }
+}

@@ -1,0 +1,166 @@
+//! A simulated machine: data directory, disk and the node that runs on it, across crashes.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_node::config::Config;
+use placement_node::env::Env;
+use placement_node::node::Node;
+use placement_raft_store::{Disk, Faults, SimulatedDisk, StorageEnv};
+use tempfile::TempDir;
+
+use crate::http::{API_PORT, node_name};
+use crate::invariants::Role;
+use crate::ledger::SharedLedger;
+use crate::mutant::{self, Mutant};
+use crate::net::TurmoilNet;
+use crate::outside::SimulatedWorld;
+use crate::parameters::Parameters;
+
+const PEER_PORT: u16 = 8779;
+const ADMIN_PORT: u16 = 8780;
+
+/// One machine.
+pub struct Host {
+    /// The node's number.
+    pub node: u64,
+    /// Its name in the network.
+    pub name: String,
+    parameters: Parameters,
+    mutant: Option<Mutant>,
+    dir: TempDir,
+    disk: SimulatedDisk,
+    ledger: SharedLedger,
+    running: RefCell<Option<Arc<Node>>>,
+    starts: Cell<u64>,
+}
+
+impl Host {
+    /// A machine with an empty disk.
+    ///
+    /// # Errors
+    /// No temporary directory can be made.
+    pub fn new(
+        node: u64,
+        parameters: &Parameters,
+        mutant: Option<Mutant>,
+        ledger: SharedLedger,
+    ) -> io::Result<Rc<Self>> {
+        let seed = parameters.seed.number(&format!("disk {node}"));
+        Ok(Rc::new(Self {
+            node,
+            name: node_name(node),
+            parameters: parameters.clone(),
+            mutant,
+            dir: scratch()?,
+            disk: SimulatedDisk::new(seed, parameters.sync_min..=parameters.sync_max),
+            ledger,
+            running: RefCell::new(None),
+            starts: Cell::new(0),
+        }))
+    }
+
+    /// Runs the node until the machine crashes.
+    ///
+    /// # Errors
+    /// The node could not start, or stopped by itself.
+    pub async fn run(self: Rc<Self>) -> turmoil::Result {
+        self.starts.set(self.starts.get() + 1);
+        let node = Node::start(self.config(), self.env()).await?;
+        let node = Arc::new(node);
+        *self.running.borrow_mut() = Some(node.clone());
+        let stopped = node.stopped().await;
+        Err(format!("{} stopped: {stopped:?}", self.name).into())
+    }
+
+    /// To be called once all tasks of the machine are gone: what was not synced is lost. Returns
+    /// how many bytes that was.
+    ///
+    /// # Errors
+    /// The log's files cannot be cut.
+    pub fn lose_power(&self) -> io::Result<u64> {
+        self.running.borrow_mut().take();
+        self.disk.cut_power(self.dir.path())
+    }
+
+    /// Makes syncs slow, or as fast as they were.
+    pub fn slow_disk(&self, slow: bool) {
+        if slow {
+            self.disk.set_latency(Duration::from_millis(50)..=Duration::from_millis(400));
+        } else {
+            self.disk.set_latency(self.parameters.sync_min..=self.parameters.sync_max);
+        }
+    }
+
+    /// What the node says of itself, if it runs.
+    pub fn role(&self) -> Option<Role> {
+        let running = self.running.borrow();
+        let status = running.as_ref()?.raft_status();
+        Some(Role { node: self.node, term: status.term, leads: status.leads })
+    }
+
+    /// How far the node has applied the log, and its state's digest.
+    pub fn applied(&self) -> Option<(u64, placement_model::state::Digest)> {
+        let running = self.running.borrow();
+        let view = running.as_ref()?.local_view();
+        Some((view.standing.index.index, view.state.digest()))
+    }
+
+    fn config(&self) -> Config {
+        let ms = |duration: Duration| u64::try_from(duration.as_millis()).expect("short");
+        let mut config = Config {
+            node_id: self.node,
+            data_dir: PathBuf::from(self.dir.path()),
+            initial_members: (1..=self.parameters.nodes)
+                .map(|node| format!("{node}={}:{PEER_PORT}", node_name(node)))
+                .collect(),
+            ..Config::default()
+        };
+        config.api.listen = format!("0.0.0.0:{API_PORT}");
+        config.api.advertise = format!("{}:{API_PORT}", self.name);
+        config.peer.listen = format!("0.0.0.0:{PEER_PORT}");
+        config.peer.advertise = format!("{}:{PEER_PORT}", self.name);
+        config.admin.listen = format!("0.0.0.0:{ADMIN_PORT}");
+        config.admin.advertise = format!("{}:{ADMIN_PORT}", self.name);
+        config.raft.heartbeat_ms = ms(self.parameters.heartbeat);
+        config.raft.election_min_ms = ms(self.parameters.election);
+        config.raft.election_max_ms = ms(self.parameters.election * 2);
+        config.raft.snapshot_after = self.parameters.snapshot_every;
+        config.raft.log_keep = self.parameters.keep_in_log;
+        config.raft.snapshot_timeout_ms = 10_000;
+        config
+    }
+
+    fn env(&self) -> Env {
+        let ids =
+            self.parameters.seed.stream(&format!("ids {} {}", self.node, self.starts.get()));
+        let skew = self.parameters.skews[usize::try_from(self.node - 1).expect("small")];
+        let world = Arc::new(SimulatedWorld::new(skew, ids));
+        let rules = mutant::rules(self.mutant, self.node);
+        let storage = StorageEnv {
+            applier: self.ledger.applier(self.node, rules),
+            disk: Disk::Simulated(self.disk.clone()),
+            faults: Faults {
+                acknowledge_before_sync: self.mutant == Some(Mutant::AcknowledgeBeforeSync),
+            },
+        };
+        Env {
+            net: Arc::new(TurmoilNet),
+            clock: world.clone(),
+            ids: world.clone(),
+            offload: world,
+            storage,
+            http_date: false,
+        }
+    }
+}
+
+/// A directory that vanishes with the machine, in memory where there is such a place.
+fn scratch() -> io::Result<TempDir> {
+    let memory = std::path::Path::new("/dev/shm");
+    if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }
+}

@@ -1,0 +1,33 @@
+//! What was committed at a place of the log stays there: every node applies the same command at
+//! the same place and decides the same.
+
+use std::collections::BTreeMap;
+
+use placement_model::{Outcome, Stamped};
+
+use super::{Applied, Invariant};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct CommitImmutable {
+    seen: BTreeMap<u64, (Stamped, Outcome)>,
+}
+
+impl Invariant for CommitImmutable {
+    fn name(&self) -> &'static str {
+        "commit immutability"
+    }
+
+    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        let now = (applied.stamped.clone(), applied.outcome.clone());
+        let first = self
+            .seen
+            .entry(applied.index)
+            .or_insert_with(|| now.clone());
+        if *first == now {
+            Ok(())
+        } else {
+            Err(format!("was {first:?}, is {now:?}"))
+        }
+    }
+}

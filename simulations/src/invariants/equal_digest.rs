@@ -1,0 +1,35 @@
+//! Equal applied index means equal state.
+
+use std::collections::BTreeMap;
+
+use placement_model::state::Digest;
+
+use super::{Applied, Invariant};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct EqualDigest {
+    seen: BTreeMap<u64, (u64, Digest)>,
+}
+
+impl Invariant for EqualDigest {
+    fn name(&self) -> &'static str {
+        "equal digests"
+    }
+
+    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        let digest = applied.before.digest();
+        let first = self
+            .seen
+            .entry(applied.index)
+            .or_insert((applied.node, digest));
+        if first.1 == digest {
+            Ok(())
+        } else {
+            Err(format!(
+                "the state is {digest:?}, on node {} it was {:?}",
+                first.0, first.1
+            ))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the nodes applied, seen from outside all of them: each command passes here with its place
+//! in the log, on every node, also when a node repeats it after a crash.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use placement_model::{Changes, Outcome, Stamped, State};
+use placement_raft_store::Applier;
+
+use crate::invariants::{Applied, Invariant};
+
+/// What all nodes applied together.
+pub struct Ledger {
+    /// The log, as far as any node has applied it.
+    pub log: BTreeMap<u64, Stamped>,
+    /// What is wrong, in words.
+    pub violations: Vec<String>,
+    /// How many commands were applied, repetitions after crashes included.
+    pub applied: usize,
+    invariants: Vec<Box<dyn Invariant + Send>>,
+}
+
+/// The ledger as the nodes share it.
+#[derive(Clone)]
+pub struct SharedLedger(Arc<Mutex<Ledger>>);
+
+impl SharedLedger {
+    /// An empty ledger that holds every applied command against these invariants.
+    pub fn new(invariants: Vec<Box<dyn Invariant + Send>>) -> Self {
+        let ledger = Ledger {
+            log: BTreeMap::new(),
+            violations: Vec::new(),
+            applied: 0,
+            invariants,
+        };
+        Self(Arc::new(Mutex::new(ledger)))
+    }
+
+    /// The ledger.
+    pub fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0
+            .lock()
+            .expect("nobody panics while holding the ledger")
+    }
+
+    /// An applier for one node that writes into this ledger what `inner` decides.
+    pub fn applier(&self, node: u64, inner: Arc<dyn Applier>) -> Arc<dyn Applier> {
+        Arc::new(Witnessed {
+            node,
+            ledger: self.clone(),
+            inner,
+        })
+    }
+}
+
+struct Witnessed {
+    node: u64,
+    ledger: SharedLedger,
+    inner: Arc<dyn Applier>,
+}
+
+impl Applier for Witnessed {
+    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+        let (outcome, changes) = self.inner.apply(index, state, stamped);
+        let applied = Applied {
+            node: self.node,
+            index,
+            before: state,
+            stamped,
+            outcome: &outcome,
+        };
+        self.ledger.lock().note(&applied);
+        (outcome, changes)
+    }
+}
+
+impl Ledger {
+    fn note(&mut self, applied: &Applied<'_>) {
+        self.applied += 1;
+        for invariant in &mut self.invariants {
+            if let Err(wrong) = invariant.applied(applied) {
+                let Applied { node, index, .. } = applied;
+                self.violations.push(format!(
+                    "{}: at {index} on node {node}: {wrong}",
+                    invariant.name()
+                ));
+            }
+        }
+        self.log
+            .entry(applied.index)
+            .or_insert_with(|| applied.stamped.clone());
+    }
+}

@@ -1,0 +1,379 @@
+//! The checkers themselves: they accept what is right and reject what is wrong, told in small
+//! histories written by hand.
+
+#![allow(clippy::unwrap_used)] // a broken story is a broken test
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use placement_model::command::{
+    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+    RequestId,
+};
+use placement_model::types::{Inventory, ProviderUuid, Timestamp};
+use placement_model::{Stamped, command::CapacityRule};
+use placement_simulations::history::{Answer, End, History};
+use placement_simulations::operation::{
+    Belief, CLASS, CONSUMER_TYPE, Claim, Level, Operation, Question, Token, Write,
+};
+use placement_simulations::{wgl, witness};
+use uuid::Uuid;
+
+const HOST: Uuid = Uuid::from_u128(0xa);
+const ALICE: Uuid = Uuid::from_u128(0xb);
+
+#[derive(Default)]
+struct Story {
+    history: History,
+    log: BTreeMap<u64, Stamped>,
+    sequence: u64,
+}
+
+fn claim(user: &str, belief: Belief, amount: u64) -> Write {
+    let amounts = BTreeMap::from([(HOST, amount)]);
+    let (project, user) = ("red".to_owned(), user.to_owned());
+    Write::Allocate(vec![Claim {
+        consumer: ALICE,
+        project,
+        user,
+        belief,
+        amounts,
+    }])
+}
+
+fn command(write: &Write) -> Command {
+    match write {
+        Write::CreateProvider { provider, name } => Command::CreateProvider {
+            uuid: ProviderUuid(*provider),
+            name: name.clone().try_into().unwrap(),
+            parent: None,
+        },
+        Write::SetInventory {
+            provider,
+            generation,
+            total,
+            max_unit,
+        } => Command::ReplaceInventories {
+            provider: ProviderUuid(*provider),
+            generation: placement_model::types::Generation(*generation),
+            inventories: BTreeMap::from([(
+                CLASS.parse().unwrap(),
+                Inventory {
+                    total: *total,
+                    reserved: 0,
+                    min_unit: 1,
+                    max_unit: *max_unit,
+                    step_size: 1,
+                    allocation_ratio: 1.0,
+                },
+            )]),
+            capacity_rule: CapacityRule::NotNegative,
+        },
+        Write::Allocate(claims) => Command::SetAllocations {
+            consumers: claims
+                .iter()
+                .map(|claim| ConsumerAllocations {
+                    consumer: claim.consumer.to_string().into(),
+                    allocations: claim
+                        .amounts
+                        .iter()
+                        .map(|(provider, amount)| ProviderAmounts {
+                            provider: provider.to_string().into(),
+                            resources: BTreeMap::from([(CLASS.parse().unwrap(), *amount)]),
+                        })
+                        .collect(),
+                    project: claim.project.as_str().into(),
+                    user: claim.user.as_str().into(),
+                    generation: match claim.belief {
+                        Belief::Unchecked => ConsumerGeneration::Unchecked,
+                        Belief::New => ConsumerGeneration::New,
+                        Belief::At(at) => {
+                            ConsumerGeneration::Expect(placement_model::types::Generation(at))
+                        }
+                    },
+                    consumer_type: match claim.belief {
+                        Belief::Unchecked => ConsumerTypeUpdate::Keep,
+                        _ => ConsumerTypeUpdate::Set(CONSUMER_TYPE.parse().unwrap()),
+                    },
+                })
+                .collect(),
+        },
+        Write::Release { consumer } => Command::DeleteAllocations {
+            consumer: consumer.to_string().into(),
+        },
+        Write::Housekeeping => unreachable!(),
+    }
+}
+
+fn token(index: u64) -> Token {
+    Token { epoch: 1, index }
+}
+
+fn body(code: Option<&str>) -> String {
+    code.map_or_else(String::new, |code| {
+        format!(r#"{{"errors":[{{"code":"{code}"}}]}}"#)
+    })
+}
+
+impl Story {
+    /// A host with four units, made at places 1 and 2 of the log.
+    fn with_host() -> Self {
+        let mut story = Self::default();
+        let create = Write::CreateProvider {
+            provider: HOST,
+            name: "host".to_owned(),
+        };
+        let stock = Write::SetInventory {
+            provider: HOST,
+            generation: 0,
+            total: 4,
+            max_unit: 1_000_000,
+        };
+        story.committed(1, &create);
+        story.answered((1, 2), create, 200, 1, None);
+        story.committed(2, &stock);
+        story.answered((3, 4), stock, 200, 2, None);
+        story
+    }
+
+    fn committed(&mut self, index: u64, write: &Write) -> RequestId {
+        self.sequence += 1;
+        let request = RequestId {
+            origin: 1,
+            boot: 1,
+            sequence: self.sequence,
+            answered_below: 0,
+        };
+        self.repeated(index, write, request);
+        request
+    }
+
+    fn repeated(&mut self, index: u64, write: &Write, request: RequestId) {
+        let stamped = Stamped {
+            at: Timestamp(0),
+            request: Some(request),
+            command: command(write),
+        };
+        self.log.insert(index, stamped);
+    }
+
+    fn event(&mut self, (sent, ended): (u64, u64), operation: Operation, end: End) {
+        let event = self
+            .history
+            .begin(0, 1, operation, Duration::from_millis(sent));
+        self.history.end(event, Duration::from_millis(ended), end);
+    }
+
+    fn answered(
+        &mut self,
+        span: (u64, u64),
+        write: Write,
+        status: u16,
+        index: u64,
+        code: Option<&str>,
+    ) {
+        self.event(
+            span,
+            Operation::Write(write),
+            answer(status, index, body(code)),
+        );
+    }
+
+    fn read(&mut self, span: (u64, u64), level: Level, index: u64, body: &str) {
+        let operation = Operation::Read(Question::Allocations(ALICE), level);
+        self.event(span, operation, answer(200, index, body.to_owned()));
+    }
+
+    fn violations(&self) -> Vec<String> {
+        let finding = witness::check(&self.history, &self.log);
+        let opinion = wgl::check(&self.history, &finding);
+        finding
+            .violations
+            .into_iter()
+            .chain(opinion.violations)
+            .collect()
+    }
+
+    fn is_right(&self) {
+        assert_eq!(self.violations(), Vec::<String>::new());
+    }
+
+    fn is_wrong_because(&self, words: &str) {
+        let violations = self.violations();
+        assert!(
+            violations.iter().any(|one| one.contains(words)),
+            "{words}: {violations:#?}"
+        );
+    }
+}
+
+fn answer(status: u16, index: u64, body: String) -> End {
+    let index = Some(token(index));
+    End::Answer(Answer {
+        status,
+        index,
+        node: Some(1),
+        known_leader: Some(1),
+        effective: None,
+        body,
+    })
+}
+
+const NOBODY: &str = r#"{"allocations":{}}"#;
+
+fn alice_holds(amount: u64, user: &str, generations: (u64, u64)) -> String {
+    format!(
+        r#"{{"allocations":{{"{HOST}":{{"generation":{},"resources":{{"VCPU":{amount}}}}}}},
+            "project_id":"red","user_id":"{user}","consumer_generation":{},
+            "consumer_type":"INSTANCE"}}"#,
+        generations.0, generations.1
+    )
+}
+
+#[test]
+fn a_claim_and_a_read_after_it_are_right() {
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::New, 3);
+    story.committed(5, &write);
+    story.answered((10, 20), write, 204, 5, None);
+    story.read((30, 40), Level::Default, 7, &alice_holds(3, "u1", (2, 1)));
+    story.is_right();
+}
+
+#[test]
+fn a_stale_linearizable_read_is_wrong_and_a_stale_local_one_is_not() {
+    for (level, right) in [
+        (Level::Default, false),
+        (Level::Linearizable, false),
+        (Level::Local, true),
+    ] {
+        let mut story = Story::with_host();
+        let write = claim("u1", Belief::New, 3);
+        story.committed(5, &write);
+        story.answered((10, 20), write, 204, 5, None);
+        story.read((30, 40), level, 4, NOBODY);
+        if right {
+            story.is_right();
+        } else {
+            story.is_wrong_because("must not be before 5");
+            story.is_wrong_because("is not linearizable");
+        }
+    }
+}
+
+#[test]
+fn a_read_that_overlaps_the_write_may_miss_it() {
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::New, 3);
+    story.committed(5, &write);
+    story.answered((10, 20), write, 204, 5, None);
+    story.read((15, 16), Level::Linearizable, 4, NOBODY);
+    story.is_right();
+}
+
+#[test]
+fn a_session_read_must_reach_its_token_and_a_bounded_one_its_bound() {
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::New, 3);
+    story.committed(5, &write);
+    story.answered((10, 20), write, 204, 5, None);
+    story.read((30, 40), Level::Session(token(5)), 4, NOBODY);
+    story.is_wrong_because("must not be before 5");
+
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::New, 3);
+    story.committed(5, &write);
+    story.answered((10, 20), write, 204, 5, None);
+    story.read((119, 121), Level::Bounded(100), 4, NOBODY);
+    story.is_right();
+    story.read((130, 140), Level::Bounded(100), 4, NOBODY);
+    story.is_wrong_because("must not be before 5");
+}
+
+#[test]
+fn a_read_must_show_the_state_at_its_place() {
+    let mut story = Story::with_host();
+    story.read((30, 40), Level::Local, 4, &alice_holds(3, "u1", (2, 1)));
+    story.is_wrong_because("another state");
+}
+
+#[test]
+fn an_acknowledged_write_that_is_not_in_the_log_is_lost() {
+    let mut story = Story::with_host();
+    story.answered((10, 20), claim("u1", Belief::New, 3), 204, 5, None);
+    story.is_wrong_because("acknowledged write is not at its place");
+}
+
+#[test]
+fn more_than_there_is_must_be_refused() {
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::New, 5);
+    story.committed(5, &write);
+    story.answered((10, 20), write, 204, 5, None);
+    story.is_wrong_because("409");
+}
+
+#[test]
+fn an_unknown_outcome_is_looked_up_in_the_log() {
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::New, 3);
+    story.committed(5, &write);
+    story.event(
+        (10, 20),
+        Operation::Write(write),
+        End::Lost("no answer in time".to_owned()),
+    );
+    story.read((30, 40), Level::Default, 7, &alice_holds(3, "u1", (2, 1)));
+    story.is_right();
+    story.read((50, 60), Level::Default, 8, NOBODY);
+    story.is_wrong_because("another state");
+    story.is_wrong_because("is not linearizable");
+}
+
+#[test]
+fn what_was_said_not_to_be_committed_may_not_be_in_the_log() {
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::New, 3);
+    story.committed(5, &write);
+    let body = body(Some("placement.nothing_committed"));
+    story.event((10, 20), Operation::Write(write), answer(503, 4, body));
+    story.is_wrong_because("no client asked for it");
+}
+
+#[test]
+fn a_repetition_counts_once() {
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::Unchecked, 3);
+    let request = story.committed(5, &write);
+    story.repeated(6, &write, request);
+    story.answered((10, 20), write.clone(), 204, 6, None);
+    story.is_right();
+
+    // The same entry under another name is a second write that nobody asked for.
+    story.committed(7, &write);
+    story.is_wrong_because("applied twice");
+}
+
+#[test]
+fn writes_stand_in_the_log_in_the_order_of_their_answers() {
+    let mut story = Story::with_host();
+    let (first, second) = (
+        claim("u1", Belief::Unchecked, 1),
+        claim("u2", Belief::Unchecked, 2),
+    );
+    story.committed(6, &first);
+    story.answered((10, 20), first, 204, 6, None);
+    story.committed(5, &second);
+    story.answered((30, 40), second, 204, 5, None);
+    story.is_wrong_because("must not be before 6");
+}
+
+#[test]
+fn a_conflict_must_be_one() {
+    let mut story = Story::with_host();
+    let write = claim("u1", Belief::New, 3);
+    story.committed(5, &write);
+    story.answered((10, 20), write, 409, 5, Some("placement.concurrent_update"));
+    story.is_wrong_because("a write answered 409");
+    story.is_wrong_because("is not linearizable");
+}

@@ -55,6 +55,24 @@ impl TreeSet {
         }
     }
 
+    /// Puts in all trees of another set.
+    pub fn absorb(&mut self, other: &Self) {
+        if self.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        for (key, chunk) in &other.chunks {
+            match self.chunks.get_mut(key) {
+                Some(own) => {
+                    for (own, word) in Arc::make_mut(own).iter_mut().zip(chunk.iter()) {
+                        *own |= word;
+                    }
+                }
+                None => drop(self.chunks.insert(*key, Arc::clone(chunk))),
+            }
+        }
+    }
+
     /// Whether a tree is in.
     pub fn contains(&self, number: u32) -> bool {
         let (key, word, bit) = position(number);

@@ -1,8 +1,65 @@
 //! The allocation-candidate search: which ways are there to meet a request?
+//!
+//! An answer never mixes two trees, but for sharing providers, so the tree is the unit:
+//!
+//! 1. `plan` resolves names and turns groups into *variables*: one for each named group, one for
+//!    each class of the unnumbered group. Variables that ask the same are of one *kind*.
+//! 2. `filter` finds the trees worth opening, with the bitmaps of [`crate::state::indexes`].
+//! 3. `board` lays out one such tree, the *anchor*: for each kind the providers of the tree, and
+//!    the sharing providers that reach it, which could serve it.
+//! 4. `tree_search` places one variable after another on that board, depth first. It yields one
+//!    candidate and waits to be asked for the next. `fit`, `subtree` and `twins` see dead ends
+//!    early.
+//! 5. `search` goes from anchor to anchor in the order of the strategy, leaves out what another
+//!    anchor has given already, and stops at the limit.
+//! 6. `answer` writes a candidate out with names.
 
+mod answer;
+mod board;
+mod clock;
+mod filter;
+mod fit;
+mod plan;
 mod request;
+mod search;
+mod sharers;
+mod subtree;
+mod tree_search;
+mod twins;
 
+pub use answer::{Candidate, Placement, Summaries};
+pub use clock::Watch;
 pub use request::{
     AllocationRequest, CandidateError, CandidateRequest, Candidates, GenerationStrategy,
     GroupPolicy, Placed, ProviderSummary, RequestGroup, SummaryResource,
 };
+pub use search::Search;
+
+use crate::state::State;
+
+impl State {
+    /// Starts a search, which makes candidates one at a time, as they are asked for.
+    ///
+    /// # Errors
+    /// A request that names unknown resource classes or traits, unless upstream would not have
+    /// looked at them because a group before has no answer of its own.
+    pub fn candidates<'a>(
+        &'a self,
+        request: &'a CandidateRequest,
+    ) -> Result<Search<'a>, CandidateError> {
+        Search::new(self, request, None)
+    }
+
+    /// The same, with somebody who is told now and then how many steps were taken, and may end
+    /// the search: [`Search::interrupted`] says afterwards whether that happened.
+    ///
+    /// # Errors
+    /// As [`State::candidates`].
+    pub fn candidates_watched<'a>(
+        &'a self,
+        request: &'a CandidateRequest,
+        watch: Watch<'a>,
+    ) -> Result<Search<'a>, CandidateError> {
+        Search::new(self, request, Some(watch))
+    }
+}

@@ -1,0 +1,162 @@
+//! One anchor laid out for the search: its providers, and those that share with it, that could
+//! serve something.
+
+use super::plan::{Plan, has_any};
+use super::sharers::Sharers;
+use crate::state::Place;
+use crate::state::change::ProviderId;
+use crate::state::indexes::offer;
+use crate::state::tree::{Node, Tree, TreeNumber};
+
+/// Index into [`Board::slots`].
+pub(super) type SlotIndex = u32;
+
+/// Providers and what each of them could serve. Kept and filled anew for the next anchor, so that
+/// opening a small tree costs no allocation.
+#[derive(Default)]
+pub(super) struct Board<'a> {
+    pub(super) anchor: Option<(TreeNumber, &'a Tree)>,
+    /// In the order of their creation.
+    pub(super) slots: Vec<Slot<'a>>,
+    /// For each kind, the slots that could serve it, rising.
+    pub(super) domains: Vec<Vec<SlotIndex>>,
+    /// For each slot and class, how much may still be taken.
+    pub(super) room: Vec<u64>,
+    /// For each slot and set of traits, whether the provider has one of them.
+    pub(super) covers: Vec<bool>,
+    found: Vec<Found>,
+    kinds: Vec<usize>,
+}
+
+/// A provider.
+#[derive(Clone, Copy)]
+pub(super) struct Slot<'a> {
+    pub(super) place: Place,
+    pub(super) node: &'a Node,
+    /// It may serve other trees too.
+    pub(super) shares: bool,
+    /// It is in another tree than the anchor's.
+    pub(super) outside: bool,
+}
+
+/// A provider that could serve the kinds at these indexes of [`Board::kinds`].
+struct Found {
+    id: ProviderId,
+    slot: usize,
+    from: usize,
+    to: usize,
+}
+
+impl<'a> Board<'a> {
+    /// Lays out an anchor; false if some kind cannot be served at all.
+    pub(super) fn lay_out(
+        &mut self,
+        plan: &Plan<'a>,
+        sharers: &Sharers<'a>,
+        number: TreeNumber,
+    ) -> bool {
+        self.clear(plan);
+        let Some(tree) = plan.state.tree(number) else {
+            return false;
+        };
+        self.anchor = Some((number, tree));
+        for (node, index) in tree.nodes.iter().zip(0..) {
+            let from = self.kinds.len();
+            let serves =
+                |kind: &usize| plan.serves(&plan.kinds[*kind], number, &tree.nodes[0], node);
+            self.kinds.extend((0..plan.kinds.len()).filter(serves));
+            let place = Place {
+                tree: number,
+                node: index,
+            };
+            let shares = sharers.shares(node);
+            self.add_slot(
+                from,
+                Slot {
+                    place,
+                    node,
+                    shares,
+                    outside: false,
+                },
+            );
+        }
+        for sharer in sharers.reaching(number, tree) {
+            let from = self.kinds.len();
+            self.kinds.extend_from_slice(&sharer.kinds);
+            let (place, node) = (sharer.place, sharer.node);
+            self.add_slot(
+                from,
+                Slot {
+                    place,
+                    node,
+                    shares: true,
+                    outside: true,
+                },
+            );
+        }
+        self.fill(plan)
+    }
+
+    fn clear(&mut self, plan: &Plan<'a>) {
+        self.anchor = None;
+        self.slots.clear();
+        self.room.clear();
+        self.covers.clear();
+        self.found.clear();
+        self.kinds.clear();
+        self.domains.resize_with(plan.kinds.len(), Vec::new);
+        self.domains.iter_mut().for_each(Vec::clear);
+    }
+
+    fn add_slot(&mut self, from: usize, slot: Slot<'a>) {
+        if self.kinds.len() > from {
+            let (id, to) = (slot.node.id, self.kinds.len());
+            self.found.push(Found {
+                id,
+                slot: self.slots.len(),
+                from,
+                to,
+            });
+            self.slots.push(slot);
+        }
+    }
+
+    /// Puts the slots in order and fills in what depends on their numbers.
+    fn fill(&mut self, plan: &Plan<'a>) -> bool {
+        if !self.found.is_sorted_by_key(|found| found.id) {
+            self.found.sort_unstable_by_key(|found| found.id);
+            let unsorted = self.slots.clone();
+            self.slots.clear();
+            self.slots
+                .extend(self.found.iter().map(|found| unsorted[found.slot]));
+        }
+        for (found, slot) in self.found.iter().zip(0..) {
+            for kind in &self.kinds[found.from..found.to] {
+                self.domains[*kind].push(slot);
+            }
+        }
+        if self.domains.iter().any(Vec::is_empty) {
+            return false;
+        }
+        for slot in &self.slots {
+            for class in &plan.classes {
+                let stock = slot
+                    .node
+                    .inventories
+                    .iter()
+                    .find(|stock| stock.class == *class);
+                self.room.push(stock.map_or(0, offer));
+            }
+            self.covers
+                .extend(plan.trait_sets.iter().map(|any| has_any(slot.node, any)));
+        }
+        true
+    }
+
+    /// Whether a slot lies in the subtree that another heads.
+    pub(super) fn heads(&self, head: SlotIndex, slot: SlotIndex) -> bool {
+        let (head, slot) = (&self.slots[head as usize], &self.slots[slot as usize]);
+        head.place.tree == slot.place.tree
+            && (head.place.node..head.node.subtree_end).contains(&slot.place.node)
+    }
+}

@@ -1,0 +1,277 @@
+//! Whether what is left to be placed can still find room: counted, not searched.
+
+use super::board::SlotIndex;
+use super::plan::{Contest, Plan};
+use super::tree_search::TreeSearch;
+
+impl<'a> TreeSearch<'a> {
+    /// Whether the variables left may still all find a place. False is certain, true is not.
+    pub(super) fn possible(&self, plan: &Plan<'a>) -> bool {
+        self.rooms_suffice(plan) && self.subtrees_possible(plan) && self.traits_coverable(plan)
+    }
+
+    /// How many more variables of a kind this slot can take.
+    pub(super) fn fits(&self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) -> u64 {
+        let kind = &plan.kinds[kind];
+        let index = slot as usize;
+        if plan.isolate && kind.named && self.named_on[index] > 0 {
+            return 0;
+        }
+        if plan.one_per_tree && !kind.demands.is_empty() && self.tree_is_taken(slot) {
+            return 0;
+        }
+        let room = &self.board.room[index * plan.classes.len()..];
+        let most = if plan.isolate && kind.named {
+            1
+        } else {
+            kind.count
+        };
+        kind.demands
+            .iter()
+            .map(|demand| room[demand.class] / demand.amount)
+            .fold(most, u64::min)
+    }
+
+    /// Whether another provider of the slot's tree is used already.
+    fn tree_is_taken(&self, slot: SlotIndex) -> bool {
+        let slots = &self.board.slots;
+        let tree = slots[slot as usize].place.tree;
+        self.taking_from[slot as usize] == 0
+            && (0..slots.len())
+                .any(|other| self.taking_from[other] > 0 && slots[other].place.tree == tree)
+    }
+
+    fn rooms_suffice(&self, plan: &Plan<'a>) -> bool {
+        let total: u64 = self.left.iter().sum();
+        let mut kinds_left = 0;
+        let mut tight = false;
+        for (kind, &left) in self.left.iter().enumerate().filter(|(_, left)| **left > 0) {
+            kinds_left += 1;
+            let (mut ways, mut slots) = (0, 0);
+            for &slot in &self.board.domains[kind] {
+                let fits = if self.is_banned(kind, slot) {
+                    0
+                } else {
+                    self.fits(plan, kind, slot)
+                };
+                ways += fits;
+                slots += fits.min(1);
+                if ways >= left && slots >= total {
+                    break;
+                }
+            }
+            if ways < left {
+                return false;
+            }
+            tight |= slots < total;
+        }
+        // With at least as many slots for each kind as there are variables, each variable finds
+        // one of its own. With one kind left, the count was exact.
+        !tight
+            || kinds_left < 2
+            || (plan
+                .contests
+                .iter()
+                .all(|contest| self.contest_has_room(plan, contest))
+                && (!plan.isolate || self.isolation_has_room(plan)))
+    }
+
+    /// Whether there is enough of a class for all kinds that want it, if each amount could be
+    /// split at will.
+    fn contest_has_room(&self, plan: &Plan<'a>, contest: &Contest) -> bool {
+        let classes = plan.classes.len();
+        let room = (0..self.board.slots.len())
+            .map(|slot| self.board.room[slot * classes + contest.class])
+            .collect();
+        let kinds = contest
+            .kinds
+            .iter()
+            .filter(|(kind, _)| self.left[*kind] > 0);
+        self.flows(plan, kinds.copied(), room)
+    }
+
+    /// Whether there are enough providers for all named groups to have one of their own.
+    fn isolation_has_room(&self, plan: &Plan<'a>) -> bool {
+        let kinds = (0..plan.kinds.len()).filter(|kind| plan.kinds[*kind].named);
+        let kinds = kinds
+            .filter(|kind| self.left[*kind] > 0)
+            .map(|kind| (kind, 1));
+        self.flows(plan, kinds, vec![1; self.board.slots.len()])
+    }
+
+    fn flows(
+        &self,
+        plan: &Plan<'a>,
+        kinds: impl Iterator<Item = (usize, u64)>,
+        room: Vec<u64>,
+    ) -> bool {
+        let mut flow = Flow::new(room);
+        for (kind, amount) in kinds {
+            let mut limits = vec![0; self.board.slots.len()];
+            for &slot in &self.board.domains[kind] {
+                if !self.is_banned(kind, slot) {
+                    limits[slot as usize] = self.fits(plan, kind, slot) * amount;
+                }
+            }
+            if !flow.add(self.left[kind] * amount, limits) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether what the unnumbered group's providers do not have yet can come from those to be
+    /// chosen.
+    fn traits_coverable(&self, plan: &Plan<'a>) -> bool {
+        let sets = plan.trait_sets.len();
+        (0..sets).all(|set| {
+            let covers = |slot: SlotIndex| self.board.covers[slot as usize * sets + set];
+            self.placements(plan)
+                .any(|(kind, slot)| !plan.kinds[kind].named && covers(slot))
+                || (0..plan.kinds.len())
+                    .filter(|kind| !plan.kinds[*kind].named && self.left[*kind] > 0)
+                    .any(|kind| {
+                        self.board.domains[kind].iter().any(|&slot| {
+                            covers(slot)
+                                && !self.is_banned(kind, slot)
+                                && self.fits(plan, kind, slot) > 0
+                        })
+                    })
+        })
+    }
+}
+
+/// The largest flow from kinds to slots (Edmonds and Karp, 1972), one kind added at a time.
+struct Flow {
+    /// What each slot can still take.
+    room: Vec<u64>,
+    /// For each kind and slot, how much more may go this way.
+    limits: Vec<Vec<u64>>,
+    /// For each kind and slot, how much goes this way.
+    sent: Vec<Vec<u64>>,
+}
+
+impl Flow {
+    fn new(room: Vec<u64>) -> Self {
+        Self {
+            room,
+            limits: Vec::new(),
+            sent: Vec::new(),
+        }
+    }
+
+    /// Adds a kind that sends this much, at most so much to each slot; false if not all of it
+    /// can go anywhere.
+    fn add(&mut self, demand: u64, limits: Vec<u64>) -> bool {
+        let kind = self.limits.len();
+        self.sent.push(vec![0; limits.len()]);
+        self.limits.push(limits);
+        let mut rest = demand;
+        for slot in 0..self.room.len() {
+            let amount = rest.min(self.limits[kind][slot]).min(self.room[slot]);
+            self.send(kind, slot, amount);
+            self.room[slot] -= amount;
+            rest -= amount;
+        }
+        while rest > 0 {
+            match self.augment(kind, rest) {
+                0 => return false,
+                amount => rest -= amount,
+            }
+        }
+        true
+    }
+
+    fn send(&mut self, kind: usize, slot: usize, amount: u64) {
+        self.limits[kind][slot] -= amount;
+        self.sent[kind][slot] += amount;
+    }
+
+    /// Sends up to this much more from a kind along the shortest way, moving others aside.
+    fn augment(&mut self, from: usize, most: u64) -> u64 {
+        let mut kind_before: Vec<Option<usize>> = vec![None; self.room.len()];
+        let mut slot_before: Vec<Option<usize>> = vec![None; self.limits.len()];
+        let mut queue = vec![from];
+        let mut at = 0;
+        while let Some(&kind) = queue.get(at) {
+            at += 1;
+            for slot in 0..self.room.len() {
+                if self.limits[kind][slot] == 0 || kind_before[slot].is_some() {
+                    continue;
+                }
+                kind_before[slot] = Some(kind);
+                if self.room[slot] > 0 {
+                    return self.send_along(from, slot, most, &kind_before, &slot_before);
+                }
+                for other in 0..self.limits.len() {
+                    if other != from && slot_before[other].is_none() && self.sent[other][slot] > 0 {
+                        slot_before[other] = Some(slot);
+                        queue.push(other);
+                    }
+                }
+            }
+        }
+        0
+    }
+
+    fn send_along(
+        &mut self,
+        from: usize,
+        end: usize,
+        most: u64,
+        kind_before: &[Option<usize>],
+        slot_before: &[Option<usize>],
+    ) -> u64 {
+        let mut way = Vec::new();
+        let mut slot = end;
+        let mut amount = most.min(self.room[end]);
+        while let Some(kind) = kind_before[slot] {
+            way.push((kind, slot));
+            amount = amount.min(self.limits[kind][slot]);
+            match slot_before[kind].filter(|_| kind != from) {
+                Some(before) => {
+                    amount = amount.min(self.sent[kind][before]);
+                    slot = before;
+                }
+                None => break,
+            }
+        }
+        self.room[end] -= amount;
+        for (kind, slot) in way {
+            self.send(kind, slot, amount);
+            if let Some(before) = slot_before[kind].filter(|_| kind != from) {
+                self.limits[kind][before] += amount;
+                self.sent[kind][before] -= amount;
+            }
+        }
+        amount
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_kind_moves_an_earlier_one_aside() {
+        // The first takes from slot 0 what only the second needs.
+        let mut flow = Flow::new(vec![4, 4]);
+        assert!(flow.add(4, vec![4, 4]));
+        assert!(flow.add(4, vec![4, 0]));
+        assert!(!flow.add(1, vec![1, 1]));
+    }
+
+    #[test]
+    fn a_chain_of_kinds_is_moved() {
+        let mut flow = Flow::new(vec![1, 1, 1]);
+        assert!(flow.add(1, vec![1, 1, 0]));
+        assert!(flow.add(1, vec![0, 1, 1]));
+        assert!(flow.add(1, vec![1, 0, 0]));
+    }
+
+    #[test]
+    fn what_is_too_much_for_the_ways_is_too_much() {
+        let mut flow = Flow::new(vec![10, 10]);
+        assert!(!flow.add(7, vec![3, 3]));
+    }
+}

@@ -1,0 +1,441 @@
+//! What a request asks, in the terms of the state: ids for names, and variables to be placed.
+
+use std::collections::BTreeSet;
+
+use super::clock::Clock;
+use super::filter;
+use super::request::{CandidateError, CandidateRequest, GroupPolicy, RequestGroup};
+use super::search::Explorer;
+use crate::state::State;
+use crate::state::change::{ResourceClassId, TraitId};
+use crate::state::indexes::offer;
+use crate::state::tree::{Node, TreeNumber};
+use crate::types::{AggregateUuid, TraitName};
+
+/// A resolved request.
+pub(super) struct Plan<'a> {
+    pub(super) state: &'a State,
+    /// One for each group of the request, in its order.
+    pub(super) rules: Vec<Rule<'a>>,
+    /// What is to be placed: each named group, each class of the unnumbered group.
+    pub(super) variables: Vec<Variable>,
+    pub(super) kinds: Vec<Kind>,
+    /// All classes asked for. Elsewhere a class is its index here.
+    pub(super) classes: Vec<ResourceClassId>,
+    /// For each `same_subtree` that constrains anything, the kinds in it.
+    pub(super) subtrees: Vec<Vec<usize>>,
+    /// Sets of traits which the providers of the unnumbered group must have between them, one
+    /// of each set.
+    pub(super) trait_sets: Vec<Vec<TraitId>>,
+    pub(super) root: RootRule,
+    /// Named groups must have providers of their own.
+    pub(super) isolate: bool,
+    /// At most one provider of each tree may be used.
+    pub(super) one_per_tree: bool,
+    /// Kinds that compete for the same class.
+    pub(super) contests: Vec<Contest>,
+    /// No variable's place bears on another's.
+    pub(super) independent: bool,
+}
+
+/// What a group asks of each provider it uses.
+pub(super) struct Rule<'a> {
+    pub(super) named: bool,
+    resourceless: bool,
+    pub(super) required: Vec<Vec<TraitId>>,
+    pub(super) forbidden: Vec<TraitId>,
+    pub(super) member_of: &'a [BTreeSet<AggregateUuid>],
+    pub(super) not_member_of: &'a BTreeSet<AggregateUuid>,
+    pub(super) in_tree: Option<TreeNumber>,
+}
+
+/// Something to be placed on one provider.
+pub(super) struct Variable {
+    pub(super) group: usize,
+    pub(super) kind: usize,
+}
+
+/// Variables that ask exactly the same: whatever holds of one holds of the others.
+pub(super) struct Kind {
+    /// Index of the rule.
+    pub(super) rule: usize,
+    pub(super) demands: Vec<Demand>,
+    pub(super) named: bool,
+    /// Indexes into [`Plan::subtrees`].
+    pub(super) subtrees: Vec<usize>,
+    /// How many variables are of this kind.
+    pub(super) count: u64,
+}
+
+/// Units of one class.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Demand {
+    /// Index into [`Plan::classes`].
+    pub(super) class: usize,
+    pub(super) id: ResourceClassId,
+    pub(super) amount: u64,
+}
+
+/// What is asked of an anchor's root.
+#[derive(Default)]
+pub(super) struct RootRule {
+    pub(super) required: Vec<TraitId>,
+    pub(super) forbidden: Vec<TraitId>,
+}
+
+/// Several kinds want the same class.
+pub(super) struct Contest {
+    pub(super) class: usize,
+    /// Kind and amount.
+    pub(super) kinds: Vec<(usize, u64)>,
+}
+
+/// Where the first error was found: everything before it decides whether it is seen at all.
+enum Stage {
+    Root,
+    Classes(usize),
+    Traits(usize),
+}
+
+impl<'a> Plan<'a> {
+    /// Resolves a request; `None` when it certainly has no answer.
+    pub(super) fn resolve(
+        state: &'a State,
+        request: &'a CandidateRequest,
+        clock: &mut Clock<'_>,
+    ) -> Result<Option<Self>, CandidateError> {
+        if let Some((stage, error)) = first_error(state, request) {
+            if nothing_before(state, request, &stage, clock) {
+                return Ok(None);
+            }
+            return Err(error);
+        }
+        Ok(Self::build(state, request))
+    }
+
+    fn build(state: &'a State, request: &'a CandidateRequest) -> Option<Self> {
+        let mut plan = Self {
+            state,
+            rules: Vec::new(),
+            variables: Vec::new(),
+            kinds: Vec::new(),
+            classes: Vec::new(),
+            subtrees: Vec::new(),
+            trait_sets: Vec::new(),
+            root: RootRule {
+                required: ids(state, &request.root_required)?,
+                forbidden: ids(state, &request.root_forbidden)?,
+            },
+            isolate: request.group_policy == Some(GroupPolicy::Isolate),
+            one_per_tree: !request.nested && !state.indexes().nested().is_empty(),
+            contests: Vec::new(),
+            independent: false,
+        };
+        // One group alone is no constraint.
+        let several = |suffixes: &&BTreeSet<String>| {
+            request
+                .groups
+                .iter()
+                .filter(|group| suffixes.contains(&group.suffix))
+                .count()
+                > 1
+        };
+        let subtrees: Vec<&BTreeSet<String>> =
+            request.same_subtree.iter().filter(several).collect();
+        for (index, group) in request.groups.iter().enumerate() {
+            plan.rules.push(Rule::of(state, group)?);
+            plan.add_variables(&request.groups, index, &subtrees)?;
+        }
+        plan.subtrees = (0..subtrees.len())
+            .map(|subtree| plan.kinds_where(|kind| kind.subtrees.contains(&subtree)))
+            .collect();
+        plan.find_contests();
+        (!plan.variables.is_empty()).then_some(plan)
+    }
+
+    fn add_variables(
+        &mut self,
+        groups: &[RequestGroup],
+        index: usize,
+        subtrees: &[&BTreeSet<String>],
+    ) -> Option<()> {
+        let group = &groups[index];
+        let mut demands = Vec::new();
+        for (name, amount) in &group.resources {
+            let id = self.state.resource_class_id(name)?;
+            let class = self
+                .classes
+                .iter()
+                .position(|class| *class == id)
+                .unwrap_or_else(|| {
+                    self.classes.push(id);
+                    self.classes.len() - 1
+                });
+            demands.push(Demand {
+                class,
+                id,
+                amount: *amount,
+            });
+        }
+        if !self.rules[index].named {
+            self.trait_sets = self.rules[index].required.clone();
+            for demand in demands {
+                self.add_variable(index, vec![demand], Vec::new());
+            }
+            return (!group.resources.is_empty()).then_some(());
+        }
+        let subtrees = (0..subtrees.len())
+            .filter(|subtree| subtrees[*subtree].contains(&group.suffix))
+            .collect();
+        let twin = self.variables.iter().find(|variable| {
+            let kind = &self.kinds[variable.kind];
+            kind.named && kind.subtrees == subtrees && alike(&groups[variable.group], group)
+        });
+        match twin.map(|twin| twin.kind) {
+            Some(kind) => {
+                self.kinds[kind].count += 1;
+                self.variables.push(Variable { group: index, kind });
+            }
+            None => self.add_variable(index, demands, subtrees),
+        }
+        Some(())
+    }
+
+    fn add_variable(&mut self, group: usize, demands: Vec<Demand>, subtrees: Vec<usize>) {
+        self.variables.push(Variable {
+            group,
+            kind: self.kinds.len(),
+        });
+        self.kinds.push(Kind {
+            rule: group,
+            demands,
+            named: self.rules[group].named,
+            subtrees,
+            count: 1,
+        });
+    }
+
+    fn kinds_where(&self, of: impl Fn(&Kind) -> bool) -> Vec<usize> {
+        (0..self.kinds.len())
+            .filter(|kind| of(&self.kinds[*kind]))
+            .collect()
+    }
+
+    fn find_contests(&mut self) {
+        let mut several_of_a_kind = false;
+        for class in 0..self.classes.len() {
+            let kinds: Vec<(usize, u64)> = (0..self.kinds.len())
+                .filter_map(|kind| Some((kind, self.kinds[kind].demand(class)?)))
+                .collect();
+            several_of_a_kind |= kinds.iter().any(|(kind, _)| self.kinds[*kind].count > 1);
+            if kinds.len() > 1 {
+                self.contests.push(Contest { class, kinds });
+            }
+        }
+        let named: u64 = self
+            .kinds
+            .iter()
+            .filter(|kind| kind.named)
+            .map(|kind| kind.count)
+            .sum();
+        self.isolate &= named > 1;
+        self.independent = self.contests.is_empty()
+            && !several_of_a_kind
+            && !self.isolate
+            && !self.one_per_tree
+            && self.subtrees.is_empty()
+            && self.trait_sets.is_empty();
+    }
+
+    /// Whether a provider inside the anchor's tree can serve a variable of this kind, as far as
+    /// it alone is concerned.
+    pub(super) fn serves(&self, kind: &Kind, tree: TreeNumber, root: &Node, node: &Node) -> bool {
+        let rule = &self.rules[kind.rule];
+        if rule.named {
+            return kind.has_room(node) && rule.named_accepts(tree, node);
+        }
+        kind.has_room(node)
+            && rule.in_tree.is_none_or(|only| only == tree)
+            && !has_any(node, &rule.forbidden)
+            && (rule.is_member(node) || rule.is_member(root))
+            && !rule.is_barred(node)
+            && !rule.is_barred(root)
+    }
+
+    /// Whether a sharing provider can serve a variable of this kind for other trees. What is
+    /// asked of the anchor's root is left to the filter.
+    pub(super) fn serves_others(&self, kind: &Kind, tree: TreeNumber, node: &Node) -> bool {
+        let rule = &self.rules[kind.rule];
+        if rule.named {
+            return kind.has_room(node) && rule.named_accepts(tree, node);
+        }
+        kind.has_room(node)
+            && rule.in_tree.is_none()
+            && !has_any(node, &rule.forbidden)
+            && rule.is_member(node)
+            && !rule.is_barred(node)
+    }
+}
+
+impl Kind {
+    fn demand(&self, class: usize) -> Option<u64> {
+        self.demands
+            .iter()
+            .find(|demand| demand.class == class)
+            .map(|demand| demand.amount)
+    }
+
+    fn has_room(&self, node: &Node) -> bool {
+        self.demands.iter().all(|demand| {
+            node.inventories
+                .iter()
+                .find(|stock| stock.class == demand.id)
+                .is_some_and(|stock| {
+                    stock.inventory.permits_amount(demand.amount) && offer(stock) >= demand.amount
+                })
+        })
+    }
+}
+
+impl<'a> Rule<'a> {
+    fn of(state: &State, group: &'a RequestGroup) -> Option<Self> {
+        let required = group
+            .required
+            .iter()
+            .map(|any| ids(state, any))
+            .collect::<Option<_>>()?;
+        let in_tree = match &group.in_tree {
+            Some(provider) => Some(state.place(provider)?.tree),
+            None => None,
+        };
+        let resourceless = group.resources.is_empty();
+        Some(Self {
+            named: !group.suffix.is_empty(),
+            resourceless,
+            required,
+            forbidden: ids(state, &group.forbidden)?,
+            member_of: &group.member_of,
+            not_member_of: &group.not_member_of,
+            // Upstream finds the providers of a resourceless group without it.
+            in_tree: in_tree.filter(|_| !resourceless),
+        })
+    }
+
+    fn named_accepts(&self, tree: TreeNumber, node: &Node) -> bool {
+        // Without resources, upstream starts from the providers that have what is wanted; from
+        // filters that only take away it gets none.
+        (!self.resourceless || !self.required.is_empty() || !self.member_of.is_empty())
+            && self.in_tree.is_none_or(|only| only == tree)
+            && self.required.iter().all(|any| has_any(node, any))
+            && !has_any(node, &self.forbidden)
+            && self.is_member(node)
+            && !self.is_barred(node)
+    }
+
+    fn is_member(&self, node: &Node) -> bool {
+        is_member(self.member_of, node)
+    }
+
+    fn is_barred(&self, node: &Node) -> bool {
+        self.not_member_of
+            .iter()
+            .any(|aggregate| node.aggregates.contains(aggregate))
+    }
+}
+
+/// Whether a provider is in at least one aggregate of each set.
+fn is_member(member_of: &[BTreeSet<AggregateUuid>], node: &Node) -> bool {
+    member_of.iter().all(|any| {
+        any.iter()
+            .any(|aggregate| node.aggregates.contains(aggregate))
+    })
+}
+
+/// Whether a provider has at least one of these traits.
+pub(super) fn has_any(node: &Node, traits: &[TraitId]) -> bool {
+    traits.iter().any(|id| node.traits.contains(id))
+}
+
+fn alike(one: &RequestGroup, other: &RequestGroup) -> bool {
+    one.resources == other.resources
+        && one.required == other.required
+        && one.forbidden == other.forbidden
+        && one.member_of == other.member_of
+        && one.not_member_of == other.not_member_of
+        && one.in_tree == other.in_tree
+}
+
+fn ids(state: &State, names: &BTreeSet<TraitName>) -> Option<Vec<TraitId>> {
+    names.iter().map(|name| state.trait_id(name)).collect()
+}
+
+/// The first thing that a request names and that does not exist.
+fn first_error(state: &State, request: &CandidateRequest) -> Option<(Stage, CandidateError)> {
+    let unknown = |names: &BTreeSet<TraitName>| {
+        let name = names.iter().find(|name| state.trait_id(name).is_none())?;
+        Some(CandidateError::UnknownTraits(vec![name.clone()]))
+    };
+    let root = unknown(&request.root_required).or_else(|| unknown(&request.root_forbidden));
+    if let Some(error) = root {
+        return Some((Stage::Root, error));
+    }
+    for (index, group) in request.groups.iter().enumerate() {
+        let class = group
+            .resources
+            .keys()
+            .find(|name| state.resource_class_id(name).is_none());
+        if let Some(name) = class {
+            let error = CandidateError::UnknownResourceClass(name.clone());
+            return Some((Stage::Classes(index), error));
+        }
+        let traits = group
+            .required
+            .iter()
+            .find_map(unknown)
+            .or_else(|| unknown(&group.forbidden));
+        if let Some(error) = traits {
+            return Some((Stage::Traits(index), error));
+        }
+    }
+    None
+}
+
+/// Whether something before this stage has no answer alone, so that upstream answers with an
+/// empty list and never comes to the error.
+fn nothing_before(
+    state: &State,
+    request: &CandidateRequest,
+    stage: &Stage,
+    clock: &mut Clock<'_>,
+) -> bool {
+    let index = match stage {
+        Stage::Root => return false,
+        Stage::Classes(index) | Stage::Traits(index) => *index,
+    };
+    if !filter::any_root(state, &request.root_required, &request.root_forbidden) {
+        return true;
+    }
+    let group = &request.groups[index];
+    let no_members = || !filter::any_member(state, &group.member_of, is_member);
+    request.groups[..index]
+        .iter()
+        .any(|group| !has_answer_alone(state, request, group, clock))
+        || (matches!(stage, Stage::Traits(_)) && !group.member_of.is_empty() && no_members())
+}
+
+fn has_answer_alone(
+    state: &State,
+    request: &CandidateRequest,
+    group: &RequestGroup,
+    clock: &mut Clock<'_>,
+) -> bool {
+    let alone = CandidateRequest {
+        groups: vec![group.clone()],
+        root_required: request.root_required.clone(),
+        root_forbidden: request.root_forbidden.clone(),
+        nested: true,
+        ..CandidateRequest::default()
+    };
+    let plan = Plan::build(state, &alone);
+    plan.is_some_and(|plan| Explorer::new(plan, alone.strategy).next(clock).is_some())
+}

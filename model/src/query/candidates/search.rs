@@ -1,0 +1,251 @@
+//! From anchor to anchor, in the order that was asked for.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::answer::{Candidate, Placement, Summaries};
+use super::clock::{Clock, Watch};
+use super::filter::Filter;
+use super::plan::Plan;
+use super::request::{
+    AllocationRequest, CandidateError, CandidateRequest, Candidates, GenerationStrategy,
+};
+use super::sharers::Sharers;
+use super::tree_search::{Step, TreeSearch};
+use crate::state::tree::TreeNumber;
+use crate::state::{Place, State};
+
+/// A running search over one state: the next candidate is made when it is asked for, at most
+/// `limit` of them.
+pub struct Search<'a> {
+    state: &'a State,
+    request: &'a CandidateRequest,
+    /// `None` when there is certainly nothing (more) to be found.
+    explorer: Option<Explorer<'a>>,
+    clock: Clock<'a>,
+    left: usize,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        state: &'a State,
+        request: &'a CandidateRequest,
+        watch: Option<Watch<'a>>,
+    ) -> Result<Self, CandidateError> {
+        let mut clock = Clock::new(watch);
+        let plan = Plan::resolve(state, request, &mut clock)?;
+        Ok(Self {
+            state,
+            request,
+            explorer: plan.map(|plan| Explorer::new(plan, request.strategy)),
+            clock,
+            left: request.limit.unwrap_or(usize::MAX),
+        })
+    }
+
+    /// The next candidate as places in the state, which costs less than one with names.
+    pub fn next_candidate(&mut self) -> Option<Candidate> {
+        if self.left == 0 || self.clock.stopped() {
+            return None;
+        }
+        let next = self
+            .explorer
+            .as_mut()
+            .and_then(|explorer| explorer.next(&mut self.clock));
+        if next.is_some() {
+            self.left -= 1;
+        } else {
+            self.explorer = None;
+        }
+        next
+    }
+
+    /// Whether the watch ended the search, so that there may be more candidates.
+    pub fn interrupted(&self) -> bool {
+        self.clock.stopped()
+    }
+
+    /// Steps taken so far.
+    pub fn steps(&self) -> u64 {
+        self.clock.steps()
+    }
+
+    /// A candidate with names.
+    pub fn describe(&self, candidate: &Candidate) -> AllocationRequest {
+        candidate.describe(self.state, self.request)
+    }
+
+    /// All that is left, with the summaries of the providers concerned.
+    pub fn into_candidates(mut self) -> Candidates {
+        let mut summaries = Summaries::new(self.state, self.request);
+        let mut allocation_requests = Vec::new();
+        while let Some(candidate) = self.next_candidate() {
+            summaries.note(&candidate);
+            allocation_requests.push(self.describe(&candidate));
+        }
+        Candidates {
+            allocation_requests,
+            provider_summaries: summaries.into_list(),
+        }
+    }
+}
+
+impl Iterator for Search<'_> {
+    type Item = AllocationRequest;
+
+    fn next(&mut self) -> Option<AllocationRequest> {
+        let candidate = self.next_candidate()?;
+        Some(self.describe(&candidate))
+    }
+}
+
+/// The candidates of a plan, without limit.
+pub(super) struct Explorer<'a> {
+    plan: Plan<'a>,
+    sharers: Sharers<'a>,
+    anchors: Filter,
+    strategy: GenerationStrategy,
+    /// The anchor at hand (depth first).
+    current: TreeSearch<'a>,
+    under_way: bool,
+    /// Anchors that gave one and wait for their next turn (breadth first).
+    waiting: VecDeque<TreeSearch<'a>>,
+    /// Candidates of sharing providers alone, which several anchors can give. All others have a
+    /// provider that belongs to one anchor.
+    given: BTreeSet<Vec<(TreeNumber, u32)>>,
+    /// Boards of sharing providers of other trees alone: the next with the same gives nothing new.
+    outside: BTreeSet<Vec<Vec<(TreeNumber, u32)>>>,
+}
+
+impl<'a> Explorer<'a> {
+    pub(super) fn new(plan: Plan<'a>, strategy: GenerationStrategy) -> Self {
+        let sharers = Sharers::find(&plan);
+        let anchors = Filter::anchors(&plan, &sharers);
+        Self {
+            plan,
+            sharers,
+            anchors,
+            strategy,
+            current: TreeSearch::default(),
+            under_way: false,
+            waiting: VecDeque::new(),
+            given: BTreeSet::new(),
+            outside: BTreeSet::new(),
+        }
+    }
+
+    /// The next candidate; `None` at the end, or when the clock says stop.
+    pub(super) fn next(&mut self, clock: &mut Clock<'_>) -> Option<Candidate> {
+        match self.strategy {
+            GenerationStrategy::DepthFirst => self.next_deep(clock),
+            GenerationStrategy::BreadthFirst => self.next_broad(clock),
+        }
+    }
+
+    fn next_deep(&mut self, clock: &mut Clock<'_>) -> Option<Candidate> {
+        loop {
+            if !self.under_way && !self.open_anchor(clock) {
+                return None;
+            }
+            match self.current.next(&self.plan, clock) {
+                Step::Found => {
+                    if let Some(candidate) = self.candidate() {
+                        return Some(candidate);
+                    }
+                }
+                Step::Exhausted => self.under_way = false,
+                Step::Stopped => return None,
+            }
+        }
+    }
+
+    fn next_broad(&mut self, clock: &mut Clock<'_>) -> Option<Candidate> {
+        loop {
+            if !self.under_way && !self.open_anchor(clock) {
+                if clock.stopped() {
+                    return None;
+                }
+                self.current = self.waiting.pop_front()?;
+                self.under_way = true;
+            }
+            match self.current.next(&self.plan, clock) {
+                Step::Found => {
+                    let candidate = self.candidate();
+                    if candidate.is_some() {
+                        self.under_way = false;
+                        if !self.current.is_last(&self.plan) {
+                            self.waiting.push_back(std::mem::take(&mut self.current));
+                        }
+                        return candidate;
+                    }
+                }
+                Step::Exhausted => self.under_way = false,
+                Step::Stopped => return None,
+            }
+        }
+    }
+
+    /// Begins on the next anchor that may have something new.
+    fn open_anchor(&mut self, clock: &mut Clock<'_>) -> bool {
+        while clock.tick(1) {
+            let Some(number) = self.anchors.next() else {
+                return false;
+            };
+            if self.current.begin(&self.plan, &self.sharers, number) && self.is_new_board() {
+                self.under_way = true;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_new_board(&mut self) -> bool {
+        let board = &self.current.board;
+        if !board.slots.iter().all(|slot| slot.outside) {
+            return true;
+        }
+        let places = |slots: &Vec<u32>| {
+            slots
+                .iter()
+                .map(|slot| key(board.slots[*slot as usize].place))
+                .collect()
+        };
+        self.outside
+            .insert(board.domains.iter().map(places).collect())
+    }
+
+    /// What was found, unless another anchor gave it before.
+    fn candidate(&mut self) -> Option<Candidate> {
+        let slots = self.current.slots();
+        let slot = |index: &u32| self.current.board.slots[*index as usize];
+        if slots.iter().all(|index| slot(index).shares)
+            && !self
+                .given
+                .insert(slots.iter().map(|index| key(slot(index).place)).collect())
+        {
+            return None;
+        }
+        let placements = slots
+            .iter()
+            .zip(&self.plan.variables)
+            .map(|(index, variable)| {
+                let rule = &self.plan.rules[variable.group];
+                let kind = &self.plan.kinds[variable.kind];
+                Placement {
+                    group: variable.group,
+                    class: kind
+                        .demands
+                        .first()
+                        .filter(|_| !rule.named)
+                        .map(|demand| demand.id),
+                    place: slot(index).place,
+                }
+            });
+        Some(Candidate {
+            placements: placements.collect(),
+        })
+    }
+}
+
+fn key(place: Place) -> (TreeNumber, u32) {
+    (place.tree, place.node)
+}

@@ -1,0 +1,123 @@
+//! Sharing providers: those with the trait `MISC_SHARES_VIA_AGGREGATE` serve every tree that has a
+//! member in one of their aggregates.
+
+use std::collections::BTreeMap;
+
+use super::plan::Plan;
+use crate::state::change::TraitId;
+use crate::state::tree::{Node, Tree, TreeNumber};
+use crate::state::tree_set::TreeSet;
+use crate::state::{Place, State};
+use crate::types::AggregateUuid;
+
+const SHARING_TRAIT: &str = "MISC_SHARES_VIA_AGGREGATE";
+
+/// The sharing providers that could serve some part of a request for other trees.
+pub(super) struct Sharers<'a> {
+    list: Vec<Sharer<'a>>,
+    by_aggregate: BTreeMap<&'a AggregateUuid, Vec<usize>>,
+    sharing_trait: Option<TraitId>,
+}
+
+/// One of them.
+pub(super) struct Sharer<'a> {
+    pub(super) place: Place,
+    pub(super) node: &'a Node,
+    /// The kinds that it could serve.
+    pub(super) kinds: Vec<usize>,
+}
+
+impl<'a> Sharers<'a> {
+    /// Finds them.
+    pub(super) fn find(plan: &Plan<'a>) -> Self {
+        let name = SHARING_TRAIT.parse().ok();
+        let mut sharers = Self {
+            list: Vec::new(),
+            by_aggregate: BTreeMap::new(),
+            sharing_trait: name.and_then(|name| plan.state.trait_id(&name)),
+        };
+        let trees = sharers
+            .sharing_trait
+            .and_then(|id| plan.state.indexes().with_trait(id));
+        for number in trees.into_iter().flat_map(TreeSet::iter) {
+            let number = TreeNumber(number);
+            for (node, index) in plan
+                .state
+                .tree(number)
+                .into_iter()
+                .flat_map(|tree| tree.nodes.iter().zip(0..))
+            {
+                if sharers.shares(node) {
+                    sharers.add(
+                        plan,
+                        Place {
+                            tree: number,
+                            node: index,
+                        },
+                        node,
+                    );
+                }
+            }
+        }
+        sharers
+    }
+
+    fn add(&mut self, plan: &Plan<'a>, place: Place, node: &'a Node) {
+        let kinds: Vec<usize> = (0..plan.kinds.len())
+            .filter(|kind| plan.serves_others(&plan.kinds[*kind], place.tree, node))
+            .collect();
+        if kinds.is_empty() {
+            return;
+        }
+        for aggregate in node.aggregates.iter() {
+            self.by_aggregate
+                .entry(aggregate)
+                .or_default()
+                .push(self.list.len());
+        }
+        self.list.push(Sharer { place, node, kinds });
+    }
+
+    /// Whether a provider shares.
+    pub(super) fn shares(&self, node: &Node) -> bool {
+        self.sharing_trait
+            .is_some_and(|id| node.traits.contains(&id))
+    }
+
+    /// The trees that some sharing provider can serve with this kind.
+    pub(super) fn reach(&self, state: &State, kind: usize) -> TreeSet {
+        let mut reach = TreeSet::default();
+        for (aggregate, sharers) in &self.by_aggregate {
+            if sharers
+                .iter()
+                .any(|sharer| self.list[*sharer].kinds.contains(&kind))
+                && let Some(members) = state.indexes().with_member(aggregate)
+            {
+                reach.absorb(members);
+            }
+        }
+        reach
+    }
+
+    /// The sharing providers of other trees that reach this one.
+    pub(super) fn reaching(&self, number: TreeNumber, tree: &Tree) -> Vec<&Sharer<'a>> {
+        if self.list.is_empty() {
+            return Vec::new();
+        }
+        let mut found: Vec<usize> = tree
+            .nodes
+            .iter()
+            .flat_map(|node| node.aggregates.iter())
+            .filter_map(|aggregate| self.by_aggregate.get(aggregate))
+            .flatten()
+            .copied()
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+            .into_iter()
+            .map(|index| &self.list[index])
+            .filter(|sharer| sharer.place.tree != number)
+            .collect()
+    }
+}

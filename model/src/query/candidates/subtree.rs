@@ -1,0 +1,59 @@
+//! `same_subtree`: one of the providers of these groups must be an ancestor of all the others, or
+//! be the only one.
+
+use super::board::SlotIndex;
+use super::plan::Plan;
+use super::tree_search::TreeSearch;
+
+impl<'a> TreeSearch<'a> {
+    /// Whether each constraint may still be met.
+    pub(super) fn subtrees_possible(&self, plan: &Plan<'a>) -> bool {
+        plan.subtrees.iter().enumerate().all(|(subtree, kinds)| {
+            let placed: Vec<SlotIndex> = self
+                .placements(plan)
+                .filter(|(kind, _)| plan.kinds[*kind].subtrees.contains(&subtree))
+                .map(|(_, slot)| slot)
+                .collect();
+            let heads = kinds
+                .iter()
+                .filter(|kind| self.left[**kind] > 0)
+                .flat_map(|kind| self.open_slots(plan, *kind));
+            placed
+                .iter()
+                .copied()
+                .chain(heads)
+                .any(|head| self.can_head(plan, head, &placed, kinds))
+        })
+    }
+
+    /// Whether a slot heads all placed ones and enough for all that is left.
+    fn can_head(
+        &self,
+        plan: &Plan<'a>,
+        head: SlotIndex,
+        placed: &[SlotIndex],
+        kinds: &[usize],
+    ) -> bool {
+        placed.iter().all(|slot| self.board.heads(head, *slot))
+            && kinds.iter().all(|kind| {
+                let mut missing = self.left[*kind];
+                let mut below = self
+                    .open_slots(plan, *kind)
+                    .filter(|slot| self.board.heads(head, *slot));
+                while missing > 0 {
+                    let Some(slot) = below.next() else {
+                        return false;
+                    };
+                    missing = missing.saturating_sub(self.fits(plan, *kind, slot));
+                }
+                true
+            })
+    }
+
+    fn open_slots(&self, plan: &Plan<'a>, kind: usize) -> impl Iterator<Item = SlotIndex> {
+        self.board.domains[kind]
+            .iter()
+            .copied()
+            .filter(move |slot| !self.is_banned(kind, *slot) && self.fits(plan, kind, *slot) > 0)
+    }
+}

@@ -1,0 +1,237 @@
+//! Places the variables of a plan on one anchor, depth first, one candidate at a time.
+
+use super::board::{Board, SlotIndex};
+use super::clock::Clock;
+use super::plan::Plan;
+use super::sharers::Sharers;
+use crate::state::tree::TreeNumber;
+
+/// A search on one board, which can be left and taken up again at any time.
+#[derive(Default)]
+pub(super) struct TreeSearch<'a> {
+    pub(super) board: Board<'a>,
+    /// Variables in the order of being placed: the hardest first, those of one kind together.
+    pub(super) order: Vec<usize>,
+    levels: Vec<Level>,
+    /// How many of [`TreeSearch::order`] are placed.
+    pub(super) placed: usize,
+    /// For each kind, how many variables are not placed yet.
+    pub(super) left: Vec<u64>,
+    /// For each slot, how many named variables are on it.
+    pub(super) named_on: Vec<u32>,
+    /// For each slot, how many variables that take something are on it.
+    pub(super) taking_from: Vec<u32>,
+    /// For each kind and slot: whether it is known to lead nowhere. Empty until something is.
+    banned: Vec<bool>,
+    /// What was banned, and at which level, up to which the ban holds.
+    bans: Vec<(usize, usize, SlotIndex)>,
+    solutions: u64,
+}
+
+/// One placed variable, or the one to be placed next.
+#[derive(Clone, Copy, Default)]
+struct Level {
+    /// Position in the domain of what to try next.
+    next: usize,
+    slot: SlotIndex,
+    /// [`TreeSearch::solutions`] when the slot was chosen.
+    solutions_before: u64,
+}
+
+/// How a search came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// All variables are placed.
+    Found,
+    /// There is no further way.
+    Exhausted,
+    /// The clock said stop.
+    Stopped,
+}
+
+impl<'a> TreeSearch<'a> {
+    /// Begins on another anchor; false if it certainly has no answer.
+    pub(super) fn begin(
+        &mut self,
+        plan: &Plan<'a>,
+        sharers: &Sharers<'a>,
+        number: TreeNumber,
+    ) -> bool {
+        if !self.board.lay_out(plan, sharers, number) {
+            return false;
+        }
+        self.order.clear();
+        self.order.extend(0..plan.variables.len());
+        let domains = &self.board.domains;
+        self.order.sort_by_key(|variable| {
+            let kind = plan.variables[*variable].kind;
+            (domains[kind].len(), kind)
+        });
+        self.levels.clear();
+        self.levels.resize(self.order.len(), Level::default());
+        self.placed = 0;
+        self.left.clear();
+        self.left.extend(plan.kinds.iter().map(|kind| kind.count));
+        refill(&mut self.named_on, self.board.slots.len());
+        refill(&mut self.taking_from, self.board.slots.len());
+        self.banned.clear();
+        self.bans.clear();
+        self.solutions = 0;
+        plan.independent || self.possible(plan)
+    }
+
+    /// Goes on to the next candidate.
+    pub(super) fn next(&mut self, plan: &Plan<'a>, clock: &mut Clock<'_>) -> Step {
+        loop {
+            if !clock.tick(1) {
+                return Step::Stopped;
+            }
+            if self.placed == self.order.len() {
+                self.take_back(plan);
+            }
+            let level = self.placed;
+            if self.place_next(plan, clock) {
+                if self.placed == self.order.len() {
+                    self.solutions += 1;
+                    return Step::Found;
+                }
+            } else {
+                self.levels[level].next = 0;
+                self.lift_bans(level);
+                if level == 0 {
+                    return Step::Exhausted;
+                }
+                self.take_back(plan);
+            }
+        }
+    }
+
+    /// The slot of each variable, after [`Step::Found`].
+    pub(super) fn slots(&self) -> Vec<SlotIndex> {
+        let mut slots = vec![0; self.order.len()];
+        for (variable, level) in self.order.iter().zip(&self.levels) {
+            slots[*variable] = level.slot;
+        }
+        slots
+    }
+
+    /// Whether nothing is left to try after the candidate just found.
+    pub(super) fn is_last(&self, plan: &Plan<'a>) -> bool {
+        self.order
+            .iter()
+            .zip(&self.levels)
+            .all(|(variable, level)| {
+                level.next >= self.board.domains[plan.variables[*variable].kind].len()
+            })
+    }
+
+    /// The kind and slot of each placed variable.
+    pub(super) fn placements<'s>(
+        &'s self,
+        plan: &'s Plan<'a>,
+    ) -> impl Iterator<Item = (usize, SlotIndex)> + 's {
+        self.order[..self.placed]
+            .iter()
+            .zip(&self.levels)
+            .map(|(variable, level)| (plan.variables[*variable].kind, level.slot))
+    }
+
+    /// Finds a slot for the next variable from where it left off, and places it.
+    fn place_next(&mut self, plan: &Plan<'a>, clock: &mut Clock<'_>) -> bool {
+        let level = self.placed;
+        let kind = plan.variables[self.order[level]].kind;
+        while let Some(slot) = self.board.domains[kind]
+            .get(self.levels[level].next)
+            .copied()
+        {
+            self.levels[level].next += 1;
+            if plan.independent {
+                self.choose(plan, kind, slot);
+                return true;
+            }
+            if !clock.tick(1) {
+                return false;
+            }
+            if self.is_banned(kind, slot) || self.fits(plan, kind, slot) == 0 {
+                continue;
+            }
+            self.choose(plan, kind, slot);
+            if self.possible(plan) {
+                return true;
+            }
+            self.unchoose(plan, kind, slot);
+            self.ban(level, kind, slot);
+        }
+        false
+    }
+
+    fn choose(&mut self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) {
+        self.levels[self.placed].slot = slot;
+        self.levels[self.placed].solutions_before = self.solutions;
+        self.placed += 1;
+        self.left[kind] -= 1;
+        let kind = &plan.kinds[kind];
+        for demand in &kind.demands {
+            self.board.room[slot as usize * plan.classes.len() + demand.class] -= demand.amount;
+        }
+        self.named_on[slot as usize] += u32::from(kind.named);
+        self.taking_from[slot as usize] += u32::from(!kind.demands.is_empty());
+    }
+
+    fn unchoose(&mut self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) {
+        self.placed -= 1;
+        self.left[kind] += 1;
+        let kind = &plan.kinds[kind];
+        for demand in &kind.demands {
+            self.board.room[slot as usize * plan.classes.len() + demand.class] += demand.amount;
+        }
+        self.named_on[slot as usize] -= u32::from(kind.named);
+        self.taking_from[slot as usize] -= u32::from(!kind.demands.is_empty());
+    }
+
+    /// Takes the last placed variable back. If that place led to nothing, neither would its
+    /// twins, nor any of these for another variable of the kind.
+    fn take_back(&mut self, plan: &Plan<'a>) {
+        let level = self.placed - 1;
+        let kind = plan.variables[self.order[level]].kind;
+        let Level {
+            slot,
+            solutions_before,
+            ..
+        } = self.levels[level];
+        self.unchoose(plan, kind, slot);
+        if self.solutions == solutions_before {
+            for twin in self.twins(plan, kind, slot) {
+                self.ban(level, kind, twin);
+            }
+        }
+    }
+
+    pub(super) fn is_banned(&self, kind: usize, slot: SlotIndex) -> bool {
+        !self.banned.is_empty() && self.banned[kind * self.board.slots.len() + slot as usize]
+    }
+
+    fn ban(&mut self, level: usize, kind: usize, slot: SlotIndex) {
+        let slots = self.board.slots.len();
+        if self.banned.is_empty() {
+            self.banned.resize(self.board.domains.len() * slots, false);
+        }
+        let banned = &mut self.banned[kind * slots + slot as usize];
+        if !*banned {
+            *banned = true;
+            self.bans.push((level, kind, slot));
+        }
+    }
+
+    fn lift_bans(&mut self, level: usize) {
+        let slots = self.board.slots.len();
+        while let Some((_, kind, slot)) = self.bans.pop_if(|(at, _, _)| *at >= level) {
+            self.banned[kind * slots + slot as usize] = false;
+        }
+    }
+}
+
+fn refill(counts: &mut Vec<u32>, len: usize) {
+    counts.clear();
+    counts.resize(len, 0);
+}

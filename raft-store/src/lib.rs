@@ -16,6 +16,7 @@ mod machine;
 mod metrics;
 mod open;
 mod options;
+mod rocks;
 pub mod runtime;
 pub mod simulation;
 mod tables;

@@ -1,57 +1,144 @@
-//! The Raft log.
+//! The Raft log: entries, the vote and the commit index.
+
+mod database;
+mod tail;
+mod writer;
 
 use std::fmt::Debug;
 use std::io;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Weak};
 
+use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use openraft::OptionalSend;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use rocksdb::{Cache, DB};
+use tokio::sync::oneshot;
 
+use self::database::LogDatabase;
+use self::tail::Tail;
+use self::writer::{Job, Shared, Writer};
 use crate::health::Reporter;
 use crate::metrics::Counters;
 use crate::open::{DirLock, OpenError};
 use crate::options::StoreOptions;
 use crate::types::{Entry, LogId, TypeConfig, Vote};
+use crate::wire::{self, WireEntryRef};
+
+/// Bytes of entries that are read in one step for a follower or for apply.
+const STEP_BYTES: usize = 1 << 20;
 
 /// openraft's log storage.
-#[derive(Debug, Clone)]
-pub struct LogStore {}
+#[derive(Debug)]
+pub struct LogStore {
+    // Before `shared`, so that the thread is gone when the database is closed.
+    writer: Writer,
+    shared: Arc<Shared>,
+    appends: u64,
+}
 
-/// Reads the log; one for each follower that is replicated to.
+/// Reads the log; one for each follower that is replicated to, and one for apply.
 #[derive(Debug, Clone)]
-pub struct LogReader {}
-
-fn absent() -> io::Error {
-    io::Error::other("the log is not written yet")
+pub struct LogReader {
+    shared: Arc<Shared>,
 }
 
 impl LogStore {
     pub(crate) fn open(
-        _options: &StoreOptions,
-        _cache: &Cache,
-        _reporter: Reporter,
-        _lock: DirLock,
-        _counters: Arc<Counters>,
+        options: &StoreOptions,
+        cache: &Cache,
+        reporter: Reporter,
+        lock: DirLock,
+        counters: Arc<Counters>,
     ) -> Result<Self, OpenError> {
-        Ok(Self {})
+        let database = LogDatabase::open(options, cache)?;
+        let ends = database.ends()?;
+        let tail = Tail::new(
+            ends.purged,
+            ends.last,
+            ends.vote,
+            ends.committed,
+            options.log_cache_bytes,
+        );
+        let dir = database.dir.clone();
+        let shared = Shared::new(database, tail, reporter, counters, options.faults, lock);
+        let shared = Arc::new(shared);
+        let writer = Writer::start(Arc::clone(&shared), &options.disk)
+            .map_err(|error| OpenError::io("start the writer of", &dir, error))?;
+        Ok(Self { writer, shared, appends: 0 })
     }
+
     pub(crate) fn database(&self) -> Weak<DB> {
-        Weak::new()
+        Arc::downgrade(&self.shared.database.db)
+    }
+}
+
+impl LogReader {
+    /// The entries of the range that exist, as many as weigh `bytes_max` and at least one.
+    fn read(&self, range: (u64, u64), bytes_max: usize) -> io::Result<Vec<Entry>> {
+        let tail = self.shared.tail();
+        let start = range.0.max(tail.first_index());
+        let end = range.1.min(tail.end_index());
+        let border = tail.first_cached().clamp(start, end.max(start));
+        if start >= end {
+            return Ok(Vec::new());
+        }
+        if start == border {
+            return Ok(tail.range(start, end, bytes_max));
+        }
+        // What lies before the border is in RocksDB. The snapshot is taken under the lock, so that
+        // both parts are of one moment; the reading is not.
+        let snapshot = self.shared.database.db.snapshot();
+        let newer = if bytes_max == usize::MAX { tail.range(border, end, bytes_max) } else { vec![] };
+        drop(tail);
+        let mut entries =
+            database::read(&self.shared.database, &snapshot, (start, border), bytes_max)
+                .map_err(|error| self.shared.fail("read", &error))?;
+        entries.extend(newer);
+        Ok(entries)
     }
 }
 
 impl RaftLogReader<TypeConfig> for LogReader {
     async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + OptionalSend>(
         &mut self,
-        _range: RB,
+        range: RB,
     ) -> Result<Vec<Entry>, io::Error> {
-        Err(absent())
+        self.read(half_open(&range), usize::MAX)
+    }
+
+    async fn limited_get_log_entries(
+        &mut self,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<Entry>, io::Error> {
+        self.read((start, end), STEP_BYTES)
+    }
+
+    async fn entries_stream<RB>(
+        &mut self,
+        range: RB,
+    ) -> impl Stream<Item = Result<Entry, io::Error>> + OptionalSend
+    where
+        RB: RangeBounds<u64> + Clone + Debug + OptionalSend,
+    {
+        let (start, end) = half_open(&range);
+        let reader = self.clone();
+        // Step by step, since a node that was away for long has more to apply than fits in memory.
+        stream::try_unfold(start, move |next| {
+            let step = reader.read((next, end), STEP_BYTES);
+            async move {
+                let entries = step?;
+                let next = entries.last().map(|last| last.log_id.index + 1);
+                Ok::<_, io::Error>(next.map(|next| (entries, next)))
+            }
+        })
+        .map_ok(|entries| stream::iter(entries).map(Ok::<_, io::Error>))
+        .try_flatten()
     }
 
     async fn read_vote(&mut self) -> Result<Option<Vote>, io::Error> {
-        Err(absent())
+        Ok(self.shared.tail().vote)
     }
 }
 
@@ -59,34 +146,79 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     type LogReader = LogReader;
 
     async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, io::Error> {
-        Err(absent())
+        let tail = self.shared.tail();
+        Ok(LogState { last_purged_log_id: tail.purged, last_log_id: tail.last })
     }
 
     async fn get_log_reader(&mut self) -> LogReader {
-        LogReader {}
+        LogReader { shared: Arc::clone(&self.shared) }
     }
 
-    async fn save_vote(&mut self, _vote: &Vote) -> Result<(), io::Error> {
-        Err(absent())
+    async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
+        self.shared.check()?;
+        let (done, saved) = oneshot::channel();
+        self.writer.send(Job::Vote { vote: *vote, done })?;
+        saved.await.map_err(|_gone| io::Error::other("the writer of the log has ended"))?
+    }
+
+    async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
+        self.shared.check()?;
+        self.shared.tail().committed = committed;
+        self.writer.send(Job::Committed(committed))
+    }
+
+    async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {
+        Ok(self.shared.tail().committed)
     }
 
     async fn append<I>(
         &mut self,
-        _entries: I,
-        _callback: IOFlushed<TypeConfig>,
+        entries: I,
+        callback: IOFlushed<TypeConfig>,
     ) -> Result<(), io::Error>
     where
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        Err(absent())
+        self.shared.check()?;
+        self.appends += 1;
+        let number = self.appends;
+        let mut rows = Vec::new();
+        let mut cached = Vec::new();
+        for entry in entries {
+            let row = wire::encode(&WireEntryRef::from(&entry));
+            cached.push((entry, row.len()));
+            rows.push((cached.last().map_or(0, |(entry, _)| entry.log_id.index), row));
+        }
+        // Readable first, then written.
+        self.shared.tail().append(number, cached);
+        self.writer.send(Job::Append { number, rows, flushed: callback })
     }
 
-    async fn truncate_after(&mut self, _last: Option<LogId>) -> Result<(), io::Error> {
-        Err(absent())
+    async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
+        self.shared.check()?;
+        self.shared.tail().truncate(last);
+        self.writer.send(Job::Truncate { from: last.map_or(0, |id| id.index + 1) })
     }
 
-    async fn purge(&mut self, _upto: LogId) -> Result<(), io::Error> {
-        Err(absent())
+    async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
+        self.shared.check()?;
+        self.shared.tail().purge(upto);
+        self.writer.send(Job::Purge { upto })
     }
+}
+
+/// `start..end` of whatever range.
+fn half_open(range: &impl RangeBounds<u64>) -> (u64, u64) {
+    let start = match range.start_bound() {
+        Bound::Included(start) => *start,
+        Bound::Excluded(start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(end) => end.saturating_add(1),
+        Bound::Excluded(end) => *end,
+        Bound::Unbounded => u64::MAX,
+    };
+    (start, end)
 }

@@ -1,0 +1,156 @@
+//! The log's rows. Column family `log`: an entry under its index, big-endian. Column family
+//! `meta`: the vote, the commit index, and the last entry that was purged.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rocksdb::{Cache, ColumnFamily, DB, IteratorMode, ReadOptions, WriteBatch};
+
+use crate::open::{LOG_DIR, OpenError};
+use crate::options::StoreOptions;
+use crate::rocks;
+use crate::types::{Entry, LogId, Vote};
+use crate::wire::{self, WireEntry, WireError, WireLogId, WireVote};
+
+const LOG: &str = "log";
+const META: &str = "meta";
+const VOTE: &[u8] = b"vote";
+const COMMITTED: &[u8] = b"committed";
+const PURGED: &[u8] = b"purged";
+
+#[derive(Debug, Clone)]
+pub(super) struct LogDatabase {
+    pub(super) db: Arc<DB>,
+    pub(super) dir: PathBuf,
+}
+
+/// What the log says of itself at start.
+pub(super) struct Ends {
+    pub(super) purged: Option<LogId>,
+    pub(super) last: Option<LogId>,
+    pub(super) vote: Option<Vote>,
+    pub(super) committed: Option<LogId>,
+}
+
+impl LogDatabase {
+    pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+        let dir = store.dir.join(LOG_DIR);
+        let options =
+            rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
+        let db = rocks::open(&options, &dir, &[LOG, META])?;
+        Ok(Self { db: Arc::new(db), dir })
+    }
+
+    fn log(&self) -> &ColumnFamily {
+        rocks::family(&self.db, LOG)
+    }
+
+    fn meta(&self) -> &ColumnFamily {
+        rocks::family(&self.db, META)
+    }
+
+    /// Reads the ends of the log.
+    pub(super) fn ends(&self) -> Result<Ends, OpenError> {
+        let purged = self.meta_row::<WireLogId>(PURGED)?.map(LogId::from);
+        Ok(Ends {
+            purged,
+            last: self.last_entry(purged)?.or(purged),
+            vote: self.meta_row::<WireVote>(VOTE)?.map(Vote::from),
+            committed: self.meta_row::<WireLogId>(COMMITTED)?.map(LogId::from),
+        })
+    }
+
+    fn last_entry(&self, purged: Option<LogId>) -> Result<Option<LogId>, OpenError> {
+        let mut read = ReadOptions::default();
+        read.set_iterate_lower_bound(key(purged.map_or(0, |id| id.index + 1)));
+        match self.db.iterator_cf_opt(self.log(), read, IteratorMode::End).next() {
+            None => Ok(None),
+            Some(Err(error)) => Err(rocks::open_error(&self.dir, &error)),
+            Some(Ok((_, row))) => match decode(&row) {
+                Ok(entry) => Ok(Some(entry.log_id)),
+                Err(error) => Err(self.damaged(&error)),
+            },
+        }
+    }
+
+    fn meta_row<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &[u8],
+    ) -> Result<Option<T>, OpenError> {
+        let row = self
+            .db
+            .get_pinned_cf(self.meta(), name)
+            .map_err(|error| rocks::open_error(&self.dir, &error))?;
+        row.map(|row| wire::decode(&row).map_err(|error| self.damaged(&error))).transpose()
+    }
+
+    fn damaged(&self, error: &WireError) -> OpenError {
+        OpenError::Damaged { path: self.dir.clone(), reason: error.to_string() }
+    }
+
+    pub(super) fn put_entry(&self, batch: &mut WriteBatch, index: u64, row: &[u8]) {
+        batch.put_cf(self.log(), key(index), row);
+    }
+
+    pub(super) fn put_vote(&self, batch: &mut WriteBatch, vote: &Vote) {
+        batch.put_cf(self.meta(), VOTE, wire::encode(&WireVote::from(vote)));
+    }
+
+    pub(super) fn put_committed(&self, batch: &mut WriteBatch, committed: Option<LogId>) {
+        match committed {
+            Some(id) => {
+                batch.put_cf(self.meta(), COMMITTED, wire::encode(&WireLogId::from(&id)));
+            }
+            None => batch.delete_cf(self.meta(), COMMITTED),
+        }
+    }
+
+    /// Removes every entry from `index` on.
+    pub(super) fn truncate(&self, batch: &mut WriteBatch, index: u64) {
+        batch.delete_range_cf(self.log(), key(index), key(u64::MAX));
+    }
+
+    /// Removes every entry up to and including `upto`.
+    pub(super) fn purge(&self, batch: &mut WriteBatch, upto: &LogId) {
+        batch.put_cf(self.meta(), PURGED, wire::encode(&WireLogId::from(upto)));
+        batch.delete_range_cf(self.log(), key(0), key(upto.index + 1));
+    }
+}
+
+/// Reads the rows from `start` to before `end`, as many as weigh `bytes_max` and at least one.
+/// Bounds on both sides keep the iterator off the tombstones of what was purged and truncated.
+pub(super) fn read(
+    database: &LogDatabase,
+    snapshot: &rocksdb::Snapshot<'_>,
+    (start, end): (u64, u64),
+    bytes_max: usize,
+) -> Result<Vec<Entry>, String> {
+    let mut options = ReadOptions::default();
+    options.set_iterate_lower_bound(key(start));
+    options.set_iterate_upper_bound(key(end));
+    let mut entries = Vec::new();
+    let mut bytes = 0;
+    let mut expected = start;
+    for row in snapshot.iterator_cf_opt(database.log(), options, IteratorMode::Start) {
+        let (_, row) = row.map_err(|error| error.to_string())?;
+        bytes += row.len();
+        if bytes > bytes_max && !entries.is_empty() {
+            return Ok(entries);
+        }
+        let entry = decode(&row).map_err(|error| format!("entry {expected}: {error}"))?;
+        if entry.log_id.index != expected {
+            return Err(format!("entry {expected} is missing"));
+        }
+        expected += 1;
+        entries.push(entry);
+    }
+    if expected == end { Ok(entries) } else { Err(format!("entry {expected} is missing")) }
+}
+
+fn key(index: u64) -> [u8; 8] {
+    index.to_be_bytes()
+}
+
+fn decode(row: &[u8]) -> Result<Entry, WireError> {
+    wire::decode::<WireEntry>(row)?.into_entry()
+}

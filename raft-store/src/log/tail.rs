@@ -1,0 +1,137 @@
+//! What is known of the log without asking the disk: its ends, the vote, and its newest entries.
+
+use std::collections::VecDeque;
+
+use crate::types::{Entry, LogId, Vote};
+
+/// The newest entries and the ends of the log. An entry is found here from the moment it is
+/// appended, and stays at least until RocksDB has it.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    /// The last entry that was purged, with all before it.
+    pub(super) purged: Option<LogId>,
+    /// The last entry, or what was purged if there is none.
+    pub(super) last: Option<LogId>,
+    /// The vote that was last made durable.
+    pub(super) vote: Option<Vote>,
+    /// The commit index that was last saved.
+    pub(super) committed: Option<LogId>,
+    /// Consecutive entries up to `last`.
+    entries: VecDeque<Cached>,
+    bytes: usize,
+    bytes_max: usize,
+    /// Appends up to this one are in RocksDB.
+    written: u64,
+}
+
+#[derive(Debug)]
+struct Cached {
+    entry: Entry,
+    bytes: usize,
+    /// The append that brought it.
+    append: u64,
+}
+
+impl Tail {
+    pub(super) fn new(
+        purged: Option<LogId>,
+        last: Option<LogId>,
+        vote: Option<Vote>,
+        committed: Option<LogId>,
+        bytes_max: usize,
+    ) -> Self {
+        Self { purged, last, vote, committed, bytes_max, ..Self::default() }
+    }
+
+    /// The first index that may exist.
+    pub(super) fn first_index(&self) -> u64 {
+        next_index(self.purged.as_ref())
+    }
+
+    /// The index behind the last entry.
+    pub(super) fn end_index(&self) -> u64 {
+        next_index(self.last.as_ref())
+    }
+
+    /// The first index that is found here; all before it are in RocksDB.
+    pub(super) fn first_cached(&self) -> u64 {
+        self.end_index() - self.entries.len() as u64
+    }
+
+    /// The entries found here from `start` to before `end`, as many as weigh `bytes_max` and at
+    /// least one.
+    pub(super) fn range(&self, start: u64, end: u64, bytes_max: usize) -> Vec<Entry> {
+        let first = self.first_cached();
+        let position = |index: u64| {
+            usize::try_from(index.saturating_sub(first)).map_or(self.entries.len(), |position| {
+                position.min(self.entries.len())
+            })
+        };
+        let (from, to) = (position(start), position(end));
+        let mut bytes = 0;
+        let mut entries = Vec::with_capacity(to.saturating_sub(from));
+        for cached in self.entries.range(from..to.max(from)) {
+            bytes += cached.bytes;
+            if bytes > bytes_max && !entries.is_empty() {
+                break;
+            }
+            entries.push(cached.entry.clone());
+        }
+        entries
+    }
+
+    /// Takes entries that follow the last one. `bytes` is the size of each as it is written.
+    pub(super) fn append(&mut self, append: u64, entries: Vec<(Entry, usize)>) {
+        for (entry, bytes) in entries {
+            self.last = Some(entry.log_id);
+            self.bytes += bytes;
+            self.entries.push_back(Cached { entry, bytes, append });
+        }
+    }
+
+    /// Forgets what follows `last`.
+    pub(super) fn truncate(&mut self, last: Option<LogId>) {
+        let end = next_index(last.as_ref());
+        while self.end_index() > end {
+            if let Some(cached) = self.entries.pop_back() {
+                self.bytes -= cached.bytes;
+            }
+            match self.entries.back() {
+                Some(cached) => self.last = Some(cached.entry.log_id),
+                None => self.last = last,
+            }
+        }
+        self.last = last.max(self.purged);
+    }
+
+    /// Forgets what precedes `upto`, and `upto` itself. A hole between the last entry and `upto`
+    /// is closed by this: the log then begins behind `upto`.
+    pub(super) fn purge(&mut self, upto: LogId) {
+        while self.first_cached() <= upto.index {
+            match self.entries.pop_front() {
+                Some(cached) => self.bytes -= cached.bytes,
+                None => break,
+            }
+        }
+        if self.first_index() <= upto.index {
+            self.purged = Some(upto);
+        }
+        if self.end_index() <= upto.index {
+            self.last = Some(upto);
+        }
+    }
+
+    /// Appends up to this one are in RocksDB, so its entries may be forgotten here.
+    pub(super) fn written(&mut self, append: u64) {
+        self.written = self.written.max(append);
+        while self.bytes > self.bytes_max
+            && let Some(cached) = self.entries.pop_front_if(|cached| cached.append <= self.written)
+        {
+            self.bytes -= cached.bytes;
+        }
+    }
+}
+
+fn next_index(id: Option<&LogId>) -> u64 {
+    id.map_or(0, |id| id.index + 1)
+}

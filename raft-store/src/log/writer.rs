@@ -1,0 +1,279 @@
+//! Everything that is written to the log passes through one queue, in order: entries, votes,
+//! truncation, purges, the commit index. One thread takes what waits there, writes it as one batch,
+//! syncs once, and only then tells openraft.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use openraft::storage::IOFlushed;
+use rocksdb::{WriteBatch, WriteOptions};
+use tokio::sync::{mpsc, oneshot};
+
+use super::database::LogDatabase;
+use super::tail::Tail;
+use crate::health::Reporter;
+use crate::metrics::Counters;
+use crate::open::DirLock;
+use crate::options::{Disk, Faults};
+use crate::rocks;
+use crate::runtime;
+use crate::simulation::SimulatedDisk;
+use crate::types::{LogId, TypeConfig, Vote};
+
+/// Bytes of entries that go into one batch; what waits beyond them goes into the next.
+const BATCH_BYTES: usize = 16 << 20;
+
+/// A sync that takes longer is logged.
+const SLOW_SYNC: Duration = Duration::from_millis(500);
+
+/// One write.
+pub(super) enum Job {
+    Append { number: u64, rows: Vec<(u64, Vec<u8>)>, flushed: IOFlushed<TypeConfig> },
+    Vote { vote: Vote, done: oneshot::Sender<io::Result<()>> },
+    Committed(Option<LogId>),
+    Truncate { from: u64 },
+    Purge { upto: LogId },
+}
+
+/// What readers and the writer share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) database: LogDatabase,
+    tail: Mutex<Tail>,
+    failure: Mutex<Option<String>>,
+    reporter: Reporter,
+    counters: Arc<Counters>,
+    faults: Faults,
+    _lock: DirLock,
+}
+
+impl Shared {
+    pub(super) fn new(
+        database: LogDatabase,
+        tail: Tail,
+        reporter: Reporter,
+        counters: Arc<Counters>,
+        faults: Faults,
+        lock: DirLock,
+    ) -> Self {
+        let (tail, failure) = (Mutex::new(tail), Mutex::new(None));
+        Self { database, tail, failure, reporter, counters, faults, _lock: lock }
+    }
+
+    pub(super) fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails once anything has failed: nothing may be written behind a hole.
+    pub(super) fn check(&self) -> io::Result<()> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.as_ref().map_or(Ok(()), |words| Err(rocks::io_error(words.clone())))
+    }
+
+    /// Notes and reports what broke, in words.
+    pub(super) fn fail(&self, action: &str, error: &str) -> io::Error {
+        let words = format!(
+            "the log in {} cannot be {action}: {error}; this node takes no part until the cause is \
+             removed and it is started again",
+            self.database.dir.display()
+        );
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert_with(|| words.clone());
+        self.reporter.report(&words);
+        rocks::io_error(words)
+    }
+
+    fn write(&self, batch: WriteBatch) -> io::Result<()> {
+        self.check()?;
+        self.database
+            .db
+            .write_opt(batch, &WriteOptions::default())
+            .map_err(|error| self.fail("written", error.as_ref()))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let started = Instant::now();
+        self.database
+            .db
+            .flush_wal(true)
+            .map_err(|error| self.fail("synced", error.as_ref()))?;
+        let took = started.elapsed();
+        self.counters.sync.record(took);
+        if took > SLOW_SYNC {
+            tracing::warn!(sync_ms = took.as_millis() as u64, "a sync of the log was slow");
+        }
+        Ok(())
+    }
+}
+
+/// The way into the queue. When the last clone is gone, what waits is written and the thread ends.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<mpsc::UnboundedSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread, or in a simulation the task.
+    pub(super) fn start(shared: Arc<Shared>, disk: &Disk) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let thread = match disk.clone() {
+            Disk::Real => Some(
+                std::thread::Builder::new()
+                    .name("placement-log".to_owned())
+                    .spawn(move || write_for_real(&shared, receiver))?,
+            ),
+            Disk::Simulated(disk) => {
+                runtime::spawn(write_simulated(shared, receiver, disk));
+                None
+            }
+        };
+        Ok(Self { queue: Some(sender), thread })
+    }
+
+    /// Puts a write into the queue.
+    pub(super) fn send(&self, job: Job) -> io::Result<()> {
+        let gone = || rocks::io_error("the thread that writes the log has ended");
+        self.queue.as_ref().ok_or_else(gone)?.send(job).map_err(|_closed| gone())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that writes the log has panicked");
+        }
+    }
+}
+
+fn write_for_real(shared: &Shared, mut queue: mpsc::UnboundedReceiver<Job>) {
+    while let Some(first) = queue.blocking_recv() {
+        let (batch, mut waiting) = gather(shared, first, &mut queue);
+        let mut result = shared.write(batch);
+        waiting.written(shared, &result);
+        if waiting.wants_sync() && result.is_ok() {
+            waiting.acknowledge_early(shared);
+            result = shared.sync();
+        }
+        waiting.answer(shared, &result);
+    }
+}
+
+async fn write_simulated(
+    shared: Arc<Shared>,
+    mut queue: mpsc::UnboundedReceiver<Job>,
+    disk: SimulatedDisk,
+) {
+    while let Some(first) = queue.recv().await {
+        let (batch, mut waiting) = gather(&shared, first, &mut queue);
+        let mut result = shared.write(batch);
+        waiting.written(&shared, &result);
+        if waiting.wants_sync() && result.is_ok() {
+            waiting.acknowledge_early(&shared);
+            tokio::time::sleep(disk.next_latency()).await;
+            result = disk.synced(&shared.database.dir);
+        }
+        waiting.answer(&shared, &result);
+    }
+}
+
+/// Who waits for a batch.
+#[derive(Default)]
+struct Waiting {
+    appends: Vec<IOFlushed<TypeConfig>>,
+    votes: Vec<(Vote, oneshot::Sender<io::Result<()>>)>,
+    /// The number of the last append in the batch.
+    last_append: u64,
+    entries: u64,
+}
+
+/// Turns `first` and what waits behind it into one batch.
+fn gather(
+    shared: &Shared,
+    first: Job,
+    queue: &mut mpsc::UnboundedReceiver<Job>,
+) -> (WriteBatch, Waiting) {
+    let mut batch = WriteBatch::default();
+    let mut waiting = Waiting::default();
+    let mut next = Some(first);
+    while let Some(job) = next {
+        waiting.add(shared, &mut batch, job);
+        next = if batch.size_in_bytes() < BATCH_BYTES { queue.try_recv().ok() } else { None };
+    }
+    (batch, waiting)
+}
+
+impl Waiting {
+    fn add(&mut self, shared: &Shared, batch: &mut WriteBatch, job: Job) {
+        let database = &shared.database;
+        match job {
+            Job::Append { number, rows, flushed } => {
+                for (index, row) in &rows {
+                    database.put_entry(batch, *index, row);
+                }
+                self.entries += rows.len() as u64;
+                self.last_append = number;
+                self.appends.push(flushed);
+            }
+            Job::Vote { vote, done } => {
+                database.put_vote(batch, &vote);
+                self.votes.push((vote, done));
+            }
+            Job::Committed(committed) => database.put_committed(batch, committed),
+            Job::Truncate { from } => database.truncate(batch, from),
+            Job::Purge { upto } => database.purge(batch, &upto),
+        }
+    }
+
+    /// Only entries and votes are waited for. The rest may be lost by a crash: a purge is done
+    /// again, a truncation precedes the append that made it necessary, and the commit index only
+    /// makes the replay at the next start longer.
+    fn wants_sync(&self) -> bool {
+        !self.appends.is_empty() || !self.votes.is_empty()
+    }
+
+    /// RocksDB has the batch, though not yet durably: memory need not keep it for readers.
+    fn written(&self, shared: &Shared, result: &io::Result<()>) {
+        if result.is_ok() {
+            shared.tail().written(self.last_append);
+        }
+    }
+
+    /// The bug that simulations inject.
+    fn acknowledge_early(&mut self, shared: &Shared) {
+        if shared.faults.acknowledge_before_sync {
+            self.answer(shared, &Ok(()));
+        }
+    }
+
+    /// Tells everybody how it went.
+    fn answer(&mut self, shared: &Shared, result: &io::Result<()>) {
+        if result.is_ok() {
+            shared.counters.synced_entries.fetch_add(self.entries, Ordering::Relaxed);
+        }
+        self.entries = 0;
+        for (vote, done) in self.votes.drain(..) {
+            if result.is_ok() {
+                shared.tail().vote = Some(vote);
+            }
+            // Who no longer waits has crashed or shut down.
+            let _ = done.send(copy(result));
+        }
+        for flushed in self.appends.drain(..) {
+            flushed.io_completed(copy(result));
+        }
+    }
+}
+
+/// The same result once more: `io::Error` cannot be cloned.
+fn copy(result: &io::Result<()>) -> io::Result<()> {
+    result.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string())).copied()
+}

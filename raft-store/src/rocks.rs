@@ -1,0 +1,75 @@
+//! RocksDB, as both databases use it.
+
+use std::io;
+use std::path::Path;
+
+use rocksdb::{BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, LogLevel, Options};
+
+use crate::open::OpenError;
+use crate::options::StoreOptions;
+
+/// Options that hold for each database and each of its column families.
+pub(crate) fn options(store: &StoreOptions, cache: &Cache) -> Result<Options, rocksdb::Error> {
+    // A store that is closed is as durable as one that is killed, and no more: what is not synced
+    // is not needed. There is no setter for this option.
+    let mut options =
+        Options::default().get_options_from_string("avoid_flush_during_shutdown=true")?;
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
+    options.set_block_based_table_factory(&table_options(cache));
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_write_buffer_size(store.write_buffer_bytes);
+    options.set_max_write_buffer_number(3);
+    options.set_max_total_wal_size(4 * store.write_buffer_bytes as u64);
+    options.set_max_open_files(256);
+    options.set_max_background_jobs(2);
+    options.set_bytes_per_sync(1 << 20);
+    options.set_log_level(LogLevel::Warn);
+    options.set_max_log_file_size(1 << 20);
+    options.set_keep_log_file_num(2);
+    options.set_stats_dump_period_sec(0);
+    options.set_stats_persist_period_sec(0);
+    Ok(options)
+}
+
+fn table_options(cache: &Cache) -> BlockBasedOptions {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(cache);
+    table.set_cache_index_and_filter_blocks(true);
+    table.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    table.set_format_version(5);
+    table
+}
+
+/// Opens a database with these column families.
+pub(crate) fn open(options: &Options, dir: &Path, families: &[&str]) -> Result<DB, OpenError> {
+    let families: Vec<_> = families.iter().map(|name| (*name, options.clone())).collect();
+    DB::open_cf_with_opts(options, dir, families).map_err(|error| open_error(dir, &error))
+}
+
+pub(crate) fn open_error(dir: &Path, error: &rocksdb::Error) -> OpenError {
+    match error.kind() {
+        rocksdb::ErrorKind::Corruption => {
+            OpenError::Damaged { path: dir.to_owned(), reason: error.to_string() }
+        }
+        _ => OpenError::io("open the database", dir, io::Error::other(error.to_string())),
+    }
+}
+
+/// A column family that was named when the database was opened.
+pub(crate) fn family<'a>(db: &'a DB, name: &str) -> &'a ColumnFamily {
+    db.cf_handle(name).expect("the database was opened with all its column families")
+}
+
+/// RocksDB's errors as openraft takes them.
+pub(crate) fn io_error(words: impl Into<String>) -> io::Error {
+    let words = words.into();
+    let kind = if words.contains("No space left") {
+        io::ErrorKind::StorageFull
+    } else if words.contains("Read-only file system") {
+        io::ErrorKind::ReadOnlyFilesystem
+    } else {
+        io::ErrorKind::Other
+    };
+    io::Error::new(kind, words)
+}

@@ -1,20 +1,18 @@
 //! The checkers themselves: they accept what is right and reject what is wrong, told in small
 //! histories written by hand.
 
-#![allow(clippy::unwrap_used)] // a broken story is a broken test
+mod common;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use placement_model::command::{
-    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
-    RequestId,
-};
-use placement_model::types::{Inventory, ProviderUuid, Timestamp};
-use placement_model::{Stamped, command::CapacityRule};
+use common::command;
+use placement_model::Stamped;
+use placement_model::command::RequestId;
+use placement_model::types::Timestamp;
 use placement_simulations::history::{Answer, End, History};
 use placement_simulations::operation::{
-    Belief, CLASS, CONSUMER_TYPE, Claim, Level, Operation, Question, Token, Write,
+    Belief, Claim, Level, Operation, Question, Token, Write,
 };
 use placement_simulations::{wgl, witness};
 use uuid::Uuid;
@@ -39,70 +37,6 @@ fn claim(user: &str, belief: Belief, amount: u64) -> Write {
         belief,
         amounts,
     }])
-}
-
-fn command(write: &Write) -> Command {
-    match write {
-        Write::CreateProvider { provider, name } => Command::CreateProvider {
-            uuid: ProviderUuid(*provider),
-            name: name.clone().try_into().unwrap(),
-            parent: None,
-        },
-        Write::SetInventory {
-            provider,
-            generation,
-            total,
-            max_unit,
-        } => Command::ReplaceInventories {
-            provider: ProviderUuid(*provider),
-            generation: placement_model::types::Generation(*generation),
-            inventories: BTreeMap::from([(
-                CLASS.parse().unwrap(),
-                Inventory {
-                    total: *total,
-                    reserved: 0,
-                    min_unit: 1,
-                    max_unit: *max_unit,
-                    step_size: 1,
-                    allocation_ratio: 1.0,
-                },
-            )]),
-            capacity_rule: CapacityRule::NotNegative,
-        },
-        Write::Allocate(claims) => Command::SetAllocations {
-            consumers: claims
-                .iter()
-                .map(|claim| ConsumerAllocations {
-                    consumer: claim.consumer.to_string().into(),
-                    allocations: claim
-                        .amounts
-                        .iter()
-                        .map(|(provider, amount)| ProviderAmounts {
-                            provider: provider.to_string().into(),
-                            resources: BTreeMap::from([(CLASS.parse().unwrap(), *amount)]),
-                        })
-                        .collect(),
-                    project: claim.project.as_str().into(),
-                    user: claim.user.as_str().into(),
-                    generation: match claim.belief {
-                        Belief::Unchecked => ConsumerGeneration::Unchecked,
-                        Belief::New => ConsumerGeneration::New,
-                        Belief::At(at) => {
-                            ConsumerGeneration::Expect(placement_model::types::Generation(at))
-                        }
-                    },
-                    consumer_type: match claim.belief {
-                        Belief::Unchecked => ConsumerTypeUpdate::Keep,
-                        _ => ConsumerTypeUpdate::Set(CONSUMER_TYPE.parse().unwrap()),
-                    },
-                })
-                .collect(),
-        },
-        Write::Release { consumer } => Command::DeleteAllocations {
-            consumer: consumer.to_string().into(),
-        },
-        Write::Housekeeping => unreachable!(),
-    }
 }
 
 fn token(index: u64) -> Token {

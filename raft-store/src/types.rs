@@ -26,6 +26,9 @@ pub struct Member {
     pub api: String,
     /// Where the other nodes reach it: `host:port`.
     pub peer: String,
+    /// Where operators reach it: `host:port`.
+    #[serde(default)]
+    pub admin: String,
 }
 
 impl fmt::Display for Member {

@@ -17,7 +17,10 @@ pub struct ProviderAggregates {
 impl State {
     /// The aggregates of a provider, or `None` if there is no such provider.
     pub fn provider_aggregates(&self, provider: &ProviderUuid) -> Option<ProviderAggregates> {
-        let _ = provider;
-        None
+        let node = self.node(self.place(provider)?);
+        Some(ProviderAggregates {
+            generation: node.generation,
+            aggregates: node.aggregates.as_ref().clone(),
+        })
     }
 }

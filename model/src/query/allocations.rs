@@ -1,6 +1,9 @@
 //! Who holds what, asked from either side.
 
+use std::collections::BTreeMap;
+
 use crate::state::State;
+use crate::state::change::{ProviderId, ResourceClassId};
 use crate::types::{
     ConsumerTypeName, ConsumerUuid, Generation, ProjectId, ProviderUuid, ResourceClassName,
     Timestamp, UserId,
@@ -30,7 +33,7 @@ pub struct ConsumerHolding {
     pub provider: ProviderUuid,
     /// The provider's generation.
     pub generation: Generation,
-    /// Units per class.
+    /// Units per class, in the order of the classes' creation.
     pub resources: Vec<(ResourceClassName, u64)>,
 }
 
@@ -50,7 +53,7 @@ pub struct ProviderHolding {
     pub consumer: ConsumerUuid,
     /// The consumer's generation.
     pub consumer_generation: Generation,
-    /// Units per class.
+    /// Units per class, in the order of the classes' creation.
     pub resources: Vec<(ResourceClassName, u64)>,
     /// When the allocations were written.
     pub modified: Timestamp,
@@ -59,13 +62,49 @@ pub struct ProviderHolding {
 impl State {
     /// The consumer, if there is a record of it.
     pub fn consumer(&self, consumer: &ConsumerUuid) -> Option<Consumer> {
-        let _ = consumer;
-        None
+        let row = self.consumer_row(consumer)?;
+        let holding = |(id, amounts): (&ProviderId, &BTreeMap<ResourceClassId, u64>)| {
+            let node = self.node_by_id(*id)?;
+            let (provider, generation) = (node.uuid, node.generation);
+            Some(ConsumerHolding {
+                provider,
+                generation,
+                resources: self.named(amounts),
+            })
+        };
+        Some(Consumer {
+            generation: row.generation,
+            project: row.project.clone(),
+            user: row.user.clone(),
+            consumer_type: row.consumer_type.clone(),
+            allocations: row.allocations.iter().filter_map(holding).collect(),
+            modified: row.updated_at,
+        })
     }
 
     /// All that is held of a provider, or `None` if there is no such provider.
     pub fn provider_allocations(&self, provider: &ProviderUuid) -> Option<ProviderAllocations> {
-        let _ = provider;
-        None
+        let node = self.node(self.place(provider)?);
+        let holding = |consumer: &ConsumerUuid| {
+            let row = self.consumer_row(consumer)?;
+            Some(ProviderHolding {
+                consumer: consumer.clone(),
+                consumer_generation: row.generation,
+                resources: self.named(row.allocations.get(&node.id)?),
+                modified: row.updated_at,
+            })
+        };
+        Some(ProviderAllocations {
+            generation: node.generation,
+            consumers: self.holders(node.id).filter_map(holding).collect(),
+        })
+    }
+
+    fn named(&self, amounts: &BTreeMap<ResourceClassId, u64>) -> Vec<(ResourceClassName, u64)> {
+        let name = |id: &ResourceClassId| self.resource_class_name(*id).cloned();
+        amounts
+            .iter()
+            .filter_map(|(id, amount)| Some((name(id)?, *amount)))
+            .collect()
     }
 }

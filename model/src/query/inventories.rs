@@ -2,9 +2,10 @@
 
 use crate::state::State;
 use crate::state::change::InventoryRow;
+use crate::state::tree::Stock;
 use crate::types::{Generation, ProviderUuid, ResourceClassName};
 
-/// A provider's inventories, sorted by class, with the provider's generation.
+/// A provider's inventories, in the order of the classes' creation, with the provider's generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderInventories {
     /// The provider's generation.
@@ -16,7 +17,20 @@ pub struct ProviderInventories {
 impl State {
     /// The inventories of a provider, or `None` if there is no such provider.
     pub fn inventories(&self, provider: &ProviderUuid) -> Option<ProviderInventories> {
-        let _ = provider;
-        None
+        let node = self.node(self.place(provider)?);
+        let record = |stock: &Stock| {
+            let name = self.resource_class_name(stock.class)?.clone();
+            Some((
+                name,
+                InventoryRow {
+                    inventory: stock.inventory,
+                    updated_at: stock.updated_at,
+                },
+            ))
+        };
+        Some(ProviderInventories {
+            generation: node.generation,
+            inventories: node.inventories.iter().filter_map(record).collect(),
+        })
     }
 }

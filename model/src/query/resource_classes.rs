@@ -6,12 +6,20 @@ use crate::types::{ResourceClassName, Timestamp};
 impl State {
     /// When the class was made, if it exists.
     pub fn resource_class(&self, name: &ResourceClassName) -> Option<Timestamp> {
-        let _ = name;
-        None
+        let id = self.resource_class_id(name)?;
+        Some(self.resource_class_row(id.0)?.updated_at)
     }
 
-    /// All classes with the time of their creation, in the order of their creation: standard ones first.
+    /// All classes with the time of their creation, in the order of their creation, standard ones
+    /// first.
     pub fn resource_classes(&self) -> Vec<(ResourceClassName, Timestamp)> {
-        Vec::new()
+        let all = || {
+            self.resource_class_rows()
+                .map(|(_, row)| (row.name.clone(), row.updated_at))
+        };
+        let standard = all().filter(|(name, _)| !name.is_custom());
+        standard
+            .chain(all().filter(|(name, _)| name.is_custom()))
+            .collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Traits, and the traits of a provider.
 
 use crate::state::State;
+use crate::state::change::TraitId;
 use crate::types::{Generation, ProviderUuid, Timestamp, TraitName};
 
 /// A provider's traits, sorted by name, with the provider's generation.
@@ -15,20 +16,29 @@ pub struct ProviderTraits {
 impl State {
     /// When the trait was made, if it exists.
     pub fn trait_(&self, name: &TraitName) -> Option<Timestamp> {
-        let _ = name;
-        None
+        Some(self.trait_row(self.trait_id(name)?)?.updated_at)
     }
 
     /// All traits with the time of their creation, sorted by name; with `associated`, only those
     /// that some provider has (`true`) or no provider has (`false`).
     pub fn traits(&self, associated: Option<bool>) -> Vec<(TraitName, Timestamp)> {
-        let _ = associated;
-        Vec::new()
+        self.traits_by_name()
+            .filter(|(id, _)| {
+                associated.is_none_or(|wanted| wanted == (self.trait_uses(TraitId(*id)) > 0))
+            })
+            .map(|(_, row)| (row.name.clone(), row.updated_at))
+            .collect()
     }
 
     /// The traits of a provider, or `None` if there is no such provider.
     pub fn provider_traits(&self, provider: &ProviderUuid) -> Option<ProviderTraits> {
-        let _ = provider;
-        None
+        let node = self.node(self.place(provider)?);
+        let rows = node.traits.iter().filter_map(|id| self.trait_row(*id));
+        let mut traits: Vec<_> = rows.map(|row| (row.name.clone(), row.updated_at)).collect();
+        traits.sort();
+        Some(ProviderTraits {
+            generation: node.generation,
+            traits,
+        })
     }
 }

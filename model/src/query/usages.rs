@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::state::State;
+use crate::state::change::ResourceClassId;
+use crate::state::tree::Stock;
 use crate::types::{
     ConsumerTypeName, Generation, ProjectId, ProviderUuid, ResourceClassName, UserId,
 };
@@ -29,8 +31,13 @@ pub struct TypeUsage {
 impl State {
     /// What is taken of a provider, or `None` if there is no such provider.
     pub fn provider_usages(&self, provider: &ProviderUuid) -> Option<ProviderUsages> {
-        let _ = provider;
-        None
+        let node = self.node(self.place(provider)?);
+        let usage =
+            |stock: &Stock| Some((self.resource_class_name(stock.class)?.clone(), stock.used));
+        Some(ProviderUsages {
+            generation: node.generation,
+            usages: node.inventories.iter().filter_map(usage).collect(),
+        })
     }
 
     /// What a project takes, or within it one user, per consumer type (`None`: no type, shown as
@@ -40,7 +47,24 @@ impl State {
         project: &ProjectId,
         user: Option<&UserId>,
     ) -> BTreeMap<Option<ConsumerTypeName>, TypeUsage> {
-        let _ = (project, user);
-        BTreeMap::new()
+        let Some(sums) = self.sums().of(project, user) else {
+            return BTreeMap::new();
+        };
+        let name = |id: ResourceClassId| self.resource_class_name(id).cloned();
+        sums.iter()
+            .map(|(consumer_type, sum)| {
+                let units = sum.units.iter();
+                let usages = units
+                    .filter_map(|(id, units)| Some((name(*id)?, *units)))
+                    .collect();
+                (
+                    consumer_type.clone(),
+                    TypeUsage {
+                        consumer_count: sum.consumers,
+                        usages,
+                    },
+                )
+            })
+            .collect()
     }
 }

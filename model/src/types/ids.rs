@@ -112,7 +112,7 @@ pub struct Generation(pub i64);
 impl Generation {
     /// The generation after this one.
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The edge guarantees the ranges: `total` 1..=2³¹-1, `reserved` 0..=2³¹-1, the units and
 /// `step_size` 1..=2³¹-1, `allocation_ratio` finite and not negative. `min_unit > max_unit` and
 /// `reserved > total` are representable, as they are upstream.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Inventory {
     /// Units that exist.
     pub total: u32,
@@ -41,6 +41,23 @@ impl Inventory {
         amount >= u64::from(self.min_unit)
             && amount <= u64::from(self.max_unit)
             && amount.is_multiple_of(u64::from(self.step_size))
+    }
+}
+
+/// Ratios are compared bit by bit, so that equality is one even for a NaN.
+impl PartialEq for Inventory {
+    fn eq(&self, other: &Self) -> bool {
+        let fields = |i: &Self| {
+            (
+                i.total,
+                i.reserved,
+                i.min_unit,
+                i.max_unit,
+                i.step_size,
+                i.allocation_ratio.to_bits(),
+            )
+        };
+        fields(self) == fields(other)
     }
 }
 

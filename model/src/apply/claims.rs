@@ -1,0 +1,216 @@
+//! Taking: whether the amounts fit, and what changes if they do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::consumers::{self, Class, Line, Request};
+use super::inventories;
+use super::provider::Found;
+use crate::outcome::Refusal;
+use crate::state::State;
+use crate::state::change::{Change, Changes, ConsumerRow, ProviderId, ResourceClassId};
+use crate::state::tree::{Node, Stock};
+use crate::types::{ConsumerUuid, ResourceClassName, Timestamp};
+
+/// A line with its class looked up.
+#[derive(Clone, Copy)]
+struct Claim {
+    consumer: usize,
+    provider: ProviderId,
+    class: ResourceClassId,
+    amount: u64,
+}
+
+/// Amounts by provider and class.
+type Amounts = BTreeMap<(ProviderId, ResourceClassId), u64>;
+
+/// Replaces what the consumers hold by what they ask for, all or nothing: unknown classes first,
+/// then missing inventories, then, line by line, units and capacity.
+pub(super) fn claim(
+    state: &State,
+    at: Timestamp,
+    request: &Request<'_>,
+    changes: &mut Changes,
+) -> Result<(), Refusal> {
+    let lines = request.lines.iter();
+    let claims = lines
+        .map(|line| look_up(state, line))
+        .collect::<Result<Vec<_>, _>>()?;
+    check_inventories(state, &claims)?;
+    check_amounts(state, &claims, &freed(state, request, &claims))?;
+    put_consumers(state, at, request, &claims, changes);
+    let providers: BTreeSet<_> = claims.iter().map(|claim| claim.provider).collect();
+    for provider in providers {
+        if let Some(place) = state.place_by_id(provider) {
+            changes.push(Found::at(state, place).bump(at));
+        }
+    }
+    Ok(())
+}
+
+fn look_up(state: &State, line: &Line<'_>) -> Result<Claim, Refusal> {
+    let class = match line.class {
+        Class::Asked(name) => inventories::class_id(state, name)?,
+        Class::Held(id) => id,
+    };
+    let Line {
+        consumer,
+        provider,
+        amount,
+        ..
+    } = *line;
+    Ok(Claim {
+        consumer,
+        provider,
+        class,
+        amount,
+    })
+}
+
+/// Every provider has an inventory of at least one of the request's classes, whichever.
+fn check_inventories(state: &State, claims: &[Claim]) -> Result<(), Refusal> {
+    let classes: BTreeSet<_> = claims.iter().map(|claim| claim.class).collect();
+    let without: BTreeSet<_> = claims
+        .iter()
+        .filter_map(|claim| state.node_by_id(claim.provider))
+        .filter(|node| {
+            !node
+                .inventories
+                .iter()
+                .any(|stock| classes.contains(&stock.class))
+        })
+        .map(|node| node.uuid)
+        .collect();
+    if without.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::AllocationWithoutInventory {
+        resource_classes: classes
+            .into_iter()
+            .filter_map(|id| name_of(state, id))
+            .collect(),
+        providers: without.into_iter().collect(),
+    })
+}
+
+fn name_of(state: &State, class: ResourceClassId) -> Option<ResourceClassName> {
+    state.resource_class_name(class).cloned()
+}
+
+/// What the request's consumers hold, and so give back first.
+fn freed(state: &State, request: &Request<'_>, claims: &[Claim]) -> Amounts {
+    let mut freed = Amounts::new();
+    for (index, consumer) in request.consumers.iter().enumerate() {
+        if !claims.iter().any(|claim| claim.consumer == index) {
+            continue;
+        }
+        let held = state.consumer_row(&consumer.consumer);
+        for (provider, amounts) in held.into_iter().flat_map(|row| &row.allocations) {
+            for (class, amount) in amounts {
+                let sum = freed.entry((*provider, *class)).or_default();
+                *sum = sum.saturating_add(*amount);
+            }
+        }
+    }
+    freed
+}
+
+fn check_amounts(state: &State, claims: &[Claim], freed: &Amounts) -> Result<(), Refusal> {
+    let mut asked = Amounts::new();
+    for claim in claims.iter().filter(|claim| claim.amount > 0) {
+        let Some(node) = state.node_by_id(claim.provider) else {
+            continue;
+        };
+        let Some(stock) = node.stock(claim.class) else {
+            return Err(Refusal::AllocationWithoutInventory {
+                resource_classes: name_of(state, claim.class).into_iter().collect(),
+                providers: vec![node.uuid],
+            });
+        };
+        let key = (claim.provider, claim.class);
+        let asked = asked.entry(key).or_default();
+        *asked = u64::saturating_add(*asked, claim.amount);
+        let rest = stock
+            .used
+            .saturating_sub(freed.get(&key).copied().unwrap_or(0));
+        check_amount(
+            state,
+            node,
+            stock,
+            claim.amount,
+            rest.saturating_add(*asked),
+        )?;
+    }
+    Ok(())
+}
+
+/// One amount against its units, then the sum with all before it against the capacity. More than
+/// the capacity is let through if something was taken before and it is now no more than that.
+fn check_amount(
+    state: &State,
+    node: &Node,
+    stock: &Stock,
+    amount: u64,
+    sum: u64,
+) -> Result<(), Refusal> {
+    let within_units = stock.inventory.permits_amount(amount);
+    let within_capacity = sum as f64 <= stock.inventory.capacity_exact();
+    let no_worse = stock.used > 0 && sum <= stock.used;
+    if within_units && (within_capacity || no_worse) {
+        return Ok(());
+    }
+    let Some(resource_class) = name_of(state, stock.class) else {
+        return Ok(());
+    };
+    let provider = node.uuid;
+    Err(if within_units {
+        Refusal::AllocationCapacity {
+            provider,
+            resource_class,
+        }
+    } else {
+        Refusal::AllocationConstraints {
+            provider,
+            resource_class,
+        }
+    })
+}
+
+/// A consumer that is named by a claim rises by one generation, or goes if it ends with nothing.
+/// One that had nothing to give back keeps its generation, and is made if it is new.
+fn put_consumers(
+    state: &State,
+    at: Timestamp,
+    request: &Request<'_>,
+    claims: &[Claim],
+    changes: &mut Changes,
+) {
+    for (index, consumer) in request.consumers.iter().enumerate() {
+        let name: &ConsumerUuid = &consumer.consumer;
+        let old = state.consumer_row(name);
+        let mut row: ConsumerRow = consumers::row(state, consumer, at);
+        let mut mine = claims
+            .iter()
+            .filter(|claim| claim.consumer == index)
+            .peekable();
+        if mine.peek().is_some() {
+            row.generation = row.generation.next();
+            row.updated_at = at;
+            row.allocations = BTreeMap::new();
+            for claim in mine.filter(|claim| claim.amount > 0) {
+                row.allocations
+                    .entry(claim.provider)
+                    .or_default()
+                    .insert(claim.class, claim.amount);
+            }
+            if row.allocations.is_empty() {
+                if old.is_some() {
+                    changes.push(Change::DeleteConsumer(name.clone()));
+                }
+                continue;
+            }
+        }
+        if old.is_none_or(|old| **old != row) {
+            changes.push(Change::PutConsumer(name.clone(), row));
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Remembering an outcome, so that a retry of the same request gets it again.
+
+use crate::command::RequestId;
+use crate::outcome::Outcome;
+use crate::state::State;
+use crate::state::change::{Change, Changes, SessionRow};
+
+/// At most this many outcomes are kept per node, whatever it says it still waits for. Beyond, the
+/// oldest is given up: a retry of it is recognised still, and gets [`Outcome::AnsweredBefore`].
+/// The figure is part of what every node computes alike; another one needs a new command.
+pub(super) const OUTCOMES_MAX: u64 = 16_384;
+
+/// Adds the rows that keep `outcome` under `id`, and drops those that nobody will ask for.
+pub(super) fn remember(state: &State, id: &RequestId, outcome: &Outcome, changes: &mut Changes) {
+    let sessions = state.sessions();
+    let old = sessions.row(id.origin);
+    let answered_below = match old {
+        Some(old) if old.boot == id.boot => old.answered_below.max(id.answered_below),
+        _ => id.answered_below,
+    };
+    let mut row = SessionRow {
+        boot: id.boot,
+        answered_below,
+    };
+    let new_boot = old.is_some_and(|old| old.boot != id.boot);
+    let mut kept = sessions.count(id.origin);
+    for sequence in sessions.sequences(id.origin) {
+        let over = kept >= OUTCOMES_MAX;
+        if !new_boot && !over && sequence >= row.answered_below {
+            break;
+        }
+        if !new_boot {
+            row.answered_below = row.answered_below.max(sequence.saturating_add(1));
+        }
+        changes.push(Change::DeleteOutcome(id.origin, sequence));
+        kept = kept.saturating_sub(1);
+    }
+    if old != Some(&row) {
+        changes.push(Change::PutSession(id.origin, row));
+    }
+    changes.push(Change::PutOutcome(id.origin, id.sequence, outcome.clone()));
+}

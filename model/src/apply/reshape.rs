@@ -1,0 +1,105 @@
+//! `POST /reshaper`
+
+use super::inventories::{self, Stocks};
+use super::provider::Found;
+use super::{Decision, claims, consumers};
+use crate::command::{ConsumerAllocations, ReshapedInventories};
+use crate::outcome::{Refusal, Reply};
+use crate::state::State;
+use crate::state::change::{Changes, ProviderId};
+use crate::types::Timestamp;
+
+/// Moves inventories and allocations in one step.
+///
+/// Inside it goes as upstream goes, and each of its steps raises generations: first every
+/// provider has its new inventories beside the old ones, then the allocations move, then the old
+/// inventories go. What an inventory reserves is not checked.
+pub(super) fn reshape(
+    state: &State,
+    at: Timestamp,
+    inventories: &[ReshapedInventories],
+    allocations: &[ConsumerAllocations],
+) -> Decision {
+    let providers = inspect_inventories(state, inventories)?;
+    let request = consumers::inspect(state, at, allocations)?;
+    let mut draft = Draft {
+        state: state.clone(),
+        changes: Changes::new(),
+    };
+    let mut final_stocks = Vec::with_capacity(providers.len());
+    for (id, reshaped) in &providers {
+        let stocks = inventories::stocks(state, &reshaped.inventories)?;
+        if !stocks.is_empty() {
+            draft.step(|state, changes| add(state, *id, &stocks, at, changes))?;
+        }
+        final_stocks.push((*id, stocks));
+    }
+    draft.step(|state, changes| claims::claim(state, at, &request, changes))?;
+    for (id, stocks) in &final_stocks {
+        draft.step(|state, changes| replace(state, *id, stocks, at, changes))?;
+    }
+    Ok((Reply::Done, draft.changes))
+}
+
+/// A state that the steps are tried on.
+struct Draft {
+    state: State,
+    changes: Changes,
+}
+
+impl Draft {
+    fn step(
+        &mut self,
+        step: impl FnOnce(&State, &mut Changes) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let mut changes = Changes::new();
+        step(&self.state, &mut changes)?;
+        self.state.commit(&changes);
+        self.changes.extend(changes);
+        Ok(())
+    }
+}
+
+/// Finds the providers and checks their generations, one after the other.
+fn inspect_inventories<'a>(
+    state: &State,
+    inventories: &'a [ReshapedInventories],
+) -> Result<Vec<(ProviderId, &'a ReshapedInventories)>, Refusal> {
+    let inspect = |reshaped: &'a ReshapedInventories| {
+        let place = state.place_given(&reshaped.provider);
+        let place =
+            place.ok_or_else(|| Refusal::ReshapeProviderNotFound(reshaped.provider.clone()))?;
+        let found = Found::at(state, place);
+        found.check_generation(reshaped.generation)?;
+        Ok((found.node.id, reshaped))
+    };
+    inventories.iter().map(inspect).collect()
+}
+
+fn add(
+    state: &State,
+    id: ProviderId,
+    stocks: &Stocks,
+    at: Timestamp,
+    changes: &mut Changes,
+) -> Result<(), Refusal> {
+    if let Some(place) = state.place_by_id(id) {
+        let found = Found::at(state, place);
+        inventories::put(&found, stocks, at, changes);
+        changes.push(found.bump(at));
+    }
+    Ok(())
+}
+
+fn replace(
+    state: &State,
+    id: ProviderId,
+    stocks: &Stocks,
+    at: Timestamp,
+    changes: &mut Changes,
+) -> Result<(), Refusal> {
+    match state.place_by_id(id) {
+        Some(place) => inventories::replace(state, &Found::at(state, place), stocks, at, changes),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,302 @@
+//! Everything an operator can choose, in one place. Each setting is a line here, and by that a key
+//! of the TOML file, a variable `PLACEMENTD_SECTION_KEY` and a flag `--section-key`; what is set
+//! later in this order wins. `placementd --help` prints these lines.
+
+mod load;
+mod options;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cluster::doors::Consistency;
+pub use load::ConfigError;
+use options::section;
+pub use options::{Kind, Setting};
+
+section! {
+    /// The configuration of one node.
+    Config {
+        /// This node's number in its cluster, 1 or more. A number is never used twice, not even
+        /// after its node was removed or lost its disk. Required.
+        node_id: u64 = 0,
+        /// Directory of this node's data; made if missing. Belongs to one node of one cluster.
+        data_dir: PathBuf = PathBuf::from("/var/lib/placementd"),
+        /// The nodes that form a new cluster, as `ID=HOST:PEER_PORT`, the same list on each of them;
+        /// they wait until all of them are up. Ignored once this node belongs to a cluster. Empty:
+        /// this node waits until it is added with `placementctl members add`.
+        initial_members: Vec<String> = Vec::new(),
+    }
+    with {
+        /// The REST API.
+        api: ApiSection,
+        /// Traffic between nodes.
+        peer: PeerSection,
+        /// The door for operators.
+        admin: AdminSection,
+        /// Waiting for the cluster.
+        cluster: ClusterSection,
+        /// What reads promise.
+        reads: ReadsSection,
+        /// Who callers are.
+        auth: AuthSection,
+        /// Who may do what.
+        policy: PolicySection,
+        /// Calls from web pages.
+        cors: CorsSection,
+        /// The allocation-candidate search.
+        candidates: CandidatesSection,
+        /// Replication.
+        raft: RaftSection,
+        /// Logging.
+        log: LogSection,
+    }
+}
+
+section! {
+    /// `[api]`.
+    ApiSection {
+        /// Address of the REST API, `host:port`. Also answers `/livez` and `/readyz`.
+        listen: String = "127.0.0.1:8778".to_owned(),
+        /// The address that clients reach, `host:port`; empty: the one listened on.
+        advertise: String = String::new(),
+        /// Longest request body, in bytes.
+        max_body_bytes: usize = 16 * 1024 * 1024,
+        /// Most connections at once; further ones wait.
+        max_connections: usize = 4096,
+        /// How long a client may take to send the head of a request, in milliseconds.
+        header_timeout_ms: u64 = 30_000,
+        /// How long a stopping node waits for requests that are being answered, in milliseconds.
+        drain_ms: u64 = 5_000,
+    }
+}
+
+section! {
+    /// `[peer]`.
+    PeerSection {
+        /// Address for the other nodes, `host:port`.
+        listen: String = "127.0.0.1:8779".to_owned(),
+        /// The address that the other nodes reach, `host:port`; empty: the one listened on.
+        advertise: String = String::new(),
+        /// A connection that answers nothing for this long while an answer is due is given up,
+        /// in milliseconds.
+        silence_ms: u64 = 1_000,
+        /// How long connecting may take, in milliseconds.
+        connect_ms: u64 = 1_000,
+    }
+}
+
+section! {
+    /// `[admin]`.
+    AdminSection {
+        /// Address for `placementctl`, health checks and `/metrics`, `host:port`. Whoever reaches it
+        /// is obeyed: keep it on a private network.
+        listen: String = "127.0.0.1:8780".to_owned(),
+        /// The address that operators reach, `host:port`; empty: the one listened on.
+        advertise: String = String::new(),
+    }
+}
+
+section! {
+    /// `[cluster]`.
+    ClusterSection {
+        /// How long a request waits for a leader, for its write's outcome or for its read's promise
+        /// before it is answered 503, in milliseconds.
+        wait_ms: u64 = 5_000,
+        /// `/readyz` fails when this node is further behind what it knows to be committed, in log
+        /// entries.
+        ready_lag_max: u64 = 10_000,
+    }
+}
+
+section! {
+    /// `[reads]`.
+    ReadsSection {
+        /// What a read promises when the client does not say: `linearizable`, `bounded;max=SECONDS`
+        /// or `local`.
+        default: String = "linearizable".to_owned(),
+        /// How often an idle node asks the leader how far it should be, in milliseconds; bounds
+        /// what `Placement-Staleness` can say. 0: never.
+        probe_ms: u64 = 1_000,
+    }
+}
+
+section! {
+    /// `[auth]`.
+    AuthSection {
+        /// How callers are identified: `noauth2` believes the token.
+        strategy: String = "noauth2".to_owned(),
+    }
+}
+
+section! {
+    /// `[policy]`.
+    PolicySection {
+        /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
+        file: Option<PathBuf> = None,
+        /// Whether the new defaults alone count; otherwise the rules of before 2023 count too.
+        enforce_new_defaults: bool = true,
+        /// Whether system-scoped tokens are refused.
+        enforce_scope: bool = true,
+    }
+}
+
+section! {
+    /// `[cors]`.
+    CorsSection {
+        /// Origins whose web pages may call the API; empty: none, `*`: all.
+        allowed_origin: Vec<String> = Vec::new(),
+        /// Request headers that such pages may send.
+        allow_headers: Vec<String> = Vec::new(),
+        /// Methods that such pages may use.
+        allow_methods: Vec<String> = ["OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "PATCH"]
+            .map(str::to_owned).to_vec(),
+        /// Response headers that such pages may read.
+        expose_headers: Vec<String> = Vec::new(),
+        /// Whether such pages may send credentials.
+        allow_credentials: bool = true,
+        /// How long a preflight answer may be remembered, in seconds.
+        max_age_s: u64 = 3_600,
+    }
+}
+
+section! {
+    /// `[candidates]`.
+    CandidatesSection {
+        /// Whether candidates are answered in random order.
+        randomize: bool = false,
+        /// Most allocation requests in one answer, also when the client asks for more; 0: no bound.
+        max: usize = 0,
+        /// `depth-first` or `breadth-first` (fair over the providers).
+        generation_strategy: String = "depth-first".to_owned(),
+        /// Longest search, in milliseconds.
+        deadline_ms: u64 = 60_000,
+        /// Most memory for one answer, in bytes.
+        memory_max_bytes: usize = 1024 * 1024 * 1024,
+    }
+}
+
+section! {
+    /// `[raft]`.
+    RaftSection {
+        /// How often a leader makes itself heard, in milliseconds.
+        heartbeat_ms: u64 = 250,
+        /// Shortest silence of the leader before an election, in milliseconds.
+        election_min_ms: u64 = 1_000,
+        /// Longest silence of the leader before an election, in milliseconds.
+        election_max_ms: u64 = 2_000,
+        /// A snapshot is taken after this many log entries.
+        snapshot_after: u64 = 20_000,
+        /// Log entries kept although a snapshot covers them, so that a node that was briefly away
+        /// need not be sent the whole state.
+        log_keep: u64 = 20_000,
+        /// Most log entries in one message.
+        append_entries_max: u64 = 1_000,
+        /// Most bytes of log entries in one message; one entry always fits.
+        append_bytes_max: usize = 4 * 1024 * 1024,
+        /// Bytes of a snapshot per message.
+        snapshot_chunk_bytes: usize = 1024 * 1024,
+        /// How long sending and installing a snapshot may take, in milliseconds.
+        snapshot_timeout_ms: u64 = 600_000,
+        /// A learner may be promoted once it lacks no more than this many log entries.
+        promote_lag_max: u64 = 1_000,
+    }
+}
+
+section! {
+    /// `[log]`.
+    LogSection {
+        /// `human` or `json`.
+        format: String = "human".to_owned(),
+        /// What is logged, e.g. `info` or `info,placement_node=debug`.
+        level: String = "info".to_owned(),
+    }
+}
+
+impl Config {
+    /// Every setting, in the order of the file.
+    pub fn settings() -> Vec<Setting> {
+        let mut settings = Vec::new();
+        Self::list("", &mut settings);
+        settings
+    }
+
+    /// How long a request waits for the cluster.
+    pub fn wait(&self) -> Duration {
+        Duration::from_millis(self.cluster.wait_ms)
+    }
+
+    /// The initial members as `(id, peer address)`.
+    pub fn initial_members(&self) -> Result<Vec<(u64, String)>, ConfigError> {
+        self.initial_members.iter().map(|text| load::member(text)).collect()
+    }
+
+    /// What the API is told of all this.
+    pub fn api_settings(&self) -> Result<crate::http::ApiSettings, ConfigError> {
+        use crate::http::{ApiSettings, AuthSettings, AuthStrategy};
+        use crate::http::{CandidateSettings, CorsSettings, PolicySettings};
+
+        Ok(ApiSettings {
+            max_body_bytes: self.api.max_body_bytes,
+            default_consistency: self.default_consistency()?,
+            auth: AuthSettings {
+                strategy: AuthStrategy::NoAuth2,
+            },
+            policy: PolicySettings {
+                file: self.policy.file.clone(),
+                enforce_new_defaults: self.policy.enforce_new_defaults,
+                enforce_scope: self.policy.enforce_scope,
+            },
+            cors: CorsSettings {
+                allowed_origin: self.cors.allowed_origin.clone(),
+                allow_headers: self.cors.allow_headers.clone(),
+                allow_methods: self.cors.allow_methods.clone(),
+                expose_headers: self.cors.expose_headers.clone(),
+                allow_credentials: self.cors.allow_credentials,
+                max_age_s: Some(self.cors.max_age_s),
+            },
+            candidates: CandidateSettings {
+                randomize: self.candidates.randomize,
+                max: (self.candidates.max > 0).then_some(self.candidates.max),
+                generation_strategy: self.generation_strategy()?,
+                deadline: Duration::from_millis(self.candidates.deadline_ms),
+                memory_max_bytes: self.candidates.memory_max_bytes,
+            },
+        })
+    }
+
+    /// `[reads] default`.
+    pub fn default_consistency(&self) -> Result<Consistency, ConfigError> {
+        let text = self.reads.default.trim();
+        if let Some(seconds) = text.strip_prefix("bounded;max=") {
+            if let Some(bound) = seconds
+                .parse::<f64>()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            {
+                return Ok(Consistency::Bounded(bound));
+            }
+        }
+        match text {
+            "linearizable" => Ok(Consistency::Linearizable),
+            "local" => Ok(Consistency::Local),
+            _ => Err(ConfigError::invalid(
+                "reads.default",
+                format!("{text:?} is none of linearizable, bounded;max=SECONDS, local"),
+            )),
+        }
+    }
+
+    fn generation_strategy(
+        &self,
+    ) -> Result<placement_model::query::candidates::GenerationStrategy, ConfigError> {
+        use placement_model::query::candidates::GenerationStrategy;
+        match self.candidates.generation_strategy.as_str() {
+            "depth-first" => Ok(GenerationStrategy::DepthFirst),
+            "breadth-first" => Ok(GenerationStrategy::BreadthFirst),
+            other => Err(ConfigError::invalid(
+                "candidates.generation_strategy",
+                format!("{other:?} is neither depth-first nor breadth-first"),
+            )),
+        }
+    }
+}

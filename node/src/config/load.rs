@@ -1,0 +1,444 @@
+//! Reading the configuration: file, environment, flags; then what the parts must be to each other.
+
+use std::path::Path;
+
+use super::{Config, Setting};
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The file is not TOML, or a value is of the wrong type.
+    #[error("{source_name}: {message}")]
+    Malformed {
+        /// The file, variable or flag.
+        source_name: String,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// Nothing is called this.
+    #[error("{path}: unknown setting `{key}`{hint}")]
+    Unknown {
+        /// The file.
+        path: String,
+        /// The key.
+        key: String,
+        /// The nearest known key, in words.
+        hint: String,
+    },
+    /// The value has the right type but cannot be used.
+    #[error("`{key}`: {message}")]
+    Invalid {
+        /// The setting.
+        key: String,
+        /// Why.
+        message: String,
+    },
+}
+
+impl ConfigError {
+    pub(super) fn invalid(key: &str, message: impl Into<String>) -> Self {
+        Self::Invalid {
+            key: key.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file, then the environment, then the flags (`(flag without dashes, text)`), and
+    /// validates the whole. Also returns warnings for the log.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(Self, Vec<String>), ConfigError> {
+        let settings = Self::settings();
+        let mut table = match file {
+            Some(path) => read_file(path, &settings)?,
+            None => toml::Table::new(),
+        };
+        let mut warnings = Vec::new();
+        for (variable, text) in environment {
+            if !variable.starts_with("PLACEMENTD_") || variable == "PLACEMENTD_CONFIG" {
+                continue;
+            }
+            match settings.iter().find(|setting| setting.variable() == variable) {
+                Some(setting) => put(&mut table, setting, &variable, &text)?,
+                // Not an error: platforms put variables of their own beside ours.
+                None => warnings.push(format!(
+                    "the environment variable {variable} names no setting{}",
+                    suggestion(&variable, settings.iter().map(Setting::variable))
+                )),
+            }
+        }
+        for (flag, text) in flags {
+            let name = format!("--{flag}");
+            match settings.iter().find(|setting| setting.flag() == flag) {
+                Some(setting) => put(&mut table, setting, &name, &text)?,
+                None => {
+                    return Err(ConfigError::Unknown {
+                        path: "command line".to_owned(),
+                        hint: suggestion(&flag, settings.iter().map(Setting::flag)),
+                        key: name,
+                    });
+                }
+            }
+        }
+        let config: Config = table.try_into().map_err(|error: toml::de::Error| {
+            ConfigError::Malformed {
+                source_name: file.map_or("settings".to_owned(), |path| path.display().to_string()),
+                message: error.to_string().trim().replace('\n', ", "),
+            }
+        })?;
+        config.validate()?;
+        Ok((config, warnings))
+    }
+
+    /// What the parts must be, each and to each other.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if self.node_id == 0 {
+            return Err(ConfigError::invalid(
+                "node_id",
+                "is required: a number from 1 that no other node of the cluster has or had",
+            ));
+        }
+        if self.data_dir.as_os_str().is_empty() {
+            return Err(ConfigError::invalid("data_dir", "is empty"));
+        }
+        for (key, listen, advertise) in [
+            ("api", &self.api.listen, &self.api.advertise),
+            ("peer", &self.peer.listen, &self.peer.advertise),
+            ("admin", &self.admin.listen, &self.admin.advertise),
+        ] {
+            check_address(&format!("{key}.listen"), listen, true)?;
+            if !advertise.is_empty() {
+                check_address(&format!("{key}.advertise"), advertise, false)?;
+            } else if is_wildcard(listen) {
+                return Err(ConfigError::invalid(
+                    &format!("{key}.advertise"),
+                    format!("is required, since nobody can connect to {listen}"),
+                ));
+            }
+        }
+        self.validate_members()?;
+        self.validate_raft()?;
+        self.validate_limits()?;
+        self.default_consistency()?;
+        self.generation_strategy()?;
+        if self.auth.strategy != "noauth2" {
+            return Err(ConfigError::invalid(
+                "auth.strategy",
+                format!("{:?} is not known; there is noauth2", self.auth.strategy),
+            ));
+        }
+        if !matches!(self.log.format.as_str(), "human" | "json") {
+            return Err(ConfigError::invalid(
+                "log.format",
+                format!("{:?} is neither human nor json", self.log.format),
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_members(&self) -> Result<(), ConfigError> {
+        let mut members = self.initial_members()?;
+        if members.is_empty() {
+            return Ok(());
+        }
+        if !members.iter().any(|(id, _)| *id == self.node_id) {
+            return Err(ConfigError::invalid(
+                "initial_members",
+                format!("does not name this node, {}", self.node_id),
+            ));
+        }
+        let count = members.len();
+        members.sort();
+        members.dedup_by_key(|(id, _)| *id);
+        if members.len() != count {
+            return Err(ConfigError::invalid("initial_members", "names a node twice"));
+        }
+        Ok(())
+    }
+
+    fn validate_raft(&self) -> Result<(), ConfigError> {
+        let raft = &self.raft;
+        if raft.heartbeat_ms == 0 || raft.election_min_ms < 2 * raft.heartbeat_ms {
+            return Err(ConfigError::invalid(
+                "raft.election_min_ms",
+                "must be at least twice raft.heartbeat_ms, which must not be 0: one lost heartbeat \
+                 is no reason for an election",
+            ));
+        }
+        if raft.election_max_ms <= raft.election_min_ms {
+            return Err(ConfigError::invalid(
+                "raft.election_max_ms",
+                "must be more than raft.election_min_ms: nodes that wake up together elect nobody",
+            ));
+        }
+        for (key, value) in [
+            ("raft.snapshot_after", raft.snapshot_after),
+            ("raft.append_entries_max", raft.append_entries_max),
+            ("raft.append_bytes_max", raft.append_bytes_max as u64),
+            ("raft.snapshot_chunk_bytes", raft.snapshot_chunk_bytes as u64),
+            ("raft.snapshot_timeout_ms", raft.snapshot_timeout_ms),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::invalid(key, "must not be 0"));
+            }
+        }
+        const MESSAGE_MAX: usize = 32 * 1024 * 1024;
+        for (key, value) in [
+            ("raft.append_bytes_max", raft.append_bytes_max),
+            ("raft.snapshot_chunk_bytes", raft.snapshot_chunk_bytes),
+        ] {
+            if value > MESSAGE_MAX {
+                return Err(ConfigError::invalid(key, format!("must be at most {MESSAGE_MAX}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_limits(&self) -> Result<(), ConfigError> {
+        const BODY_MAX: usize = 32 * 1024 * 1024;
+        if self.api.max_body_bytes == 0 || self.api.max_body_bytes > BODY_MAX {
+            return Err(ConfigError::invalid(
+                "api.max_body_bytes",
+                format!("must be between 1 and {BODY_MAX}: a body travels between nodes in one message"),
+            ));
+        }
+        for (key, value) in [
+            ("api.max_connections", self.api.max_connections as u64),
+            ("api.header_timeout_ms", self.api.header_timeout_ms),
+            ("peer.silence_ms", self.peer.silence_ms),
+            ("peer.connect_ms", self.peer.connect_ms),
+            ("cluster.wait_ms", self.cluster.wait_ms),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::invalid(key, "must not be 0"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `ID=HOST:PORT`.
+pub(super) fn member(text: &str) -> Result<(u64, String), ConfigError> {
+    let wrong = || {
+        ConfigError::invalid(
+            "initial_members",
+            format!("{text:?} is not of the form ID=HOST:PORT"),
+        )
+    };
+    let (id, address) = text.split_once('=').ok_or_else(wrong)?;
+    let id = id.trim().parse::<u64>().ok().filter(|id| *id > 0).ok_or_else(wrong)?;
+    let address = address.trim();
+    check_address("initial_members", address, false)?;
+    Ok((id, address.to_owned()))
+}
+
+fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), ConfigError> {
+    let wrong = |message: &str| ConfigError::invalid(key, format!("{address:?}: {message}"));
+    let (host, port) = address
+        .rsplit_once(':')
+        .ok_or_else(|| wrong("not of the form host:port"))?;
+    if host.is_empty() {
+        return Err(wrong("the host is missing"));
+    }
+    match port.parse::<u16>() {
+        Ok(0) if !zero_port => Err(wrong("port 0 cannot be connected to")),
+        Ok(_) => Ok(()),
+        Err(_) => Err(wrong("the port is not a number from 0 to 65535")),
+    }
+}
+
+fn is_wildcard(address: &str) -> bool {
+    address.starts_with("0.0.0.0:") || address.starts_with("[::]:")
+}
+
+fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigError> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
+        path: name.clone(),
+        error,
+    })?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        ConfigError::Malformed {
+            source_name: name.clone(),
+            message: error.to_string(),
+        }
+    })?;
+    let known = || settings.iter().map(Setting::path);
+    let unknown = |key: String| ConfigError::Unknown {
+        path: name.clone(),
+        hint: suggestion(&key, known()),
+        key,
+    };
+    for (key, value) in &table {
+        let is_section = settings.iter().any(|setting| setting.section == key);
+        match value {
+            toml::Value::Table(inner) if is_section => {
+                for inner_key in inner.keys() {
+                    let dotted = format!("{key}.{inner_key}");
+                    if !known().any(|path| path == dotted) {
+                        return Err(unknown(dotted));
+                    }
+                }
+            }
+            _ if is_section => {
+                return Err(ConfigError::invalid(key, "is a table: write it as `[section]`"));
+            }
+            _ if known().any(|path| path == *key) => {}
+            _ => return Err(unknown(key.clone())),
+        }
+    }
+    Ok(table)
+}
+
+fn put(
+    table: &mut toml::Table,
+    setting: &Setting,
+    source: &str,
+    text: &str,
+) -> Result<(), ConfigError> {
+    let value = setting.parse(text).map_err(|message| ConfigError::Malformed {
+        source_name: source.to_owned(),
+        message,
+    })?;
+    let target = match setting.section {
+        "" => table,
+        section => table
+            .entry(section)
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()))
+            .as_table_mut()
+            .expect("sections were checked to be tables"),
+    };
+    target.insert(setting.key.to_owned(), value);
+    Ok(())
+}
+
+/// The known name that is nearest to `name`, in words; empty if none is near.
+fn suggestion(name: &str, known: impl Iterator<Item = String>) -> String {
+    let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
+    known
+        .map(|candidate| {
+            let whole = distance(name, &candidate);
+            // The right key in the wrong section is near, too.
+            let key = distance(&last(name), &last(&candidate)) + 1;
+            (whole.min(key), candidate)
+        })
+        .min()
+        .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(2))
+        .map(|(_, candidate)| format!("; did you mean `{candidate}`?"))
+        .unwrap_or_default()
+}
+
+/// How many letters must be inserted, dropped or replaced to make `left` into `right`
+/// (Levenshtein's distance).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, l) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, r) in right.iter().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (diagonal + usize::from(l != *r)).min(above + 1).min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let dir = std::env::temp_dir().join(format!("placementd-config-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join(format!("{:x}.toml", text.len() * 31 + env.len() * 7 + flags.len()));
+        std::fs::write(&path, text).unwrap();
+        let own = |pairs: &[(&str, &str)]| {
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect::<Vec<_>>()
+        };
+        Config::load(Some(&path), own(env), own(flags)).map(|(config, _)| config)
+    }
+
+    #[test]
+    fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+        let file = "node_id = 1\n[api]\nlisten = \"127.0.0.1:1\"\nmax_connections = 7\nheader_timeout_ms = 9";
+        let config = load(
+            file,
+            &[
+                ("PLACEMENTD_API_LISTEN", "127.0.0.1:2"),
+                ("PLACEMENTD_API_MAX_CONNECTIONS", "8"),
+                ("HOME", "/"),
+            ],
+            &[("api-listen", "127.0.0.1:3")],
+        )
+        .unwrap();
+        assert_eq!(config.api.listen, "127.0.0.1:3");
+        assert_eq!(config.api.max_connections, 8);
+        assert_eq!(config.api.header_timeout_ms, 9);
+        assert_eq!(config.raft.heartbeat_ms, 250);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+        let error = load("node_id = 1\n[api]\nlistn = \"127.0.0.1:1\"", &[], &[]).unwrap_err();
+        assert!(error.to_string().contains("did you mean `api.listen`"), "{error}");
+        let error = load("nod_id = 1", &[], &[]).unwrap_err();
+        assert!(error.to_string().contains("did you mean `node_id`"), "{error}");
+        let error = load("node_id = 1\nmax_body_bytes = 4", &[], &[]).unwrap_err();
+        assert!(error.to_string().contains("did you mean `api.max_body_bytes`"), "{error}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_names_its_key() {
+        let error = load("node_id = 1\n[api]\nmax_body_bytes = \"big\"", &[], &[]).unwrap_err();
+        assert!(error.to_string().contains("max_body_bytes"), "{error}");
+        let error = load("node_id = 1", &[("PLACEMENTD_NODE_ID", "one")], &[]).unwrap_err();
+        assert!(error.to_string().contains("PLACEMENTD_NODE_ID"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_before_it_is_tried() {
+        for (text, key) in [
+            ("", "node_id"),
+            ("node_id = 1\n[api]\nlisten = \"0.0.0.0:80\"", "api.advertise"),
+            ("node_id = 1\n[peer]\nlisten = \"localhost\"", "peer.listen"),
+            ("node_id = 1\ninitial_members = [\"2=h:1\"]", "initial_members"),
+            ("node_id = 1\ninitial_members = [\"1=h:1\", \"1=h:2\"]", "initial_members"),
+            ("node_id = 1\n[raft]\nelection_min_ms = 300", "raft.election_min_ms"),
+            ("node_id = 1\n[raft]\nelection_max_ms = 1000", "raft.election_max_ms"),
+            ("node_id = 1\n[reads]\ndefault = \"fast\"", "reads.default"),
+            ("node_id = 1\n[log]\nformat = \"xml\"", "log.format"),
+        ] {
+            let error = load(text, &[], &[]).unwrap_err();
+            assert!(error.to_string().contains(key), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_setting_is_documented_and_numbers_carry_their_unit() {
+        for setting in Config::settings() {
+            assert!(setting.doc.len() > 10, "{}", setting.path());
+            for (suffix, unit) in [("_ms", "milliseconds"), ("_s", "seconds"), ("_bytes", "bytes")] {
+                if setting.key.ends_with(suffix) {
+                    assert!(setting.doc.to_lowercase().contains(unit), "{}", setting.path());
+                }
+            }
+        }
+    }
+}

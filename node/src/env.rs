@@ -1,0 +1,106 @@
+//! The outside world, injected: the network here, clock, ids and long computations beside it.
+//! The binary passes the real one, the simulations theirs; the node cannot tell.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use crate::http::{Clock, Offload, RealWorld, UuidSource};
+use placement_raft_store::StoreOptions;
+
+/// Everything a node needs of the outside world.
+#[derive(Clone)]
+pub struct Env {
+    /// Listens and connects.
+    pub net: Arc<dyn Net>,
+    /// Tells the wall-clock time that the leader stamps on commands. Timers are tokio's.
+    pub clock: Arc<dyn Clock>,
+    /// Makes UUIDs.
+    pub ids: Arc<dyn UuidSource>,
+    /// Where long searches run.
+    pub offload: Arc<dyn Offload>,
+    /// How the store is opened: who syncs the disk, who decides on commands. The directory and the
+    /// node come from the configuration.
+    pub storage: StoreOptions,
+    /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
+    pub http_date: bool,
+}
+
+impl Env {
+    /// The real world.
+    pub fn production() -> Self {
+        let world = Arc::new(RealWorld::new());
+        Self {
+            net: Arc::new(TokioNet),
+            clock: world.clone(),
+            ids: world.clone(),
+            offload: world,
+            storage: StoreOptions::new(""),
+            http_date: true,
+        }
+    }
+}
+
+/// A byte stream between two ends.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A connection, whatever carries it.
+pub type BoxStream = Box<dyn Stream>;
+
+/// Makes connections. A certificate for a listener is another `Net` around this one.
+pub trait Net: Send + Sync {
+    /// Listens on `address`, `host:port`; port 0 picks a free one.
+    fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>>;
+
+    /// Connects to `address`, `host:port`. The caller sets the deadline.
+    fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>>;
+}
+
+/// Takes connections.
+pub trait Listener: Send {
+    /// The next connection and who made it. Cancel-safe.
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>>;
+
+    /// Where it listens.
+    fn local_addr(&self) -> io::Result<SocketAddr>;
+}
+
+/// TCP of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TokioNet;
+
+impl Net for TokioNet {
+    fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
+        Box::pin(async move {
+            let listener = tokio::net::TcpListener::bind(address).await?;
+            Ok(Box::new(listener) as Box<dyn Listener>)
+        })
+    }
+
+    fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
+        Box::pin(async move {
+            let stream = tokio::net::TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as BoxStream)
+        })
+    }
+}
+
+impl Listener for tokio::net::TcpListener {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>> {
+        Box::pin(async move {
+            let (stream, from) = tokio::net::TcpListener::accept(self).await?;
+            stream.set_nodelay(true)?;
+            Ok((Box::new(stream) as BoxStream, from))
+        })
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        tokio::net::TcpListener::local_addr(self)
+    }
+}

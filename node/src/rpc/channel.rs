@@ -1,0 +1,327 @@
+//! The calling end of one connection to another node: many calls at once, each with its deadline.
+//!
+//! A connection that stays silent while an answer is due is given up with all its calls, and the
+//! next call makes a fresh one: after a broken path TCP may take minutes to say so.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use placement_raft_store::wire;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+
+use super::frame::{Frame, Kind};
+use super::message::{Failure, Hello, Method, VERSIONS, Welcome};
+use super::wire_io::{read_frame, read_some, write_frame, write_frames};
+use crate::env::BoxStream;
+use crate::tasks::Tasks;
+
+/// How often an idle connection is tried.
+const IDLE_PING: Duration = Duration::from_secs(10);
+/// A silence shorter than this says nothing about a connection.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
+
+/// Why a call gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The call never left this node.
+    #[error("{0}")]
+    NotSent(String),
+    /// The other node will not speak with this one.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The call was sent, and its answer will not come.
+    #[error("{0}")]
+    Lost(String),
+    /// No answer within the call's deadline.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// The other node answered that it cannot.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl CallError {
+    /// Whether the other node cannot have acted on the call.
+    pub(crate) fn is_without_effect(&self) -> bool {
+        matches!(self, Self::NotSent(_) | Self::Refused(_))
+    }
+}
+
+/// What a connection is for: bulk may not hold up what is urgent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// Votes, heartbeats, read indexes.
+    Control,
+    /// Log entries.
+    Log,
+    /// Writes and operators' requests on their way to the leader.
+    Forward,
+    /// Snapshots.
+    Snapshot,
+}
+
+/// An open connection. Clones are the same connection.
+#[derive(Clone)]
+pub(crate) struct Channel {
+    queue: mpsc::UnboundedSender<Frame>,
+    calls: Arc<Mutex<Calls>>,
+}
+
+struct Calls {
+    next: u64,
+    waiting: BTreeMap<u64, oneshot::Sender<Result<Bytes, CallError>>>,
+    /// Since when nothing was heard although an answer is due.
+    quiet_since: Instant,
+    closed: Option<String>,
+}
+
+impl Calls {
+    fn close(&mut self, reason: &str) {
+        if self.closed.is_none() {
+            self.closed = Some(reason.to_owned());
+        }
+        for (_, waiter) in std::mem::take(&mut self.waiting) {
+            // A caller that is gone needs no answer.
+            let _ = waiter.send(Err(CallError::Lost(format!("connection lost: {reason}"))));
+        }
+    }
+}
+
+/// An answer that is under way. Dropping it gives the call up.
+pub(crate) struct Answer {
+    id: u64,
+    answer: oneshot::Receiver<Result<Bytes, CallError>>,
+    calls: Arc<Mutex<Calls>>,
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        lock(&self.calls).waiting.remove(&self.id);
+    }
+}
+
+impl Answer {
+    /// Waits for the answer, perhaps for as long as the connection lives.
+    pub(crate) async fn wait(&mut self) -> Result<Bytes, CallError> {
+        match (&mut self.answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(CallError::Lost("connection closed".to_owned())),
+        }
+    }
+}
+
+fn lock(calls: &Mutex<Calls>) -> std::sync::MutexGuard<'_, Calls> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Channel {
+    /// Says hello on a fresh stream and, if welcome, serves it with tasks of `tasks`.
+    pub(crate) async fn open(
+        mut stream: BoxStream,
+        hello: &Hello,
+        silence: Duration,
+        tasks: &Tasks,
+    ) -> Result<(Self, Welcome), CallError> {
+        let welcome = timeout(silence, introduce(&mut stream, hello))
+            .await
+            .map_err(|_| CallError::NotSent(format!("no answer to the hello within {silence:?}")))??;
+        let (queue, queued) = mpsc::unbounded_channel();
+        let calls = Arc::new(Mutex::new(Calls {
+            next: 1,
+            waiting: BTreeMap::new(),
+            quiet_since: Instant::now(),
+            closed: None,
+        }));
+        let (read, write) = tokio::io::split(stream);
+        let writing = calls.clone();
+        tasks.spawn(async move {
+            if let Err(error) = write_frames(write, queued).await {
+                lock(&writing).close(&error.to_string());
+            }
+        });
+        let reader = Reader {
+            stream: read,
+            calls: calls.clone(),
+            queue: queue.downgrade(),
+            silence,
+        };
+        tasks.spawn(reader.run());
+        Ok((Self { queue, calls }, welcome))
+    }
+
+    /// Whether new calls make no sense any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        lock(&self.calls).closed.is_some()
+    }
+
+    /// Gives the connection up, for what this call has seen of it.
+    pub(crate) fn close(&self, reason: &str) {
+        lock(&self.calls).close(reason);
+    }
+
+    /// Sends a call at once. Calls are sent in the order in which they begin.
+    pub(crate) fn begin(&self, method: Method, body: &[u8]) -> Result<Answer, CallError> {
+        let mut bytes = Vec::with_capacity(1 + body.len());
+        bytes.push(method as u8);
+        bytes.extend_from_slice(body);
+        let (sender, answer) = oneshot::channel();
+        let id = {
+            let mut calls = lock(&self.calls);
+            if let Some(reason) = &calls.closed {
+                return Err(CallError::NotSent(format!("connection closed: {reason}")));
+            }
+            if calls.waiting.is_empty() {
+                calls.quiet_since = Instant::now();
+            }
+            let id = calls.next;
+            calls.next += 1;
+            calls.waiting.insert(id, sender);
+            // Queued under the lock, so that the order of numbers is the order on the wire.
+            if self.queue.send(Frame::new(Kind::Request, id, bytes)).is_err() {
+                calls.waiting.remove(&id);
+                return Err(CallError::NotSent("connection closed".to_owned()));
+            }
+            id
+        };
+        Ok(Answer {
+            id,
+            answer,
+            calls: self.calls.clone(),
+        })
+    }
+
+    /// One call. If nothing at all was heard while it waited in vain, the connection is given up.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        body: &[u8],
+        deadline: Duration,
+    ) -> Result<Bytes, CallError> {
+        let begun = Instant::now();
+        let mut answer = self.begin(method, body)?;
+        match timeout(deadline, answer.wait()).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.suspect(begun, deadline, &format!("{method:?} was not answered"));
+                Err(CallError::Timeout(deadline))
+            }
+        }
+    }
+
+    /// Gives the connection up if nothing was heard since `begun`, unless the wait was so short
+    /// that this means little.
+    pub(crate) fn suspect(&self, begun: Instant, waited: Duration, reason: &str) {
+        let mut calls = lock(&self.calls);
+        if calls.quiet_since <= begun && waited >= PATIENCE_MIN {
+            calls.close(&format!("{reason} within {waited:?}, and nothing else was heard"));
+        }
+    }
+
+    /// Tells the other side that a stream of appends has ended.
+    pub(crate) fn end_stream(&self, stream: u64) {
+        // If the connection is gone, so is the stream.
+        let _ = self.queue.send(Frame::new(Kind::StreamEnd, stream, Bytes::new()));
+    }
+}
+
+async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, CallError> {
+    let broken = |error: std::io::Error| CallError::NotSent(format!("hello failed: {error}"));
+    let frame = Frame::new(Kind::Hello, 0, wire::encode(hello));
+    write_frame(stream, &frame).await.map_err(broken)?;
+    let mut buffer = BytesMut::new();
+    let answer = read_frame(stream, &mut buffer)
+        .await
+        .map_err(broken)?
+        .ok_or_else(|| CallError::NotSent("hello failed: connection closed".to_owned()))?;
+    match answer.kind {
+        Kind::Welcome => {
+            let welcome: Welcome = wire::decode(&answer.body)
+                .map_err(|error| CallError::NotSent(format!("bad welcome: {error}")))?;
+            if !VERSIONS.contains(&welcome.version) {
+                return Err(CallError::Refused(format!(
+                    "it speaks version {} of the protocol, which this node does not",
+                    welcome.version
+                )));
+            }
+            Ok(welcome)
+        }
+        Kind::Refusal => Err(CallError::Refused(
+            wire::decode::<Failure>(&answer.body)
+                .map_or_else(|error| error.to_string(), |failure| failure.message),
+        )),
+        kind => Err(CallError::NotSent(format!("a {kind:?} instead of a welcome"))),
+    }
+}
+
+struct Reader {
+    stream: tokio::io::ReadHalf<BoxStream>,
+    calls: Arc<Mutex<Calls>>,
+    /// Weak: the writing task ends when nobody can call any more.
+    queue: mpsc::WeakUnboundedSender<Frame>,
+    silence: Duration,
+}
+
+impl Reader {
+    async fn run(mut self) {
+        let reason = match self.serve().await {
+            Ok(reason) => reason,
+            Err(error) => error.to_string(),
+        };
+        lock(&self.calls).close(&reason);
+    }
+
+    /// Takes answers until the connection must be given up; says why.
+    async fn serve(&mut self) -> std::io::Result<String> {
+        let mut buffer = BytesMut::new();
+        let mut last_ping = Instant::now();
+        loop {
+            while let Some(frame) = Frame::read(&mut buffer)? {
+                self.take(frame);
+            }
+            if let Some(reason) = lock(&self.calls).closed.clone() {
+                return Ok(reason);
+            }
+            let patience = self.silence / 4;
+            match timeout(patience, read_some(&mut self.stream, &mut buffer)).await {
+                Ok(Ok(true)) => lock(&self.calls).quiet_since = Instant::now(),
+                Ok(Ok(false)) => return Ok("closed by the other side".to_owned()),
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {
+                    let (due, quiet) = {
+                        let calls = lock(&self.calls);
+                        (!calls.waiting.is_empty(), calls.quiet_since.elapsed())
+                    };
+                    if due && quiet > self.silence {
+                        return Ok(format!("silent for {quiet:?}"));
+                    }
+                    if due || last_ping.elapsed() > IDLE_PING {
+                        last_ping = Instant::now();
+                        match self.queue.upgrade() {
+                            Some(queue) => {
+                                let _ = queue.send(Frame::new(Kind::Ping, 0, Bytes::new()));
+                            }
+                            None => return Ok("not needed any more".to_owned()),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&self, frame: Frame) {
+        let answer = match frame.kind {
+            Kind::Response => Ok(frame.body),
+            Kind::Failure => Err(CallError::Failed(
+                wire::decode::<Failure>(&frame.body)
+                    .map_or_else(|error| error.to_string(), |failure| failure.message),
+            )),
+            _ => return,
+        };
+        if let Some(waiter) = lock(&self.calls).waiting.remove(&frame.call) {
+            let _ = waiter.send(answer);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What travels between nodes: length, kind, call, body.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 4 | length of what follows, big endian |
+//! | 1 | [`Kind`] |
+//! | 8 | number of the call, big endian; 0 where there is none |
+//! | rest | the body |
+//!
+//! The first frame of each side is a hello; it settles the version of all that follows.
+
+use std::io;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// Longest frame that is read, in bytes. The configuration keeps bodies and batches well below.
+pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
+
+const HEAD: usize = 9;
+
+/// What a frame is. Numbers are never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Who calls whom, and which versions it speaks.
+    Hello,
+    /// The answer to a hello: the version that is spoken from here on.
+    Welcome,
+    /// The other answer to a hello: why not, in words.
+    Refusal,
+    /// A call: the method's number, then its body.
+    Request,
+    /// What a call gave.
+    Response,
+    /// Why a call gave nothing.
+    Failure,
+    /// Are you there?
+    Ping,
+    /// I am.
+    Pong,
+    /// The caller sends no more on this stream of appends; the call number is the stream's.
+    StreamEnd,
+}
+
+impl Kind {
+    const ALL: [(Kind, u8); 9] = [
+        (Kind::Hello, 1),
+        (Kind::Welcome, 2),
+        (Kind::Refusal, 3),
+        (Kind::Request, 4),
+        (Kind::Response, 5),
+        (Kind::Failure, 6),
+        (Kind::Ping, 7),
+        (Kind::Pong, 8),
+        (Kind::StreamEnd, 9),
+    ];
+
+    fn number(self) -> u8 {
+        Self::ALL
+            .iter()
+            .find(|(kind, _)| *kind == self)
+            .map(|(_, number)| *number)
+            .expect("every kind is in the table")
+    }
+
+    fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.iter().find(|(_, n)| *n == number).map(|(kind, _)| *kind)
+    }
+}
+
+/// One message.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    pub(crate) call: u64,
+    pub(crate) body: Bytes,
+}
+
+impl Frame {
+    pub(crate) fn new(kind: Kind, call: u64, body: impl Into<Bytes>) -> Self {
+        Self {
+            kind,
+            call,
+            body: body.into(),
+        }
+    }
+
+    /// Appends the frame to `out`.
+    pub(crate) fn write(&self, out: &mut BytesMut) {
+        out.reserve(4 + HEAD + self.body.len());
+        let length = u32::try_from(HEAD + self.body.len())
+            .expect("bodies are limited far below what a length can say");
+        out.put_u32(length);
+        out.put_u8(self.kind.number());
+        out.put_u64(self.call);
+        out.put_slice(&self.body);
+    }
+
+    /// Takes the first whole frame out of `input`; `None` if there is none yet.
+    pub(crate) fn read(input: &mut BytesMut) -> io::Result<Option<Self>> {
+        if input.len() < 4 {
+            return Ok(None);
+        }
+        let length = u32::from_be_bytes([input[0], input[1], input[2], input[3]]) as usize;
+        if !(HEAD..=FRAME_BYTES_MAX).contains(&length) {
+            return Err(invalid(format!("a frame of {length} bytes")));
+        }
+        if input.len() < 4 + length {
+            input.reserve(4 + length - input.len());
+            return Ok(None);
+        }
+        input.advance(4);
+        let mut frame = input.split_to(length).freeze();
+        let number = frame.get_u8();
+        let call = frame.get_u64();
+        let kind = Kind::from_number(number)
+            .ok_or_else(|| invalid(format!("a frame of unknown kind {number}")))?;
+        Ok(Some(Self {
+            kind,
+            call,
+            body: frame,
+        }))
+    }
+}
+
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back_however_the_bytes_are_cut() {
+        let mut bytes = BytesMut::new();
+        for (kind, _) in Kind::ALL {
+            Frame::new(kind, 7, vec![1, 2, 3]).write(&mut bytes);
+        }
+        let mut input = BytesMut::new();
+        let mut read = Vec::new();
+        for byte in bytes {
+            input.put_u8(byte);
+            while let Some(frame) = Frame::read(&mut input).unwrap() {
+                assert_eq!((frame.call, &frame.body[..]), (7, &[1, 2, 3][..]));
+                read.push(frame.kind);
+            }
+        }
+        assert_eq!(read, Kind::ALL.map(|(kind, _)| kind));
+        assert!(input.is_empty());
+    }
+
+    #[test]
+    fn nonsense_is_an_error_and_reserves_no_memory() {
+        for bytes in [[0xff; 13], [0; 13], [0, 0, 0, 9, 99, 0, 0, 0, 0, 0, 0, 0, 0]] {
+            let mut input = BytesMut::from(&bytes[..]);
+            assert!(Frame::read(&mut input).is_err());
+        }
+    }
+}

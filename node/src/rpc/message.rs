@@ -1,0 +1,341 @@
+//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format: one version
+//! byte, then named fields; fields are only added, variants only appended.
+
+use bytes::{Buf, BufMut, Bytes};
+use openraft::raft::AppendEntriesRequest;
+use placement_model::command::RequestId;
+use placement_model::{Command, Outcome};
+use placement_raft_store::wire::{
+    self, WireEntry, WireEntryRef, WireError, WireLogId, WireSnapshotMeta, WireVote,
+};
+use placement_raft_store::{Entry, TypeConfig};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The versions of the protocol that this binary speaks.
+pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> = 1..=1;
+
+/// What can be called. Numbers are never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Method {
+    /// Raft's AppendEntries.
+    Append = 1,
+    /// Raft's RequestVote.
+    Vote = 2,
+    /// Raft's PreVote.
+    PreVote = 3,
+    /// Raft's TimeoutNow.
+    TransferLeader = 4,
+    /// A part of a snapshot.
+    Snapshot = 5,
+    /// A write for the leader.
+    Write = 6,
+    /// How far a read must be.
+    ReadIndex = 7,
+    /// An operator's request for the leader.
+    Admin = 8,
+    /// Who are you?
+    Probe = 9,
+    /// Join this cluster.
+    Invite = 10,
+}
+
+impl Method {
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        use Method::*;
+        [
+            Append, Vote, PreVote, TransferLeader, Snapshot, Write, ReadIndex, Admin, Probe, Invite,
+        ]
+        .into_iter()
+        .find(|method| *method as u8 == number)
+    }
+
+    /// Whether nodes that do not belong to one cluster yet may ask this of each other.
+    pub(crate) fn is_introduction(self) -> bool {
+        matches!(self, Self::Probe | Self::Invite)
+    }
+}
+
+/// The first thing a caller says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// Oldest protocol version it speaks.
+    pub(crate) oldest: u16,
+    /// Newest protocol version it speaks.
+    pub(crate) newest: u16,
+    /// The cluster it belongs to.
+    pub(crate) cluster: Option<Uuid>,
+    /// Who it is.
+    pub(crate) from: u64,
+    /// Whom it believes to call; `None` if it only knows an address.
+    pub(crate) to: Option<u64>,
+    /// It only wants to get to know the other: the clusters may differ.
+    pub(crate) introduction: bool,
+}
+
+/// The answer to a hello.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Welcome {
+    /// The version that both speak from here on.
+    pub(crate) version: u16,
+    /// Who was called.
+    pub(crate) node: u64,
+}
+
+/// Why a call gave nothing.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// In words.
+    pub(crate) message: String,
+}
+
+/// Raft's AppendEntries, without the entries, which follow one by one.
+#[derive(Debug, Serialize, Deserialize)]
+struct AppendHead {
+    vote: WireVote,
+    previous: Option<WireLogId>,
+    committed: Option<WireLogId>,
+    entries: u32,
+    /// Requests with the same number are handled in the order of their sending.
+    stream: Option<u64>,
+}
+
+/// Writes an append of as many of `entries` as fit into `bytes_max`, at least one if there is one.
+/// Returns how many.
+pub(crate) fn encode_append(
+    request: &AppendEntriesRequest<TypeConfig>,
+    entries: &[Entry],
+    previous: Option<WireLogId>,
+    stream: Option<u64>,
+    bytes_max: usize,
+) -> (Vec<u8>, usize) {
+    let mut records: Vec<u8> = Vec::new();
+    let mut taken = 0;
+    for entry in entries {
+        let start = records.len();
+        records.put_u32(0);
+        wire::encode_into(&mut records, &WireEntryRef::from(entry));
+        if taken > 0 && records.len() > bytes_max {
+            records.truncate(start);
+            break;
+        }
+        let length = u32::try_from(records.len() - start - 4)
+            .expect("an entry is limited by the longest request body");
+        records[start..start + 4].copy_from_slice(&length.to_be_bytes());
+        taken += 1;
+    }
+    let head = wire::encode(&AppendHead {
+        vote: (&request.vote).into(),
+        previous,
+        committed: request.leader_commit.as_ref().map(WireLogId::from),
+        entries: u32::try_from(taken).expect("openraft bounds the entries of a request"),
+        stream,
+    });
+    let mut body = Vec::with_capacity(4 + head.len() + records.len());
+    body.put_u32(u32::try_from(head.len()).expect("a head has few fields"));
+    body.extend_from_slice(&head);
+    body.extend_from_slice(&records);
+    (body, taken)
+}
+
+/// Reads what [`encode_append`] wrote: the request, and its stream.
+pub(crate) fn decode_append(
+    mut body: Bytes,
+) -> Result<(AppendEntriesRequest<TypeConfig>, Option<u64>), WireError> {
+    let head: AppendHead = wire::decode(&take(&mut body)?)?;
+    let mut entries = Vec::with_capacity((head.entries as usize).min(4096));
+    for _ in 0..head.entries {
+        let entry: WireEntry = wire::decode(&take(&mut body)?)?;
+        entries.push(entry.into_entry()?);
+    }
+    let request = AppendEntriesRequest {
+        vote: head.vote.into(),
+        prev_log_id: head.previous.map(Into::into),
+        entries,
+        leader_commit: head.committed.map(Into::into),
+    };
+    Ok((request, head.stream))
+}
+
+fn take(body: &mut Bytes) -> Result<Bytes, WireError> {
+    let short = || WireError::Damaged("the message ends early".to_owned());
+    if body.len() < 4 {
+        return Err(short());
+    }
+    let length = body.get_u32() as usize;
+    if body.len() < length {
+        return Err(short());
+    }
+    Ok(body.split_to(length))
+}
+
+/// The answer to an append.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum AppendReply {
+    /// All entries up to here are on disk.
+    Flushed(Option<WireLogId>),
+    /// The entry before the first one is not what this log has.
+    Conflict(WireLogId),
+    /// Somebody else leads, or wants to.
+    HigherVote(WireVote),
+}
+
+/// Raft's RequestVote and PreVote.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct VoteCall {
+    pub(crate) vote: WireVote,
+    pub(crate) last: Option<WireLogId>,
+    /// The leader itself asked for this election.
+    #[serde(default)]
+    pub(crate) transfer: bool,
+}
+
+/// The answer to a vote.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct VoteReply {
+    pub(crate) vote: WireVote,
+    pub(crate) granted: bool,
+    pub(crate) last: Option<WireLogId>,
+}
+
+/// Raft's TimeoutNow.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TransferCall {
+    pub(crate) from: WireVote,
+    pub(crate) to: u64,
+    pub(crate) last: Option<WireLogId>,
+}
+
+/// The answer to a transfer: why not, in words.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum TransferReply {
+    /// An election follows, if this node is the one meant.
+    Accepted,
+    /// The vote has changed since.
+    VoteChanged { expected: WireVote, actual: WireVote },
+    /// The log is not as far on disk.
+    LogNotFlushed {
+        expected: Option<WireLogId>,
+        actual: Option<WireLogId>,
+    },
+}
+
+/// Sending a snapshot: its head, its bytes, its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum SnapshotCall {
+    /// A snapshot follows. The transfer is named by the sender.
+    Begin {
+        transfer: u64,
+        vote: WireVote,
+        meta: WireSnapshotMeta,
+        bytes: u64,
+    },
+    /// The bytes from `offset` on.
+    Chunk {
+        transfer: u64,
+        offset: u64,
+        data: Chunk,
+    },
+    /// All was sent: install it.
+    Finish { transfer: u64 },
+}
+
+/// Bytes that are written as bytes, not as a list of numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct Chunk(pub(crate) Vec<u8>);
+
+impl Serialize for Chunk {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Chunk {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Chunk;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("bytes")
+            }
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Chunk, E> {
+                Ok(Chunk(bytes.to_vec()))
+            }
+            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Chunk, E> {
+                Ok(Chunk(bytes))
+            }
+        }
+        deserializer.deserialize_byte_buf(Visitor)
+    }
+}
+
+/// The answer to a part of a snapshot.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum SnapshotReply {
+    /// Go on.
+    Continue,
+    /// Installed, or refused by a higher vote; the vote now.
+    Done(WireVote),
+}
+
+/// A write on its way to the leader.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct WriteCall {
+    /// Recognised by the state machine if it comes twice.
+    pub(crate) request: RequestId,
+    /// The id of the HTTP request, for the logs.
+    pub(crate) request_id: String,
+    /// What to do.
+    pub(crate) command: Command,
+}
+
+/// The answer to a write.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum WriteReply {
+    /// Committed at this index, and applied by the leader with this outcome.
+    Written { index: u64, outcome: Outcome },
+    /// Not done, and it never will be by this call.
+    NotLeader { leader: Option<u64> },
+    /// It may or may not be committed.
+    Unknown { reason: String },
+}
+
+/// How far a read must be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum ReadIndexReply {
+    /// This node was the leader when asked; all that was acknowledged before is up to here.
+    At { index: u64 },
+    /// Ask another.
+    NotLeader { leader: Option<u64> },
+    /// No quorum confirmed the leader.
+    Unconfirmed { reason: String },
+}
+
+/// Who a node is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Introduction {
+    /// Its number.
+    pub(crate) node: u64,
+    /// The cluster it belongs to.
+    pub(crate) cluster: Option<Uuid>,
+    /// Whether it has a Raft log: it takes part in a cluster that has been formed.
+    pub(crate) formed: bool,
+    /// Where clients reach it.
+    pub(crate) api: String,
+    /// Where the other nodes reach it.
+    pub(crate) peer: String,
+    /// Where operators reach it.
+    pub(crate) admin: String,
+}
+
+/// An invitation of a node that has no data yet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Invitation {
+    /// The cluster.
+    pub(crate) cluster: Uuid,
+    /// Which of its histories.
+    pub(crate) epoch: u64,
+    /// The node that is meant.
+    pub(crate) node: u64,
+}

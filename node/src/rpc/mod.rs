@@ -1,0 +1,9 @@
+//! Calls between nodes: framed, multiplexed, versioned, each with a deadline.
+
+pub(crate) mod channel;
+mod frame;
+pub(crate) mod message;
+pub(crate) mod peers;
+pub(crate) mod raft;
+pub(crate) mod server;
+mod wire_io;

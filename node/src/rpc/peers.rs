@@ -1,0 +1,167 @@
+//! The other nodes: one connection per node and lane, made when needed, kept while it works.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use placement_raft_store::wire;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::channel::{CallError, Channel, Lane};
+use super::message::{Hello, Method, VERSIONS};
+use crate::env::Net;
+use crate::tasks::Tasks;
+
+/// Makes and keeps connections to other nodes.
+pub(crate) struct Peers {
+    net: Arc<dyn Net>,
+    me: u64,
+    cluster: OnceLock<Uuid>,
+    connect: Duration,
+    silence: Duration,
+    tasks: Tasks,
+    slots: Mutex<BTreeMap<(u64, Lane), Arc<Slot>>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    open: Mutex<Option<(String, Channel)>>,
+    /// Held while connecting, so that a crowd of callers makes one connection.
+    connecting: tokio::sync::Mutex<()>,
+}
+
+impl Slot {
+    fn get(&self, address: &str) -> Option<Channel> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.as_ref()
+            .filter(|(to, channel)| to == address && !channel.is_closed())
+            .map(|(_, channel)| channel.clone())
+    }
+
+    fn set(&self, address: &str, channel: Channel) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        *open = Some((address.to_owned(), channel));
+    }
+}
+
+impl Peers {
+    pub(crate) fn new(
+        net: Arc<dyn Net>,
+        me: u64,
+        connect: Duration,
+        silence: Duration,
+        tasks: Tasks,
+    ) -> Self {
+        Self {
+            net,
+            me,
+            cluster: OnceLock::new(),
+            connect,
+            silence,
+            tasks,
+            slots: Mutex::default(),
+        }
+    }
+
+    /// From now on this node calls as a member of `cluster`.
+    pub(crate) fn join(&self, cluster: Uuid) {
+        // Set once: a node joins one cluster in its life.
+        let _ = self.cluster.set(cluster);
+    }
+
+    /// The cluster this node belongs to.
+    pub(crate) fn cluster(&self) -> Option<Uuid> {
+        self.cluster.get().copied()
+    }
+
+    /// A working connection to a node of this cluster.
+    pub(crate) async fn channel(
+        &self,
+        to: u64,
+        address: &str,
+        lane: Lane,
+    ) -> Result<Channel, CallError> {
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.entry((to, lane)).or_default().clone()
+        };
+        if let Some(channel) = slot.get(address) {
+            return Ok(channel);
+        }
+        let _connecting = slot.connecting.lock().await;
+        if let Some(channel) = slot.get(address) {
+            return Ok(channel);
+        }
+        let channel = self.connect(Some(to), address, false).await?;
+        slot.set(address, channel.clone());
+        Ok(channel)
+    }
+
+    /// One typed call to a node of this cluster.
+    pub(crate) async fn call<Q, A>(
+        &self,
+        (to, address): (u64, &str),
+        lane: Lane,
+        method: Method,
+        question: &Q,
+        deadline: Duration,
+    ) -> Result<A, CallError>
+    where
+        Q: Serialize + Sync,
+        A: DeserializeOwned,
+    {
+        let channel = self.channel(to, address, lane).await?;
+        let answer = channel.call(method, &wire::encode(question), deadline).await?;
+        decode(&answer)
+    }
+
+    /// One typed call to whoever listens at `address`, of whatever cluster.
+    pub(crate) async fn introduce<Q, A>(
+        &self,
+        address: &str,
+        method: Method,
+        question: &Q,
+        deadline: Duration,
+    ) -> Result<A, CallError>
+    where
+        Q: Serialize + Sync,
+        A: DeserializeOwned,
+    {
+        let channel = self.connect(None, address, true).await?;
+        let answer = channel.call(method, &wire::encode(question), deadline).await;
+        channel.close("the introduction is over");
+        decode(&answer?)
+    }
+
+    async fn connect(
+        &self,
+        to: Option<u64>,
+        address: &str,
+        introduction: bool,
+    ) -> Result<Channel, CallError> {
+        let stream = timeout(self.connect, self.net.connect(address))
+            .await
+            .map_err(|_| {
+                CallError::NotSent(format!("cannot connect to {address} within {:?}", self.connect))
+            })?
+            .map_err(|error| CallError::NotSent(format!("cannot connect to {address}: {error}")))?;
+        let hello = Hello {
+            oldest: *VERSIONS.start(),
+            newest: *VERSIONS.end(),
+            cluster: self.cluster(),
+            from: self.me,
+            to,
+            introduction,
+        };
+        let (channel, welcome) = Channel::open(stream, &hello, self.silence, &self.tasks).await?;
+        tracing::debug!(node = welcome.node, address, version = welcome.version, "connected");
+        Ok(channel)
+    }
+}
+
+fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
+    wire::decode(answer).map_err(|error| CallError::Failed(format!("an answer that is {error}")))
+}

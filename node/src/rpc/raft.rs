@@ -1,0 +1,494 @@
+//! openraft's calls to other nodes, over [`super::peers`].
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use openraft::errors::{
+    NetworkError, RPCError, ReplicationClosed, StreamingError, Timeout, Unreachable,
+};
+use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError,
+    StreamAppendResult, TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse,
+    VoteRequest, VoteResponse,
+};
+use placement_raft_store::wire::{self, WireLogId};
+use placement_raft_store::{Entry, LogId, Member, Snapshot, SnapshotFile, TypeConfig, Vote, runtime};
+use tokio::time::{Instant, timeout};
+
+use super::channel::{Answer, CallError, Channel, Lane};
+use super::message::{
+    AppendReply, Chunk, Method, SnapshotCall, SnapshotReply, TransferCall, TransferReply, VoteCall,
+    VoteReply, encode_append,
+};
+use super::peers::Peers;
+
+/// Appends that may be under way to one node at once.
+const APPENDS_MAX: usize = 32;
+
+/// Limits of what is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes of log entries in one message.
+    pub(crate) append_bytes_max: usize,
+    /// How long an append may take to reach the other disk.
+    pub(crate) append_deadline: Duration,
+    /// Bytes of a snapshot in one message.
+    pub(crate) snapshot_chunk_bytes: usize,
+    /// How long one message of a snapshot may take.
+    pub(crate) snapshot_chunk_deadline: Duration,
+}
+
+/// Makes [`Network`]s.
+pub(crate) struct Networks {
+    pub(crate) me: u64,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) limits: Limits,
+}
+
+impl RaftNetworkFactory<TypeConfig> for Networks {
+    type Network = Network;
+
+    async fn new_client(&mut self, target: u64, node: &Member) -> Network {
+        self.network(target, node, Lane::Log)
+    }
+
+    async fn new_heartbeat_client(&mut self, target: u64, node: &Member) -> Network {
+        self.network(target, node, Lane::Control)
+    }
+
+    async fn new_snapshot_client(&mut self, target: u64, node: &Member) -> Network {
+        self.network(target, node, Lane::Snapshot)
+    }
+}
+
+impl Networks {
+    fn network(&self, target: u64, node: &Member, lane: Lane) -> Network {
+        Network {
+            me: self.me,
+            target,
+            address: node.peer.clone(),
+            lane,
+            peers: self.peers.clone(),
+            limits: self.limits,
+        }
+    }
+}
+
+/// openraft's way to one other node.
+pub(crate) struct Network {
+    me: u64,
+    target: u64,
+    address: String,
+    lane: Lane,
+    peers: Arc<Peers>,
+    limits: Limits,
+}
+
+type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
+
+impl Network {
+    fn error(&self, action: RPCTypes, error: CallError) -> RPCError<TypeConfig> {
+        match error {
+            CallError::NotSent(_) | CallError::Refused(_) => {
+                RPCError::Unreachable(Unreachable::from_string(error))
+            }
+            CallError::Timeout(timeout) => RPCError::Timeout(Timeout {
+                action,
+                id: self.me,
+                target: self.target,
+                timeout,
+            }),
+            CallError::Lost(_) | CallError::Failed(_) => {
+                RPCError::Network(NetworkError::from_string(error))
+            }
+        }
+    }
+
+    async fn control<Q, A>(
+        &self,
+        method: Method,
+        action: RPCTypes,
+        question: &Q,
+        option: &RPCOption,
+    ) -> RpcResult<A>
+    where
+        Q: serde::Serialize + Sync,
+        A: serde::de::DeserializeOwned,
+    {
+        self.peers
+            .call(
+                (self.target, &self.address),
+                Lane::Control,
+                method,
+                question,
+                option.soft_ttl(),
+            )
+            .await
+            .map_err(|error| self.error(action, error))
+    }
+
+    /// One append that is not part of a stream.
+    async fn append_once(
+        &self,
+        request: &AppendEntriesRequest<TypeConfig>,
+        deadline: Duration,
+    ) -> RpcResult<StreamAppendResult<TypeConfig>> {
+        let (body, _) = encode_append(
+            request,
+            &request.entries,
+            request.prev_log_id.as_ref().map(WireLogId::from),
+            None,
+            self.limits.append_bytes_max,
+        );
+        let call = async {
+            let channel = self.peers.channel(self.target, &self.address, self.lane).await?;
+            channel.call(Method::Append, &body, deadline).await
+        };
+        let answer = call.await.map_err(|error| self.error(RPCTypes::AppendEntries, error))?;
+        self.append_reply(&answer)
+    }
+
+    fn append_reply(&self, answer: &Bytes) -> RpcResult<StreamAppendResult<TypeConfig>> {
+        let reply: AppendReply = wire::decode(answer)
+            .map_err(|error| RPCError::Network(NetworkError::from_string(error)))?;
+        Ok(match reply {
+            AppendReply::Flushed(id) => Ok(id.map(LogId::from)),
+            AppendReply::Conflict(id) => Err(StreamAppendError::Conflict(id.into())),
+            AppendReply::HigherVote(vote) => Err(StreamAppendError::HigherVote(vote.into())),
+        })
+    }
+
+    async fn vote_call(
+        &self,
+        method: Method,
+        rpc: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<VoteResponse<TypeConfig>> {
+        let call = VoteCall {
+            vote: (&rpc.vote).into(),
+            last: rpc.last_log_id.as_ref().map(WireLogId::from),
+            transfer: rpc.leadership_transfer,
+        };
+        let reply: VoteReply = self.control(method, RPCTypes::Vote, &call, &option).await?;
+        Ok(VoteResponse {
+            vote: reply.vote.into(),
+            vote_granted: reply.granted,
+            last_log_id: reply.last.map(LogId::from),
+        })
+    }
+
+    async fn send_snapshot(
+        &self,
+        vote: Vote,
+        snapshot: Snapshot,
+    ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
+        let transfer = runtime::random_u64();
+        let file: SnapshotFile = snapshot.snapshot;
+        let begun = Instant::now();
+        tracing::info!(target_node = self.target, bytes = file.length(), "sending a snapshot");
+        self.snapshot_call(&SnapshotCall::Begin {
+            transfer,
+            vote: (&vote).into(),
+            meta: (&snapshot.meta).into(),
+            bytes: file.length(),
+        })
+        .await?;
+        let mut offset = 0;
+        while offset < file.length() {
+            let reader = file.clone();
+            let max = self.limits.snapshot_chunk_bytes;
+            let data = runtime::blocking(move || reader.read_at(offset, max))
+                .await
+                .map_err(|error| StreamingError::Network(NetworkError::new(&error)))?;
+            let length = data.len() as u64;
+            let chunk = SnapshotCall::Chunk {
+                transfer,
+                offset,
+                data: Chunk(data),
+            };
+            if let SnapshotReply::Done(vote) = self.snapshot_call(&chunk).await? {
+                return Ok(SnapshotResponse::new(vote.into()));
+            }
+            offset += length;
+        }
+        match self.snapshot_call(&SnapshotCall::Finish { transfer }).await? {
+            SnapshotReply::Done(vote) => {
+                let took = begun.elapsed();
+                tracing::info!(target_node = self.target, ?took, "the snapshot is installed");
+                Ok(SnapshotResponse::new(vote.into()))
+            }
+            SnapshotReply::Continue => Err(StreamingError::Network(NetworkError::from_string(
+                "the snapshot was not installed",
+            ))),
+        }
+    }
+
+    async fn snapshot_call(
+        &self,
+        call: &SnapshotCall,
+    ) -> Result<SnapshotReply, StreamingError<TypeConfig>> {
+        let deadline = self.limits.snapshot_chunk_deadline;
+        self.peers
+            .call(
+                (self.target, &self.address),
+                Lane::Snapshot,
+                Method::Snapshot,
+                call,
+                deadline,
+            )
+            .await
+            .map_err(|error| self.error(RPCTypes::InstallSnapshot, error).into())
+    }
+}
+
+impl RaftNetworkV2<TypeConfig> for Network {
+    type SnapshotData = SnapshotFile;
+
+    async fn append_entries(
+        &mut self,
+        rpc: AppendEntriesRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<AppendEntriesResponse<TypeConfig>> {
+        let last = rpc.entries.last().map(|entry| entry.log_id).or(rpc.prev_log_id);
+        Ok(match self.append_once(&rpc, option.soft_ttl()).await? {
+            Ok(flushed) if flushed == last => AppendEntriesResponse::Success,
+            Ok(flushed) => AppendEntriesResponse::PartialSuccess(flushed),
+            Err(StreamAppendError::Conflict(_)) => AppendEntriesResponse::Conflict,
+            Err(StreamAppendError::HigherVote(vote)) => AppendEntriesResponse::HigherVote(vote),
+        })
+    }
+
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        option: RPCOption,
+    ) -> BoxFuture<'s, RpcResult<BoxStream<'s, RpcResult<StreamAppendResult<TypeConfig>>>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + Unpin + 'static,
+    {
+        Box::pin(async move {
+            if self.lane == Lane::Control {
+                return Ok(openraft::network::stream_append_sequential(self, input, option)
+                    .await?);
+            }
+            let channel = timeout(
+                option.soft_ttl(),
+                self.peers.channel(self.target, &self.address, self.lane),
+            )
+            .await
+            .unwrap_or_else(|_| Err(CallError::NotSent("cannot connect in time".to_owned())))
+            .map_err(|error| self.error(RPCTypes::AppendEntries, error))?;
+            let appends = Appends {
+                network: self,
+                stream: StreamNumber {
+                    number: runtime::random_u64(),
+                    channel,
+                },
+                input,
+                input_ended: false,
+                split: None,
+                under_way: VecDeque::new(),
+            };
+            let answers = futures::stream::unfold(Some(appends), |appends| async move {
+                let mut appends = appends?;
+                let answer = appends.next().await?;
+                let goes_on = matches!(answer, Ok(Ok(_)));
+                Some((answer, goes_on.then_some(appends)))
+            });
+            Ok(answers.boxed())
+        })
+    }
+
+    async fn vote(
+        &mut self,
+        rpc: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<VoteResponse<TypeConfig>> {
+        self.vote_call(Method::Vote, rpc, option).await
+    }
+
+    async fn pre_vote(
+        &mut self,
+        rpc: VoteRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<VoteResponse<TypeConfig>> {
+        self.vote_call(Method::PreVote, rpc, option).await
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: Snapshot,
+        cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
+        option: RPCOption,
+    ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
+        tokio::select! {
+            biased;
+            closed = cancel => Err(closed.into()),
+            sent = timeout(option.hard_ttl(), self.send_snapshot(vote, snapshot)) => {
+                sent.unwrap_or_else(|_| {
+                    let error = CallError::Timeout(option.hard_ttl());
+                    Err(self.error(RPCTypes::InstallSnapshot, error).into())
+                })
+            }
+        }
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        req: TransferLeaderRequest<TypeConfig>,
+        option: RPCOption,
+    ) -> RpcResult<TransferLeaderResponse<TypeConfig>> {
+        let call = TransferCall {
+            from: req.from_leader().into(),
+            to: *req.to_node_id(),
+            last: req.last_log_id().map(WireLogId::from),
+        };
+        let reply = self
+            .control(Method::TransferLeader, RPCTypes::TransferLeader, &call, &option)
+            .await?;
+        Ok(match reply {
+            TransferReply::Accepted => Ok(()),
+            TransferReply::VoteChanged { expected, actual } => {
+                Err(TransferLeaderError::VoteChanged {
+                    expected: expected.into(),
+                    actual: actual.into(),
+                })
+            }
+            TransferReply::LogNotFlushed { expected, actual } => {
+                Err(TransferLeaderError::LogNotFlushed {
+                    expected: expected.map(LogId::from),
+                    actual: actual.map(LogId::from),
+                })
+            }
+        })
+    }
+}
+
+/// A stream's number on its connection; ends the stream when dropped.
+struct StreamNumber {
+    number: u64,
+    channel: Channel,
+}
+
+impl Drop for StreamNumber {
+    fn drop(&mut self) {
+        self.channel.end_stream(self.number);
+    }
+}
+
+/// Appends that are sent one after the other without waiting, and answered in order.
+///
+/// Nothing runs in the background: dropping this drops the input, which openraft needs back before
+/// it starts the next stream.
+struct Appends<'s, S> {
+    network: &'s Network,
+    stream: StreamNumber,
+    input: S,
+    input_ended: bool,
+    /// What is left of a request that was too large for one message, and where it goes on.
+    split: Option<(AppendEntriesRequest<TypeConfig>, usize)>,
+    under_way: VecDeque<(Answer, Instant)>,
+}
+
+impl<S> Appends<'_, S>
+where
+    S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + Unpin,
+{
+    /// The next answer; `None` when all requests are answered and no more come.
+    async fn next(&mut self) -> Option<RpcResult<StreamAppendResult<TypeConfig>>> {
+        loop {
+            if self.under_way.len() < APPENDS_MAX {
+                if let Some((request, from)) = self.split.take() {
+                    if let Err(error) = self.send(request, from) {
+                        return Some(Err(error));
+                    }
+                    continue;
+                }
+            }
+            let may_send = !self.input_ended && self.under_way.len() < APPENDS_MAX;
+            let Some((answer, begun)) = self.under_way.front_mut() else {
+                if !may_send {
+                    return None;
+                }
+                match self.input.next().await {
+                    Some(request) => {
+                        if let Err(error) = self.send(request, 0) {
+                            return Some(Err(error));
+                        }
+                    }
+                    None => self.input_ended = true,
+                }
+                continue;
+            };
+            let begun = *begun;
+            let deadline = self.network.limits.append_deadline;
+            tokio::select! {
+                biased;
+                answer = answer.wait() => {
+                    self.under_way.pop_front();
+                    return Some(self.answered(answer));
+                }
+                request = self.input.next(), if may_send => match request {
+                    Some(request) => {
+                        if let Err(error) = self.send(request, 0) {
+                            return Some(Err(error));
+                        }
+                    }
+                    None => self.input_ended = true,
+                },
+                () = tokio::time::sleep_until(begun + deadline) => {
+                    self.stream.channel.suspect(begun, deadline, "an append was not answered");
+                    let error = CallError::Timeout(deadline);
+                    return Some(Err(self.network.error(RPCTypes::AppendEntries, error)));
+                }
+            }
+        }
+    }
+
+    /// Sends as much of a request as fits into one message, and keeps the rest.
+    fn send(
+        &mut self,
+        request: AppendEntriesRequest<TypeConfig>,
+        from: usize,
+    ) -> Result<(), RPCError<TypeConfig>> {
+        let entries: &[Entry] = &request.entries[from..];
+        let previous = match from {
+            0 => request.prev_log_id,
+            _ => Some(request.entries[from - 1].log_id),
+        };
+        let (body, taken) = encode_append(
+            &request,
+            entries,
+            previous.as_ref().map(WireLogId::from),
+            Some(self.stream.number),
+            self.network.limits.append_bytes_max,
+        );
+        let answer = self
+            .stream
+            .channel
+            .begin(Method::Append, &body)
+            .map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
+        self.under_way.push_back((answer, Instant::now()));
+        if from + taken < request.entries.len() {
+            self.split = Some((request, from + taken));
+        }
+        Ok(())
+    }
+
+    fn answered(
+        &self,
+        answer: Result<Bytes, CallError>,
+    ) -> RpcResult<StreamAppendResult<TypeConfig>> {
+        let answer =
+            answer.map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
+        self.network.append_reply(&answer)
+    }
+}

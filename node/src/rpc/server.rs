@@ -1,0 +1,273 @@
+//! The answering end: takes connections of other nodes, settles who they are, and hands their
+//! calls to a [`Handler`].
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use placement_raft_store::wire;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::frame::{Frame, Kind};
+use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
+use super::wire_io::{read_frame, read_some, write_frame, write_frames};
+use crate::env::{BoxStream, Listener};
+use crate::tasks::Tasks;
+
+/// How long a stranger may take to say hello.
+const HELLO: Duration = Duration::from_secs(5);
+/// A connection of which nothing is heard for this long is dropped; callers ping more often.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// How often the same refusal is logged.
+const REFUSAL_LOG: Duration = Duration::from_secs(30);
+
+/// One append of a stream, and where its answer goes.
+pub(crate) struct StreamedAppend {
+    pub(crate) request: openraft::raft::AppendEntriesRequest<placement_raft_store::TypeConfig>,
+    pub(crate) reply: Reply,
+}
+
+/// Where the answer to one call goes.
+#[derive(Clone)]
+pub(crate) struct Reply {
+    call: u64,
+    queue: mpsc::UnboundedSender<Frame>,
+}
+
+impl Reply {
+    pub(crate) fn send(&self, answer: Result<Vec<u8>, String>) {
+        let frame = match answer {
+            Ok(body) => Frame::new(Kind::Response, self.call, body),
+            Err(message) => {
+                Frame::new(Kind::Failure, self.call, wire::encode(&Failure { message }))
+            }
+        };
+        // A caller that has hung up needs no answer.
+        let _ = self.queue.send(frame);
+    }
+}
+
+/// What a node does when it is called.
+pub(crate) trait Handler: Send + Sync + 'static {
+    /// Whether a caller is welcome; if not, why, in words.
+    fn greet(&self, hello: &Hello) -> Result<(), String>;
+
+    /// This node's number.
+    fn node(&self) -> u64;
+
+    /// Answers one call of the node `from`.
+    fn call(&self, from: u64, method: Method, body: Bytes)
+    -> BoxFuture<'_, Result<Vec<u8>, String>>;
+
+    /// Handles the appends of one stream in order, until the stream ends.
+    fn append_stream(
+        &self,
+        appends: mpsc::UnboundedReceiver<StreamedAppend>,
+    ) -> BoxFuture<'_, ()>;
+}
+
+/// Takes connections until the tasks are stopped.
+pub(crate) async fn serve(mut listener: Box<dyn Listener>, handler: Arc<dyn Handler>, tasks: Tasks) {
+    let refusals = Arc::new(Refusals::default());
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                let handler = handler.clone();
+                let refusals = refusals.clone();
+                let connection_tasks = tasks.clone();
+                tasks.spawn(async move {
+                    let served = connection(stream, address, handler, refusals, connection_tasks);
+                    if let Err(error) = served.await {
+                        tracing::debug!(%address, %error, "connection of a peer ended");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot take a connection of a peer");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn connection(
+    mut stream: BoxStream,
+    address: SocketAddr,
+    handler: Arc<dyn Handler>,
+    refusals: Arc<Refusals>,
+    tasks: Tasks,
+) -> std::io::Result<()> {
+    let mut buffer = BytesMut::new();
+    let hello = match timeout(HELLO, read_frame(&mut stream, &mut buffer)).await {
+        Ok(Ok(Some(frame))) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
+        Ok(Ok(_)) => return Err(std::io::Error::other("no hello came first")),
+        Ok(Err(error)) => return Err(error),
+        Err(_) => return Err(std::io::ErrorKind::TimedOut.into()),
+    };
+    let version = (*VERSIONS.end()).min(hello.newest);
+    let welcome = if version < *VERSIONS.start() || version < hello.oldest {
+        Err(format!(
+            "node {} speaks versions {} to {} of the protocol, node {} speaks {} to {}: upgrade one \
+             step at a time",
+            hello.from,
+            hello.oldest,
+            hello.newest,
+            handler.node(),
+            VERSIONS.start(),
+            VERSIONS.end()
+        ))
+    } else {
+        handler.greet(&hello)
+    };
+    if let Err(message) = welcome {
+        refusals.log(hello.from, address, &message);
+        let frame = Frame::new(Kind::Refusal, 0, wire::encode(&Failure { message }));
+        return write_frame(&mut stream, &frame).await;
+    }
+    let welcome = Welcome {
+        version,
+        node: handler.node(),
+    };
+    write_frame(&mut stream, &Frame::new(Kind::Welcome, 0, wire::encode(&welcome))).await?;
+
+    let (mut read, write) = tokio::io::split(stream);
+    let (queue, queued) = mpsc::unbounded_channel();
+    tasks.spawn(async move {
+        // The reading side notices a broken connection, too.
+        let _ = write_frames(write, queued).await;
+    });
+    let mut calls = Calls {
+        from: hello.from,
+        introduction: hello.introduction,
+        handler,
+        queue,
+        streams: BTreeMap::new(),
+        tasks,
+    };
+    let mut heard = Instant::now();
+    loop {
+        while let Some(frame) = Frame::read(&mut buffer)? {
+            calls.take(frame)?;
+        }
+        let patience = IDLE_MAX.saturating_sub(heard.elapsed());
+        match timeout(patience, read_some(&mut read, &mut buffer)).await {
+            Ok(Ok(true)) => heard = Instant::now(),
+            Ok(Ok(false)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err(std::io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// The calls of one connection.
+struct Calls {
+    from: u64,
+    introduction: bool,
+    handler: Arc<dyn Handler>,
+    queue: mpsc::UnboundedSender<Frame>,
+    streams: BTreeMap<u64, mpsc::UnboundedSender<StreamedAppend>>,
+    tasks: Tasks,
+}
+
+impl Calls {
+    fn take(&mut self, frame: Frame) -> std::io::Result<()> {
+        match frame.kind {
+            Kind::Request => self.request(frame.call, frame.body),
+            Kind::Ping => {
+                let _ = self.queue.send(Frame::new(Kind::Pong, 0, Bytes::new()));
+            }
+            Kind::StreamEnd => {
+                self.streams.remove(&frame.call);
+            }
+            Kind::Pong => {}
+            kind => return Err(std::io::Error::other(format!("an unexpected {kind:?}"))),
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, call: u64, mut body: Bytes) {
+        let reply = Reply {
+            call,
+            queue: self.queue.clone(),
+        };
+        let number = if body.is_empty() { 0 } else { body.get_u8() };
+        let Some(method) = Method::from_number(number) else {
+            reply.send(Err(format!("this node knows no method {number}")));
+            return;
+        };
+        if self.introduction && !method.is_introduction() {
+            reply.send(Err(format!("{method:?} is for members of one cluster")));
+            return;
+        }
+        if method == Method::Append {
+            self.append(body, reply);
+            return;
+        }
+        let handler = self.handler.clone();
+        let from = self.from;
+        self.tasks.spawn(async move {
+            let answer = handler.call(from, method, body).await;
+            reply.send(answer);
+        });
+    }
+
+    /// Appends of one stream go through one task, in order; others are calls like all.
+    fn append(&mut self, body: Bytes, reply: Reply) {
+        let (request, stream) = match message::decode_append(body) {
+            Ok(decoded) => decoded,
+            Err(error) => return reply.send(Err(error.to_string())),
+        };
+        let append = StreamedAppend { request, reply };
+        match stream {
+            Some(number) => {
+                let handler = &self.handler;
+                let tasks = &self.tasks;
+                let queue = self.streams.entry(number).or_insert_with(|| {
+                    let (queue, appends) = mpsc::unbounded_channel();
+                    let handler = handler.clone();
+                    tasks.spawn(async move { handler.append_stream(appends).await });
+                    queue
+                });
+                if let Err(rejected) = queue.send(append) {
+                    rejected.0.reply.send(Err("the stream of appends has ended".to_owned()));
+                }
+            }
+            None => {
+                let (queue, appends) = mpsc::unbounded_channel();
+                // The receiver is still here.
+                let _ = queue.send(append);
+                let handler = self.handler.clone();
+                self.tasks.spawn(async move { handler.append_stream(appends).await });
+            }
+        }
+    }
+}
+
+/// Refused callers come again and again: each reason is logged once in a while.
+#[derive(Default)]
+struct Refusals {
+    last: Mutex<BTreeMap<u64, (String, Instant)>>,
+}
+
+impl Refusals {
+    /// Callers choose their numbers: remember a few.
+    const REMEMBERED: usize = 64;
+
+    fn log(&self, from: u64, address: SocketAddr, message: &str) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((logged, at)) = last.get(&from) {
+            if logged == message && at.elapsed() < REFUSAL_LOG {
+                return;
+            }
+        }
+        if last.len() >= Self::REMEMBERED {
+            last.clear();
+        }
+        last.insert(from, (message.to_owned(), Instant::now()));
+        tracing::warn!(peer = from, %address, reason = message, "refused a peer's connection");
+    }
+}

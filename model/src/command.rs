@@ -225,7 +225,11 @@ impl fmt::Display for Stamped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.command.name())?;
         match &self.request {
-            Some(id) => write!(f, " of node {}, boot {}, write {}", id.origin, id.boot, id.sequence),
+            Some(id) => write!(
+                f,
+                " of node {}, boot {}, write {}",
+                id.origin, id.boot, id.sequence
+            ),
             None => Ok(()),
         }
     }

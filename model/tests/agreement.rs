@@ -1,0 +1,349 @@
+//! The model against the naive one: random commands, and after each the same outcome and the same
+//! answers to all questions.
+
+mod generate;
+mod naive;
+
+use generate::{RIGHT, STANDARD_CLASSES, STANDARD_TRAITS};
+use naive::Naive;
+use placement_model::command::{
+    Command, ConsumerAllocations, ConsumerGeneration, RequestId, Stamped,
+};
+use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::types::{GivenUuid, ProviderUuid, Timestamp};
+use placement_model::{Change, Outcome, State, apply};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Both models side by side.
+#[derive(Default)]
+struct Pair {
+    state: State,
+    naive: Naive,
+    now: i64,
+}
+
+impl Pair {
+    fn new(furnished: bool) -> Self {
+        let mut pair = Self::default();
+        pair.run(
+            None,
+            Command::SyncStandards {
+                resource_classes: STANDARD_CLASSES.map(|name| name.parse().unwrap()).to_vec(),
+                traits: STANDARD_TRAITS.map(|name| name.parse().unwrap()).into(),
+            },
+        );
+        for command in generate::furniture().into_iter().filter(|_| furnished) {
+            pair.run(None, command);
+        }
+        pair
+    }
+
+    fn run(&mut self, request: Option<RequestId>, mut command: Command) -> Outcome {
+        self.settle(&mut command);
+        self.now += 1;
+        let stamped = Stamped {
+            at: Timestamp(self.now),
+            request,
+            command,
+        };
+        let (outcome, changes) = apply(&self.state, &stamped);
+        assert_eq!(
+            (outcome.clone(), changes.clone()),
+            apply(&self.state.clone(), &stamped),
+            "apply is not deterministic"
+        );
+        let before = self.state.clone();
+        self.state.commit(&changes);
+        self.check_effect(&before, &stamped.command, &outcome, &changes);
+        assert_eq!(
+            outcome,
+            self.naive.apply(&stamped),
+            "outcome of {stamped:?}"
+        );
+        outcome
+    }
+
+    /// Puts the generations that are right just now where a command asks for them.
+    fn settle(&self, command: &mut Command) {
+        let right = |uuid: &ProviderUuid| {
+            self.naive
+                .providers
+                .get(uuid)
+                .map(|provider| provider.generation)
+                .unwrap_or_default()
+        };
+        match command {
+            Command::ReplaceInventories {
+                provider,
+                generation,
+                ..
+            }
+            | Command::UpdateInventory {
+                provider,
+                generation,
+                ..
+            }
+            | Command::SetProviderTraits {
+                provider,
+                generation,
+                ..
+            }
+            | Command::SetProviderAggregates {
+                provider,
+                generation: Some(generation),
+                ..
+            } if *generation == RIGHT => {
+                *generation = right(provider);
+            }
+            Command::SetAllocations { consumers } => self.settle_consumers(consumers),
+            Command::Reshape {
+                inventories,
+                allocations,
+            } => {
+                for reshaped in inventories.iter_mut().filter(|one| one.generation == RIGHT) {
+                    let provider = GivenUuid::provider(&reshaped.provider);
+                    reshaped.generation = provider.map(|uuid| right(&uuid)).unwrap_or_default();
+                }
+                self.settle_consumers(allocations);
+            }
+            _ => {}
+        }
+    }
+
+    fn settle_consumers(&self, consumers: &mut [ConsumerAllocations]) {
+        for one in consumers {
+            if one.generation == ConsumerGeneration::Expect(RIGHT) {
+                let row = self.naive.consumers.get(&one.consumer);
+                one.generation = row.map_or(ConsumerGeneration::New, |row| {
+                    ConsumerGeneration::Expect(row.generation)
+                });
+            }
+        }
+    }
+
+    /// What no command may do, whatever its outcome.
+    fn check_effect(
+        &self,
+        before: &State,
+        command: &Command,
+        outcome: &Outcome,
+        changes: &[Change],
+    ) {
+        for (_, tree) in before.trees() {
+            for old in &tree.nodes {
+                if let Some(new) = self.state.node_by_id(old.id) {
+                    assert!(
+                        old.generation <= new.generation,
+                        "a provider's generation fell"
+                    );
+                }
+            }
+        }
+        if let Outcome::Refused(refusal) = outcome {
+            let only_new_consumers = changes.iter().all(|change| match change {
+                Change::PutConsumer(name, row) => {
+                    before.consumer(name).is_none() && row.allocations.is_empty()
+                }
+                Change::PutSession(..) | Change::PutOutcome(..) | Change::DeleteOutcome(..) => true,
+                _ => false,
+            });
+            assert!(only_new_consumers, "{refusal:?} changed {changes:?}");
+        }
+        if let Command::SetAllocations { .. } = command {
+            for (_, tree) in self.state.trees() {
+                for node in &tree.nodes {
+                    for stock in &node.inventories {
+                        let old = before
+                            .node_by_id(node.id)
+                            .unwrap()
+                            .stock(stock.class)
+                            .unwrap();
+                        assert!(
+                            stock.used as f64 <= stock.inventory.capacity_exact()
+                                || stock.used <= old.used,
+                            "a claim went over the capacity"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    fn check_answers(&self, filter: &ProviderFilter) {
+        let (state, naive) = (&self.state, &self.naive);
+        for uuid in generate::providers() {
+            assert_eq!(state.provider(&uuid), naive.provider(&uuid));
+            assert_eq!(state.inventories(&uuid), naive.inventories(&uuid));
+            assert_eq!(state.provider_usages(&uuid), naive.provider_usages(&uuid));
+            assert_eq!(state.provider_traits(&uuid), naive.provider_traits(&uuid));
+            assert_eq!(
+                state.provider_aggregates(&uuid),
+                naive.provider_aggregates(&uuid)
+            );
+            assert_eq!(
+                state.provider_allocations(&uuid),
+                naive.provider_allocations(&uuid)
+            );
+        }
+        for consumer in generate::consumers() {
+            assert_eq!(state.consumer(&consumer), naive.consumer(&consumer));
+        }
+        for project in generate::projects() {
+            assert_eq!(state.usages(&project, None), naive.usages(&project, None));
+            for user in generate::users() {
+                let user = Some(&user);
+                assert_eq!(state.usages(&project, user), naive.usages(&project, user));
+            }
+        }
+        assert_eq!(state.resource_classes(), naive.resource_classes());
+        for associated in [None, Some(true), Some(false)] {
+            assert_eq!(state.traits(associated), naive.traits(associated));
+        }
+        let all = ProviderFilter::default();
+        assert_eq!(state.providers(&all), naive.providers(&all));
+        assert_eq!(
+            state.providers(filter),
+            naive.providers(filter),
+            "{filter:?}"
+        );
+    }
+
+    /// The same rows make the same state, whichever way they come in.
+    fn check_reload(&self) {
+        let rows: Vec<_> = self.state.rows().collect();
+        let mut committed = State::default();
+        committed.commit(&rows);
+        let one_by_one = rows.iter().fold(State::default(), |mut state, row| {
+            state.commit(std::slice::from_ref(row));
+            state
+        });
+        let loaded = State::load(rows.iter().rev().cloned());
+        for again in [committed, one_by_one, loaded] {
+            assert_eq!(again.digest(), self.state.digest());
+            assert_eq!(again.indexes(), self.state.indexes());
+            assert!(again.trees().eq(self.state.trees()));
+            assert!(again.rows().eq(self.state.rows()));
+            assert_eq!(again.sizes(), self.state.sizes());
+        }
+        check_trees(&self.state);
+    }
+}
+
+/// Preorder, subtree ends and places are what they say they are.
+fn check_trees(state: &State) {
+    for (number, tree) in state.trees() {
+        assert_eq!(number.root(), tree.root().id);
+        for (index, node) in (0_u32..).zip(&tree.nodes) {
+            let place = state.place_by_id(node.id).unwrap();
+            assert_eq!((place.tree, place.node), (number, index));
+            assert_eq!(state.place(&node.uuid), Some(place));
+            let is_below = |mut other: u32| loop {
+                if other == index {
+                    return true;
+                }
+                match tree.nodes[other as usize].parent {
+                    Some(parent) => other = parent,
+                    None => return false,
+                }
+            };
+            for other in 0..tree.nodes.len() as u32 {
+                assert_eq!(tree.is_within(other, index), is_below(other));
+            }
+            let siblings = tree
+                .nodes
+                .iter()
+                .filter(|other| other.parent == node.parent);
+            assert!(siblings.map(|other| other.id).is_sorted());
+            assert!(node.inventories.is_sorted_by_key(|stock| stock.class));
+        }
+    }
+}
+
+fn request() -> impl Strategy<Value = Option<RequestId>> {
+    let id = (1_u64..3, 0_u64..3, 0_u64..12, 0_u64..8).prop_map(
+        |(origin, boot, sequence, answered_below)| RequestId {
+            origin,
+            boot,
+            sequence,
+            answered_below,
+        },
+    );
+    proptest::option::weighted(0.3, id)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_model_and_the_naive_one_agree(
+        furnished in proptest::bool::weighted(0.8),
+        steps in vec((request(), generate::command(), generate::filter()), 1..120),
+    ) {
+        let mut pair = Pair::new(furnished);
+        for (request, command, filter) in steps {
+            pair.run(request, command);
+            pair.check_answers(&filter);
+        }
+        pair.check_reload();
+    }
+
+    #[test]
+    fn a_command_sent_twice_is_carried_out_once(
+        steps in vec(generate::command(), 1..60),
+    ) {
+        let mut pair = Pair::new(true);
+        for (sequence, command) in (1_u64..).zip(steps) {
+            let id = RequestId { origin: 1, boot: 1, sequence, answered_below: sequence };
+            let first = pair.run(Some(id), command.clone());
+            let digest = pair.state.digest();
+            prop_assert_eq!(pair.run(Some(id), command), first);
+            prop_assert_eq!(pair.state.digest(), digest);
+        }
+    }
+
+    #[test]
+    fn no_command_makes_the_model_panic(
+        steps in vec((request(), generate::hostile_command()), 1..80),
+    ) {
+        let mut state = Pair::new(true).state;
+        for (at, (request, command)) in (1_i64..).zip(steps) {
+            let stamped = Stamped { at: Timestamp(at), request, command };
+            let (_, changes) = apply(&state, &stamped);
+            state.commit(&changes);
+        }
+        let loaded = State::load(state.rows());
+        prop_assert_eq!(loaded.digest(), state.digest());
+        prop_assert!(loaded.trees().eq(state.trees()));
+        check_trees(&state);
+    }
+}
+
+/// Random commands are worth little if nearly all are refused.
+#[test]
+fn many_random_commands_are_carried_out() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let (mut done, mut claimed) = (0, 0);
+    for _ in 0..20 {
+        let steps = vec(generate::command(), 100)
+            .new_tree(&mut runner)
+            .unwrap()
+            .current();
+        let mut pair = Pair::new(true);
+        for command in steps {
+            let is_claim = matches!(&command, Command::SetAllocations { consumers }
+                if consumers.iter().any(|one| !one.allocations.is_empty()));
+            if let Outcome::Done(_) = pair.run(None, command) {
+                done += 1;
+                claimed += u32::from(is_claim);
+            }
+        }
+    }
+    assert!(done > 500, "of 2000 commands only {done} were carried out");
+    assert!(
+        claimed > 60,
+        "of 2000 commands only {claimed} claimed anything"
+    );
+}

@@ -1,0 +1,454 @@
+//! Random commands over few names, so that they meet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::command::{
+    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    ParentUpdate, ProviderAmounts, ReshapedInventories,
+};
+use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::types::{
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId,
+    ProviderName, ProviderUuid, ResourceClassName, TraitName, UserId,
+};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::prelude::*;
+use proptest::sample::select;
+use uuid::Uuid;
+
+/// Stands for the generation that is right when the command is carried out.
+pub(crate) const RIGHT: Generation = Generation(-7);
+
+pub(crate) const STANDARD_CLASSES: [&str; 2] = ["VCPU", "MEMORY_MB"];
+pub(crate) const CLASSES: [&str; 5] = ["VCPU", "MEMORY_MB", "CUSTOM_A", "CUSTOM_B", "CUSTOM_C"];
+pub(crate) const STANDARD_TRAITS: [&str; 2] = ["HW_X", "MISC_SHARES_VIA_AGGREGATE"];
+pub(crate) const TRAITS: [&str; 5] = [
+    "HW_X",
+    "MISC_SHARES_VIA_AGGREGATE",
+    "CUSTOM_R",
+    "CUSTOM_S",
+    "CUSTOM_T",
+];
+
+pub(crate) fn provider_uuid(number: u8) -> ProviderUuid {
+    ProviderUuid(Uuid::from_u128(
+        0xabc0_0000_0000_4000_8000_0000_0000_0000 + u128::from(number),
+    ))
+}
+
+pub(crate) fn providers() -> impl Iterator<Item = ProviderUuid> {
+    (0..7).map(provider_uuid)
+}
+
+pub(crate) fn consumers() -> impl Iterator<Item = ConsumerUuid> {
+    (0..4).map(|n| ConsumerUuid::from(format!("c0c00000-0000-4000-8000-00000000000{n}")))
+}
+
+pub(crate) fn projects() -> impl Iterator<Item = ProjectId> {
+    ["p1", "p2"].into_iter().map(ProjectId::from)
+}
+
+pub(crate) fn users() -> impl Iterator<Item = UserId> {
+    ["u1", "u2"].into_iter().map(UserId::from)
+}
+
+fn provider() -> impl Strategy<Value = ProviderUuid> {
+    (0_u8..7).prop_map(provider_uuid)
+}
+
+fn provider_name() -> impl Strategy<Value = ProviderName> {
+    (0_u8..8).prop_map(|n| ProviderName::try_from(format!("host{n}")).unwrap())
+}
+
+/// Mostly a provider that may exist; now and then a spelling that names nobody.
+fn given() -> impl Strategy<Value = GivenUuid> {
+    prop_oneof![
+        20 => (0_u8..4).prop_map(|n| GivenUuid::from(provider_uuid(n).to_string())),
+        10 => provider().prop_map(|uuid| GivenUuid::from(uuid.to_string())),
+        1 => provider().prop_map(|uuid| GivenUuid::from(uuid.to_string().to_uppercase())),
+    ]
+}
+
+fn class() -> impl Strategy<Value = ResourceClassName> {
+    prop_oneof![30 => select(&CLASSES[..2]), 10 => select(&CLASSES[2..4]), 1 => Just("CUSTOM_C")]
+        .prop_map(|name| name.parse().unwrap())
+}
+
+fn trait_() -> impl Strategy<Value = TraitName> {
+    select(&TRAITS[..]).prop_map(|name| name.parse().unwrap())
+}
+
+fn aggregates() -> impl Strategy<Value = BTreeSet<AggregateUuid>> {
+    btree_set(
+        select(&["a1", "a2", "a3"][..]).prop_map(AggregateUuid::from),
+        0..3,
+    )
+}
+
+fn inventory() -> impl Strategy<Value = Inventory> {
+    let ratio = select(&[0.5, 1.0, 1.0, 1.5, 4.0][..]);
+    (
+        1_u32..20,
+        0_u32..4,
+        select(&[1_u32, 1, 1, 2][..]),
+        1_u32..20,
+        select(&[1_u32, 1, 1, 2][..]),
+        ratio,
+    )
+        .prop_map(
+            |(total, reserved, min_unit, max_unit, step_size, allocation_ratio)| Inventory {
+                total,
+                reserved,
+                min_unit,
+                max_unit,
+                step_size,
+                allocation_ratio,
+            },
+        )
+}
+
+fn inventories() -> impl Strategy<Value = BTreeMap<ResourceClassName, Inventory>> {
+    btree_map(class(), inventory(), 0..4)
+}
+
+fn generation() -> impl Strategy<Value = Generation> {
+    prop_oneof![12 => Just(RIGHT), 1 => (0_i64..4).prop_map(Generation)]
+}
+
+fn capacity_rule() -> impl Strategy<Value = CapacityRule> {
+    prop_oneof![
+        Just(CapacityRule::Positive),
+        Just(CapacityRule::NotNegative)
+    ]
+}
+
+fn consumer() -> impl Strategy<Value = ConsumerUuid> {
+    select(consumers().collect::<Vec<_>>())
+}
+
+fn amounts() -> impl Strategy<Value = Vec<ProviderAmounts>> {
+    let resources = btree_map(class(), 1_u64..6, 1..3);
+    btree_map(given(), resources, 0..=2).prop_map(|all| {
+        let amounts = |(provider, resources)| ProviderAmounts {
+            provider,
+            resources,
+        };
+        all.into_iter().map(amounts).collect()
+    })
+}
+
+fn consumer_allocations() -> impl Strategy<Value = ConsumerAllocations> {
+    let generation = prop_oneof![
+        8 => Just(ConsumerGeneration::Expect(RIGHT)),
+        2 => Just(ConsumerGeneration::Unchecked),
+        1 => Just(ConsumerGeneration::New),
+        1 => (0_i64..3).prop_map(|n| ConsumerGeneration::Expect(Generation(n))),
+    ];
+    let consumer_type = prop_oneof![
+        Just(ConsumerTypeUpdate::Keep),
+        select(&["INSTANCE", "MIGRATION"][..])
+            .prop_map(|name| ConsumerTypeUpdate::Set(name.parse::<ConsumerTypeName>().unwrap())),
+    ];
+    let project = select(projects().collect::<Vec<_>>());
+    let user = select(users().collect::<Vec<_>>());
+    (
+        consumer(),
+        amounts(),
+        project,
+        user,
+        generation,
+        consumer_type,
+    )
+        .prop_map(
+            |(consumer, allocations, project, user, generation, consumer_type)| {
+                ConsumerAllocations {
+                    consumer,
+                    allocations,
+                    project,
+                    user,
+                    generation,
+                    consumer_type,
+                }
+            },
+        )
+}
+
+/// One consumer that wants little of one provider, and so may well get it.
+fn modest_allocations() -> impl Strategy<Value = Vec<ConsumerAllocations>> {
+    let resources = btree_map(select(&STANDARD_CLASSES[..]), 1_u64..5, 1..=2);
+    (consumer_allocations(), 0_u8..4, resources).prop_map(|(mut one, number, resources)| {
+        let resources = resources
+            .into_iter()
+            .map(|(name, n)| (name.parse().unwrap(), n))
+            .collect();
+        let provider = GivenUuid::from(provider_uuid(number).to_string());
+        one.allocations = vec![ProviderAmounts {
+            provider,
+            resources,
+        }];
+        vec![one]
+    })
+}
+
+/// Each consumer once, as in a JSON object.
+fn many_allocations() -> impl Strategy<Value = Vec<ConsumerAllocations>> {
+    vec(consumer_allocations(), 0..4).prop_map(|mut all| {
+        let mut seen = BTreeSet::new();
+        all.retain(|one| seen.insert(one.consumer.clone()));
+        all
+    })
+}
+
+fn reshaped() -> impl Strategy<Value = Vec<ReshapedInventories>> {
+    btree_map(given(), (generation(), inventories()), 0..3).prop_map(|all| {
+        let one = |(provider, (generation, inventories))| ReshapedInventories {
+            provider,
+            generation,
+            inventories,
+        };
+        all.into_iter().map(one).collect()
+    })
+}
+
+fn provider_command() -> impl Strategy<Value = Command> {
+    let parent = prop_oneof![
+        Just(ParentUpdate::Keep),
+        Just(ParentUpdate::Clear),
+        given().prop_map(ParentUpdate::Set),
+    ];
+    prop_oneof![
+        4 => (provider(), provider_name(), proptest::option::of(given()))
+            .prop_map(|(uuid, name, parent)| Command::CreateProvider { uuid, name, parent }),
+        3 => (provider(), provider_name(), parent, any::<bool>()).prop_map(
+            |(uuid, name, parent, may_reparent)| Command::UpdateProvider {
+                uuid,
+                name,
+                parent,
+                may_reparent,
+            }
+        ),
+        1 => provider().prop_map(|uuid| Command::DeleteProvider { uuid }),
+    ]
+}
+
+fn inventory_command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        3 => (provider(), generation(), inventories(), capacity_rule()).prop_map(
+            |(provider, generation, inventories, capacity_rule)| Command::ReplaceInventories {
+                provider,
+                generation,
+                inventories,
+                capacity_rule,
+            }
+        ),
+        3 => (provider(), class(), inventory(), capacity_rule()).prop_map(
+            |(provider, resource_class, inventory, capacity_rule)| Command::CreateInventory {
+                provider,
+                resource_class,
+                inventory,
+                capacity_rule,
+            }
+        ),
+        2 => (provider(), generation(), class(), inventory(), capacity_rule()).prop_map(
+            |(provider, generation, resource_class, inventory, capacity_rule)| {
+                Command::UpdateInventory {
+                    provider,
+                    generation,
+                    resource_class,
+                    inventory,
+                    capacity_rule,
+                }
+            }
+        ),
+        1 => (provider(), class()).prop_map(|(provider, resource_class)| {
+            Command::DeleteInventory { provider, resource_class }
+        }),
+        1 => provider().prop_map(|provider| Command::DeleteInventories { provider }),
+    ]
+}
+
+fn belongings_command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        3 => (provider(), generation(), btree_set(trait_(), 0..4)).prop_map(
+            |(provider, generation, traits)| Command::SetProviderTraits {
+                provider,
+                generation,
+                traits,
+            }
+        ),
+        1 => provider().prop_map(|provider| Command::ClearProviderTraits { provider }),
+        3 => (provider(), proptest::option::of(generation()), aggregates()).prop_map(
+            |(provider, generation, aggregates)| Command::SetProviderAggregates {
+                provider,
+                generation,
+                aggregates,
+            }
+        ),
+    ]
+}
+
+fn name_command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        3 => trait_().prop_map(|name| Command::CreateTrait { name }),
+        1 => trait_().prop_map(|name| Command::DeleteTrait { name }),
+        2 => class().prop_map(|name| Command::CreateResourceClass { name }),
+        2 => class().prop_map(|name| Command::EnsureResourceClass { name }),
+        1 => (class(), class())
+            .prop_map(|(name, new_name)| Command::RenameResourceClass { name, new_name }),
+        1 => class().prop_map(|name| Command::DeleteResourceClass { name }),
+    ]
+}
+
+pub(crate) fn command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        3 => provider_command(),
+        4 => inventory_command(),
+        2 => belongings_command(),
+        2 => name_command(),
+        6 => many_allocations().prop_map(|consumers| Command::SetAllocations { consumers }),
+        6 => modest_allocations().prop_map(|consumers| Command::SetAllocations { consumers }),
+        1 => consumer().prop_map(|consumer| Command::DeleteAllocations { consumer }),
+        2 => (reshaped(), many_allocations())
+            .prop_map(|(inventories, allocations)| Command::Reshape { inventories, allocations }),
+    ]
+}
+
+/// Commands that furnish an empty cloud with two trees that have something to take.
+pub(crate) fn furniture() -> Vec<Command> {
+    let parents = [None, Some(0), Some(0), None];
+    let mut commands = Vec::new();
+    for (number, parent) in (0_u8..).zip(parents) {
+        let uuid = provider_uuid(number);
+        commands.push(Command::CreateProvider {
+            uuid,
+            name: ProviderName::try_from(format!("host{number}")).unwrap(),
+            parent: parent.map(|number| GivenUuid::from(provider_uuid(number).to_string())),
+        });
+        let inventory = Inventory {
+            total: 20,
+            reserved: 0,
+            min_unit: 1,
+            max_unit: 20,
+            step_size: 1,
+            allocation_ratio: 1.0,
+        };
+        let inventories = STANDARD_CLASSES
+            .map(|name| (name.parse().unwrap(), inventory))
+            .into();
+        let capacity_rule = CapacityRule::Positive;
+        commands.push(Command::ReplaceInventories {
+            provider: uuid,
+            generation: RIGHT,
+            inventories,
+            capacity_rule,
+        });
+    }
+    commands
+}
+
+pub(crate) fn filter() -> impl Strategy<Value = ProviderFilter> {
+    use proptest::option::weighted;
+    let name = weighted(
+        0.1,
+        provider_name().prop_map(|name| name.as_str().to_owned()),
+    );
+    (
+        name,
+        weighted(0.1, provider()),
+        weighted(0.2, provider()),
+        vec(aggregates(), 0..2),
+        aggregates(),
+        vec(btree_set(trait_(), 1..3), 0..2),
+        btree_set(trait_(), 0..2),
+        btree_map(class(), 1_u64..6, 0..2),
+    )
+        .prop_map(
+            |(name, uuid, in_tree, member_of, not_member_of, required, forbidden, resources)| {
+                ProviderFilter {
+                    name,
+                    uuid,
+                    in_tree,
+                    member_of,
+                    not_member_of,
+                    required,
+                    forbidden,
+                    resources,
+                }
+            },
+        )
+}
+
+/// Commands as no edge lets them through: every number at its limits, names twice, empty lists.
+pub(crate) fn hostile_command() -> impl Strategy<Value = Command> {
+    let number = || select(&[0_u32, 1, 2, u32::MAX - 1, u32::MAX][..]);
+    let ratio = select(
+        &[
+            0.0,
+            -0.0,
+            -1.0,
+            1.0,
+            1e308,
+            f64::MIN_POSITIVE,
+            f64::INFINITY,
+            f64::NAN,
+        ][..],
+    );
+    let inventory = (number(), number(), number(), number(), number(), ratio)
+        .prop_map(
+            |(total, reserved, min_unit, max_unit, step_size, allocation_ratio)| Inventory {
+                total,
+                reserved,
+                min_unit,
+                max_unit,
+                step_size,
+                allocation_ratio,
+            },
+        )
+        .boxed();
+    let amount = select(&[0_u64, 1, 1 << 31, 1 << 63, u64::MAX][..]);
+    let resources = btree_map(class(), amount, 0..3);
+    let amounts = (given(), resources).prop_map(|(provider, resources)| ProviderAmounts {
+        provider,
+        resources,
+    });
+    let consumer = (consumer_allocations(), vec(amounts, 0..4)).prop_map(|(mut one, amounts)| {
+        one.allocations = amounts;
+        one.generation = ConsumerGeneration::Unchecked;
+        one
+    });
+    let consumers = vec(consumer, 0..5).boxed();
+    let generation = prop_oneof![
+        Just(RIGHT),
+        select(&[i64::MIN, -1, 0, i64::MAX][..]).prop_map(Generation),
+    ]
+    .boxed();
+    let reshaped = (
+        given(),
+        generation.clone(),
+        btree_map(class(), inventory.clone(), 0..3),
+    )
+        .prop_map(|(provider, generation, inventories)| ReshapedInventories {
+            provider,
+            generation,
+            inventories,
+        });
+    prop_oneof![
+        2 => command(),
+        2 => (provider(), generation, btree_map(class(), inventory, 0..4), capacity_rule())
+            .prop_map(|(provider, generation, inventories, capacity_rule)| {
+                Command::ReplaceInventories { provider, generation, inventories, capacity_rule }
+            }),
+        2 => consumers.clone().prop_map(|consumers| Command::SetAllocations { consumers }),
+        1 => (vec(reshaped, 0..3), consumers)
+            .prop_map(|(inventories, allocations)| Command::Reshape { inventories, allocations }),
+        1 => Just(Command::SyncStandards {
+            resource_classes: vec!["CUSTOM_C".parse().unwrap(); 2],
+            traits: BTreeSet::from(["CUSTOM_NEW".parse().unwrap()]),
+        }),
+        1 => provider().prop_map(|uuid| Command::CreateProvider {
+            uuid,
+            name: ProviderName::try_from(String::new()).unwrap(),
+            parent: Some(GivenUuid::from("")),
+        }),
+    ]
+}

@@ -1,0 +1,1154 @@
+//! The rules of placement once more, as plainly as they can be said: maps keyed by names, every
+//! sum counted anew, every command tried on a copy. Slow, and obvious.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::command::{
+    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    ParentUpdate, ProviderAmounts, ReshapedInventories, Stamped,
+};
+use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
+use placement_model::query::aggregates::ProviderAggregates;
+use placement_model::query::allocations::{
+    Consumer, ConsumerHolding, ProviderAllocations, ProviderHolding,
+};
+use placement_model::query::inventories::ProviderInventories;
+use placement_model::query::resource_providers::{FilterError, ProviderFilter};
+use placement_model::query::traits::ProviderTraits;
+use placement_model::query::usages::{ProviderUsages, TypeUsage};
+use placement_model::state::change::InventoryRow;
+use placement_model::types::{
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId,
+    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+};
+
+#[derive(Debug, Clone)]
+pub(crate) struct NaiveProvider {
+    order: u64,
+    name: ProviderName,
+    pub(crate) generation: Generation,
+    pub(crate) parent: Option<ProviderUuid>,
+    updated: Timestamp,
+    pub(crate) inventories: BTreeMap<ResourceClassName, InventoryRow>,
+    traits: BTreeSet<TraitName>,
+    aggregates: BTreeSet<AggregateUuid>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct NaiveConsumer {
+    pub(crate) generation: Generation,
+    project: ProjectId,
+    user: UserId,
+    consumer_type: Option<ConsumerTypeName>,
+    updated: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+struct Named {
+    order: u64,
+    made: Timestamp,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Naive {
+    counter: u64,
+    classes: BTreeMap<ResourceClassName, Named>,
+    traits: BTreeMap<TraitName, Named>,
+    pub(crate) providers: BTreeMap<ProviderUuid, NaiveProvider>,
+    pub(crate) consumers: BTreeMap<ConsumerUuid, NaiveConsumer>,
+    pub(crate) allocations: BTreeMap<(ConsumerUuid, ProviderUuid, ResourceClassName), u64>,
+    /// Everything ever answered, by origin, boot and sequence.
+    answered: BTreeMap<(u64, u64, u64), Outcome>,
+    /// The highest `answered_below` of each origin and boot that was carried out.
+    answered_below: BTreeMap<(u64, u64), u64>,
+}
+
+type Answer = Result<Reply, Refusal>;
+
+impl Naive {
+    pub(crate) fn apply(&mut self, stamped: &Stamped) -> Outcome {
+        let Some(id) = stamped.request else {
+            return self.run(stamped.at, &stamped.command);
+        };
+        let newest = self
+            .answered_below
+            .range((id.origin, 0)..=(id.origin, u64::MAX))
+            .next_back();
+        let newest = newest.map(|((_, boot), below)| (*boot, *below));
+        let below = match newest {
+            Some((boot, _)) if id.boot < boot => return Outcome::AnsweredBefore,
+            Some((boot, below)) if id.boot == boot => below,
+            _ => 0,
+        };
+        if id.sequence < id.answered_below || id.sequence < below {
+            return Outcome::AnsweredBefore;
+        }
+        if let Some(outcome) = self.answered.get(&(id.origin, id.boot, id.sequence)) {
+            return outcome.clone();
+        }
+        let outcome = self.run(stamped.at, &stamped.command);
+        self.answered
+            .insert((id.origin, id.boot, id.sequence), outcome.clone());
+        self.answered_below
+            .insert((id.origin, id.boot), below.max(id.answered_below));
+        outcome
+    }
+
+    /// Tries the command on a copy, which is kept if nothing was wrong.
+    fn run(&mut self, at: Timestamp, command: &Command) -> Outcome {
+        if let Command::SetAllocations { consumers } = command {
+            return self.write_allocations(at, &[], consumers);
+        }
+        if let Command::Reshape {
+            inventories,
+            allocations,
+        } = command
+        {
+            return self.write_allocations(at, inventories, allocations);
+        }
+        let mut copy = self.clone();
+        match copy.change(at, command) {
+            Ok(reply) => {
+                *self = copy;
+                Outcome::Done(reply)
+            }
+            Err(refusal) => Outcome::Refused(refusal),
+        }
+    }
+
+    fn change(&mut self, at: Timestamp, command: &Command) -> Answer {
+        match command {
+            Command::SyncStandards {
+                resource_classes,
+                traits,
+            } => {
+                for name in resource_classes {
+                    if !self.classes.contains_key(name) {
+                        self.make_class(at, name);
+                    }
+                }
+                for name in traits {
+                    if !self.traits.contains_key(name) {
+                        self.make_trait(at, name);
+                    }
+                }
+                Ok(Reply::Done)
+            }
+            Command::CreateProvider { uuid, name, parent } => {
+                self.create_provider(at, uuid, name, parent.as_ref())
+            }
+            Command::UpdateProvider {
+                uuid,
+                name,
+                parent,
+                may_reparent,
+            } => self.update_provider(at, uuid, name, parent, *may_reparent),
+            Command::DeleteProvider { uuid } => {
+                self.known(uuid)?;
+                if self
+                    .providers
+                    .values()
+                    .any(|other| other.parent == Some(*uuid))
+                {
+                    return Err(Refusal::ProviderHasChildren(*uuid));
+                }
+                if self
+                    .allocations
+                    .keys()
+                    .any(|(_, provider, _)| provider == uuid)
+                {
+                    return Err(Refusal::ProviderInUse(*uuid));
+                }
+                self.providers.remove(uuid);
+                Ok(Reply::Done)
+            }
+            Command::ReplaceInventories {
+                provider,
+                generation,
+                inventories,
+                capacity_rule,
+            } => {
+                self.known(provider)?;
+                self.same_generation(provider, *generation)?;
+                for (class, inventory) in inventories {
+                    capacity(provider, class, inventory, *capacity_rule)?;
+                }
+                self.set_inventories(at, provider, inventories)?;
+                self.written(at, provider)
+            }
+            Command::CreateInventory {
+                provider,
+                resource_class,
+                inventory,
+                capacity_rule,
+            } => {
+                self.known(provider)?;
+                capacity(provider, resource_class, inventory, *capacity_rule)?;
+                self.known_class(resource_class)?;
+                let (provider, class) = (*provider, resource_class.clone());
+                if self.providers[&provider].inventories.contains_key(&class) {
+                    return Err(Refusal::InventoryExists {
+                        provider,
+                        resource_class: class,
+                    });
+                }
+                self.put_inventory(at, &provider, &class, inventory);
+                self.bump(at, &provider);
+                self.written(at, &provider)
+            }
+            Command::UpdateInventory {
+                provider,
+                generation,
+                resource_class,
+                inventory,
+                capacity_rule,
+            } => {
+                self.known(provider)?;
+                self.same_generation(provider, *generation)?;
+                capacity(provider, resource_class, inventory, *capacity_rule)?;
+                self.known_class(resource_class)?;
+                let (provider, class) = (*provider, resource_class.clone());
+                if !self.providers[&provider].inventories.contains_key(&class) {
+                    return Err(Refusal::InventoryNotFound {
+                        provider,
+                        resource_class: class,
+                    });
+                }
+                self.put_inventory(at, &provider, &class, inventory);
+                self.bump(at, &provider);
+                self.written(at, &provider)
+            }
+            Command::DeleteInventory {
+                provider,
+                resource_class,
+            } => {
+                self.known(provider)?;
+                self.known_class(resource_class)?;
+                let (provider, class) = (*provider, resource_class.clone());
+                if self.used(&provider, &class) > 0 {
+                    let resource_classes = vec![class];
+                    return Err(Refusal::InventoryInUse {
+                        provider,
+                        resource_classes,
+                    });
+                }
+                let inventories = &mut self.provider_mut(&provider).inventories;
+                if inventories.remove(&class).is_none() {
+                    return Err(Refusal::InventoryNotFound {
+                        provider,
+                        resource_class: class,
+                    });
+                }
+                self.bump(at, &provider);
+                self.written(at, &provider)
+            }
+            Command::DeleteInventories { provider } => {
+                self.known(provider)?;
+                self.set_inventories(at, provider, &BTreeMap::new())?;
+                self.written(at, provider)
+            }
+            Command::SetProviderTraits {
+                provider,
+                generation,
+                traits,
+            } => {
+                self.known(provider)?;
+                self.same_generation(provider, *generation)?;
+                let unknown: Vec<_> = traits
+                    .iter()
+                    .filter(|t| !self.traits.contains_key(t))
+                    .cloned()
+                    .collect();
+                if !unknown.is_empty() {
+                    return Err(Refusal::TraitsNotFound(unknown));
+                }
+                self.set_traits(at, provider, traits.clone())
+            }
+            Command::ClearProviderTraits { provider } => {
+                self.known(provider)?;
+                self.set_traits(at, provider, BTreeSet::new())
+            }
+            Command::SetProviderAggregates {
+                provider,
+                generation,
+                aggregates,
+            } => {
+                self.known(provider)?;
+                if let Some(generation) = generation {
+                    self.same_generation(provider, *generation)?;
+                    self.bump(at, provider);
+                }
+                self.provider_mut(provider).aggregates = aggregates.clone();
+                self.written(at, provider)
+            }
+            Command::CreateTrait { name } => {
+                if let Some(named) = self.traits.get(name) {
+                    return Ok(Reply::Named {
+                        created: false,
+                        modified: named.made,
+                    });
+                }
+                if !name.is_custom() {
+                    return Err(Refusal::TraitStandard(name.clone()));
+                }
+                self.make_trait(at, name);
+                Ok(Reply::Named {
+                    created: true,
+                    modified: at,
+                })
+            }
+            Command::DeleteTrait { name } => {
+                if !self.traits.contains_key(name) {
+                    return Err(Refusal::TraitsNotFound(vec![name.clone()]));
+                }
+                if !name.is_custom() {
+                    return Err(Refusal::TraitStandard(name.clone()));
+                }
+                if self
+                    .providers
+                    .values()
+                    .any(|provider| provider.traits.contains(name))
+                {
+                    return Err(Refusal::TraitInUse(name.clone()));
+                }
+                self.traits.remove(name);
+                Ok(Reply::Done)
+            }
+            Command::CreateResourceClass { name } => {
+                if self.classes.contains_key(name) {
+                    return Err(Refusal::ResourceClassExists(name.clone()));
+                }
+                if !name.is_custom() {
+                    return Err(Refusal::ResourceClassStandardUpdate(name.clone()));
+                }
+                self.make_class(at, name);
+                Ok(Reply::Named {
+                    created: true,
+                    modified: at,
+                })
+            }
+            Command::EnsureResourceClass { name } => {
+                if let Some(named) = self.classes.get(name) {
+                    return Ok(Reply::Named {
+                        created: false,
+                        modified: named.made,
+                    });
+                }
+                if !name.is_custom() {
+                    return Err(Refusal::ResourceClassStandardUpdate(name.clone()));
+                }
+                self.make_class(at, name);
+                Ok(Reply::Named {
+                    created: true,
+                    modified: at,
+                })
+            }
+            Command::RenameResourceClass { name, new_name } => self.rename(at, name, new_name),
+            Command::DeleteResourceClass { name } => {
+                self.known_class(name)?;
+                if !name.is_custom() {
+                    return Err(Refusal::ResourceClassStandardDelete(name.clone()));
+                }
+                if self
+                    .providers
+                    .values()
+                    .any(|p| p.inventories.contains_key(name))
+                {
+                    return Err(Refusal::ResourceClassInUse(name.clone()));
+                }
+                self.classes.remove(name);
+                Ok(Reply::Done)
+            }
+            Command::DeleteAllocations { consumer } => {
+                if !self
+                    .allocations
+                    .keys()
+                    .any(|(holder, _, _)| holder == consumer)
+                {
+                    return Err(Refusal::ConsumerHasNoAllocations(consumer.clone()));
+                }
+                self.allocations
+                    .retain(|(holder, _, _), _| holder != consumer);
+                self.consumers.remove(consumer);
+                Ok(Reply::Done)
+            }
+            Command::SetAllocations { .. } | Command::Reshape { .. } => {
+                unreachable!("these are no plain transactions")
+            }
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    fn make_class(&mut self, at: Timestamp, name: &ResourceClassName) {
+        let order = self.next();
+        self.classes.insert(name.clone(), Named { order, made: at });
+    }
+
+    fn make_trait(&mut self, at: Timestamp, name: &TraitName) {
+        let order = self.next();
+        self.traits.insert(name.clone(), Named { order, made: at });
+    }
+
+    fn rename(
+        &mut self,
+        at: Timestamp,
+        name: &ResourceClassName,
+        new_name: &ResourceClassName,
+    ) -> Answer {
+        self.known_class(name)?;
+        if !name.is_custom() {
+            return Err(Refusal::ResourceClassStandardUpdate(name.clone()));
+        }
+        if name != new_name && self.classes.contains_key(new_name) {
+            return Err(Refusal::ResourceClassExists(new_name.clone()));
+        }
+        if !new_name.is_custom() {
+            return Err(Refusal::ResourceClassStandardUpdate(new_name.clone()));
+        }
+        let order = self.classes.remove(name).unwrap().order;
+        self.classes
+            .insert(new_name.clone(), Named { order, made: at });
+        for provider in self.providers.values_mut() {
+            if let Some(row) = provider.inventories.remove(name) {
+                provider.inventories.insert(new_name.clone(), row);
+            }
+        }
+        let old = std::mem::take(&mut self.allocations);
+        for ((consumer, provider, class), amount) in old {
+            let class = if class == *name {
+                new_name.clone()
+            } else {
+                class
+            };
+            self.allocations.insert((consumer, provider, class), amount);
+        }
+        Ok(Reply::Named {
+            created: false,
+            modified: at,
+        })
+    }
+
+    fn provider_mut(&mut self, uuid: &ProviderUuid) -> &mut NaiveProvider {
+        self.providers.get_mut(uuid).unwrap()
+    }
+
+    fn known(&self, uuid: &ProviderUuid) -> Result<(), Refusal> {
+        match self.providers.contains_key(uuid) {
+            true => Ok(()),
+            false => Err(Refusal::ProviderNotFound(*uuid)),
+        }
+    }
+
+    fn known_class(&self, name: &ResourceClassName) -> Result<(), Refusal> {
+        match self.classes.contains_key(name) {
+            true => Ok(()),
+            false => Err(Refusal::ResourceClassNotFound(name.clone())),
+        }
+    }
+
+    fn given(&self, given: &GivenUuid) -> Option<ProviderUuid> {
+        self.providers
+            .keys()
+            .find(|uuid| uuid.to_string() == given.as_str())
+            .copied()
+    }
+
+    fn same_generation(&self, provider: &ProviderUuid, given: Generation) -> Result<(), Refusal> {
+        let actual = self.providers[provider].generation;
+        if given == actual {
+            return Ok(());
+        }
+        Err(Refusal::ProviderGenerationConflict {
+            provider: *provider,
+            given,
+            actual,
+        })
+    }
+
+    fn bump(&mut self, at: Timestamp, uuid: &ProviderUuid) {
+        let provider = self.provider_mut(uuid);
+        provider.generation.0 += 1;
+        provider.updated = at;
+    }
+
+    fn written(&self, at: Timestamp, uuid: &ProviderUuid) -> Answer {
+        Ok(Reply::ProviderWritten {
+            generation: self.providers[uuid].generation,
+            at,
+        })
+    }
+
+    fn root(&self, uuid: &ProviderUuid) -> ProviderUuid {
+        match self.providers[uuid].parent {
+            Some(parent) => self.root(&parent),
+            None => *uuid,
+        }
+    }
+
+    /// The provider, its parent, the parent of that, and so on.
+    fn ancestors(&self, uuid: &ProviderUuid) -> Vec<ProviderUuid> {
+        let mut line = vec![*uuid];
+        while let Some(parent) = self.providers[line.last().unwrap()].parent {
+            line.push(parent);
+        }
+        line
+    }
+
+    fn create_provider(
+        &mut self,
+        at: Timestamp,
+        uuid: &ProviderUuid,
+        name: &ProviderName,
+        parent: Option<&GivenUuid>,
+    ) -> Answer {
+        let parent = match parent {
+            Some(given) if given.as_str() == uuid.to_string() => {
+                return Err(Refusal::ParentLoop(*uuid));
+            }
+            Some(given) => match self.given(given) {
+                Some(parent) => Some(parent),
+                None => return Err(Refusal::ParentNotFound(given.clone())),
+            },
+            None => None,
+        };
+        if self.providers.contains_key(uuid) {
+            return Err(Refusal::DuplicateProviderUuid(*uuid));
+        }
+        if self.providers.values().any(|other| other.name == *name) {
+            return Err(Refusal::DuplicateProviderName(name.clone()));
+        }
+        let order = self.next();
+        let provider = NaiveProvider {
+            order,
+            name: name.clone(),
+            generation: Generation(0),
+            parent,
+            updated: at,
+            inventories: BTreeMap::new(),
+            traits: BTreeSet::new(),
+            aggregates: BTreeSet::new(),
+        };
+        self.providers.insert(*uuid, provider);
+        Ok(Reply::Provider(self.provider(uuid).unwrap()))
+    }
+
+    fn update_provider(
+        &mut self,
+        at: Timestamp,
+        uuid: &ProviderUuid,
+        name: &ProviderName,
+        parent: &ParentUpdate,
+        may_reparent: bool,
+    ) -> Answer {
+        self.known(uuid)?;
+        let old = self.providers[uuid].parent;
+        let new = match parent {
+            ParentUpdate::Keep => old,
+            ParentUpdate::Clear => None,
+            ParentUpdate::Set(given) => {
+                let found = self.given(given);
+                Some(found.ok_or_else(|| Refusal::ParentNotFound(given.clone()))?)
+            }
+        };
+        if old.is_some() && new != old && !may_reparent {
+            return Err(Refusal::ReparentForbidden(*uuid));
+        }
+        if new.is_some_and(|parent| self.ancestors(&parent).contains(uuid)) {
+            return Err(Refusal::ParentLoop(*uuid));
+        }
+        if self
+            .providers
+            .iter()
+            .any(|(other, p)| other != uuid && p.name == *name)
+        {
+            return Err(Refusal::DuplicateProviderName(name.clone()));
+        }
+        let provider = self.provider_mut(uuid);
+        if provider.name != *name || new != old {
+            provider.updated = at;
+        }
+        provider.name = name.clone();
+        provider.parent = new;
+        Ok(Reply::Provider(self.provider(uuid).unwrap()))
+    }
+
+    fn put_inventory(
+        &mut self,
+        at: Timestamp,
+        provider: &ProviderUuid,
+        class: &ResourceClassName,
+        inventory: &Inventory,
+    ) {
+        let row = InventoryRow {
+            inventory: *inventory,
+            updated_at: at,
+        };
+        self.provider_mut(provider)
+            .inventories
+            .insert(class.clone(), row);
+    }
+
+    fn set_inventories(
+        &mut self,
+        at: Timestamp,
+        provider: &ProviderUuid,
+        inventories: &BTreeMap<ResourceClassName, Inventory>,
+    ) -> Result<(), Refusal> {
+        for class in inventories.keys() {
+            self.known_class(class)?;
+        }
+        let old = self.providers[provider].inventories.keys().cloned();
+        let gone: Vec<_> = old
+            .filter(|class| !inventories.contains_key(class))
+            .collect();
+        let mut in_use: Vec<_> = gone
+            .iter()
+            .filter(|class| self.used(provider, class) > 0)
+            .cloned()
+            .collect();
+        in_use.sort_by_key(|class| self.classes[class].order);
+        if !in_use.is_empty() {
+            let provider = *provider;
+            return Err(Refusal::InventoryInUse {
+                provider,
+                resource_classes: in_use,
+            });
+        }
+        for class in gone {
+            self.provider_mut(provider).inventories.remove(&class);
+        }
+        for (class, inventory) in inventories {
+            self.put_inventory(at, provider, class, inventory);
+        }
+        self.bump(at, provider);
+        Ok(())
+    }
+
+    fn set_traits(
+        &mut self,
+        at: Timestamp,
+        provider: &ProviderUuid,
+        traits: BTreeSet<TraitName>,
+    ) -> Answer {
+        if self.providers[provider].traits != traits {
+            self.provider_mut(provider).traits = traits;
+            self.bump(at, provider);
+        }
+        self.written(at, provider)
+    }
+
+    pub(crate) fn used(&self, provider: &ProviderUuid, class: &ResourceClassName) -> u64 {
+        let of = |(_, p, c): &(ConsumerUuid, ProviderUuid, ResourceClassName)| {
+            p == provider && c == class
+        };
+        self.allocations
+            .iter()
+            .filter(|(key, _)| of(key))
+            .map(|(_, amount)| amount)
+            .sum()
+    }
+
+    /// New consumers are made first, on their own; they stay if a provider is unknown.
+    fn write_allocations(
+        &mut self,
+        at: Timestamp,
+        inventories: &[ReshapedInventories],
+        consumers: &[ConsumerAllocations],
+    ) -> Outcome {
+        for reshaped in inventories {
+            let Some(provider) = self.given(&reshaped.provider) else {
+                let given = reshaped.provider.clone();
+                return Outcome::Refused(Refusal::ReshapeProviderNotFound(given));
+            };
+            if let Err(refusal) = self.same_generation(&provider, reshaped.generation) {
+                return Outcome::Refused(refusal);
+            }
+        }
+        let mut made = self.clone();
+        for wanted in consumers {
+            if let Err(refusal) = made.ensure_consumer(at, wanted, self) {
+                return Outcome::Refused(refusal);
+            }
+        }
+        for asked in consumers.iter().flat_map(|wanted| &wanted.allocations) {
+            if self.given(&asked.provider).is_none() {
+                *self = made;
+                let given = asked.provider.clone();
+                return Outcome::Refused(Refusal::AllocationProviderNotFound(given));
+            }
+        }
+        match made.reshape(at, inventories, consumers) {
+            Ok(()) => {
+                *self = made;
+                Outcome::Done(Reply::Done)
+            }
+            Err(refusal) => Outcome::Refused(refusal),
+        }
+    }
+
+    fn ensure_consumer(
+        &mut self,
+        at: Timestamp,
+        wanted: &ConsumerAllocations,
+        before: &Naive,
+    ) -> Result<(), Refusal> {
+        let actual = before
+            .consumers
+            .get(&wanted.consumer)
+            .map(|consumer| consumer.generation);
+        let given = match wanted.generation {
+            ConsumerGeneration::Unchecked => actual,
+            ConsumerGeneration::New => None,
+            ConsumerGeneration::Expect(generation) => Some(generation),
+        };
+        if given != actual {
+            let consumer = wanted.consumer.clone();
+            return Err(Refusal::ConsumerGenerationConflict {
+                consumer,
+                given,
+                actual,
+            });
+        }
+        if actual.is_none() {
+            let consumer = NaiveConsumer {
+                generation: Generation(0),
+                project: wanted.project.clone(),
+                user: wanted.user.clone(),
+                consumer_type: match &wanted.consumer_type {
+                    ConsumerTypeUpdate::Keep => None,
+                    ConsumerTypeUpdate::Set(name) => Some(name.clone()),
+                },
+                updated: at,
+            };
+            self.consumers.insert(wanted.consumer.clone(), consumer);
+        }
+        Ok(())
+    }
+
+    fn reshape(
+        &mut self,
+        at: Timestamp,
+        inventories: &[ReshapedInventories],
+        consumers: &[ConsumerAllocations],
+    ) -> Result<(), Refusal> {
+        for wanted in consumers {
+            let consumer = self.consumers.get_mut(&wanted.consumer).unwrap();
+            consumer.project = wanted.project.clone();
+            consumer.user = wanted.user.clone();
+            if let ConsumerTypeUpdate::Set(name) = &wanted.consumer_type {
+                consumer.consumer_type = Some(name.clone());
+            }
+        }
+        for reshaped in inventories {
+            for class in reshaped.inventories.keys() {
+                self.known_class(class)?;
+            }
+            let provider = self.given(&reshaped.provider).unwrap();
+            for (class, inventory) in &reshaped.inventories {
+                self.put_inventory(at, &provider, class, inventory);
+            }
+            if !reshaped.inventories.is_empty() {
+                self.bump(at, &provider);
+            }
+        }
+        self.replace_allocations(at, consumers)?;
+        for reshaped in inventories {
+            let provider = self.given(&reshaped.provider).unwrap();
+            self.set_inventories(at, &provider, &reshaped.inventories)?;
+        }
+        Ok(())
+    }
+
+    fn replace_allocations(
+        &mut self,
+        at: Timestamp,
+        consumers: &[ConsumerAllocations],
+    ) -> Result<(), Refusal> {
+        let mut lines = Vec::new();
+        for wanted in consumers {
+            for ProviderAmounts {
+                provider,
+                resources,
+            } in &wanted.allocations
+            {
+                let provider = self.given(provider).unwrap();
+                for (class, amount) in resources {
+                    lines.push((wanted.consumer.clone(), provider, class.clone(), *amount));
+                }
+            }
+            if wanted.allocations.is_empty() {
+                let held = self
+                    .allocations
+                    .keys()
+                    .filter(|(c, _, _)| *c == wanted.consumer);
+                let emptied = held.map(|(c, p, class)| (c.clone(), *p, class.clone(), 0));
+                lines.extend(emptied.collect::<Vec<_>>());
+            }
+        }
+        for (_, _, class, _) in &lines {
+            self.known_class(class)?;
+        }
+        let before = self.clone();
+        for (consumer, _, _, _) in &lines {
+            self.allocations
+                .retain(|(holder, _, _), _| holder != consumer);
+        }
+        self.check(&before, &lines)?;
+        let mut providers = BTreeSet::new();
+        let mut named = BTreeSet::new();
+        for (consumer, provider, class, amount) in lines {
+            providers.insert(provider);
+            named.insert(consumer.clone());
+            if amount > 0 {
+                self.allocations.insert((consumer, provider, class), amount);
+            }
+        }
+        for provider in providers {
+            self.bump(at, &provider);
+        }
+        for consumer in named {
+            if self
+                .allocations
+                .keys()
+                .any(|(holder, _, _)| *holder == consumer)
+            {
+                let row = self.consumers.get_mut(&consumer).unwrap();
+                row.generation.0 += 1;
+                row.updated = at;
+            } else {
+                self.consumers.remove(&consumer);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(
+        &self,
+        before: &Naive,
+        lines: &[(ConsumerUuid, ProviderUuid, ResourceClassName, u64)],
+    ) -> Result<(), Refusal> {
+        let classes: BTreeSet<_> = lines.iter().map(|(_, _, class, _)| class.clone()).collect();
+        let lacks = |provider: &ProviderUuid| {
+            !self.providers[provider]
+                .inventories
+                .keys()
+                .any(|class| classes.contains(class))
+        };
+        let providers: BTreeSet<_> = lines
+            .iter()
+            .map(|(_, provider, _, _)| *provider)
+            .filter(lacks)
+            .collect();
+        if !providers.is_empty() {
+            let mut resource_classes: Vec<_> = classes.into_iter().collect();
+            resource_classes.sort_by_key(|class| self.classes[class].order);
+            let providers = providers.into_iter().collect();
+            return Err(Refusal::AllocationWithoutInventory {
+                resource_classes,
+                providers,
+            });
+        }
+        for (index, (_, provider, class, amount)) in lines.iter().enumerate() {
+            if *amount == 0 {
+                continue;
+            }
+            let Some(row) = self.providers[provider].inventories.get(class) else {
+                return Err(Refusal::AllocationWithoutInventory {
+                    resource_classes: vec![class.clone()],
+                    providers: vec![*provider],
+                });
+            };
+            let i = row.inventory;
+            let (provider, resource_class) = (*provider, class.clone());
+            if *amount < u64::from(i.min_unit)
+                || *amount > u64::from(i.max_unit)
+                || amount % u64::from(i.step_size) != 0
+            {
+                return Err(Refusal::AllocationConstraints {
+                    provider,
+                    resource_class,
+                });
+            }
+            let so_far = lines[..=index]
+                .iter()
+                .filter(|(_, p, c, _)| *p == provider && c == class);
+            let sum = self.used(&provider, class) + so_far.map(|line| line.3).sum::<u64>();
+            let capacity = (f64::from(i.total) - f64::from(i.reserved)) * i.allocation_ratio;
+            let used_before = before.used(&provider, class);
+            if sum as f64 > capacity && (used_before == 0 || sum > used_before) {
+                return Err(Refusal::AllocationCapacity {
+                    provider,
+                    resource_class,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn capacity(
+    provider: &ProviderUuid,
+    class: &ResourceClassName,
+    inventory: &Inventory,
+    rule: CapacityRule,
+) -> Result<(), Refusal> {
+    let left = f64::from(inventory.total) - f64::from(inventory.reserved);
+    let truncated = (left * inventory.allocation_ratio).trunc();
+    let (good, may_reserve_all) = match rule {
+        CapacityRule::Positive => (truncated > 0.0, false),
+        CapacityRule::NotNegative => (truncated >= 0.0, true),
+    };
+    if good {
+        return Ok(());
+    }
+    let (provider, resource_class) = (*provider, class.clone());
+    Err(Refusal::InventoryCapacity {
+        provider,
+        resource_class,
+        may_reserve_all,
+    })
+}
+
+/// The questions.
+impl Naive {
+    pub(crate) fn provider(&self, uuid: &ProviderUuid) -> Option<Provider> {
+        let provider = self.providers.get(uuid)?;
+        Some(Provider {
+            uuid: *uuid,
+            name: provider.name.clone(),
+            generation: provider.generation,
+            parent: provider.parent,
+            root: self.root(uuid),
+            modified: provider.updated,
+        })
+    }
+
+    fn in_order<'a, T>(
+        &'a self,
+        classes: impl IntoIterator<Item = (&'a ResourceClassName, T)>,
+    ) -> Vec<(ResourceClassName, T)> {
+        let mut list: Vec<_> = classes
+            .into_iter()
+            .map(|(name, t)| (name.clone(), t))
+            .collect();
+        list.sort_by_key(|(name, _)| self.classes[name].order);
+        list
+    }
+
+    pub(crate) fn inventories(&self, uuid: &ProviderUuid) -> Option<ProviderInventories> {
+        let provider = self.providers.get(uuid)?;
+        Some(ProviderInventories {
+            generation: provider.generation,
+            inventories: self.in_order(
+                provider
+                    .inventories
+                    .iter()
+                    .map(|(name, row)| (name, row.clone())),
+            ),
+        })
+    }
+
+    pub(crate) fn provider_usages(&self, uuid: &ProviderUuid) -> Option<ProviderUsages> {
+        let provider = self.providers.get(uuid)?;
+        let usage = |class: &ResourceClassName| (class.clone(), self.used(uuid, class));
+        Some(ProviderUsages {
+            generation: provider.generation,
+            usages: provider.inventories.keys().map(usage).collect(),
+        })
+    }
+
+    pub(crate) fn provider_traits(&self, uuid: &ProviderUuid) -> Option<ProviderTraits> {
+        let provider = self.providers.get(uuid)?;
+        let made = |name: &TraitName| (name.clone(), self.traits[name].made);
+        Some(ProviderTraits {
+            generation: provider.generation,
+            traits: provider.traits.iter().map(made).collect(),
+        })
+    }
+
+    pub(crate) fn provider_aggregates(&self, uuid: &ProviderUuid) -> Option<ProviderAggregates> {
+        let provider = self.providers.get(uuid)?;
+        let aggregates = provider.aggregates.clone();
+        Some(ProviderAggregates {
+            generation: provider.generation,
+            aggregates,
+        })
+    }
+
+    fn held(
+        &self,
+        consumer: &ConsumerUuid,
+        provider: &ProviderUuid,
+    ) -> Vec<(ResourceClassName, u64)> {
+        let mine = self
+            .allocations
+            .iter()
+            .filter(|((c, p, _), _)| c == consumer && p == provider);
+        self.in_order(mine.map(|((_, _, class), amount)| (class, *amount)))
+    }
+
+    pub(crate) fn provider_allocations(&self, uuid: &ProviderUuid) -> Option<ProviderAllocations> {
+        let generation = self.providers.get(uuid)?.generation;
+        let holding = |(name, consumer): (&ConsumerUuid, &NaiveConsumer)| ProviderHolding {
+            consumer: name.clone(),
+            consumer_generation: consumer.generation,
+            resources: self.held(name, uuid),
+            modified: consumer.updated,
+        };
+        let consumers = self.consumers.iter().map(holding);
+        let consumers = consumers
+            .filter(|holding| !holding.resources.is_empty())
+            .collect();
+        Some(ProviderAllocations {
+            generation,
+            consumers,
+        })
+    }
+
+    pub(crate) fn consumer(&self, name: &ConsumerUuid) -> Option<Consumer> {
+        let consumer = self.consumers.get(name)?;
+        let mut providers: Vec<_> = self.providers.iter().collect();
+        providers.sort_by_key(|(_, provider)| provider.order);
+        let holding = |(uuid, provider): (&ProviderUuid, &NaiveProvider)| ConsumerHolding {
+            provider: *uuid,
+            generation: provider.generation,
+            resources: self.held(name, uuid),
+        };
+        let allocations = providers.into_iter().map(holding);
+        Some(Consumer {
+            generation: consumer.generation,
+            project: consumer.project.clone(),
+            user: consumer.user.clone(),
+            consumer_type: consumer.consumer_type.clone(),
+            allocations: allocations
+                .filter(|holding| !holding.resources.is_empty())
+                .collect(),
+            modified: consumer.updated,
+        })
+    }
+
+    pub(crate) fn usages(
+        &self,
+        project: &ProjectId,
+        user: Option<&UserId>,
+    ) -> BTreeMap<Option<ConsumerTypeName>, TypeUsage> {
+        let mut usages: BTreeMap<_, TypeUsage> = BTreeMap::new();
+        for (name, consumer) in &self.consumers {
+            let mine = self.allocations.iter().filter(|((c, _, _), _)| c == name);
+            let mine: Vec<_> = mine.collect();
+            let charged = consumer.project == *project
+                && user.is_none_or(|user| consumer.user == *user)
+                && !mine.is_empty();
+            if !charged {
+                continue;
+            }
+            let usage = usages.entry(consumer.consumer_type.clone()).or_default();
+            usage.consumer_count += 1;
+            for ((_, _, class), amount) in mine {
+                *usage.usages.entry(class.clone()).or_default() += amount;
+            }
+        }
+        usages
+    }
+
+    pub(crate) fn resource_classes(&self) -> Vec<(ResourceClassName, Timestamp)> {
+        let mut all: Vec<_> = self.classes.iter().collect();
+        all.sort_by_key(|(name, named)| (name.is_custom(), named.order));
+        all.into_iter()
+            .map(|(name, named)| (name.clone(), named.made))
+            .collect()
+    }
+
+    pub(crate) fn traits(&self, associated: Option<bool>) -> Vec<(TraitName, Timestamp)> {
+        let has = |name: &TraitName| self.providers.values().any(|p| p.traits.contains(name));
+        let wanted = self
+            .traits
+            .iter()
+            .filter(|(name, _)| associated.is_none_or(|w| w == has(name)));
+        wanted
+            .map(|(name, named)| (name.clone(), named.made))
+            .collect()
+    }
+
+    /// Upstream's way: one filter after the other, and an end as soon as one lets nobody through.
+    pub(crate) fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, FilterError> {
+        let mut left: Vec<_> = self.providers.iter().collect();
+        left.sort_by_key(|(_, provider)| provider.order);
+        if let Some(name) = filter.name.as_ref().filter(|name| !name.is_empty()) {
+            left.retain(|(_, provider)| provider.name.as_str() == name);
+        }
+        if let Some(uuid) = filter.uuid {
+            left.retain(|(other, _)| **other == uuid);
+        }
+        if let Some(uuid) = filter.in_tree {
+            if !self.providers.contains_key(&uuid) {
+                return Ok(Vec::new());
+            }
+            left.retain(|(other, _)| self.root(other) == self.root(&uuid));
+        }
+        let unknown = |names: &BTreeSet<TraitName>| -> Result<(), FilterError> {
+            let unknown = names.iter().filter(|name| !self.traits.contains_key(name));
+            let unknown: Vec<_> = unknown.cloned().collect();
+            if unknown.is_empty() {
+                Ok(())
+            } else {
+                Err(FilterError::UnknownTraits(unknown))
+            }
+        };
+        for any in &filter.required {
+            unknown(any)?;
+        }
+        let has_required = |provider: &NaiveProvider| {
+            filter
+                .required
+                .iter()
+                .all(|any| any.iter().any(|t| provider.traits.contains(t)))
+        };
+        if !filter.required.is_empty() && !self.providers.values().any(has_required) {
+            return Ok(Vec::new());
+        }
+        left.retain(|(_, provider)| has_required(provider));
+        unknown(&filter.forbidden)?;
+        left.retain(|(_, p)| !filter.forbidden.iter().any(|t| p.traits.contains(t)));
+        let is_member = |provider: &NaiveProvider| {
+            filter
+                .member_of
+                .iter()
+                .all(|any| any.iter().any(|a| provider.aggregates.contains(a)))
+        };
+        if !filter.member_of.is_empty() && !self.providers.values().any(is_member) {
+            return Ok(Vec::new());
+        }
+        left.retain(|(_, provider)| is_member(provider));
+        left.retain(|(_, p)| {
+            !filter
+                .not_member_of
+                .iter()
+                .any(|a| p.aggregates.contains(a))
+        });
+        for (class, amount) in &filter.resources {
+            if !self.classes.contains_key(class) {
+                return Err(FilterError::UnknownResourceClass(class.clone()));
+            }
+            left.retain(|(uuid, provider)| {
+                provider.inventories.get(class).is_some_and(|row| {
+                    let i = row.inventory;
+                    let sum = self.used(uuid, class) + amount;
+                    *amount >= u64::from(i.min_unit)
+                        && *amount <= u64::from(i.max_unit)
+                        && amount % u64::from(i.step_size) == 0
+                        && sum as f64
+                            <= (f64::from(i.total) - f64::from(i.reserved)) * i.allocation_ratio
+                })
+            });
+        }
+        Ok(left
+            .into_iter()
+            .map(|(uuid, _)| self.provider(uuid).unwrap())
+            .collect())
+    }
+}

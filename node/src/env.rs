@@ -74,6 +74,7 @@ pub trait Listener: Send {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokioNet;
 
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
 impl Net for TokioNet {
     fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
         Box::pin(async move {

@@ -53,6 +53,7 @@ impl Drop for SimulationGuard {
 
 /// Spawns a task: on tokio's workers, or in a simulation on the thread's `LocalSet`.
 #[track_caller]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
 pub fn spawn<T>(future: T) -> JoinHandle<T::Output>
 where
     T: Future + Send + 'static,
@@ -69,6 +70,7 @@ where
 ///
 /// # Panics
 /// If `work` panics.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
 pub async fn blocking<F, T>(work: F) -> T
 where
     F: FnOnce() -> T + Send + 'static,

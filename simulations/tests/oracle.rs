@@ -134,7 +134,7 @@ fn on_random_commands_with_repetitions() {
         state.commit(&changes);
         let mut sent: Vec<(RequestId, Write)> = Vec::new();
         for step in 0..150 {
-            let (request, write) = match sent.is_empty() || random.random_bool(0.75) {
+            let (request, write) = match step < 3 || random.random_bool(0.75) {
                 true => {
                     let write = match step {
                         0..3 => Write::CreateProvider {

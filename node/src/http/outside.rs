@@ -33,6 +33,7 @@ pub struct RealWorld {
     started: std::time::Instant,
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
 impl RealWorld {
     /// The world from now on.
     pub fn new() -> Self {
@@ -48,6 +49,7 @@ impl Default for RealWorld {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
 impl Clock for RealWorld {
     fn now(&self) -> SystemTime {
         SystemTime::now()
@@ -58,12 +60,14 @@ impl Clock for RealWorld {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
 impl UuidSource for RealWorld {
     fn uuid(&self) -> Uuid {
         Uuid::new_v4()
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
 impl Offload for RealWorld {
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         let handle = tokio::task::spawn_blocking(work);

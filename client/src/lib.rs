@@ -1,1 +1,46 @@
-//! client
+//! A typed client of the placement service that knows several nodes of one cluster.
+//!
+//! It sends each request to one node and goes on to the next when a node refuses the connection.
+//! It repeats what is safe to repeat and nothing else: a write is sent again only if it provably
+//! never reached the log (no connection, or a 503 that says nothing was committed), unless the
+//! caller allows more with [`Client::repeating_unknown`].
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), placement_client::Error> {
+//! use placement_client::{Client, NewProvider};
+//!
+//! let client = Client::new(["http://127.0.0.1:8778", "http://127.0.0.1:8779"])?;
+//! let host = client.create_provider(&NewProvider::named("compute-1")).await?;
+//! println!("{} has generation {}", host.name, host.generation);
+//! # Ok(())
+//! # }
+//! ```
+
+mod admin;
+mod client;
+mod consistency;
+mod endpoint;
+mod error;
+mod nouns;
+mod request;
+mod response;
+mod transport;
+
+pub use admin::{Admin, Member, MemberRole, NewMember, NodeRole, NodeStatus};
+pub use client::{Client, MICROVERSION_DEFAULT};
+pub use consistency::{Consistency, IndexToken, Standing};
+pub use endpoint::Endpoint;
+pub use error::{ApiError, Error};
+pub use nouns::aggregates::ProviderAggregates;
+pub use nouns::allocation_candidates::{
+    AllocationCandidates, AllocationRequest, CandidateQuery, ProviderSummary, SummaryResource,
+};
+pub use nouns::allocations::{Allocation, Claim, ConsumerAllocations, ProviderAllocations};
+pub use nouns::inventories::{Inventories, Inventory};
+pub use nouns::resource_classes::ResourceClass;
+pub use nouns::resource_providers::{NewProvider, ResourceProvider};
+pub use nouns::traits::ProviderTraits;
+pub use nouns::usages::{ProviderUsages, Resources};
+pub use request::ApiRequest;
+pub use response::ApiResponse;
+pub use transport::{BoxFuture, HyperTransport, Transport, TransportError};

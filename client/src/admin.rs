@@ -1,0 +1,157 @@
+//! The admin door of a node: membership, leadership, snapshots. It is another listener than the
+//! REST API's, speaks HTTP and JSON, and is meant for operators on a private network.
+//!
+//! | request | does |
+//! |---|---|
+//! | `GET /v1/status` | this node's [`NodeStatus`] |
+//! | `POST /v1/members` with a [`NewMember`] | adds a fresh node as learner |
+//! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
+//! | `DELETE /v1/members/{id}` | removes a node |
+//! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over |
+//! | `POST /v1/snapshot` | snapshots this node's state and purges the log it covers |
+//!
+//! Any node answers; what only the leader can do is passed on to it.
+
+use http::Method;
+use serde::{Deserialize, Serialize};
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::request::ApiRequest;
+
+/// What a node is in the Raft group right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeRole {
+    /// Takes writes to the log.
+    Leader,
+    /// Votes and replicates.
+    Follower,
+    /// Asks for votes.
+    Candidate,
+    /// Replicates without a vote.
+    Learner,
+    /// Is stopping or has stopped taking part.
+    Shutdown,
+}
+
+/// What the membership says a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberRole {
+    /// Counts for the majority.
+    Voter,
+    /// Receives the log, does not count.
+    Learner,
+}
+
+/// One line of the membership as the asked node knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// The node's id, never used again after a removal.
+    pub id: u64,
+    /// Voter or learner.
+    pub role: MemberRole,
+    /// Where the other nodes reach it, `host:port`.
+    pub rpc: String,
+    /// Where clients reach its REST API, `host:port`.
+    pub api: String,
+    /// Where operators reach its admin door, `host:port`.
+    pub admin: String,
+    /// How far the leader knows this node's log to reach; only the leader can say.
+    #[serde(default)]
+    pub matched: Option<u64>,
+}
+
+/// A node to be added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewMember {
+    /// An id that no node of this cluster has ever had.
+    pub id: u64,
+    /// Where the other nodes reach it, `host:port`.
+    pub rpc: String,
+    /// Where clients reach its REST API, `host:port`.
+    pub api: String,
+    /// Where operators reach its admin door, `host:port`.
+    pub admin: String,
+}
+
+/// What a node says of itself. Indexes are Raft log indexes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// This node.
+    pub node_id: u64,
+    /// The cluster it belongs to; `None` before it is bootstrapped or has joined.
+    pub cluster_id: Option<String>,
+    /// What it is.
+    pub role: NodeRole,
+    /// Its Raft term.
+    pub term: u64,
+    /// The leader it knows.
+    pub leader: Option<u64>,
+    /// The last entry of its log.
+    pub last_log: Option<u64>,
+    /// The last entry it knows to be committed.
+    pub committed: Option<u64>,
+    /// The last entry it has applied.
+    pub applied: Option<u64>,
+    /// The last entry its newest snapshot covers.
+    pub snapshot: Option<u64>,
+    /// The last entry purged from its log.
+    pub purged: Option<u64>,
+    /// The membership it knows.
+    pub members: Vec<Member>,
+}
+
+/// The admin doors of one cluster.
+#[derive(Clone)]
+pub struct Admin {
+    client: Client,
+}
+
+impl Admin {
+    /// Speaks to the admin doors that `client` names as its endpoints.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The status of whichever node answers first.
+    pub async fn status(&self) -> Result<NodeStatus, Error> {
+        self.client
+            .call(ApiRequest::get("/v1/status"))
+            .await?
+            .json()
+    }
+
+    /// Adds a fresh node as learner. Returns when the leader has committed the change.
+    pub async fn add_member(&self, member: &NewMember) -> Result<(), Error> {
+        let request = ApiRequest::post("/v1/members").json(member);
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Makes a learner that has caught up a voter.
+    pub async fn promote_member(&self, id: u64) -> Result<(), Error> {
+        let request = ApiRequest::post(&format!("/v1/members/{id}/promote"));
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Removes a node from the cluster.
+    pub async fn remove_member(&self, id: u64) -> Result<(), Error> {
+        let request = ApiRequest::new(Method::DELETE, &format!("/v1/members/{id}"));
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Hands leadership to a given voter, or to one that the leader chooses.
+    pub async fn transfer_leader(&self, to: Option<u64>) -> Result<(), Error> {
+        let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Snapshots the state of the node that answers first and purges the log behind it.
+    pub async fn trigger_snapshot(&self) -> Result<(), Error> {
+        self.client
+            .call(ApiRequest::post("/v1/snapshot"))
+            .await
+            .map(drop)
+    }
+}

@@ -1,0 +1,156 @@
+//! What can go wrong between a caller and the cluster.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::Deserialize;
+
+/// Why a call did not give what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The service understood the request and refused it (4xx), or failed on it (5xx).
+    #[error(transparent)]
+    Refused(Box<ApiError>),
+    /// The write provably never entered the log, and the client's patience is over. Safe to repeat.
+    #[error("{reason}; nothing was committed")]
+    NothingCommitted {
+        /// What happened.
+        reason: String,
+        /// When the service suggests to try again.
+        retry_after: Duration,
+    },
+    /// The write may or may not be committed. Look before you repeat it.
+    #[error("{reason}; the outcome of the write is unknown")]
+    OutcomeUnknown {
+        /// What happened.
+        reason: String,
+    },
+    /// No node answered a read, or none could be connected to, within the client's patience.
+    /// Nothing was written.
+    #[error("no node answered: {reason}")]
+    Unreachable {
+        /// What the last attempt met.
+        reason: String,
+    },
+    /// The answer has not the shape that the API promises.
+    #[error("the answer to {what} cannot be understood: {reason}")]
+    Malformed {
+        /// Which request.
+        what: String,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+    /// An endpoint that is no URL of a node.
+    #[error("`{endpoint}` is not an endpoint: {reason}")]
+    BadEndpoint {
+        /// As given.
+        endpoint: String,
+        /// What is expected.
+        reason: String,
+    },
+    /// A request that cannot be expressed in HTTP.
+    #[error("the request cannot be sent: {reason}")]
+    BadRequest {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// The HTTP status of a refusal.
+    pub fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Refused(error) => Some(error.status),
+            _ => None,
+        }
+    }
+
+    /// Whether the service refused with 409: somebody else was faster, or there is no room.
+    pub fn is_conflict(&self) -> bool {
+        self.status() == Some(StatusCode::CONFLICT)
+    }
+}
+
+/// An error body in the API's own format.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{status}: {detail}{}", request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default())]
+pub struct ApiError {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The error's code (from microversion 1.23), such as `placement.concurrent_update`.
+    pub code: Option<String>,
+    /// What happened, for a person.
+    pub detail: String,
+    /// The id under which the nodes logged the request.
+    pub request_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    errors: Vec<ErrorItem>,
+}
+
+#[derive(Deserialize)]
+struct ErrorItem {
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    detail: Option<String>,
+    #[serde(default)]
+    title: Option<String>,
+    #[serde(default)]
+    request_id: Option<String>,
+}
+
+impl ApiError {
+    /// Reads an error body; one that is not in the API's format becomes the detail as it is.
+    pub(crate) fn parse(status: StatusCode, body: &[u8]) -> Self {
+        let item = serde_json::from_slice::<ErrorBody>(body)
+            .ok()
+            .and_then(|body| body.errors.into_iter().next());
+        match item {
+            Some(item) => Self {
+                status,
+                code: item.code,
+                detail: item.detail.or(item.title).unwrap_or_default(),
+                request_id: item.request_id,
+            },
+            None => Self {
+                status,
+                code: None,
+                detail: String::from_utf8_lossy(body).trim().to_owned(),
+                request_id: None,
+            },
+        }
+    }
+
+    /// The node says that the write never entered the log.
+    pub(crate) fn nothing_committed(&self) -> bool {
+        self.code
+            .as_deref()
+            .is_some_and(|code| code.ends_with("nothing_committed"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_the_api_s_format_keeps_its_parts() {
+        let body = br#"{"errors": [{"status": 409, "title": "Conflict", "detail": "generation",
+            "code": "placement.concurrent_update", "request_id": "req-1"}]}"#;
+        let error = ApiError::parse(StatusCode::CONFLICT, body);
+        assert_eq!(error.code.as_deref(), Some("placement.concurrent_update"));
+        assert_eq!(
+            error.to_string(),
+            "409 Conflict: generation (request req-1)"
+        );
+    }
+
+    #[test]
+    fn any_other_body_is_the_detail() {
+        let error = ApiError::parse(StatusCode::BAD_GATEWAY, b"proxy says no\n");
+        assert_eq!(error.detail, "proxy says no");
+    }
+}

@@ -1,0 +1,103 @@
+//! `/allocation_candidates`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::nouns::allocations::Allocation;
+use crate::request::ApiRequest;
+
+/// A question for candidates: query parameters in the order given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CandidateQuery {
+    parameters: Vec<(String, String)>,
+}
+
+impl CandidateQuery {
+    /// Asks for amounts in the unnumbered group, such as `[("VCPU", 2), ("MEMORY_MB", 1024)]`.
+    pub fn resources(amounts: &[(&str, u64)]) -> Self {
+        let amounts: Vec<_> = amounts
+            .iter()
+            .map(|(class, amount)| format!("{class}:{amount}"))
+            .collect();
+        Self::default().with("resources", &amounts.join(","))
+    }
+
+    /// Adds any parameter, such as `required`, `member_of`, `in_tree`, `resources1`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        self.parameters.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// At most this many.
+    #[must_use]
+    pub fn limit(self, limit: u64) -> Self {
+        self.with("limit", &limit.to_string())
+    }
+
+    /// The request for it.
+    pub fn request(&self) -> ApiRequest {
+        self.parameters.iter().fold(
+            ApiRequest::get("/allocation_candidates"),
+            |request, (key, value)| request.query(key, value),
+        )
+    }
+}
+
+/// The answer: ways to satisfy the request, and the state of the providers they use.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct AllocationCandidates {
+    /// Each can be claimed as it is.
+    pub allocation_requests: Vec<AllocationRequest>,
+    /// By provider.
+    pub provider_summaries: BTreeMap<Uuid, ProviderSummary>,
+}
+
+/// One way to satisfy the request.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct AllocationRequest {
+    /// By provider.
+    pub allocations: BTreeMap<Uuid, Allocation>,
+    /// Group of the request to the providers that satisfy it (from 1.34).
+    #[serde(default)]
+    pub mappings: BTreeMap<String, Vec<Uuid>>,
+}
+
+/// What a provider in the answer has and uses.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ProviderSummary {
+    /// By resource class.
+    pub resources: BTreeMap<String, SummaryResource>,
+    /// Names (from 1.17).
+    #[serde(default)]
+    pub traits: Vec<String>,
+    /// The provider above it (from 1.29).
+    #[serde(default)]
+    pub parent_provider_uuid: Option<Uuid>,
+    /// The top of its tree (from 1.29).
+    #[serde(default)]
+    pub root_provider_uuid: Option<Uuid>,
+}
+
+/// Capacity and usage of one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct SummaryResource {
+    /// `(total - reserved) * allocation_ratio`, rounded down.
+    pub capacity: i64,
+    /// Allocated.
+    pub used: i64,
+}
+
+impl Client {
+    /// `GET /allocation_candidates`.
+    pub async fn allocation_candidates(
+        &self,
+        query: &CandidateQuery,
+    ) -> Result<AllocationCandidates, Error> {
+        self.call(query.request()).await?.json()
+    }
+}

@@ -1,0 +1,154 @@
+//! `/allocations` and `/resource_providers/{uuid}/allocations`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::nouns::allocation_candidates::AllocationRequest;
+use crate::nouns::usages::Resources;
+use crate::request::ApiRequest;
+
+/// What one consumer holds of one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// Amounts by resource class.
+    pub resources: Resources,
+}
+
+/// Everything that one consumer shall hold: the body of a write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Claim {
+    /// By provider. Empty: the consumer gives everything back.
+    pub allocations: BTreeMap<Uuid, Allocation>,
+    /// Which group of the candidates request each provider satisfied.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mappings: BTreeMap<String, Vec<Uuid>>,
+    /// The owner's project.
+    pub project_id: String,
+    /// The owner.
+    pub user_id: String,
+    /// The generation last seen; `None` for a consumer that must be new.
+    pub consumer_generation: Option<u64>,
+    /// Such as `INSTANCE`.
+    pub consumer_type: String,
+}
+
+impl Claim {
+    /// A new consumer's claim of amounts of one provider.
+    pub fn of(provider: Uuid, resources: &[(&str, u64)]) -> Self {
+        Self {
+            allocations: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            project_id: "project".to_owned(),
+            user_id: "user".to_owned(),
+            consumer_generation: None,
+            consumer_type: "INSTANCE".to_owned(),
+        }
+        .and(provider, resources)
+    }
+
+    /// Takes a candidate as it is, for a new consumer.
+    pub fn from_candidate(candidate: &AllocationRequest) -> Self {
+        Self {
+            allocations: candidate.allocations.clone(),
+            mappings: candidate.mappings.clone(),
+            project_id: "project".to_owned(),
+            user_id: "user".to_owned(),
+            consumer_generation: None,
+            consumer_type: "INSTANCE".to_owned(),
+        }
+    }
+
+    /// Also amounts of another provider.
+    #[must_use]
+    pub fn and(mut self, provider: Uuid, resources: &[(&str, u64)]) -> Self {
+        let resources = resources
+            .iter()
+            .map(|&(class, amount)| (class.to_owned(), amount))
+            .collect();
+        self.allocations.insert(provider, Allocation { resources });
+        self
+    }
+
+    /// For a consumer that exists and has this generation.
+    #[must_use]
+    pub fn generation(mut self, consumer_generation: u64) -> Self {
+        self.consumer_generation = Some(consumer_generation);
+        self
+    }
+
+    /// On behalf of this project and user.
+    #[must_use]
+    pub fn owner(mut self, project_id: &str, user_id: &str) -> Self {
+        project_id.clone_into(&mut self.project_id);
+        user_id.clone_into(&mut self.user_id);
+        self
+    }
+}
+
+/// What one consumer holds.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ConsumerAllocations {
+    /// By provider; empty for a consumer nobody knows.
+    pub allocations: BTreeMap<Uuid, Allocation>,
+    /// `None` for a consumer nobody knows.
+    #[serde(default)]
+    pub consumer_generation: Option<u64>,
+    /// The owner's project.
+    #[serde(default)]
+    pub project_id: Option<String>,
+    /// The owner.
+    #[serde(default)]
+    pub user_id: Option<String>,
+    /// Such as `INSTANCE`.
+    #[serde(default)]
+    pub consumer_type: Option<String>,
+}
+
+/// Who holds what of one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ProviderAllocations {
+    /// The provider's generation that they belong to.
+    pub resource_provider_generation: u64,
+    /// By consumer.
+    pub allocations: BTreeMap<Uuid, Allocation>,
+}
+
+impl Client {
+    /// `GET /allocations/{consumer}`.
+    pub async fn allocations(&self, consumer: Uuid) -> Result<ConsumerAllocations, Error> {
+        self.call(ApiRequest::get(&path(consumer))).await?.json()
+    }
+
+    /// `PUT /allocations/{consumer}`.
+    pub async fn put_allocations(&self, consumer: Uuid, claim: &Claim) -> Result<(), Error> {
+        let request = ApiRequest::put(&path(consumer)).json(claim);
+        self.call(request).await.map(drop)
+    }
+
+    /// `POST /allocations`: several consumers, all or nothing.
+    pub async fn post_allocations(&self, claims: &BTreeMap<Uuid, Claim>) -> Result<(), Error> {
+        let request = ApiRequest::post("/allocations").json(claims);
+        self.call(request).await.map(drop)
+    }
+
+    /// `DELETE /allocations/{consumer}`.
+    pub async fn delete_allocations(&self, consumer: Uuid) -> Result<(), Error> {
+        self.call(ApiRequest::delete(&path(consumer)))
+            .await
+            .map(drop)
+    }
+
+    /// `GET /resource_providers/{uuid}/allocations`.
+    pub async fn provider_allocations(&self, provider: Uuid) -> Result<ProviderAllocations, Error> {
+        let request = ApiRequest::get(&format!("/resource_providers/{provider}/allocations"));
+        self.call(request).await?.json()
+    }
+}
+
+fn path(consumer: Uuid) -> String {
+    format!("/allocations/{consumer}")
+}

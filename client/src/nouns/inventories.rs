@@ -1,0 +1,94 @@
+//! `/resource_providers/{uuid}/inventories`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::request::ApiRequest;
+
+/// What a provider offers of one resource class. Amounts are in the class's unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// All there is.
+    pub total: u64,
+    /// Kept back.
+    pub reserved: u64,
+    /// The least amount of one allocation.
+    pub min_unit: u64,
+    /// The greatest amount of one allocation.
+    pub max_unit: u64,
+    /// Amounts are multiples of this.
+    pub step_size: u64,
+    /// Capacity is `(total - reserved) * allocation_ratio`.
+    pub allocation_ratio: f64,
+}
+
+impl Inventory {
+    /// An inventory of which any amount up to `total` can be had, without overcommitment.
+    pub fn of(total: u64) -> Self {
+        Self {
+            total,
+            reserved: 0,
+            min_unit: 1,
+            max_unit: total,
+            step_size: 1,
+            allocation_ratio: 1.0,
+        }
+    }
+
+    /// Overcommitted by this factor.
+    #[must_use]
+    pub fn ratio(mut self, allocation_ratio: f64) -> Self {
+        self.allocation_ratio = allocation_ratio;
+        self
+    }
+
+    /// With this much kept back.
+    #[must_use]
+    pub fn reserved(mut self, reserved: u64) -> Self {
+        self.reserved = reserved;
+        self
+    }
+}
+
+/// All inventories of one provider, by resource class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Inventories {
+    /// The provider's generation that they belong to.
+    pub resource_provider_generation: u64,
+    /// By resource class.
+    pub inventories: BTreeMap<String, Inventory>,
+}
+
+impl Client {
+    /// `GET /resource_providers/{uuid}/inventories`.
+    pub async fn inventories(&self, provider: Uuid) -> Result<Inventories, Error> {
+        self.call(ApiRequest::get(&path(provider))).await?.json()
+    }
+
+    /// `PUT /resource_providers/{uuid}/inventories`: these and no others. `generation` is the
+    /// provider's; another one is a conflict.
+    pub async fn set_inventories(
+        &self,
+        provider: Uuid,
+        generation: u64,
+        inventories: impl IntoIterator<Item = (&str, Inventory)>,
+    ) -> Result<Inventories, Error> {
+        let body = Inventories {
+            resource_provider_generation: generation,
+            inventories: inventories
+                .into_iter()
+                .map(|(class, inventory)| (class.to_owned(), inventory))
+                .collect(),
+        };
+        let request = ApiRequest::put(&path(provider)).json(&body);
+        self.call(request).await?.json()
+    }
+}
+
+fn path(provider: Uuid) -> String {
+    format!("/resource_providers/{provider}/inventories")
+}

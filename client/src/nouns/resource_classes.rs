@@ -1,0 +1,34 @@
+//! `/resource_classes`.
+
+use serde::Deserialize;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::request::{ApiRequest, encode};
+
+/// A resource class.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ResourceClass {
+    /// Its name.
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    resource_classes: Vec<ResourceClass>,
+}
+
+impl Client {
+    /// `GET /resource_classes`: every class there is, standard and custom.
+    pub async fn resource_classes(&self) -> Result<Vec<ResourceClass>, Error> {
+        let request = ApiRequest::get("/resource_classes");
+        let listed: Listed = self.call(request).await?.json()?;
+        Ok(listed.resource_classes)
+    }
+
+    /// `PUT /resource_classes/{name}`: makes a custom class; one that exists is fine.
+    pub async fn create_resource_class(&self, name: &str) -> Result<(), Error> {
+        let request = ApiRequest::put(&format!("/resource_classes/{}", encode(name)));
+        self.call(request).await.map(drop)
+    }
+}

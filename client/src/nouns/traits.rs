@@ -1,0 +1,62 @@
+//! `/traits` and `/resource_providers/{uuid}/traits`.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::request::{ApiRequest, encode};
+
+/// The traits of one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderTraits {
+    /// The provider's generation that they belong to.
+    pub resource_provider_generation: u64,
+    /// Names.
+    pub traits: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    traits: BTreeSet<String>,
+}
+
+impl Client {
+    /// `GET /traits`: every trait there is, standard and custom.
+    pub async fn traits(&self) -> Result<BTreeSet<String>, Error> {
+        let listed: Listed = self.call(ApiRequest::get("/traits")).await?.json()?;
+        Ok(listed.traits)
+    }
+
+    /// `PUT /traits/{name}`: makes a custom trait; one that exists is fine.
+    pub async fn create_trait(&self, name: &str) -> Result<(), Error> {
+        let request = ApiRequest::put(&format!("/traits/{}", encode(name)));
+        self.call(request).await.map(drop)
+    }
+
+    /// `GET /resource_providers/{uuid}/traits`.
+    pub async fn provider_traits(&self, provider: Uuid) -> Result<ProviderTraits, Error> {
+        self.call(ApiRequest::get(&path(provider))).await?.json()
+    }
+
+    /// `PUT /resource_providers/{uuid}/traits`: these and no others.
+    pub async fn set_provider_traits(
+        &self,
+        provider: Uuid,
+        generation: u64,
+        traits: impl IntoIterator<Item = &str>,
+    ) -> Result<ProviderTraits, Error> {
+        let body = ProviderTraits {
+            resource_provider_generation: generation,
+            traits: traits.into_iter().map(str::to_owned).collect(),
+        };
+        let request = ApiRequest::put(&path(provider)).json(&body);
+        self.call(request).await?.json()
+    }
+}
+
+fn path(provider: Uuid) -> String {
+    format!("/resource_providers/{provider}/traits")
+}

@@ -1,0 +1,160 @@
+//! One request to the API, before it is known which node will get it.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+
+use crate::consistency::Consistency;
+use crate::error::Error;
+
+/// RFC 3986 section 2.3: what never needs encoding.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// Encodes one segment of a path, or one key or value of a query.
+pub(crate) fn encode(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
+/// A request: method, path, query, headers, body.
+#[derive(Debug, Clone)]
+pub struct ApiRequest {
+    pub(crate) method: Method,
+    pub(crate) path_and_query: String,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: Bytes,
+    pub(crate) consistency: Option<Consistency>,
+    pub(crate) problem: Option<String>,
+}
+
+impl ApiRequest {
+    /// A request without body. The path is taken as it is, percent-encoding included.
+    pub fn new(method: Method, path: &str) -> Self {
+        Self {
+            method,
+            path_and_query: path.to_owned(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            consistency: None,
+            problem: None,
+        }
+    }
+
+    /// `GET path`.
+    pub fn get(path: &str) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    /// `PUT path`.
+    pub fn put(path: &str) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
+    /// `POST path`.
+    pub fn post(path: &str) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    /// `DELETE path`.
+    pub fn delete(path: &str) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    /// Adds a query parameter, encoded.
+    #[must_use]
+    pub fn query(mut self, key: &str, value: &str) -> Self {
+        let separator = if self.path_and_query.contains('?') {
+            '&'
+        } else {
+            '?'
+        };
+        self.path_and_query
+            .push_str(&format!("{separator}{}={}", encode(key), encode(value)));
+        self
+    }
+
+    /// Sets a header, in place of the client's own of that name.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        match (name.parse(), value.parse()) {
+            (Ok(name), Ok(value)) => self.headers.push((name, value)),
+            _ => self.problem = Some(format!("`{name}: {value}` is not a header")),
+        }
+        self
+    }
+
+    /// Asks for this microversion, such as `1.39` or `latest`.
+    #[must_use]
+    pub fn microversion(self, version: &str) -> Self {
+        self.header("openstack-api-version", &format!("placement {version}"))
+    }
+
+    /// Asks for this promise, in place of the client's own.
+    #[must_use]
+    pub fn consistency(mut self, consistency: Consistency) -> Self {
+        self.consistency = Some(consistency);
+        self
+    }
+
+    /// A JSON body with its content type.
+    #[must_use]
+    pub fn json(mut self, body: &impl Serialize) -> Self {
+        match serde_json::to_vec(body) {
+            Ok(bytes) => self.body = Bytes::from(bytes),
+            Err(error) => self.problem = Some(format!("the body is not JSON: {error}")),
+        }
+        self.header("content-type", "application/json")
+    }
+
+    /// Any body; the content type is the caller's affair.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Whether repeating the request can change nothing.
+    pub(crate) fn is_read(&self) -> bool {
+        self.method.is_safe()
+    }
+
+    /// For error messages.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.method, self.path_and_query)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.problem {
+            Some(reason) => Err(Error::BadRequest {
+                reason: reason.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_encoded() {
+        let request = ApiRequest::get("/resource_providers")
+            .query("name", "a b&c")
+            .query("required", "!X");
+        assert_eq!(
+            request.path_and_query,
+            "/resource_providers?name=a%20b%26c&required=%21X"
+        );
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_sent_is_found_before_sending() {
+        let request = ApiRequest::get("/").header("x", "line\nbreak");
+        assert!(matches!(request.check(), Err(Error::BadRequest { .. })));
+    }
+}

@@ -1,0 +1,68 @@
+//! One answer of a node.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+
+use crate::consistency::Standing;
+use crate::error::{ApiError, Error};
+
+/// An answer, whatever its status.
+#[derive(Debug, Clone)]
+pub struct ApiResponse {
+    /// The request it answers, for error messages.
+    pub(crate) what: String,
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+}
+
+impl ApiResponse {
+    /// A header as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Where the answer stands.
+    pub fn standing(&self) -> Standing {
+        Standing::from_headers(&self.headers)
+    }
+
+    /// The body as JSON of an expected shape.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_slice(&self.body).map_err(|error| Error::Malformed {
+            what: self.what.clone(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// The error of a 4xx or 5xx.
+    pub fn error(&self) -> Option<ApiError> {
+        (self.status.is_client_error() || self.status.is_server_error())
+            .then(|| ApiError::parse(self.status, &self.body))
+    }
+
+    /// The answer itself if it is 2xx, else its error.
+    pub fn success(self) -> Result<Self, Error> {
+        if self.status.is_success() {
+            return Ok(self);
+        }
+        Err(Error::Refused(Box::new(ApiError::parse(
+            self.status,
+            &self.body,
+        ))))
+    }
+
+    /// `Retry-After` in whole seconds (RFC 9110 section 10.2.3; the form with a date is not used).
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.header("retry-after")?
+            .parse()
+            .ok()
+            .map(Duration::from_secs)
+    }
+}

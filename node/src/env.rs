@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::cluster::doors::ReadDoor;
 pub use crate::http::{Clock, Offload, RealWorld, UuidSource};
 use placement_raft_store::StoreOptions;
 
@@ -25,6 +26,9 @@ pub struct Env {
     /// How the store is opened: who syncs the disk, who decides on commands. The directory and the
     /// node come from the configuration.
     pub storage: StoreOptions,
+    /// What is put around the read door that the API is given: nothing. Simulations break its
+    /// promises on purpose, to prove that they notice.
+    pub around_read_door: fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor>,
     /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
     pub http_date: bool,
 }
@@ -39,6 +43,7 @@ impl Env {
             ids: world.clone(),
             offload: world,
             storage: StoreOptions::new(""),
+            around_read_door: |door| door,
             http_date: true,
         }
     }

@@ -12,4 +12,4 @@ mod tasks;
 
 pub use config::{Config, ConfigError};
 pub use env::Env;
-pub use node::{Addresses, Node, StartError};
+pub use node::{Addresses, Node, Role, StartError};

@@ -40,6 +40,15 @@ pub struct Addresses {
     pub admin: String,
 }
 
+/// What a node says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Role {
+    /// Its Raft term.
+    pub term: u64,
+    /// Whether it believes that it leads in that term.
+    pub leads: bool,
+}
+
 /// A running node.
 pub struct Node {
     addresses: Addresses,
@@ -71,6 +80,17 @@ impl Node {
     /// The door for reads.
     pub fn read_door(&self) -> Arc<dyn ReadDoor> {
         self.read.clone()
+    }
+
+    /// What this node says of itself now, without asking anybody; `None` before it belongs to a
+    /// cluster. Simulations look at it between two steps.
+    pub fn role(&self) -> Option<Role> {
+        None
+    }
+
+    /// What this node has applied; `None` before it belongs to a cluster. Holds no disk open.
+    pub fn views(&self) -> Option<placement_raft_store::Views> {
+        None
     }
 
     /// Hands leadership over, answers what is being asked, then stops and closes the disk.

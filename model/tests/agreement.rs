@@ -225,7 +225,9 @@ impl Pair {
             assert!(again.trees().eq(self.state.trees()));
             assert!(again.rows().eq(self.state.rows()));
             assert_eq!(again.sizes(), self.state.sizes());
+            assert!(again.agrees_with_recount());
         }
+        assert!(self.state.agrees_with_recount());
         check_trees(&self.state);
     }
 }

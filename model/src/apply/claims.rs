@@ -144,7 +144,7 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Amounts) -> Result<(),
 }
 
 /// One amount against its units, then the sum with all before it against the capacity. More than
-/// the capacity is let through if something was taken before and it is now no more than that.
+/// the capacity is let through if it is no more than was taken before.
 fn check_amount(
     state: &State,
     node: &Node,
@@ -154,7 +154,7 @@ fn check_amount(
 ) -> Result<(), Refusal> {
     let within_units = stock.inventory.permits_amount(amount);
     let within_capacity = sum as f64 <= stock.inventory.capacity_exact();
-    let no_worse = stock.used > 0 && sum <= stock.used;
+    let no_worse = sum <= stock.used;
     if within_units && (within_capacity || no_worse) {
         return Ok(());
     }

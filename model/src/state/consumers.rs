@@ -9,7 +9,7 @@ use super::usage_sums::UsageSums;
 use crate::types::ConsumerUuid;
 
 /// The consumers. Holders and sums follow from the rows.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Consumers {
     rows: OrdMap<ConsumerUuid, Arc<ConsumerRow>>,
     holders: OrdMap<ProviderId, OrdSet<ConsumerUuid>>,

@@ -5,15 +5,15 @@ use imbl::OrdMap;
 use super::change::NameRow;
 
 /// Names both ways, and how many rows refer to each.
-#[derive(Clone)]
-pub(crate) struct NameTable<N> {
+#[derive(Clone, PartialEq)]
+pub(crate) struct NameTable<N: Ord> {
     rows: OrdMap<u32, NameRow<N>>,
     ids: OrdMap<N, u32>,
     /// Absent is 0.
     uses: OrdMap<u32, u64>,
 }
 
-impl<N> Default for NameTable<N> {
+impl<N: Ord> Default for NameTable<N> {
     fn default() -> Self {
         Self {
             rows: OrdMap::new(),

@@ -18,7 +18,7 @@ pub struct Place {
 }
 
 /// All trees; the rest follows from them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Providers {
     pub(crate) trees: OrdMap<TreeNumber, Arc<Tree>>,
     places: OrdMap<ProviderId, Place>,

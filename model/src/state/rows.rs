@@ -69,6 +69,20 @@ impl State {
         })
     }
 
+    /// Whether all that follows from the rows (trees, indexes, running sums, who holds what, the
+    /// digest) is what a recount from the rows gives. Costs as much as loading the state.
+    pub fn agrees_with_recount(&self) -> bool {
+        let again = Self::load(self.rows());
+        self.providers == again.providers
+            && self.resource_classes == again.resource_classes
+            && self.traits == again.traits
+            && self.consumers == again.consumers
+            && self.sessions == again.sessions
+            && self.counters == again.counters
+            && self.indexes == again.indexes
+            && self.digest == again.digest
+    }
+
     /// A state from its rows in whatever order, as tables on disk or a snapshot give them.
     pub fn load(rows: impl IntoIterator<Item = Change>) -> Self {
         let mut loading = Loading::default();

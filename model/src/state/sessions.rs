@@ -9,7 +9,7 @@ use crate::command::RequestId;
 use crate::outcome::Outcome;
 
 /// How far each node's writes have come, and the outcomes that may still be asked for.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sessions {
     rows: OrdMap<u64, SessionRow>,
     outcomes: OrdMap<(u64, u64), Arc<Outcome>>,

@@ -20,7 +20,7 @@ pub(crate) struct TypeSum {
 pub(crate) type Sums = BTreeMap<Option<ConsumerTypeName>, TypeSum>;
 
 /// Sums per project, and per user within a project.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct UsageSums {
     projects: OrdMap<ProjectId, Sums>,
     users: OrdMap<(ProjectId, UserId), Sums>,

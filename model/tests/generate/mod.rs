@@ -308,14 +308,37 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         6 => many_allocations().prop_map(|consumers| Command::SetAllocations { consumers }),
         6 => modest_allocations().prop_map(|consumers| Command::SetAllocations { consumers }),
         1 => consumer().prop_map(|consumer| Command::DeleteAllocations { consumer }),
+        2 => shrink(),
         2 => (reshaped(), many_allocations())
             .prop_map(|(inventories, allocations)| Command::Reshape { inventories, allocations }),
     ]
 }
 
+/// Makes an inventory so small that it may well be less than what is taken of it.
+fn shrink() -> impl Strategy<Value = Command> {
+    (0_u8..4, select(&STANDARD_CLASSES[..]), 1_u32..4).prop_map(|(number, name, total)| {
+        Command::UpdateInventory {
+            provider: provider_uuid(number),
+            generation: RIGHT,
+            resource_class: name.parse().unwrap(),
+            inventory: Inventory { total, ..PLAIN },
+            capacity_rule: CapacityRule::Positive,
+        }
+    })
+}
+
+const PLAIN: Inventory = Inventory {
+    total: 20,
+    reserved: 0,
+    min_unit: 1,
+    max_unit: 20,
+    step_size: 1,
+    allocation_ratio: 1.0,
+};
+
 /// Commands that furnish an empty cloud with two trees that have something to take.
 pub(crate) fn furniture() -> Vec<Command> {
-    let parents = [None, Some(0), Some(0), None];
+    let parents = [None, Some(0), Some(0), None, Some(2)];
     let mut commands = Vec::new();
     for (number, parent) in (0_u8..).zip(parents) {
         let uuid = provider_uuid(number);
@@ -324,16 +347,8 @@ pub(crate) fn furniture() -> Vec<Command> {
             name: ProviderName::try_from(format!("host{number}")).unwrap(),
             parent: parent.map(|number| GivenUuid::from(provider_uuid(number).to_string())),
         });
-        let inventory = Inventory {
-            total: 20,
-            reserved: 0,
-            min_unit: 1,
-            max_unit: 20,
-            step_size: 1,
-            allocation_ratio: 1.0,
-        };
         let inventories = STANDARD_CLASSES
-            .map(|name| (name.parse().unwrap(), inventory))
+            .map(|name| (name.parse().unwrap(), PLAIN))
             .into();
         let capacity_rule = CapacityRule::Positive;
         commands.push(Command::ReplaceInventories {

@@ -61,7 +61,9 @@ impl Shared {
     /// What the clients of a run begin with.
     pub fn new(parameters: Parameters) -> Rc<Self> {
         let random = &mut parameters.seed.stream("names");
-        let consumers = (0..parameters.consumers).map(|_| uuid_from(random)).collect();
+        let consumers = (0..parameters.consumers)
+            .map(|_| uuid_from(random))
+            .collect();
         let nodes = (1..=parameters.nodes).collect();
         Rc::new(Self {
             parameters,
@@ -79,14 +81,20 @@ impl Shared {
     /// Sends an operation to a node and writes down what came of it.
     async fn perform(&self, client: usize, node: u64, operation: Operation) -> Option<Answer> {
         let request = operation.request();
-        let event = self.history.borrow_mut().begin(client, node, operation, now());
+        let event = self
+            .history
+            .borrow_mut()
+            .begin(client, node, operation, now());
         let end = call(node, &request, self.parameters.patience).await;
         let answer = match &end {
             End::Answer(answer) => Some(answer.clone()),
             _ => None,
         };
         self.history.borrow_mut().end(event, now(), end);
-        if let Some(index) = answer.as_ref().filter(|one| one.status < 500).and_then(|one| one.index)
+        if let Some(index) = answer
+            .as_ref()
+            .filter(|one| one.status < 500)
+            .and_then(|one| one.index)
         {
             self.furthest.set(self.furthest.get().max(Some(index)));
         }
@@ -121,7 +129,14 @@ impl Client {
     /// The client with this number, from 0.
     pub fn new(number: usize, shared: Rc<Shared>) -> Self {
         let random = shared.parameters.seed.stream(&format!("workload {number}"));
-        Self { number, shared, random, beliefs: BTreeMap::new(), token: None, marks: 0 }
+        Self {
+            number,
+            shared,
+            random,
+            beliefs: BTreeMap::new(),
+            token: None,
+            marks: 0,
+        }
     }
 
     /// Makes the first providers, then works through storm and calm.
@@ -179,7 +194,12 @@ impl Client {
     }
 
     fn node(&mut self) -> u64 {
-        *self.shared.nodes.borrow().choose(&mut self.random).expect("some node is up")
+        *self
+            .shared
+            .nodes
+            .borrow()
+            .choose(&mut self.random)
+            .expect("some node is up")
     }
 
     /// One request. True if it was a write and it was answered.
@@ -187,9 +207,14 @@ impl Client {
         let pause = self.shared.parameters.pause_max;
         tokio::time::sleep(pause.mul_f64(self.random.random_range(0.0..1.0))).await;
         let node = self.node();
-        let Some(operation) = self.choose(node).await else { return false };
+        let Some(operation) = self.choose(node).await else {
+            return false;
+        };
         let is_write = matches!(operation, Operation::Write(_));
-        let answer = self.shared.perform(self.number, node, operation.clone()).await;
+        let answer = self
+            .shared
+            .perform(self.number, node, operation.clone())
+            .await;
         self.learn(&operation, answer.as_ref());
         is_write && answer.is_some_and(|answer| answer.status < 500)
     }
@@ -218,7 +243,11 @@ impl Client {
     }
 
     fn consumer(&mut self) -> Uuid {
-        *self.shared.consumers.choose(&mut self.random).expect("there are consumers")
+        *self
+            .shared
+            .consumers
+            .choose(&mut self.random)
+            .expect("there are consumers")
     }
 
     fn choose_read(&mut self) -> Operation {
@@ -250,8 +279,7 @@ impl Client {
 
     /// Claims for up to `most` consumers; with one, sometimes an empty one.
     fn choose_claims(&mut self, most: usize) -> Operation {
-        let unchecked =
-            self.random.random_range(0..100) < self.shared.parameters.unchecked_percent;
+        let unchecked = self.random.random_range(0..100) < self.shared.parameters.unchecked_percent;
         let mut consumers: Vec<Uuid> = self
             .shared
             .consumers
@@ -269,10 +297,20 @@ impl Client {
                     (false, _) => Belief::New,
                 };
                 let give_back = matches!(belief, Belief::At(_)) && self.random.random_bool(0.1);
-                let amounts = if give_back { BTreeMap::new() } else { self.amounts() };
+                let amounts = if give_back {
+                    BTreeMap::new()
+                } else {
+                    self.amounts()
+                };
                 let project = self.shared.projects.choose(&mut self.random);
                 let project = project.expect("there are projects").clone();
-                Claim { consumer, project, user: user.clone(), belief, amounts }
+                Claim {
+                    consumer,
+                    project,
+                    user: user.clone(),
+                    belief,
+                    amounts,
+                }
             })
             .collect();
         Operation::Write(Write::Allocate(claims))
@@ -281,9 +319,14 @@ impl Client {
     fn amounts(&mut self) -> BTreeMap<Uuid, u64> {
         let providers = self.shared.providers.borrow();
         let count = if self.random.random_bool(0.25) { 2 } else { 1 };
-        let chosen: Vec<Uuid> =
-            providers.choose_multiple(&mut self.random, count).copied().collect();
-        chosen.into_iter().map(|provider| (provider, self.random.random_range(1..=3))).collect()
+        let chosen: Vec<Uuid> = providers
+            .choose_multiple(&mut self.random, count)
+            .copied()
+            .collect();
+        chosen
+            .into_iter()
+            .map(|provider| (provider, self.random.random_range(1..=3)))
+            .collect()
     }
 
     /// One unit more for a provider, on top of what a fresh look shows. Inventories never shrink.
@@ -304,13 +347,17 @@ impl Client {
 
     fn learn(&mut self, operation: &Operation, answer: Option<&Answer>) {
         let status = answer.map_or(0, |answer| answer.status);
-        if let Some(index) = answer.filter(|_| status < 500).and_then(|answer| answer.index) {
+        if let Some(index) = answer
+            .filter(|_| status < 500)
+            .and_then(|answer| answer.index)
+        {
             self.token = Some(index);
         }
         match operation {
             Operation::Read(Question::Allocations(consumer), _) if status == 200 => {
                 let body = answer.map(Answer::json).unwrap_or_default();
-                self.beliefs.insert(*consumer, body["consumer_generation"].as_i64());
+                self.beliefs
+                    .insert(*consumer, body["consumer_generation"].as_i64());
             }
             Operation::Write(Write::Allocate(claims)) => {
                 for claim in claims {
@@ -319,7 +366,9 @@ impl Client {
                             self.beliefs.insert(claim.consumer, None)
                         }
                         (204, Belief::New) => self.beliefs.insert(claim.consumer, Some(1)),
-                        (204, Belief::At(was)) => self.beliefs.insert(claim.consumer, Some(was + 1)),
+                        (204, Belief::At(was)) => {
+                            self.beliefs.insert(claim.consumer, Some(was + 1))
+                        }
                         // A belief that proved wrong is replaced by a guess, which a read corrects.
                         (409, Belief::New) => self.beliefs.insert(claim.consumer, Some(1)),
                         (409, Belief::At(_)) => self.beliefs.remove(&claim.consumer),
@@ -345,8 +394,18 @@ pub async fn scan(shared: Rc<Shared>) -> turmoil::Result {
         questions.push(Question::ProviderUsages(*provider));
         questions.push(Question::ProviderAllocations(*provider));
     }
-    questions.extend(shared.consumers.iter().map(|consumer| Question::Allocations(*consumer)));
-    questions.extend(shared.projects.iter().map(|one| Question::ProjectUsages(one.clone())));
+    questions.extend(
+        shared
+            .consumers
+            .iter()
+            .map(|consumer| Question::Allocations(*consumer)),
+    );
+    questions.extend(
+        shared
+            .projects
+            .iter()
+            .map(|one| Question::ProjectUsages(one.clone())),
+    );
     let nodes = shared.nodes.borrow().clone();
     for node in nodes {
         for question in &questions {

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_node::config::Config;
-use placement_node::env::Env;
-use placement_node::node::Node;
-use placement_raft_store::{Disk, Faults, SimulatedDisk, StorageEnv};
+use placement_model::state::Digest;
+use placement_node::{Config, Env, Node};
+use placement_raft_store::simulation::SimulatedDisk;
+use placement_raft_store::{Disk, StoreOptions};
 use tempfile::TempDir;
 
 use crate::http::{API_PORT, node_name};
@@ -35,7 +35,7 @@ pub struct Host {
     dir: TempDir,
     disk: SimulatedDisk,
     ledger: SharedLedger,
-    running: RefCell<Option<Arc<Node>>>,
+    running: RefCell<Option<Node>>,
     starts: Cell<u64>,
 }
 
@@ -67,14 +67,12 @@ impl Host {
     /// Runs the node until the machine crashes.
     ///
     /// # Errors
-    /// The node could not start, or stopped by itself.
+    /// The node could not start.
     pub async fn run(self: Rc<Self>) -> turmoil::Result {
         self.starts.set(self.starts.get() + 1);
-        let node = Node::start(self.config(), self.env()).await?;
-        let node = Arc::new(node);
-        *self.running.borrow_mut() = Some(node.clone());
-        let stopped = node.stopped().await;
-        Err(format!("{} stopped: {stopped:?}", self.name).into())
+        let node = Node::start(self.env(), self.config()).await?;
+        *self.running.borrow_mut() = Some(node);
+        std::future::pending().await
     }
 
     /// To be called once all tasks of the machine are gone: what was not synced is lost. Returns
@@ -90,24 +88,28 @@ impl Host {
     /// Makes syncs slow, or as fast as they were.
     pub fn slow_disk(&self, slow: bool) {
         if slow {
-            self.disk.set_latency(Duration::from_millis(50)..=Duration::from_millis(400));
+            self.disk
+                .set_latency(Duration::from_millis(50)..=Duration::from_millis(400));
         } else {
-            self.disk.set_latency(self.parameters.sync_min..=self.parameters.sync_max);
+            self.disk
+                .set_latency(self.parameters.sync_min..=self.parameters.sync_max);
         }
     }
 
     /// What the node says of itself, if it runs.
     pub fn role(&self) -> Option<Role> {
-        let running = self.running.borrow();
-        let status = running.as_ref()?.raft_status();
-        Some(Role { node: self.node, term: status.term, leads: status.leads })
+        let role = self.running.borrow().as_ref()?.role()?;
+        Some(Role {
+            node: self.node,
+            term: role.term,
+            leads: role.leads,
+        })
     }
 
     /// How far the node has applied the log, and its state's digest.
-    pub fn applied(&self) -> Option<(u64, placement_model::state::Digest)> {
-        let running = self.running.borrow();
-        let view = running.as_ref()?.local_view();
-        Some((view.standing.index.index, view.state.digest()))
+    pub fn applied(&self) -> Option<(u64, Digest)> {
+        let current = self.running.borrow().as_ref()?.views()?.current();
+        Some((current.index()?, current.digest()))
     }
 
     fn config(&self) -> Config {
@@ -136,24 +138,28 @@ impl Host {
     }
 
     fn env(&self) -> Env {
-        let ids =
-            self.parameters.seed.stream(&format!("ids {} {}", self.node, self.starts.get()));
+        let ids = self
+            .parameters
+            .seed
+            .stream(&format!("ids {} {}", self.node, self.starts.get()));
         let skew = self.parameters.skews[usize::try_from(self.node - 1).expect("small")];
         let world = Arc::new(SimulatedWorld::new(skew, ids));
         let rules = mutant::rules(self.mutant, self.node);
-        let storage = StorageEnv {
-            applier: self.ledger.applier(self.node, rules),
-            disk: Disk::Simulated(self.disk.clone()),
-            faults: Faults {
-                acknowledge_before_sync: self.mutant == Some(Mutant::AcknowledgeBeforeSync),
-            },
-        };
+        let mut storage = StoreOptions::new("");
+        storage.applier = self.ledger.applier(self.node, rules);
+        storage.disk = Disk::Simulated(self.disk.clone());
+        storage.faults.acknowledge_before_sync = self.mutant == Some(Mutant::AcknowledgeBeforeSync);
+        // Small, so that entries are read from the disk too.
+        storage.log_cache_bytes = 4 << 10;
+        storage.block_cache_bytes = 1 << 20;
+        storage.write_buffer_bytes = 8 << 20;
         Env {
             net: Arc::new(TurmoilNet),
             clock: world.clone(),
             ids: world.clone(),
             offload: world,
             storage,
+            around_read_door: mutant::read_door(self.mutant),
             http_date: false,
         }
     }
@@ -162,5 +168,9 @@ impl Host {
 /// A directory that vanishes with the machine, in memory where there is such a place.
 fn scratch() -> io::Result<TempDir> {
     let memory = std::path::Path::new("/dev/shm");
-    if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }
+    if memory.is_dir() {
+        TempDir::new_in(memory)
+    } else {
+        TempDir::new()
+    }
 }

@@ -55,7 +55,10 @@ fn render(request: &Request) -> http::Request<Full<Bytes>> {
         .uri(&request.path)
         .header("host", "placement")
         .header("x-auth-token", "admin")
-        .header("openstack-api-version", format!("placement {}", request.microversion));
+        .header(
+            "openstack-api-version",
+            format!("placement {}", request.microversion),
+        );
     if let Some(consistency) = &request.consistency {
         builder = builder.header("placement-consistency", consistency);
     }
@@ -65,8 +68,13 @@ fn render(request: &Request) -> http::Request<Full<Bytes>> {
     if request.body.is_some() {
         builder = builder.header("content-type", "application/json");
     }
-    let body = request.body.as_ref().map(|body| Bytes::from(body.to_string()));
-    builder.body(Full::new(body.unwrap_or_default())).expect("simulated requests are well formed")
+    let body = request
+        .body
+        .as_ref()
+        .map(|body| Bytes::from(body.to_string()));
+    builder
+        .body(Full::new(body.unwrap_or_default()))
+        .expect("simulated requests are well formed")
 }
 
 async fn read(response: http::Response<hyper::body::Incoming>) -> Result<Answer, hyper::Error> {
@@ -78,5 +86,12 @@ async fn read(response: http::Response<hyper::body::Incoming>) -> Result<Answer,
     let status = response.status().as_u16();
     let body = response.into_body().collect().await?.to_bytes();
     let body = String::from_utf8_lossy(&body).into_owned();
-    Ok(Answer { status, index, node, known_leader, effective, body })
+    Ok(Answer {
+        status,
+        index,
+        node,
+        known_leader,
+        effective,
+        body,
+    })
 }

@@ -1,6 +1,13 @@
-//! Deterministic simulation of the product: the same `Node::start`, REST
-//! handlers and RocksDB code, over turmoil's network and clock, with disks whose power can be cut.
-//! One seed is one history.
+//! Deterministic simulation of the product: the same [`placement_node::Node::start`], REST handlers
+//! and RocksDB code, over turmoil's network and clock, with disks whose power can be cut. One seed
+//! is one history.
+//!
+//! * [`parameters`]: what one run is made of, derived from its [`seed`].
+//! * [`run`]: the course of one run: cluster, clients, storm, calm, judgement.
+//! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
+//! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
+//! * [`client`], [`operation`], [`http`], [`history`]: who asks what, and what they saw.
+//! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] with [`invariants`]: what must hold.
 
 #[cfg(not(tokio_unstable))]
 compile_error!(
@@ -9,14 +16,20 @@ compile_error!(
      that file: unset it."
 );
 
+pub mod client;
 pub mod faults;
 pub mod history;
+pub mod host;
+pub mod http;
 pub mod invariants;
 pub mod ledger;
 pub mod mutant;
+pub mod net;
 pub mod operation;
 pub mod oracle;
+pub mod outside;
 pub mod parameters;
+pub mod run;
 pub mod seed;
 pub mod trace;
 pub mod wgl;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use placement_model::command::{Command, RequestId};
 use placement_model::{Change, Changes, Outcome, Refusal, Stamped, State};
+use placement_node::cluster::doors::{Consistency, ReadDoor, Standing, Unavailable, View};
 use placement_raft_store::{Applier, Rules};
 
 /// A bug.
@@ -55,6 +57,29 @@ pub fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
         Some(Mutant::ApplyRetriesTwice) => Arc::new(Forgetful),
         Some(Mutant::DivergingNode) if node == 2 => Arc::new(LateClock),
         _ => Arc::new(Rules),
+    }
+}
+
+/// What a node with this bug puts around its read door.
+pub fn read_door(mutant: Option<Mutant>) -> fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor> {
+    match mutant {
+        Some(Mutant::LocalReadAsLinearizable) => |door| Arc::new(Hasty(door)),
+        _ => |door| door,
+    }
+}
+
+struct Hasty(Arc<dyn ReadDoor>);
+
+impl ReadDoor for Hasty {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        match consistency {
+            Consistency::Linearizable => self.0.view(Consistency::Local),
+            other => self.0.view(other),
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        self.0.standing()
     }
 }
 

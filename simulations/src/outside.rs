@@ -27,7 +27,10 @@ pub struct SimulatedWorld {
 impl SimulatedWorld {
     /// A world whose clock is ahead of simulated time by `skew`.
     pub fn new(skew: Duration, ids: SmallRng) -> Self {
-        Self { skew, ids: Mutex::new(ids) }
+        Self {
+            skew,
+            ids: Mutex::new(ids),
+        }
     }
 }
 

@@ -75,7 +75,9 @@ pub struct Counts {
 impl Report {
     /// The line that replays this run.
     pub fn replay(&self, mutant: Option<Mutant>) -> String {
-        let mutant = mutant.map(|one| format!(" --mutant {}", one.name())).unwrap_or_default();
+        let mutant = mutant
+            .map(|one| format!(" --mutant {}", one.name()))
+            .unwrap_or_default();
         format!("scripts/simulate --seed {}{mutant}", self.parameters.seed.0)
     }
 }
@@ -101,14 +103,17 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
     match outcome {
         Ok(Ok(())) => {}
         Ok(Err(error)) => course.violations.push(error.to_string()),
-        Err(panic) => course.violations.push(format!("something panicked: {}", words(&panic))),
+        Err(panic) => course
+            .violations
+            .push(format!("something panicked: {}", words(&panic))),
     }
     judge(parameters, &shared, &ledger, course)
 }
 
 fn words(panic: &Box<dyn std::any::Any + Send>) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default()
 }
 
 fn judge(
@@ -164,12 +169,16 @@ fn count(history: &History, finding: &Finding) -> Counts {
         ..Counts::default()
     };
     for event in &history.events {
-        let Some(answer) = event.answer() else { continue };
+        let Some(answer) = event.answer() else {
+            continue;
+        };
         if answer.status == 503 {
             counts.unavailable += 1;
         } else if let Operation::Write(_) = event.operation {
             counts.acknowledged += 1;
-            let elsewhere = answer.known_leader.is_some_and(|leader| leader != event.node);
+            let elsewhere = answer
+                .known_leader
+                .is_some_and(|leader| leader != event.node);
             counts.forwarded += usize::from(elsewhere);
         } else {
             counts.reads += 1;
@@ -256,10 +265,18 @@ impl World {
         self.shared.phase.set(Phase::Calm);
         let clients = self.shared.parameters.clients;
         let content = |world: &Self| world.shared.content.get() == clients;
-        self.steps(CALM_MAX, "not every client got its writes through after the storm", content)?;
+        self.steps(
+            CALM_MAX,
+            "not every client got its writes through after the storm",
+            content,
+        )?;
         self.shared.phase.set(Phase::Scan);
         let done = |world: &Self| world.shared.phase.get() == Phase::Done;
-        self.steps(SCAN_MAX, "not every node answered everything after the storm", done)?;
+        self.steps(
+            SCAN_MAX,
+            "not every node answered everything after the storm",
+            done,
+        )?;
         self.steps(SCAN_MAX, "the nodes did not converge", Self::converged)?;
         if let Some(node) = stays_down {
             self.start(node);
@@ -328,8 +345,11 @@ impl World {
             }
             self.step()?;
         }
-        let stays_down =
-            self.shared.parameters.minority_stays_down.then(|| self.leader().unwrap_or(1));
+        let stays_down = self
+            .shared
+            .parameters
+            .minority_stays_down
+            .then(|| self.leader().unwrap_or(1));
         if let Some(node) = stays_down {
             self.power_cut(node)?;
         }
@@ -341,7 +361,10 @@ impl World {
 
     fn leader(&self) -> Option<u64> {
         let roles = self.hosts.values().filter_map(|host| host.role());
-        roles.filter(|role| role.leads).max_by_key(|role| role.term).map(|role| role.node)
+        roles
+            .filter(|role| role.leads)
+            .max_by_key(|role| role.term)
+            .map(|role| role.node)
     }
 
     /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
@@ -414,9 +437,7 @@ impl World {
             Fault::CutClients(node) => self
                 .clients
                 .iter()
-                .flat_map(|client| {
-                    [(client.clone(), name(node)), (name(node), client.clone())]
-                })
+                .flat_map(|client| [(client.clone(), name(node)), (name(node), client.clone())])
                 .collect(),
             _ => Vec::new(),
         }
@@ -446,7 +467,9 @@ impl World {
     }
 
     fn start(&mut self, node: u64) {
-        let Some(count) = self.down.get_mut(&node) else { return };
+        let Some(count) = self.down.get_mut(&node) else {
+            return;
+        };
         *count -= 1;
         if *count == 0 {
             self.down.remove(&node);

@@ -11,9 +11,7 @@ use placement_model::Stamped;
 use placement_model::command::RequestId;
 use placement_model::types::Timestamp;
 use placement_simulations::history::{Answer, End, History};
-use placement_simulations::operation::{
-    Belief, Claim, Level, Operation, Question, Token, Write,
-};
+use placement_simulations::operation::{Belief, Claim, Level, Operation, Question, Token, Write};
 use placement_simulations::{wgl, witness};
 use uuid::Uuid;
 

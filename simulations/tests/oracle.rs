@@ -2,18 +2,27 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::command;
 use placement_model::command::RequestId;
 use placement_model::types::{ConsumerUuid, ProviderUuid, Timestamp};
-use placement_model::{Outcome, Refusal, Stamped, State, apply};
-use placement_simulations::operation::{Belief, Claim, Question, Write};
+use placement_model::{Command, Outcome, Refusal, Stamped, State, apply};
+use placement_simulations::operation::{Belief, CLASS, Claim, Question, Write};
 use placement_simulations::oracle::{Effect, Oracle, Verdict};
 use placement_simulations::seed::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use uuid::Uuid;
+
+/// The classes that a new cluster gives itself.
+fn standards() -> Command {
+    let resource_classes = vec![CLASS.parse().expect("a standard class")];
+    Command::SyncStandards {
+        resource_classes,
+        traits: BTreeSet::new(),
+    }
+}
 
 fn provider(number: u32) -> Uuid {
     Uuid::from_u128(0xa00 + u128::from(number))
@@ -37,7 +46,13 @@ fn random_claim(random: &mut SmallRng, consumer: Uuid, mark: u32) -> Claim {
         }
     }
     let project = format!("project{}", random.random_range(0..2));
-    Claim { consumer, project, user: format!("user{mark}"), belief, amounts }
+    Claim {
+        consumer,
+        project,
+        user: format!("user{mark}"),
+        belief,
+        amounts,
+    }
 }
 
 fn random_write(random: &mut SmallRng, mark: u32) -> Write {
@@ -49,11 +64,15 @@ fn random_write(random: &mut SmallRng, mark: u32) -> Write {
             total: 5 + mark / 20,
             max_unit: 1_000_000 + mark,
         },
-        1 | 2 => Write::Release { consumer: consumer(random.random_range(0..4)) },
+        1 | 2 => Write::Release {
+            consumer: consumer(random.random_range(0..4)),
+        },
         3 | 4 => {
             let first = random.random_range(0..3);
             Write::Allocate(
-                (first..first + 2).map(|one| random_claim(random, consumer(one), mark)).collect(),
+                (first..first + 2)
+                    .map(|one| random_claim(random, consumer(one), mark))
+                    .collect(),
             )
         }
         _ => {
@@ -116,7 +135,10 @@ fn states_agree(state: &State, oracle: &Oracle) {
         assert_eq!(by_type.len(), usages.len(), "{shown} {usages:?}");
         for (kind, usage) in usages {
             let name = kind.map_or_else(|| "unknown".to_owned(), |kind| kind.to_string());
-            assert_eq!(by_type[&name]["consumer_count"].as_u64(), Some(usage.consumer_count));
+            assert_eq!(
+                by_type[&name]["consumer_count"].as_u64(),
+                Some(usage.consumer_count)
+            );
             let used = usage.usages.values().next().copied();
             assert_eq!(by_type[&name]["VCPU"].as_u64(), used);
         }
@@ -129,8 +151,15 @@ fn on_random_commands_with_repetitions() {
     for seed in 0..60 {
         let random = &mut Seed(seed).stream("commands");
         let (mut state, mut oracle) = (State::default(), Oracle::default());
-        let standards = common::standards();
-        let (_, changes) = apply(&state, &Stamped { at: Timestamp(0), request: None, command: standards });
+        let standards = standards();
+        let (_, changes) = apply(
+            &state,
+            &Stamped {
+                at: Timestamp(0),
+                request: None,
+                command: standards,
+            },
+        );
         state.commit(&changes);
         let mut sent: Vec<(RequestId, Write)> = Vec::new();
         for step in 0..150 {
@@ -165,7 +194,10 @@ fn on_random_commands_with_repetitions() {
                 // The oracle forgets no answer; the product does, once nobody can ask for it.
                 Effect::Repeated(_) if outcome == Outcome::AnsweredBefore => {}
                 Effect::Decided(said) | Effect::Repeated(said) => {
-                    assert!(same(said, verdict(&outcome)), "{said:?} {outcome:?} {stamped:?}");
+                    assert!(
+                        same(said, verdict(&outcome)),
+                        "{said:?} {outcome:?} {stamped:?}"
+                    );
                 }
                 Effect::Straggler => assert_eq!(outcome, Outcome::AnsweredBefore, "{stamped:?}"),
             }

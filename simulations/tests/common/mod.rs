@@ -12,7 +12,7 @@ use placement_model::types::{Generation, Inventory, ProviderUuid};
 use placement_simulations::operation::{Belief, CLASS, CONSUMER_TYPE, Write};
 
 /// The command that says the same as `write`.
-pub fn command(write: &Write) -> Command {
+pub(crate) fn command(write: &Write) -> Command {
     match write {
         Write::CreateProvider { provider, name } => Command::CreateProvider {
             uuid: ProviderUuid(*provider),
@@ -58,9 +58,7 @@ pub fn command(write: &Write) -> Command {
                     generation: match claim.belief {
                         Belief::Unchecked => ConsumerGeneration::Unchecked,
                         Belief::New => ConsumerGeneration::New,
-                        Belief::At(at) => {
-                            ConsumerGeneration::Expect(Generation(at))
-                        }
+                        Belief::At(at) => ConsumerGeneration::Expect(Generation(at)),
                     },
                     consumer_type: match claim.belief {
                         Belief::Unchecked => ConsumerTypeUpdate::Keep,
@@ -73,13 +71,5 @@ pub fn command(write: &Write) -> Command {
             consumer: consumer.to_string().into(),
         },
         Write::Housekeeping => unreachable!(),
-    }
-}
-
-/// The classes that a new cluster gives itself.
-pub fn standards() -> Command {
-    Command::SyncStandards {
-        resource_classes: vec![CLASS.parse().unwrap()],
-        traits: std::collections::BTreeSet::new(),
     }
 }

@@ -78,9 +78,17 @@ fn mutant(name: Option<&str>) -> anyhow::Result<Option<Option<Mutant>>> {
 
 fn log_to_stderr(arguments: &Arguments) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&arguments.log)?;
-    let log = fmt::layer().without_time().with_writer(std::io::stderr).with_filter(filter);
-    let packets = arguments.trace.then(|| PacketDigest.with_filter(EnvFilter::new("turmoil=trace")));
-    tracing_subscriber::registry().with(log).with(packets).init();
+    let log = fmt::layer()
+        .without_time()
+        .with_writer(std::io::stderr)
+        .with_filter(filter);
+    let packets = arguments
+        .trace
+        .then(|| PacketDigest.with_filter(EnvFilter::new("turmoil=trace")));
+    tracing_subscriber::registry()
+        .with(log)
+        .with(packets)
+        .init();
     Ok(())
 }
 
@@ -91,7 +99,10 @@ fn simulate(arguments: &Arguments, seed: u64, mutant: Option<Mutant>) -> Report 
     }
     if arguments.faults {
         for planned in plan(&parameters) {
-            println!("{:?} for {:?}: {:?}", planned.begins, planned.lasts, planned.fault);
+            println!(
+                "{:?} for {:?}: {:?}",
+                planned.begins, planned.lasts, planned.fault
+            );
         }
     }
     let began = std::time::Instant::now();

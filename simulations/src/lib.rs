@@ -3,10 +3,11 @@
 //! is one history.
 //!
 //! * [`parameters`]: what one run is made of, derived from its [`seed`].
-//! * [`run`]: the course of one run: cluster, clients, storm, calm, judgement.
+//! * [`run`]: one run: cluster, clients, storm, calm (`world.rs`), and the judgement.
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
-//! * [`client`], [`operation`], [`http`], [`history`]: who asks what, and what they saw.
+//! * [`client`], [`scan`], [`shared`], [`operation`], [`http`], [`history`]: who asks what, and
+//!   what they saw.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] with [`invariants`]: what must hold.
 
 #[cfg(not(tokio_unstable))]
@@ -30,7 +31,10 @@ pub mod oracle;
 pub mod outside;
 pub mod parameters;
 pub mod run;
+pub mod scan;
 pub mod seed;
+pub mod shared;
 pub mod trace;
 pub mod wgl;
 pub mod witness;
+mod world;

@@ -1,0 +1,112 @@
+//! What the clients of one run share: where the run is, what is there to contend for, and the
+//! history that they write together.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::history::{Answer, End, History};
+use crate::http::call;
+use crate::operation::{Operation, Token};
+use crate::outside::uuid_from;
+use crate::parameters::Parameters;
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The cluster forms; the first providers are made.
+    Setup,
+    /// Faults.
+    Storm,
+    /// All is mended: every request must succeed again before long.
+    Calm,
+    /// Everything is read once more, from every node.
+    Scan,
+    /// Over.
+    Done,
+}
+
+/// What the clients of one run share.
+pub struct Shared {
+    /// The choices of the run.
+    pub parameters: Parameters,
+    /// What everybody saw.
+    pub history: RefCell<History>,
+    /// Where the run is.
+    pub phase: Cell<Phase>,
+    /// Providers that surely exist, with inventory.
+    pub providers: RefCell<Vec<Uuid>>,
+    /// Consumers that contend.
+    pub consumers: Vec<Uuid>,
+    /// Projects that are charged.
+    pub projects: Vec<String>,
+    /// Nodes that answer, as far as the run wants them to.
+    pub nodes: RefCell<Vec<u64>>,
+    /// Clients that have done their part in the calm.
+    pub content: Cell<usize>,
+    /// The furthest place in the log that anybody was told.
+    pub furthest: Cell<Option<Token>>,
+}
+
+impl Shared {
+    /// What the clients of a run begin with.
+    pub fn new(parameters: Parameters) -> Rc<Self> {
+        let random = &mut parameters.seed.stream("names");
+        let consumers = (0..parameters.consumers)
+            .map(|_| uuid_from(random))
+            .collect();
+        let nodes = (1..=parameters.nodes).collect();
+        Rc::new(Self {
+            parameters,
+            history: RefCell::default(),
+            phase: Cell::new(Phase::Setup),
+            providers: RefCell::default(),
+            consumers,
+            projects: vec!["red".to_owned(), "blue".to_owned()],
+            nodes: RefCell::new(nodes),
+            content: Cell::new(0),
+            furthest: Cell::new(None),
+        })
+    }
+
+    /// Sends an operation to a node and writes down what came of it.
+    pub(crate) async fn perform(
+        &self,
+        client: usize,
+        node: u64,
+        operation: Operation,
+    ) -> Option<Answer> {
+        let request = operation.request();
+        let event = self
+            .history
+            .borrow_mut()
+            .begin(client, node, operation, now());
+        let end = call(node, &request, self.parameters.patience).await;
+        let answer = match &end {
+            End::Answer(answer) => Some(answer.clone()),
+            _ => None,
+        };
+        self.history.borrow_mut().end(event, now(), end);
+        if let Some(index) = answer
+            .as_ref()
+            .filter(|one| one.status < 500)
+            .and_then(|one| one.index)
+        {
+            self.furthest.set(self.furthest.get().max(Some(index)));
+        }
+        answer
+    }
+
+    /// Waits until the run is in `phase` or further.
+    pub(crate) async fn until(&self, phase: Phase) {
+        while self.phase.get() < phase {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn now() -> Duration {
+    turmoil::sim_elapsed().unwrap_or_default()
+}

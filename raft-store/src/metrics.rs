@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use rocksdb::DB;
+use rocksdb::{DB, properties};
+
+use crate::{rocks, simulation};
 
 /// Upper bounds of a [`Histogram`]'s buckets, in microseconds; the last bucket has none.
 const BOUNDS_US: [u64; 14] = [
@@ -86,17 +88,12 @@ impl StoreMetrics {
 
     /// The numbers now. Those of a closed database are zero.
     pub fn read(&self) -> StoreNumbers {
+        let read = |db: &Weak<DB>, families: &[&str]| {
+            db.upgrade().map(|db| DatabaseNumbers::read(&db, families)).unwrap_or_default()
+        };
         StoreNumbers {
-            log: self
-                .log
-                .upgrade()
-                .map(|db| database_numbers(&db))
-                .unwrap_or_default(),
-            state: self
-                .state
-                .upgrade()
-                .map(|db| database_numbers(&db))
-                .unwrap_or_default(),
+            log: read(&self.log, &crate::log::FAMILIES),
+            state: read(&self.state, &crate::machine::families()),
             sync: self.counters.sync.read(),
             apply: self.counters.apply.read(),
             synced_entries: self.counters.synced_entries.load(Ordering::Relaxed),
@@ -105,8 +102,24 @@ impl StoreMetrics {
     }
 }
 
-fn database_numbers(_db: &DB) -> DatabaseNumbers {
-    DatabaseNumbers::default()
+impl DatabaseNumbers {
+    fn read(db: &DB, families: &[&str]) -> Self {
+        let number = |property| db.property_int_value(property).ok().flatten().unwrap_or(0);
+        let sum = |property: &rocksdb::properties::PropName| {
+            let numbers = families.iter().map(|name| {
+                db.property_int_value_cf(rocks::family(db, name), property).ok().flatten()
+            });
+            numbers.map(Option::unwrap_or_default).sum()
+        };
+        Self {
+            wal_bytes: simulation::wal_files(db.path()).map_or(0, |files| files.values().sum()),
+            memtable_bytes: sum(properties::SIZE_ALL_MEM_TABLES),
+            sst_bytes: sum(properties::TOTAL_SST_FILES_SIZE),
+            pending_compaction_bytes: sum(properties::ESTIMATE_PENDING_COMPACTION_BYTES),
+            block_cache_bytes: number(properties::BLOCK_CACHE_USAGE),
+            background_errors: number(properties::BACKGROUND_ERRORS),
+        }
+    }
 }
 
 /// Durations as they are counted.

@@ -85,7 +85,7 @@ impl SimulatedDisk {
 }
 
 /// The write-ahead log's files with their lengths.
-fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
+pub(crate) fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(log_dir)? {
         let entry = entry?;

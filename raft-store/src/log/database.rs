@@ -12,6 +12,8 @@ use crate::rocks;
 use crate::types::{Entry, LogId, Vote};
 use crate::wire::{self, WireEntry, WireError, WireLogId, WireVote};
 
+/// The column families of the log.
+pub(crate) const FAMILIES: [&str; 2] = [LOG, META];
 const LOG: &str = "log";
 const META: &str = "meta";
 const VOTE: &[u8] = b"vote";
@@ -37,7 +39,7 @@ impl LogDatabase {
         let dir = store.dir.join(LOG_DIR);
         let options =
             rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
-        let db = rocks::open(&options, &dir, &[LOG, META])?;
+        let db = rocks::open(&options, &dir, &FAMILIES)?;
         Ok(Self { db: Arc::new(db), dir })
     }
 

@@ -15,6 +15,7 @@ use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use rocksdb::{Cache, DB};
 use tokio::sync::oneshot;
 
+pub(crate) use self::database::FAMILIES;
 use self::database::LogDatabase;
 use self::tail::Tail;
 use self::writer::{Job, Shared, Writer};

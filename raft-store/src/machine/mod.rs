@@ -1,76 +1,59 @@
-//! The state machine.
+//! The state machine: applies committed commands, publishes the state for readers, builds and
+//! installs snapshots.
 
+mod core;
+mod database;
+mod snapshot_dir;
 mod snapshot_file;
+mod snapshot_format;
 mod views;
 
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Weak};
 
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use openraft::OptionalSend;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use rocksdb::{Cache, DB};
 
+use self::core::Core;
 use crate::health::Reporter;
-use crate::identity::Identity;
 use crate::metrics::Counters;
 use crate::open::{DirLock, OpenError};
 use crate::options::StoreOptions;
+use crate::runtime;
 use crate::types::{LogId, Snapshot, SnapshotMeta, StoredMembership, TypeConfig};
 
+pub(crate) use database::families;
+pub use snapshot_dir::SnapshotDir;
 pub use snapshot_file::{SnapshotFile, SnapshotReceiver};
 pub use views::{AppliedState, Stopped, Views};
+
+/// Entries applied in one batch, at most.
+const BATCH_ENTRIES: usize = 512;
 
 /// openraft's state machine.
 #[derive(Debug)]
 pub struct StateMachine {
+    core: Arc<Core>,
     views: Views,
-}
-
-/// Builds one snapshot.
-#[derive(Debug)]
-pub struct SnapshotBuilder {}
-
-/// Where this node's snapshots lie.
-#[derive(Debug, Clone)]
-pub struct SnapshotDir {
-    dir: Arc<Path>,
-}
-
-impl SnapshotDir {
-    pub(crate) fn open(dir: &Path, _identity: Identity) -> Result<Self, OpenError> {
-        Ok(Self { dir: dir.into() })
-    }
-
-    /// Begins to take in a snapshot from another node.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn receive(&self) -> io::Result<SnapshotReceiver> {
-        SnapshotReceiver::create(&self.dir)
-    }
-}
-
-fn absent() -> io::Error {
-    io::Error::other("the state machine is not written yet")
 }
 
 impl StateMachine {
     pub(crate) fn open(
-        _options: &StoreOptions,
-        _cache: &Cache,
-        _snapshots: SnapshotDir,
-        _reporter: Reporter,
-        _lock: DirLock,
-        _counters: Arc<Counters>,
+        options: &StoreOptions,
+        cache: &Cache,
+        snapshots: SnapshotDir,
+        reporter: Reporter,
+        lock: DirLock,
+        counters: Arc<Counters>,
     ) -> Result<Self, OpenError> {
-        let (_, views) = views::Publisher::new(AppliedState::default());
-        Ok(Self { views })
+        let (core, views) = Core::open(options, cache, snapshots, reporter, lock, counters)?;
+        Ok(Self { core: Arc::new(core), views })
     }
 
     pub(crate) fn database(&self) -> Weak<DB> {
-        Weak::new()
+        Arc::downgrade(&self.core.database.db)
     }
 
     pub(crate) fn views(&self) -> Views {
@@ -83,37 +66,51 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     type SnapshotBuilder = SnapshotBuilder;
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
-        Err(absent())
+        let applied = self.core.current();
+        Ok((applied.last, applied.membership.clone()))
     }
 
-    async fn apply<S>(&mut self, _entries: S) -> Result<(), io::Error>
+    async fn apply<S>(&mut self, entries: S) -> Result<(), io::Error>
     where
         S: Stream<Item = Result<EntryResponder<TypeConfig>, io::Error>> + Unpin + OptionalSend,
     {
-        Err(absent())
+        let mut batches = entries.ready_chunks(BATCH_ENTRIES);
+        while let Some(batch) = batches.next().await {
+            self.core.apply(batch.into_iter().collect::<io::Result<_>>()?)?;
+        }
+        Ok(())
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
-        SnapshotBuilder {}
+        SnapshotBuilder { core: Arc::clone(&self.core), applied: self.core.current() }
     }
 
     async fn install_snapshot(
         &mut self,
-        _meta: &SnapshotMeta,
-        _snapshot: SnapshotFile,
+        meta: &SnapshotMeta,
+        snapshot: SnapshotFile,
     ) -> Result<(), io::Error> {
-        Err(absent())
+        let (core, meta) = (Arc::clone(&self.core), meta.clone());
+        runtime::blocking(move || core.install(&meta, &snapshot)).await
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
-        Err(absent())
+        Ok(self.core.snapshots.current())
     }
+}
+
+/// Builds one snapshot, of the state at the moment it was made, while the state machine goes on.
+#[derive(Debug)]
+pub struct SnapshotBuilder {
+    core: Arc<Core>,
+    applied: Arc<AppliedState>,
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
     type SnapshotData = SnapshotFile;
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
-        Err(absent())
+        let (core, applied) = (Arc::clone(&self.core), Arc::clone(&self.applied));
+        runtime::blocking(move || core.build_snapshot(&applied)).await
     }
 }

@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::views::AppliedState;
+#[cfg(doc)]
+use super::SnapshotDir;
+
 /// What a received file is called until it is installed.
 pub(super) const INCOMING: &str = "incoming-";
 
@@ -14,10 +18,11 @@ pub(super) const INCOMING: &str = "incoming-";
 #[derive(Debug, Clone)]
 pub struct SnapshotFile {
     pub(super) path: PathBuf,
-    pub(super) file: Arc<File>,
+    file: Arc<File>,
     length: u64,
+    verified: Option<Arc<AppliedState>>,
     /// Removes a received file that is never installed.
-    pub(super) draft: Option<Arc<Draft>>,
+    _draft: Option<Arc<Draft>>,
 }
 
 impl SnapshotFile {
@@ -29,8 +34,22 @@ impl SnapshotFile {
             path: path.to_owned(),
             file: Arc::new(file),
             length,
-            draft: None,
+            verified: None,
+            _draft: None,
         })
+    }
+
+    /// Notes what it holds, after it was read and found good.
+    pub(super) fn holding(self, state: AppliedState) -> Self {
+        Self {
+            verified: Some(Arc::new(state)),
+            ..self
+        }
+    }
+
+    /// What it holds, if it was read and found good.
+    pub(super) fn verified(&self) -> Option<&AppliedState> {
+        self.verified.as_deref()
     }
 
     /// The size in bytes.
@@ -97,7 +116,8 @@ impl SnapshotReceiver {
         Ok(())
     }
 
-    /// Everything has come in. What the file holds is verified when it is installed.
+    /// Everything has come in. What the file holds is verified by [`SnapshotDir::verify`] or, at
+    /// the latest, when it is installed.
     ///
     /// # Errors
     /// Those of the file system.
@@ -107,7 +127,8 @@ impl SnapshotReceiver {
             path: self.draft.path.clone(),
             file: Arc::new(self.file),
             length: self.length,
-            draft: Some(self.draft),
+            verified: None,
+            _draft: Some(self.draft),
         })
     }
 }

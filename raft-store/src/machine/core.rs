@@ -1,0 +1,235 @@
+//! What the state machine and its snapshot builders share: the rows and the published state.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use openraft::storage::EntryResponder;
+use placement_model::Stamped;
+use rocksdb::{Cache, WriteBatch};
+
+use super::database::StateDatabase;
+use super::snapshot_dir::{self, SnapshotDir};
+use super::snapshot_file::SnapshotFile;
+use super::views::{AppliedState, Publisher, Views};
+use crate::applier::Applier;
+use crate::health::Reporter;
+use crate::metrics::Counters;
+use crate::open::{DirLock, OpenError};
+use crate::options::StoreOptions;
+use crate::rocks;
+use crate::types::{Applied, Payload, Snapshot, SnapshotMeta, StoredMembership, TypeConfig};
+
+pub(super) struct Core {
+    pub(super) database: StateDatabase,
+    pub(super) snapshots: SnapshotDir,
+    publisher: Publisher,
+    applier: Arc<dyn Applier>,
+    reporter: Reporter,
+    counters: Arc<Counters>,
+    slow_apply: Duration,
+    _lock: DirLock,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").field("dir", &self.database.dir).finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    pub(super) fn open(
+        options: &StoreOptions,
+        cache: &Cache,
+        snapshots: SnapshotDir,
+        reporter: Reporter,
+        lock: DirLock,
+        counters: Arc<Counters>,
+    ) -> Result<(Self, Views), OpenError> {
+        let database = StateDatabase::open(options, cache)?;
+        if let Some(name) = database.installing()? {
+            finish_installation(&database, &snapshots, &name)?;
+        }
+        let (publisher, views) = Publisher::new(database.load()?);
+        let core = Self {
+            database,
+            snapshots,
+            publisher,
+            applier: Arc::clone(&options.applier),
+            reporter,
+            counters,
+            slow_apply: options.slow_apply,
+            _lock: lock,
+        };
+        Ok((core, views))
+    }
+
+    pub(super) fn current(&self) -> Arc<AppliedState> {
+        self.publisher.current()
+    }
+
+    /// Applies committed entries: one batch of rows, one published state, then the answers.
+    pub(super) fn apply(&self, entries: Vec<EntryResponder<TypeConfig>>) -> io::Result<()> {
+        let started = Instant::now();
+        let count = entries.len();
+        let mut next = self.current().as_ref().clone();
+        let mut batch = WriteBatch::default();
+        let mut answers = Vec::with_capacity(count);
+        for (entry, responder) in entries {
+            let index = entry.log_id.index;
+            let answer = match entry.payload {
+                Payload::Blank => Applied::NoCommand,
+                Payload::Normal(stamped) => self.apply_one(index, &mut next, &mut batch, &stamped),
+                Payload::Membership(membership) => {
+                    next.membership = StoredMembership::new(Some(entry.log_id), membership);
+                    Applied::NoCommand
+                }
+            };
+            next.last = Some(entry.log_id);
+            answers.extend(responder.map(|responder| (responder, answer)));
+        }
+        let decided = started.elapsed();
+        let bytes = batch.size_in_bytes();
+        self.database.put_applied(&mut batch, &next);
+        self.database.write(batch).map_err(|error| self.fail("written", error.as_ref()))?;
+        let written = started.elapsed();
+        let index = next.index();
+        self.publisher.publish(next);
+        for (responder, answer) in answers {
+            responder.send(answer);
+        }
+
+        let took = started.elapsed();
+        self.counters.apply.record(took);
+        self.counters.applied_entries.fetch_add(count as u64, Ordering::Relaxed);
+        if took > self.slow_apply {
+            tracing::warn!(
+                index,
+                entries = count,
+                bytes,
+                decide_ms = millis(decided),
+                write_ms = millis(written - decided),
+                publish_ms = millis(took - written),
+                "applying entries was slow"
+            );
+        }
+        Ok(())
+    }
+
+    fn apply_one(
+        &self,
+        index: u64,
+        next: &mut AppliedState,
+        batch: &mut WriteBatch,
+        stamped: &Stamped,
+    ) -> Applied {
+        let started = Instant::now();
+        let (outcome, changes) = self.applier.apply(index, &next.state, stamped);
+        for change in &changes {
+            self.database.put(batch, change);
+        }
+        next.state.commit(&changes);
+        let took = started.elapsed();
+        if took > self.slow_apply {
+            tracing::warn!(
+                index,
+                command = %stamped,
+                changes = changes.len(),
+                apply_ms = millis(took),
+                "applying a command was slow"
+            );
+        }
+        Applied::Outcome(outcome)
+    }
+
+    /// Builds a snapshot of a state that was published.
+    ///
+    /// The rows are flushed first: openraft purges the log up to the snapshot, and what the log no
+    /// longer has must be durable here.
+    pub(super) fn build_snapshot(&self, applied: &AppliedState) -> io::Result<Snapshot> {
+        let started = Instant::now();
+        self.database.flush().map_err(|error| self.fail("flushed", error.as_ref()))?;
+        let flushed = started.elapsed();
+        let snapshot = self
+            .snapshots
+            .build(applied)
+            .map_err(|error| self.fail("saved as a snapshot", &error.to_string()))?;
+        tracing::info!(
+            covers = %snapshot.meta,
+            bytes = snapshot.snapshot.length(),
+            flush_ms = millis(flushed),
+            took_ms = millis(started.elapsed()),
+            "built a snapshot"
+        );
+        Ok(snapshot)
+    }
+
+    /// Puts a received snapshot in place of the state, after all of it has been verified.
+    pub(super) fn install(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<()> {
+        let started = Instant::now();
+        let applied = self.verified(meta, file)?;
+        let verified = started.elapsed();
+        let kept = self
+            .snapshots
+            .keep(meta, file)
+            .map_err(|error| self.fail("replaced by a snapshot", &error.to_string()))?;
+        self.database
+            .replace(&snapshot_dir::name(meta.last_log_id.as_ref()), &applied)
+            .map_err(|error| self.fail("replaced by a snapshot", error.as_ref()))?;
+        self.publisher.publish(applied);
+        self.snapshots.adopt(&kept);
+        tracing::info!(
+            covers = %meta,
+            bytes = file.length(),
+            verify_ms = millis(verified),
+            took_ms = millis(started.elapsed()),
+            "installed a snapshot"
+        );
+        Ok(())
+    }
+
+    fn verified(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<AppliedState> {
+        if let Some(state) = file.verified()
+            && state.last == meta.last_log_id
+        {
+            return Ok(state.clone());
+        }
+        self.snapshots.read(meta, file).map_err(|error| {
+            let words = format!("the snapshot in {} is refused: {error}", file.path().display());
+            self.reporter.report(&words);
+            rocks::io_error(words)
+        })
+    }
+
+    fn fail(&self, action: &str, error: &str) -> io::Error {
+        let words = format!(
+            "the state in {} cannot be {action}: {error}; this node takes no part until the cause \
+             is removed and it is started again",
+            self.database.dir.display()
+        );
+        self.reporter.report(&words);
+        rocks::io_error(words)
+    }
+}
+
+/// A crash has interrupted the installation of a snapshot: the rows are neither the old state nor
+/// the new one. The snapshot itself is whole, so it is installed again.
+fn finish_installation(
+    database: &StateDatabase,
+    snapshots: &SnapshotDir,
+    name: &str,
+) -> Result<(), OpenError> {
+    tracing::info!(snapshot = name, "installing again the snapshot that a crash interrupted");
+    let damaged = |reason| OpenError::Damaged { path: database.dir.clone(), reason };
+    let applied = snapshots.read_again(name).map_err(|error| {
+        damaged(format!("its replacement by the snapshot {name} was interrupted, and {error}"))
+    })?;
+    database
+        .replace(name, &applied)
+        .map_err(|error| rocks::open_error(&database.dir, &error))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,202 @@
+//! The state's rows in RocksDB: a column family per table, and `meta`.
+//!
+//! There is no write-ahead log: after a crash the database is as it was at some flush, all column
+//! families at the same point (`atomic_flush`), and openraft applies what follows again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use placement_model::state::Digest;
+use placement_model::{Change, State};
+use rocksdb::{
+    Cache, ColumnFamily, DB, FlushOptions, IteratorMode, ReadOptions, WriteBatch, WriteOptions,
+};
+use serde::{Deserialize, Serialize};
+
+use super::views::AppliedState;
+use crate::open::{OpenError, STATE_DIR};
+use crate::options::StoreOptions;
+use crate::rocks;
+use crate::tables::{self, Table};
+use crate::types::{LogId, StoredMembership};
+use crate::wire::{self, WireError, WireLogId, WireStoredMembership};
+
+const META: &str = "meta";
+const APPLIED: &[u8] = b"applied";
+const INSTALLING: &[u8] = b"installing";
+
+/// Bytes of rows written at once when a whole state is put in place.
+const BATCH_BYTES: usize = 4 << 20;
+
+#[derive(Debug)]
+pub(super) struct StateDatabase {
+    pub(super) db: Arc<DB>,
+    pub(super) dir: PathBuf,
+}
+
+/// Where the rows stand; written in the same batch as they are.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct AppliedRecord {
+    last: Option<WireLogId>,
+    membership: WireStoredMembership,
+    /// The digest of the rows, in hexadecimal.
+    digest: String,
+}
+
+impl StateDatabase {
+    pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+        let dir = store.dir.join(STATE_DIR);
+        let mut options =
+            rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
+        options.set_atomic_flush(true);
+        options.set_db_write_buffer_size(store.write_buffer_bytes);
+        let db = rocks::open(&options, &dir, &families())?;
+        Ok(Self { db: Arc::new(db), dir })
+    }
+
+    fn meta(&self) -> &ColumnFamily {
+        rocks::family(&self.db, META)
+    }
+
+    fn table(&self, table: Table) -> &ColumnFamily {
+        rocks::family(&self.db, table.name())
+    }
+
+    /// The state as it was flushed last.
+    ///
+    /// # Errors
+    /// [`OpenError::Damaged`] if a row cannot be read, or all together do not have the digest that
+    /// was written with them.
+    pub(super) fn load(&self) -> Result<AppliedState, OpenError> {
+        let record: AppliedRecord = self.meta_row(APPLIED)?.unwrap_or_default();
+        let mut failure = None;
+        let rows = self.rows().map_while(|row| row.map_err(|error| failure = Some(error)).ok());
+        let state = State::load(rows);
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let digest = digest_text(state.digest());
+        if record.last.is_some() && record.digest != digest {
+            return Err(self.damaged(format!(
+                "its rows have the digest {digest}, but {} was written with them",
+                record.digest
+            )));
+        }
+        let membership = StoredMembership::try_from(record.membership)
+            .map_err(|error| self.damaged(error.to_string()))?;
+        Ok(AppliedState { state, last: record.last.map(LogId::from), membership })
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Result<Change, OpenError>> + '_ {
+        Table::ALL.into_iter().flat_map(move |table| {
+            let mut read = ReadOptions::default();
+            read.fill_cache(false);
+            self.db.iterator_cf_opt(self.table(table), read, IteratorMode::Start).map(move |row| {
+                let (key, value) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
+                table
+                    .read(&key, &value)
+                    .map_err(|error| self.damaged(format!("{}: {error}", table.name())))
+            })
+        })
+    }
+
+    fn meta_row<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &[u8],
+    ) -> Result<Option<T>, OpenError> {
+        let row = self
+            .db
+            .get_pinned_cf(self.meta(), name)
+            .map_err(|error| rocks::open_error(&self.dir, &error))?;
+        let decode = |row: rocksdb::DBPinnableSlice<'_>| {
+            wire::decode(&row).map_err(|error: WireError| self.damaged(error.to_string()))
+        };
+        row.map(decode).transpose()
+    }
+
+    fn damaged(&self, reason: String) -> OpenError {
+        OpenError::Damaged { path: self.dir.clone(), reason }
+    }
+
+    /// Adds a change to a batch.
+    pub(super) fn put(&self, batch: &mut WriteBatch, change: &Change) {
+        let row = tables::row(change);
+        let family = self.table(row.table);
+        match row.value {
+            Some(value) => batch.put_cf(family, row.key, value),
+            None => batch.delete_cf(family, row.key),
+        }
+    }
+
+    /// Adds where the rows stand after a batch.
+    pub(super) fn put_applied(&self, batch: &mut WriteBatch, applied: &AppliedState) {
+        let record = AppliedRecord {
+            last: applied.last.as_ref().map(WireLogId::from),
+            membership: (&applied.membership).into(),
+            digest: digest_text(applied.digest()),
+        };
+        batch.put_cf(self.meta(), APPLIED, wire::encode(&record));
+    }
+
+    /// Writes a batch to memory, whole or not at all.
+    pub(super) fn write(&self, batch: WriteBatch) -> Result<(), rocksdb::Error> {
+        let mut options = WriteOptions::default();
+        options.disable_wal(true);
+        self.db.write_opt(batch, &options)
+    }
+
+    /// Makes everything written so far durable.
+    pub(super) fn flush(&self) -> Result<(), rocksdb::Error> {
+        let families = families().map(|name| rocks::family(&self.db, name));
+        let mut options = FlushOptions::default();
+        options.set_wait(true);
+        self.db.flush_cfs_opt(&families, &options)
+    }
+
+    /// The snapshot whose installation a crash has interrupted.
+    pub(super) fn installing(&self) -> Result<Option<String>, OpenError> {
+        self.meta_row(INSTALLING)
+    }
+
+    /// Puts a whole state in place of what is there. A crash in between leaves the note that
+    /// `snapshot` is being installed, and [`StateDatabase::installing`] finds it.
+    pub(super) fn replace(
+        &self,
+        snapshot: &str,
+        applied: &AppliedState,
+    ) -> Result<(), rocksdb::Error> {
+        let mut batch = WriteBatch::default();
+        batch.put_cf(self.meta(), INSTALLING, wire::encode(snapshot));
+        self.write(batch)?;
+        self.flush()?;
+
+        let mut batch = WriteBatch::default();
+        for table in Table::ALL {
+            // Every key begins with the partition, and no partition has this number.
+            batch.delete_range_cf(self.table(table), [].as_slice(), [0xff, 0xff].as_slice());
+        }
+        for change in applied.state.rows() {
+            self.put(&mut batch, &change);
+            if batch.size_in_bytes() > BATCH_BYTES {
+                self.write(std::mem::take(&mut batch))?;
+            }
+        }
+        self.put_applied(&mut batch, applied);
+        batch.delete_cf(self.meta(), INSTALLING);
+        self.write(batch)?;
+        self.flush()
+    }
+}
+
+/// The column families of the state.
+pub(crate) fn families() -> [&'static str; Table::ALL.len() + 1] {
+    let mut names = [META; Table::ALL.len() + 1];
+    for (name, table) in names.iter_mut().zip(Table::ALL) {
+        *name = table.name();
+    }
+    names
+}
+
+fn digest_text(digest: Digest) -> String {
+    format!("{:032x}", digest.0)
+}

@@ -1,0 +1,219 @@
+//! The directory of snapshots: at most one that counts, and drafts that never do.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use placement_model::State;
+
+use super::snapshot_file::{SnapshotFile, SnapshotReceiver};
+use super::snapshot_format::{self, Header, SnapshotError};
+use super::views::AppliedState;
+use crate::identity::{Identity, sync_dir};
+use crate::open::OpenError;
+use crate::types::{LogId, Snapshot, SnapshotMeta};
+
+/// What the snapshot that counts is called, before the entry it covers.
+const SNAPSHOT: &str = "snapshot-";
+/// What a snapshot is called while it is built.
+const DRAFT: &str = "draft-";
+
+/// Where this node's snapshots lie. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SnapshotDir {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    dir: PathBuf,
+    identity: Identity,
+    current: Mutex<Option<Snapshot>>,
+}
+
+impl SnapshotDir {
+    /// Finds the newest snapshot and removes everything else.
+    pub(crate) fn open(dir: &Path, identity: Identity) -> Result<Self, OpenError> {
+        let inner = Inner { dir: dir.to_owned(), identity, current: Mutex::new(None) };
+        let snapshots = Self { inner: Arc::new(inner) };
+        let names = fs::read_dir(dir)
+            .and_then(|entries| entries.collect::<io::Result<Vec<_>>>())
+            .map_err(|error| OpenError::io("list", dir, error))?;
+        for entry in names {
+            let path = entry.path();
+            let found = match path.file_name().and_then(|name| name.to_str()) {
+                Some(name) if name.starts_with(SNAPSHOT) => snapshots.look_at(&path),
+                _ => Err(SnapshotError::NotASnapshot),
+            };
+            match found {
+                Ok(snapshot) => snapshots.adopt(&snapshot),
+                // openraft builds another one where it needs it.
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "removing a useless file");
+                    remove(&path);
+                }
+            }
+        }
+        Ok(snapshots)
+    }
+
+    /// Begins to take in a snapshot from another node.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn receive(&self) -> io::Result<SnapshotReceiver> {
+        SnapshotReceiver::create(&self.inner.dir)
+    }
+
+    /// The snapshot that counts.
+    pub(super) fn current(&self) -> Option<Snapshot> {
+        self.lock().clone()
+    }
+
+    /// Writes a snapshot of this state, durably, and makes it the one that counts, unless there is
+    /// a newer one by now. Returns the one that counts.
+    pub(super) fn build(&self, applied: &AppliedState) -> io::Result<Snapshot> {
+        let name = name(applied.last.as_ref());
+        let draft = self.inner.dir.join(format!("{DRAFT}{name}"));
+        let written = self.write_draft(&draft, applied);
+        if let Err(error) = written {
+            remove(&draft);
+            return Err(error);
+        }
+        let path = self.inner.dir.join(name);
+        fs::rename(&draft, &path)?;
+        sync_dir(&self.inner.dir)?;
+        let meta = SnapshotMeta {
+            last_log_id: applied.last,
+            last_membership: applied.membership.clone(),
+        };
+        self.adopt(&Snapshot { meta, snapshot: SnapshotFile::open(&path)? });
+        self.current().ok_or_else(|| io::Error::other("a snapshot just built is gone"))
+    }
+
+    fn write_draft(&self, draft: &Path, applied: &AppliedState) -> io::Result<()> {
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(draft)?);
+        snapshot_format::write(&mut file, &self.inner.identity, applied)?;
+        file.flush()?;
+        file.get_ref().sync_all()
+    }
+
+    /// Reads a received snapshot, whole, and checks that it is undamaged, of this cluster, and what
+    /// its sender said. The file that is returned is not read once more when it is installed.
+    ///
+    /// Refused here, a snapshot is merely sent again; refused by the state machine, it ends the
+    /// node, as openraft takes every error there for a broken disk.
+    ///
+    /// # Errors
+    /// `InvalidData` with the reason; those of the file system.
+    pub fn verify(&self, meta: &SnapshotMeta, file: SnapshotFile) -> io::Result<SnapshotFile> {
+        let state = self.read(meta, &file).map_err(|error| match error {
+            SnapshotError::Io(error) => error,
+            error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+        })?;
+        Ok(file.holding(state))
+    }
+
+    /// What a received snapshot holds, unless it is not what it was said to be.
+    pub(super) fn read(
+        &self,
+        meta: &SnapshotMeta,
+        file: &SnapshotFile,
+    ) -> Result<AppliedState, SnapshotError> {
+        let (header, state) = snapshot_format::read(&mut reader(file)?)?;
+        self.check_header(&header)?;
+        if header.covers != meta.into() {
+            return Err(SnapshotError::OtherCoverage);
+        }
+        applied_state(header, state)
+    }
+
+    /// Gives a received snapshot, once verified, its lasting name.
+    pub(super) fn keep(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<Snapshot> {
+        let path = self.inner.dir.join(name(meta.last_log_id.as_ref()));
+        if file.path() != path {
+            fs::rename(file.path(), &path)?;
+            sync_dir(&self.inner.dir)?;
+        }
+        Ok(Snapshot { meta: meta.clone(), snapshot: SnapshotFile::open(&path)? })
+    }
+
+    /// Reads the snapshot of this name, whole: its installation was interrupted.
+    pub(super) fn read_again(&self, name: &str) -> Result<AppliedState, SnapshotError> {
+        let file = SnapshotFile::open(&self.inner.dir.join(name))?;
+        let (header, state) = snapshot_format::read(&mut reader(&file)?)?;
+        self.check_header(&header)?;
+        applied_state(header, state)
+    }
+
+    /// Makes a snapshot the one that counts and removes the one before, unless that is newer.
+    pub(super) fn adopt(&self, snapshot: &Snapshot) {
+        let mut current = self.lock();
+        let loser = match current.as_ref() {
+            Some(newer) if newer.meta.last_log_id > snapshot.meta.last_log_id => {
+                Some(snapshot.snapshot.path().to_owned())
+            }
+            before => {
+                let before = before.map(|before| before.snapshot.path().to_owned());
+                *current = Some(snapshot.clone());
+                before
+            }
+        };
+        let winner = current.as_ref().map(|snapshot| snapshot.snapshot.path());
+        // Whoever is sending the loser keeps its handle.
+        if let Some(loser) = loser
+            && winner != Some(&loser)
+        {
+            remove(&loser);
+        }
+    }
+
+    fn look_at(&self, path: &Path) -> Result<Snapshot, SnapshotError> {
+        let file = SnapshotFile::open(path)?;
+        let header = snapshot_format::read_header(&mut reader(&file)?)?;
+        self.check_header(&header)?;
+        let meta = SnapshotMeta::try_from(header.covers)?;
+        Ok(Snapshot { meta, snapshot: file })
+    }
+
+    fn check_header(&self, header: &Header) -> Result<(), SnapshotError> {
+        if header.cluster != self.inner.identity.cluster {
+            return Err(SnapshotError::OtherCluster(header.cluster));
+        }
+        if header.epoch != self.inner.identity.epoch {
+            return Err(SnapshotError::OtherEpoch(header.epoch));
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Snapshot>> {
+        self.inner.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a snapshot is called: one name for one coverage.
+pub(super) fn name(last: Option<&LogId>) -> String {
+    match last {
+        Some(id) => {
+            let leader = id.committed_leader_id();
+            format!("{SNAPSHOT}{}-{}-{}", leader.term, leader.node_id, id.index)
+        }
+        None => format!("{SNAPSHOT}empty"),
+    }
+}
+
+fn applied_state(header: Header, state: State) -> Result<AppliedState, SnapshotError> {
+    let meta = SnapshotMeta::try_from(header.covers)?;
+    Ok(AppliedState { state, last: meta.last_log_id, membership: meta.last_membership })
+}
+
+fn reader(file: &SnapshotFile) -> io::Result<BufReader<File>> {
+    Ok(BufReader::with_capacity(1 << 20, File::open(file.path())?))
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path) {
+        tracing::warn!(path = %path.display(), %error, "a useless file stays");
+    }
+}

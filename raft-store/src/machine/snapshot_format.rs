@@ -1,0 +1,290 @@
+//! What a snapshot file holds. It is logical: rows as the tables write them, and nothing of
+//! RocksDB, so that it outlives a change of the database.
+//!
+//! ```text
+//! magic "PLACSNAP"
+//! frame*   length of the body (u32), XXH3-64 of the body (u64), body; numbers little-endian
+//!   body 1   header: a record with cluster, epoch, what it covers, digest
+//!   body 2   rows: table tag (u8), key length (u32), key, value length (u32), value; repeated
+//!   body 3   footer: a record with the number of rows; nothing follows
+//! ```
+
+use std::io::{self, Read, Write};
+
+use placement_model::state::Digest;
+use placement_model::{Change, State};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::views::AppliedState;
+use crate::identity::Identity;
+use crate::tables::{self, Table};
+use crate::wire::{self, WireError, WireSnapshotMeta};
+
+const MAGIC: &[u8; 8] = b"PLACSNAP";
+/// The format that this binary writes.
+const FORMAT: u32 = 1;
+
+const HEADER: u8 = 1;
+const ROWS: u8 = 2;
+const FOOTER: u8 = 3;
+
+/// A frame of rows is closed when it is longer than this.
+const FRAME_BYTES: usize = 1 << 20;
+/// A frame that claims to be longer than this is damage.
+const FRAME_BYTES_MAX: usize = 64 << 20;
+
+/// What a snapshot says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) format: u32,
+    pub(super) cluster: Uuid,
+    pub(super) epoch: u64,
+    pub(super) covers: WireSnapshotMeta,
+    /// The digest of the rows, in hexadecimal.
+    pub(super) digest: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Footer {
+    rows: u64,
+}
+
+/// Why a snapshot file is refused.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SnapshotError {
+    #[error("the file is not a snapshot of placementd")]
+    NotASnapshot,
+    #[error("it has format {0}, but this placementd knows formats up to {FORMAT}")]
+    NewerFormat(u32),
+    #[error("it is of cluster {0}, not of this one")]
+    OtherCluster(Uuid),
+    #[error("it is of epoch {0}, not of this one")]
+    OtherEpoch(u64),
+    #[error("it covers something else than its sender said")]
+    OtherCoverage,
+    #[error("it is damaged: {0}")]
+    Damaged(String),
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<WireError> for SnapshotError {
+    fn from(error: WireError) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+/// Writes a state down.
+pub(super) fn write(
+    target: &mut impl Write,
+    identity: &Identity,
+    applied: &AppliedState,
+) -> io::Result<()> {
+    let header = Header {
+        format: FORMAT,
+        cluster: identity.cluster,
+        epoch: identity.epoch,
+        covers: covers(applied),
+        digest: digest_text(applied.digest()),
+    };
+    target.write_all(MAGIC)?;
+    write_record(target, HEADER, &header)?;
+    let mut rows = 0;
+    let mut body = vec![ROWS];
+    for change in applied.state.rows() {
+        let row = tables::row(&change);
+        // A state has no deleted rows.
+        if let Some(value) = &row.value {
+            body.push(row.table.tag());
+            push_bytes(&mut body, &row.key)?;
+            push_bytes(&mut body, value)?;
+            rows += 1;
+        }
+        if body.len() > FRAME_BYTES {
+            write_frame(target, &body)?;
+            body.truncate(1);
+        }
+    }
+    if body.len() > 1 {
+        write_frame(target, &body)?;
+    }
+    write_record(target, FOOTER, &Footer { rows })
+}
+
+/// What a snapshot of this state covers.
+pub(super) fn covers(applied: &AppliedState) -> WireSnapshotMeta {
+    WireSnapshotMeta {
+        last: applied.last.as_ref().map(Into::into),
+        membership: (&applied.membership).into(),
+    }
+}
+
+fn write_record(target: &mut impl Write, kind: u8, record: &impl Serialize) -> io::Result<()> {
+    let mut body = vec![kind];
+    wire::encode_into(&mut body, record);
+    write_frame(target, &body)
+}
+
+fn write_frame(target: &mut impl Write, body: &[u8]) -> io::Result<()> {
+    if body.len() > FRAME_BYTES_MAX {
+        return Err(io::Error::other("a row is too long for a snapshot"));
+    }
+    target.write_all(&length(body)?.to_le_bytes())?;
+    target.write_all(&xxh3_64(body).to_le_bytes())?;
+    target.write_all(body)
+}
+
+fn push_bytes(body: &mut Vec<u8>, bytes: &[u8]) -> io::Result<()> {
+    body.extend_from_slice(&length(bytes)?.to_le_bytes());
+    body.extend_from_slice(bytes);
+    Ok(())
+}
+
+fn length(bytes: &[u8]) -> io::Result<u32> {
+    u32::try_from(bytes.len()).map_err(io::Error::other)
+}
+
+/// Reads what a snapshot says of itself, and no further.
+pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotError> {
+    let mut magic = [0; MAGIC.len()];
+    if source.read_exact(&mut magic).is_err() || &magic != MAGIC {
+        return Err(SnapshotError::NotASnapshot);
+    }
+    let body = read_frame(source)?;
+    let record = body.strip_prefix(&[HEADER]).ok_or_else(|| damaged("no header"))?;
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let format: Format = wire::decode(record)?;
+    if format.format > FORMAT {
+        return Err(SnapshotError::NewerFormat(format.format));
+    }
+    Ok(wire::decode(record)?)
+}
+
+/// Reads a whole snapshot, and believes nothing: every frame against its checksum, the rows against
+/// their number and their digest.
+pub(super) fn read(source: &mut impl Read) -> Result<(Header, State), SnapshotError> {
+    let header = read_header(source)?;
+    let mut rows = Rows { source, body: Vec::new(), position: 0, count: 0, outcome: None };
+    let state = State::load(&mut rows);
+    let count = rows.count;
+    match rows.outcome {
+        Some(Ok(expected)) if expected == count => {}
+        Some(Ok(expected)) => {
+            return Err(damaged(&format!("{count} rows instead of {expected}")));
+        }
+        Some(Err(error)) => return Err(error),
+        None => return Err(damaged("it has no end")),
+    }
+    if digest_text(state.digest()) != header.digest {
+        return Err(damaged("its rows do not have the digest that it names"));
+    }
+    Ok((header, state))
+}
+
+/// The rows of a snapshot, until its footer or the first damage.
+struct Rows<'a, R> {
+    source: &'a mut R,
+    body: Vec<u8>,
+    position: usize,
+    count: u64,
+    /// How many rows there should have been, or why there are no more.
+    outcome: Option<Result<u64, SnapshotError>>,
+}
+
+impl<R: Read> Iterator for Rows<'_, R> {
+    type Item = Change;
+
+    fn next(&mut self) -> Option<Change> {
+        if self.outcome.is_some() {
+            return None;
+        }
+        match self.step() {
+            Ok(change) => {
+                self.count += u64::from(change.is_some());
+                change
+            }
+            Err(error) => {
+                self.outcome = Some(Err(error));
+                None
+            }
+        }
+    }
+}
+
+impl<R: Read> Rows<'_, R> {
+    fn step(&mut self) -> Result<Option<Change>, SnapshotError> {
+        while self.position == self.body.len() {
+            self.body = read_frame(self.source)?;
+            self.position = 1;
+            match self.body.first() {
+                Some(&ROWS) => {}
+                Some(&FOOTER) => {
+                    let footer: Footer = wire::decode(&self.body[1..])?;
+                    if self.source.read(&mut [0])? != 0 {
+                        return Err(damaged("something follows its end"));
+                    }
+                    self.outcome = Some(Ok(footer.rows));
+                    return Ok(None);
+                }
+                _ => return Err(damaged("a frame of no known kind")),
+            }
+        }
+        let tag = self.take(1)?[0];
+        let table = Table::of_tag(tag).ok_or_else(|| damaged("a row of no known table"))?;
+        let key = self.take_bytes()?;
+        let value = self.take_bytes()?;
+        Ok(Some(table.read(&self.body[key], &self.body[value])?))
+    }
+
+    fn take_bytes(&mut self) -> Result<std::ops::Range<usize>, SnapshotError> {
+        let length = self.take(4)?.try_into().expect("four bytes were taken");
+        let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+        let start = self.position;
+        self.take(length)?;
+        Ok(start..self.position)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&[u8], SnapshotError> {
+        let start = self.position;
+        let end = start.checked_add(length).filter(|end| *end <= self.body.len());
+        self.position = end.ok_or_else(|| damaged("a row that is cut off"))?;
+        Ok(&self.body[start..self.position])
+    }
+}
+
+fn read_frame(source: &mut impl Read) -> Result<Vec<u8>, SnapshotError> {
+    let mut length = [0; 4];
+    let mut checksum = [0; 8];
+    read_exact(source, &mut length)?;
+    read_exact(source, &mut checksum)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > FRAME_BYTES_MAX {
+        return Err(damaged("a frame that is too long"));
+    }
+    let mut body = vec![0; length];
+    read_exact(source, &mut body)?;
+    if xxh3_64(&body) != u64::from_le_bytes(checksum) {
+        return Err(damaged("a frame does not have its checksum"));
+    }
+    Ok(body)
+}
+
+fn read_exact(source: &mut impl Read, target: &mut [u8]) -> Result<(), SnapshotError> {
+    source.read_exact(target).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => damaged("it is cut off"),
+        _ => SnapshotError::Io(error),
+    })
+}
+
+fn damaged(reason: &str) -> SnapshotError {
+    SnapshotError::Damaged(reason.to_owned())
+}
+
+fn digest_text(digest: Digest) -> String {
+    format!("{:032x}", digest.0)
+}

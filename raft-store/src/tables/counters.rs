@@ -1,0 +1,17 @@
+//! `counters`: the next ids to hand out, in one row.
+
+use placement_model::Change;
+use placement_model::state::change::Counters;
+
+use super::key::{fixed, key};
+use super::{Row, Table};
+use crate::wire::{self, WireError};
+
+pub(super) fn put(counters: &Counters) -> Row {
+    Row::put(Table::Counters, key(&[]), wire::encode(counters))
+}
+
+pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
+    let [] = fixed(key)?;
+    Ok(Change::PutCounters(wire::decode(value)?))
+}

@@ -1,0 +1,133 @@
+//! What the tests of the store share: data directories, entries and commands in few words.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::stream;
+use openraft::entry::RaftEntry;
+use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
+use openraft::vote::leader_id_adv::LeaderId;
+use placement_model::command::RequestId;
+use placement_model::types::{ProviderUuid, Timestamp};
+use placement_model::{Command, Stamped};
+use placement_raft_store::{
+    Entry, Identity, LogId, LogStore, Member, Membership, Payload, StateMachine, Store,
+    StoreOptions, create, open,
+};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+pub const CLUSTER: Uuid = Uuid::from_u128(0x0c0ffee0_0000_4000_8000_000000000001);
+
+pub fn identity(node: u64) -> Identity {
+    Identity { cluster: CLUSTER, epoch: 7, node }
+}
+
+/// A new data directory of node 1.
+pub fn new_dir() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    create(dir.path(), identity(1)).unwrap();
+    dir
+}
+
+/// Options that keep tests small.
+pub fn options(dir: &Path) -> StoreOptions {
+    StoreOptions {
+        block_cache_bytes: 4 << 20,
+        write_buffer_bytes: 4 << 20,
+        ..StoreOptions::new(dir)
+    }
+}
+
+pub fn opened(dir: &Path) -> Store {
+    open(options(dir)).unwrap()
+}
+
+pub fn log_id(term: u64, index: u64) -> LogId {
+    LogId::new(LeaderId { term, node_id: 1 }, index)
+}
+
+pub fn entry(term: u64, index: u64, command: Command) -> Entry {
+    let stamped = Stamped {
+        at: Timestamp(1_700_000_000_000_000 + i64::try_from(index).unwrap()),
+        request: Some(RequestId { origin: 1, boot: 1, sequence: index, answered_below: 0 }),
+        command,
+    };
+    Entry::new(log_id(term, index), Payload::Normal(stamped))
+}
+
+/// The entry that makes a provider of its own.
+pub fn provider(term: u64, index: u64) -> Entry {
+    let command = Command::CreateProvider {
+        uuid: ProviderUuid(Uuid::from_u128(u128::from(index) + 1)),
+        name: format!("cn{index}").try_into().unwrap(),
+        parent: None,
+    };
+    entry(term, index, command)
+}
+
+pub fn blank(term: u64, index: u64) -> Entry {
+    Entry::new(log_id(term, index), Payload::Blank)
+}
+
+pub fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
+    let member = |id: &u64| {
+        let member = Member {
+            api: format!("http://node{id}:8778"),
+            peer: format!("node{id}:8779"),
+        };
+        (*id, member)
+    };
+    let members: BTreeMap<u64, Member> = voters.iter().map(member).collect();
+    let voters: BTreeSet<u64> = voters.iter().copied().collect();
+    let membership = Membership::new(vec![voters], members).unwrap();
+    Entry::new(log_id(term, index), Payload::Membership(membership))
+}
+
+/// A history that a node may have: members, a new leader, then providers up to `last`.
+pub fn history(last: u64) -> Vec<Entry> {
+    let head = [membership(0, 0, &[1, 2, 3]), blank(1, 1)];
+    head.into_iter().chain((2..=last).map(|index| provider(1, index))).collect()
+}
+
+pub async fn append(log: &mut LogStore, entries: Vec<Entry>) {
+    log.blocking_append(entries).await.unwrap();
+}
+
+pub async fn apply(machine: &mut StateMachine, entries: Vec<Entry>) {
+    machine
+        .apply(stream::iter(entries.into_iter().map(|entry| Ok((entry, None)))))
+        .await
+        .unwrap();
+}
+
+/// All entries of the log.
+pub async fn read_all(log: &mut LogStore) -> Vec<Entry> {
+    use openraft::storage::RaftLogReader;
+    log.get_log_reader().await.try_get_log_entries(..).await.unwrap()
+}
+
+/// What openraft does when it starts: applies what was committed and is not yet in the state.
+pub async fn replay(store: &mut Store) {
+    openraft::StorageHelper::new(&mut store.log, &mut store.machine)
+        .with_id(1)
+        .get_initial_state()
+        .await
+        .unwrap();
+}
+
+/// Runs `future` to its end on a runtime of its own.
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+pub fn applied(store: &Store) -> Arc<placement_raft_store::AppliedState> {
+    store.views.current()
+}

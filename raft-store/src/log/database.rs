@@ -121,32 +121,59 @@ impl LogDatabase {
 
 /// Reads the rows from `start` to before `end`, as many as weigh `bytes_max` and at least one.
 /// Bounds on both sides keep the iterator off the tombstones of what was purged and truncated.
+///
+/// A log may begin later than `start`, but what it has begun with has no holes.
 pub(super) fn read(
     database: &LogDatabase,
     snapshot: &rocksdb::Snapshot<'_>,
     (start, end): (u64, u64),
     bytes_max: usize,
 ) -> Result<Vec<Entry>, String> {
-    let mut options = ReadOptions::default();
-    options.set_iterate_lower_bound(key(start));
-    options.set_iterate_upper_bound(key(end));
     let mut entries = Vec::new();
     let mut bytes = 0;
     let mut expected = start;
-    for row in snapshot.iterator_cf_opt(database.log(), options, IteratorMode::Start) {
+    for row in rows(database, snapshot, start, end) {
         let (_, row) = row.map_err(|error| error.to_string())?;
         bytes += row.len();
         if bytes > bytes_max && !entries.is_empty() {
             return Ok(entries);
         }
         let entry = decode(&row).map_err(|error| format!("entry {expected}: {error}"))?;
-        if entry.log_id.index != expected {
-            return Err(format!("entry {expected} is missing"));
+        let index = entry.log_id.index;
+        if index != expected {
+            check_beginning(database, snapshot, start, expected)?;
+            expected = index;
         }
         expected += 1;
         entries.push(entry);
     }
-    if expected == end { Ok(entries) } else { Err(format!("entry {expected} is missing")) }
+    if expected != end {
+        check_beginning(database, snapshot, start, expected)?;
+    }
+    Ok(entries)
+}
+
+/// The entry at `missing` may be missing if it precedes the whole log.
+fn check_beginning(
+    database: &LogDatabase,
+    snapshot: &rocksdb::Snapshot<'_>,
+    start: u64,
+    missing: u64,
+) -> Result<(), String> {
+    let precedes_all = missing == start && rows(database, snapshot, 0, start).next().is_none();
+    if precedes_all { Ok(()) } else { Err(format!("entry {missing} is missing")) }
+}
+
+fn rows<'a>(
+    database: &LogDatabase,
+    snapshot: &'a rocksdb::Snapshot<'_>,
+    start: u64,
+    end: u64,
+) -> impl Iterator<Item = Result<(Box<[u8]>, Box<[u8]>), rocksdb::Error>> + 'a {
+    let mut options = ReadOptions::default();
+    options.set_iterate_lower_bound(key(start));
+    options.set_iterate_upper_bound(key(end));
+    snapshot.iterator_cf_opt(database.log(), options, IteratorMode::Start)
 }
 
 fn key(index: u64) -> [u8; 8] {

@@ -77,6 +77,7 @@ pub fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
         let member = Member {
             api: format!("http://node{id}:8778"),
             peer: format!("node{id}:8779"),
+            admin: format!("node{id}:8780"),
         };
         (*id, member)
     };

@@ -91,17 +91,17 @@ impl Tail {
 
     /// Forgets what follows `last`.
     pub(super) fn truncate(&mut self, last: Option<LogId>) {
-        let end = next_index(last.as_ref());
-        while self.end_index() > end {
-            if let Some(cached) = self.entries.pop_back() {
-                self.bytes -= cached.bytes;
-            }
-            match self.entries.back() {
-                Some(cached) => self.last = Some(cached.entry.log_id),
-                None => self.last = last,
-            }
+        let end = next_index(last.as_ref()).max(self.first_index());
+        if self.end_index() <= end {
+            return;
         }
-        self.last = last.max(self.purged);
+        let kept = end.saturating_sub(self.first_cached());
+        while self.entries.len() as u64 > kept
+            && let Some(cached) = self.entries.pop_back()
+        {
+            self.bytes -= cached.bytes;
+        }
+        self.last = last.filter(|id| id.index >= self.first_index()).or(self.purged);
     }
 
     /// Forgets what precedes `upto`, and `upto` itself. A hole between the last entry and `upto`

@@ -1,3 +1,16 @@
-//! This node as a member of the cluster: the doors, membership, bootstrap.
+//! This node as a member of the cluster: the doors, membership, formation.
 
 pub mod doors;
+pub(crate) mod formation;
+mod freshness;
+pub(crate) mod group;
+pub(crate) mod leadership;
+pub(crate) mod membership;
+pub(crate) mod peer_calls;
+mod propose;
+pub(crate) mod read;
+pub(crate) mod seat;
+pub(crate) mod submit;
+mod tickets;
+
+pub use membership::Refused;

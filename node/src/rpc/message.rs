@@ -299,6 +299,8 @@ pub(crate) enum WriteReply {
     NotLeader { leader: Option<u64> },
     /// It may or may not be committed.
     Unknown { reason: String },
+    /// Not done, and it never will be by this call, since the node that was asked cannot.
+    Rejected { reason: String },
 }
 
 /// How far a read must be.

@@ -162,6 +162,6 @@ impl Peers {
     }
 }
 
-fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
+pub(crate) fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
     wire::decode(answer).map_err(|error| CallError::Failed(format!("an answer that is {error}")))
 }

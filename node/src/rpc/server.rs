@@ -31,15 +31,21 @@ pub(crate) struct StreamedAppend {
     pub(crate) reply: Reply,
 }
 
-/// Where the answer to one call goes.
-#[derive(Clone)]
+/// Where the answer to one call goes. Dropped unanswered, it says so to the caller.
 pub(crate) struct Reply {
     call: u64,
-    queue: mpsc::UnboundedSender<Frame>,
+    queue: Option<mpsc::UnboundedSender<Frame>>,
 }
 
 impl Reply {
-    pub(crate) fn send(&self, answer: Result<Vec<u8>, String>) {
+    pub(crate) fn send(mut self, answer: Result<Vec<u8>, String>) {
+        self.answer(answer);
+    }
+
+    fn answer(&mut self, answer: Result<Vec<u8>, String>) {
+        let Some(queue) = self.queue.take() else {
+            return;
+        };
         let frame = match answer {
             Ok(body) => Frame::new(Kind::Response, self.call, body),
             Err(message) => {
@@ -47,7 +53,13 @@ impl Reply {
             }
         };
         // A caller that has hung up needs no answer.
-        let _ = self.queue.send(frame);
+        let _ = queue.send(frame);
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.answer(Err("the call was given up".to_owned()));
     }
 }
 
@@ -192,7 +204,7 @@ impl Calls {
     fn request(&mut self, call: u64, mut body: Bytes) {
         let reply = Reply {
             call,
-            queue: self.queue.clone(),
+            queue: Some(self.queue.clone()),
         };
         let number = if body.is_empty() { 0 } else { body.get_u8() };
         let Some(method) = Method::from_number(number) else {

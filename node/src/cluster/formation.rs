@@ -1,0 +1,259 @@
+//! How a cluster comes to be, once.
+//!
+//! Every initial member is given the same list. The one with the lowest number forms the cluster:
+//! it waits until all the others answer and none of them has a log, makes the cluster's id (or
+//! takes the one that an interrupted attempt has left), invites the others, and writes the first
+//! membership. A node that lost its data finds that the others belong to a formed cluster, and
+//! forms no second one. Nodes added later are invited by the leader.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_raft_store::{Identity, Member, runtime};
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::group::Group;
+use super::seat::Seat;
+use crate::config::Config;
+use crate::env::Env;
+use crate::metrics::ReadMetrics;
+use crate::node::{Addresses, StartError};
+use crate::rpc::message::{Introduction, Invitation, Method};
+use crate::rpc::peers::Peers;
+use crate::tasks::Tasks;
+
+const PAUSE: Duration = Duration::from_millis(200);
+const CALL: Duration = Duration::from_secs(2);
+
+/// Takes this node from an empty directory into a cluster.
+pub(crate) struct Formation {
+    pub(crate) env: Env,
+    pub(crate) config: Arc<Config>,
+    pub(crate) addresses: Addresses,
+    pub(crate) seat: Arc<Seat>,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) read_metrics: Arc<ReadMetrics>,
+    pub(crate) tasks: Tasks,
+    /// Held while the seat is taken, so that it is taken once.
+    pub(crate) taking: Mutex<()>,
+}
+
+impl Formation {
+    /// Who this node is, for others who ask.
+    pub(crate) fn introduction(&self) -> Introduction {
+        let group = self.seat.now();
+        Introduction {
+            node: self.config.node_id,
+            cluster: self.peers.cluster(),
+            formed: group.as_ref().is_some_and(|group| is_formed(group)),
+            api: format!("http://{}", self.addresses.api),
+            peer: self.addresses.peer.clone(),
+            admin: self.addresses.admin.clone(),
+        }
+    }
+
+    /// Starts on the data directory as it is found: takes the seat if it is somebody's already.
+    pub(crate) async fn resume(&self) -> Result<(), StartError> {
+        let dir = self.config.data_dir.clone();
+        match runtime::blocking(move || placement_raft_store::identity(&dir)).await? {
+            Some(identity) => self.take_seat(identity).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Accepts an invitation, if this node has no data or had accepted it before.
+    pub(crate) async fn accept(&self, invitation: Invitation) -> Result<(), String> {
+        if invitation.node != self.config.node_id {
+            return Err(format!(
+                "this is node {}, not node {}",
+                self.config.node_id, invitation.node
+            ));
+        }
+        let identity = Identity {
+            cluster: invitation.cluster,
+            epoch: invitation.epoch,
+            node: invitation.node,
+        };
+        self.create(identity).await.map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// Makes the data directory this node's, and takes the seat.
+    async fn create(&self, identity: Identity) -> Result<Arc<Group>, StartError> {
+        let _taking = self.taking.lock().await;
+        if let Some(group) = self.seat.now() {
+            return match group.identity == identity {
+                true => Ok(group),
+                false => Err(StartError::Raft(format!(
+                    "node {} belongs to cluster {} already",
+                    group.me, group.identity.cluster
+                ))),
+            };
+        }
+        let dir = self.config.data_dir.clone();
+        runtime::blocking(move || placement_raft_store::create(&dir, identity)).await?;
+        tracing::info!(cluster = %identity.cluster, node = identity.node, "joined a cluster");
+        self.open(identity).await
+    }
+
+    async fn take_seat(&self, identity: Identity) -> Result<Arc<Group>, StartError> {
+        let _taking = self.taking.lock().await;
+        self.open(identity).await
+    }
+
+    async fn open(&self, identity: Identity) -> Result<Arc<Group>, StartError> {
+        let group = Group::start(
+            &self.env,
+            &self.config,
+            identity,
+            &self.peers,
+            self.read_metrics.clone(),
+            &self.tasks,
+        )
+        .await?;
+        self.seat.take(group.clone());
+        Ok(group)
+    }
+
+    /// Forms the cluster of the configured initial members, if that is this node's to do and was
+    /// not done before.
+    pub(crate) async fn form(self: Arc<Self>) {
+        let members: BTreeMap<u64, String> = match self.config.initial_members() {
+            Ok(members) => members.into_iter().collect(),
+            Err(_) => return, // validated when it was loaded
+        };
+        let first = members.keys().next();
+        if first != Some(&self.config.node_id) {
+            if self.seat.now().is_none() {
+                match first {
+                    Some(first) => tracing::info!(first, "waiting for node {first} to form the cluster"),
+                    None => tracing::info!("waiting to be added to a cluster"),
+                }
+            }
+            return;
+        }
+        let mut said = String::new();
+        loop {
+            if self.seat.now().is_some_and(|group| is_formed(&group)) {
+                return;
+            }
+            match self.try_to_form(&members).await {
+                Ok(()) => return,
+                Err(reason) => {
+                    if said != reason {
+                        tracing::info!(reason, "the cluster is not formed yet");
+                        said = reason;
+                    }
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Forms a cluster of this node alone, or of `members`, at an operator's request.
+    pub(crate) async fn form_on_demand(
+        &self,
+        mut members: BTreeMap<u64, String>,
+    ) -> Result<(), String> {
+        if self.seat.now().is_some_and(|group| is_formed(&group)) {
+            return Err("this node belongs to a formed cluster already".to_owned());
+        }
+        members
+            .entry(self.config.node_id)
+            .or_insert_with(|| self.addresses.peer.clone());
+        self.try_to_form(&members).await
+    }
+
+    async fn try_to_form(&self, members: &BTreeMap<u64, String>) -> Result<(), String> {
+        let (found, left) = self.look_around(members).await?;
+        let identity = match (self.seat.now(), left) {
+            (Some(group), _) => group.identity,
+            (None, Some(cluster)) => self.identity(cluster),
+            (None, None) => self.identity(self.env.ids.uuid()),
+        };
+        let group = self.create(identity).await.map_err(|error| error.to_string())?;
+        for (id, address) in members {
+            if *id != group.me {
+                group
+                    .invite(*id, address)
+                    .await
+                    .map_err(|error| format!("node {id} at {address} did not join: {error}"))?;
+            }
+        }
+        group
+            .raft
+            .initialize(found)
+            .await
+            .map_err(|error| format!("cannot write the first membership: {error}"))?;
+        tracing::info!(cluster = %identity.cluster, members = ?members.keys(), "the cluster is formed");
+        Ok(())
+    }
+
+    /// Asks all others who they are. Gives the members, and the cluster id that an interrupted
+    /// attempt has left with some of them.
+    async fn look_around(
+        &self,
+        members: &BTreeMap<u64, String>,
+    ) -> Result<(BTreeMap<u64, Member>, Option<Uuid>), String> {
+        let mut found = BTreeMap::new();
+        let mut left = self.peers.cluster();
+        for (id, address) in members {
+            let who: Introduction = match *id == self.config.node_id {
+                true => self.introduction(),
+                false => self
+                    .peers
+                    .introduce(address, Method::Probe, &(), CALL)
+                    .await
+                    .map_err(|error| format!("node {id} at {address} does not answer: {error}"))?,
+            };
+            if who.node != *id {
+                return Err(format!("at {address} there is node {}, not node {id}", who.node));
+            }
+            if who.formed {
+                return Err(format!(
+                    "node {id} belongs to cluster {} already. If this node has lost its data, have \
+                     it removed from that cluster and added under a new number",
+                    who.cluster.unwrap_or_default()
+                ));
+            }
+            match (left, who.cluster) {
+                (Some(left), Some(cluster)) if left != cluster => {
+                    return Err(format!(
+                        "node {id} was invited to cluster {cluster}, another one to {left}: empty \
+                         the data directories and start again"
+                    ));
+                }
+                (None, cluster) => left = cluster,
+                _ => {}
+            }
+            let member = Member {
+                api: who.api,
+                // The address of the list is the one that works from here.
+                peer: address.clone(),
+                admin: who.admin,
+            };
+            found.insert(*id, member);
+        }
+        Ok((found, left))
+    }
+
+    fn identity(&self, cluster: Uuid) -> Identity {
+        Identity {
+            cluster,
+            // Some of the id, so that tokens of different clusters differ, and stay short.
+            epoch: cluster.as_u64_pair().0 >> 32,
+            node: self.config.node_id,
+        }
+    }
+}
+
+/// Whether a node has taken part: it has a log, so that it must not be initialised again.
+fn is_formed(group: &Group) -> bool {
+    use openraft::async_runtime::watch::WatchReceiver;
+    let receiver = group.raft.metrics();
+    let metrics = receiver.borrow_watched();
+    metrics.last_log_index.is_some() || metrics.last_applied.is_some()
+}

@@ -1,0 +1,47 @@
+//! How old this node's state may be at most, measured on this node's clock alone.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The latest moment at which this node's state is known to have been complete: everything that
+/// was acknowledged anywhere before it has been applied here.
+#[derive(Debug, Default)]
+pub(crate) struct Freshness {
+    complete_at: Mutex<Option<Instant>>,
+}
+
+impl Freshness {
+    /// The leader said, in answer to a question asked at `asked`, how far it was; and this node has
+    /// applied as far since.
+    pub(crate) fn confirm(&self, asked: Instant) {
+        let mut complete_at = self.complete_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *complete_at = (*complete_at).max(Some(asked));
+    }
+
+    /// How old the state may be at most; `None`: nobody can tell.
+    pub(crate) fn staleness(&self) -> Option<Duration> {
+        let complete_at = self.complete_at.lock().unwrap_or_else(PoisonError::into_inner);
+        complete_at.map(|at| at.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn age_counts_from_when_the_question_was_asked_and_an_old_answer_changes_nothing() {
+        let freshness = Freshness::default();
+        assert_eq!(freshness.staleness(), None);
+        let early = Instant::now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let late = Instant::now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        freshness.confirm(late);
+        freshness.confirm(early);
+        assert_eq!(freshness.staleness(), Some(Duration::from_secs(1)));
+    }
+}

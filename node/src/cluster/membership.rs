@@ -1,0 +1,397 @@
+//! Who belongs to the cluster. Changes are made by the leader, one node at a time and in one log
+//! entry each, so that no cluster is ever left half way between two memberships.
+//!
+//! A node's number is never used twice. The session row that each writing node has in the state
+//! remembers it, and a removed node's row is closed: what it may still send is not carried out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::async_runtime::watch::WatchReceiver;
+use openraft::errors::{ClientWriteError, RaftError};
+use openraft::{Precondition, RaftMetrics};
+use placement_model::command::{Command, RequestId};
+use placement_model::state::change::Change;
+use placement_raft_store::{Member, Membership, Payload, TypeConfig};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use super::group::Group;
+use super::leadership::hand_over;
+use super::propose::Proposed;
+use super::seat::Seat;
+use crate::rpc::channel::Lane;
+use crate::rpc::message::{Introduction, Invitation, Method, WriteCall};
+
+/// How long one operator's request may take.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+/// How long a call to a node that is to join may take.
+const INTRODUCTION: Duration = Duration::from_secs(5);
+/// How long a promotion waits for the learner to catch up.
+const CATCH_UP: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What an operator asks of the leader.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Demand {
+    /// Adds a node that has no data, as learner.
+    Add {
+        id: u64,
+        peer: String,
+        api: String,
+        admin: String,
+    },
+    /// Makes a learner a voter.
+    Promote { id: u64 },
+    /// Takes a node out.
+    Remove { id: u64 },
+    /// Hands leadership to a voter, or to whichever is best.
+    TransferLeader { to: Option<u64> },
+}
+
+/// Why an operator's request was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refused {
+    /// There is no such node.
+    #[error("{0}")]
+    NotFound(String),
+    /// The cluster is not in a state in which this can be done.
+    #[error("{0}")]
+    Conflict(String),
+    /// Nobody could be asked, or the leader changed meanwhile.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// The leader's answer to an operator.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum ChangeReply {
+    /// Done.
+    Done,
+    /// Not done.
+    Refused(Refused),
+    /// Ask another.
+    NotLeader,
+}
+
+impl Seat {
+    /// Has the leader carry out an operator's request.
+    pub(crate) async fn change(&self, change: Demand) -> Result<(), Refused> {
+        let group = self.now().ok_or_else(|| {
+            Refused::Conflict("this node does not belong to a cluster yet".to_owned())
+        })?;
+        let deadline = Instant::now() + self.wait();
+        loop {
+            let mut reason = "no leader is known".to_owned();
+            if let Some(leader) = group.leader() {
+                let reply = if leader.id == group.me {
+                    group.change(change.clone()).await
+                } else {
+                    let to = (leader.id, leader.address.as_str());
+                    let call = group.peers.call(to, Lane::Forward, Method::Admin, &change, DEADLINE);
+                    match call.await {
+                        Ok(reply) => reply,
+                        Err(error) if error.is_without_effect() => {
+                            reason = error.to_string();
+                            ChangeReply::NotLeader
+                        }
+                        Err(error) => ChangeReply::Refused(Refused::Unavailable(format!(
+                            "the leader, node {}, gave no answer ({error}); look at the status \
+                             before trying again",
+                            leader.id
+                        ))),
+                    }
+                };
+                match reply {
+                    ChangeReply::Done => return Ok(()),
+                    ChangeReply::Refused(refused) => return Err(refused),
+                    ChangeReply::NotLeader => {}
+                }
+            }
+            if Instant::now() >= deadline {
+                return Err(Refused::Unavailable(reason));
+            }
+            group.other_leader(None, Instant::now() + PAUSE).await;
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+impl Group {
+    /// Carries out an operator's request, as the leader.
+    pub(crate) async fn change(self: &Arc<Self>, change: Demand) -> ChangeReply {
+        if !self.leads() {
+            return ChangeReply::NotLeader;
+        }
+        tracing::info!(?change, "an operator changes the cluster");
+        let done = match change {
+            Demand::Add {
+                id,
+                peer,
+                api,
+                admin,
+            } => self.add(id, Member { api, peer, admin }).await,
+            Demand::Promote { id } => self.promote(id).await,
+            Demand::Remove { id } => self.remove(id).await,
+            Demand::TransferLeader { to } => self.transfer(to).await,
+        };
+        match done {
+            Ok(()) => ChangeReply::Done,
+            Err(refused) => {
+                tracing::warn!(%refused, "the change of the cluster was refused");
+                ChangeReply::Refused(refused)
+            }
+        }
+    }
+
+    async fn add(&self, id: u64, mut member: Member) -> Result<(), Refused> {
+        if id == 0 {
+            return Err(Refused::Conflict("a node's number is 1 or more".to_owned()));
+        }
+        if self.is_member(id) {
+            return Err(Refused::Conflict(format!("node {id} is a member already")));
+        }
+        if self.was_member(id) {
+            return Err(Refused::Conflict(format!(
+                "a node {id} has been a member before: give the new one a number that was never \
+                 used, and an empty data directory"
+            )));
+        }
+        let unreachable = |error: crate::rpc::channel::CallError| {
+            Refused::Unavailable(format!("the new node at {}: {error}", member.peer))
+        };
+        let found: Introduction = self
+            .peers
+            .introduce(&member.peer, Method::Probe, &(), INTRODUCTION)
+            .await
+            .map_err(unreachable)?;
+        if found.node != id {
+            return Err(Refused::Conflict(format!(
+                "at {} there is node {}, not node {id}",
+                member.peer, found.node
+            )));
+        }
+        if found.cluster.is_some_and(|cluster| cluster != self.identity.cluster) {
+            return Err(Refused::Conflict(format!(
+                "node {id} belongs to another cluster: start it with an empty data directory"
+            )));
+        }
+        if found.formed {
+            return Err(Refused::Conflict(format!(
+                "node {id} has data of this cluster already: start it under a new number with an \
+                 empty data directory"
+            )));
+        }
+        self.invite(id, &member.peer).await.map_err(unreachable)?;
+        if member.api.is_empty() {
+            member.api = found.api;
+        }
+        if member.admin.is_empty() {
+            member.admin = found.admin;
+        }
+        let (now, voters) = self.membership();
+        let mut members = self.members();
+        members.insert(id, member);
+        self.set_membership(now, voters, members).await
+    }
+
+    /// Has a node without data take its seat in this cluster.
+    pub(crate) async fn invite(
+        &self,
+        id: u64,
+        address: &str,
+    ) -> Result<(), crate::rpc::channel::CallError> {
+        let invitation = Invitation {
+            cluster: self.identity.cluster,
+            epoch: self.identity.epoch,
+            node: id,
+        };
+        self.peers
+            .introduce(address, Method::Invite, &invitation, INTRODUCTION)
+            .await
+    }
+
+    async fn promote(&self, id: u64) -> Result<(), Refused> {
+        self.must_be_member(id)?;
+        let give_up = Instant::now() + CATCH_UP;
+        loop {
+            let (now, mut voters) = self.membership();
+            if voters.contains(&id) {
+                return Ok(());
+            }
+            match self.lag(id) {
+                Some(lag) if lag <= self.config.raft.promote_lag_max => {
+                    voters.insert(id);
+                    return self.set_membership(now, voters, self.members()).await;
+                }
+                lag if Instant::now() >= give_up => {
+                    return Err(Refused::Conflict(match lag {
+                        Some(lag) => format!(
+                            "node {id} still lacks {lag} log entries: wait until it has caught up"
+                        ),
+                        None => format!("nothing was heard from node {id} yet"),
+                    }));
+                }
+                _ => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn remove(&self, id: u64) -> Result<(), Refused> {
+        self.must_be_member(id)?;
+        let (now, mut voters) = self.membership();
+        if voters.remove(&id) {
+            if voters.is_empty() {
+                return Err(Refused::Conflict(format!(
+                    "node {id} is the last voter: a cluster without voters is no cluster"
+                )));
+            }
+            let heard: Vec<u64> =
+                voters.iter().copied().filter(|voter| self.is_heard(*voter)).collect();
+            if heard.len() <= voters.len() / 2 {
+                return Err(Refused::Conflict(format!(
+                    "of the voters {voters:?} that would be left only {heard:?} are heard, which \
+                     is no majority: bring the others back first"
+                )));
+            }
+        }
+        let mut members = self.members();
+        members.remove(&id);
+        self.set_membership(now, voters, members).await?;
+        self.close_session(id).await;
+        Ok(())
+    }
+
+    /// What a removed node may still send is not carried out, and its number is not given again.
+    async fn close_session(&self, id: u64) {
+        let call = WriteCall {
+            request: RequestId {
+                origin: id,
+                boot: u64::MAX,
+                sequence: 0,
+                answered_below: 0,
+            },
+            request_id: format!("removal of node {id}"),
+            command: Command::SyncStandards {
+                resource_classes: Vec::new(),
+                traits: BTreeSet::new(),
+            },
+        };
+        match tokio::time::timeout(self.config.wait(), self.propose(call)).await {
+            Ok(Proposed::Written { .. }) => {}
+            other => tracing::warn!(
+                node = id,
+                ?other,
+                "the removed node's writes could not be shut out: do not use its number again"
+            ),
+        }
+    }
+
+    async fn transfer(&self, to: Option<u64>) -> Result<(), Refused> {
+        let (_, voters) = self.membership();
+        if let Some(to) = to {
+            if to == self.me {
+                return Ok(());
+            }
+            if !voters.contains(&to) {
+                return Err(Refused::Conflict(format!("node {to} is no voter: {voters:?} are")));
+            }
+        }
+        let patience = Duration::from_millis(3 * self.config.raft.election_max_ms);
+        hand_over(self, to, patience).await.map(|_| ()).map_err(Refused::Unavailable)
+    }
+
+    fn must_be_member(&self, id: u64) -> Result<(), Refused> {
+        match self.is_member(id) {
+            true => Ok(()),
+            false => Err(Refused::NotFound(format!("node {id} is no member"))),
+        }
+    }
+
+    /// Whether a node of this number has written before.
+    fn was_member(&self, id: u64) -> bool {
+        self.views
+            .current()
+            .state
+            .rows()
+            .any(|row| matches!(row, Change::PutSession(origin, _) if origin == id))
+    }
+
+    /// The effective membership: the log entry that set it, and the voters.
+    fn membership(&self) -> (Precondition<TypeConfig>, BTreeSet<u64>) {
+        let receiver = self.raft.server_metrics();
+        let metrics = receiver.borrow_watched();
+        let stored = &metrics.membership_config;
+        let precondition = Precondition::LastMembershipLogId {
+            last_membership_log_id: *stored.log_id(),
+        };
+        (precondition, stored.membership().voter_ids().collect())
+    }
+
+    /// Sets the membership, if it is still the one that the change was decided on.
+    async fn set_membership(
+        &self,
+        unchanged: Precondition<TypeConfig>,
+        voters: BTreeSet<u64>,
+        members: std::collections::BTreeMap<u64, Member>,
+    ) -> Result<(), Refused> {
+        let membership = Membership::new(vec![voters], members)
+            .map_err(|error| Refused::Conflict(error.to_string()))?;
+        let append = self.raft.append_membership(membership, Payload::Blank, [unchanged]);
+        match tokio::time::timeout(DEADLINE / 2, append).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(
+                Refused::Unavailable("the leader has changed meanwhile: try again".to_owned()),
+            ),
+            Ok(Err(RaftError::APIError(
+                error @ (ClientWriteError::ChangeMembershipError(_)
+                | ClientWriteError::PreconditionFailed(_)),
+            ))) => Err(Refused::Conflict(format!(
+                "another change is under way: try again ({error})"
+            ))),
+            Ok(Err(error)) => Err(Refused::Unavailable(error.to_string())),
+            Err(_) => Err(Refused::Unavailable(
+                "no majority has taken the change in time; look at the status before trying again"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn raft_metrics<T>(&self, of: impl FnOnce(&RaftMetrics<TypeConfig>) -> T) -> T {
+        let receiver = self.raft.metrics();
+        let metrics = receiver.borrow_watched();
+        of(&metrics)
+    }
+
+    /// As the leader: how many log entries a node lacks, if anything was heard of it.
+    fn lag(&self, id: u64) -> Option<u64> {
+        self.raft_metrics(|metrics| {
+            let matched = (*metrics.replication.as_ref()?.get(&id)?)?;
+            Some(metrics.last_log_index.unwrap_or(0).saturating_sub(matched.index()))
+        })
+    }
+
+    /// As the leader: whether a node answered lately.
+    fn is_heard(&self, id: u64) -> bool {
+        if id == self.me {
+            return true;
+        }
+        let lately = Duration::from_millis(2 * self.config.raft.election_max_ms);
+        self.raft_metrics(|metrics| {
+            let heard = metrics.heartbeat.as_ref().and_then(|all| all.get(&id)).cloned().flatten();
+            heard.is_some_and(|at| at.elapsed() < lately)
+        })
+    }
+
+    /// As the leader: the other voter that has most of the log.
+    pub(crate) fn best_successor(&self) -> Option<u64> {
+        let (_, voters) = self.membership();
+        voters
+            .into_iter()
+            .filter(|voter| *voter != self.me)
+            .min_by_key(|voter| {
+                (!self.is_heard(*voter), self.lag(*voter).unwrap_or(u64::MAX), *voter)
+            })
+    }
+}

@@ -1,0 +1,89 @@
+//! Numbers for this node's writes, by which the state machine recognises a write that comes twice.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use placement_model::command::RequestId;
+
+/// Hands out request ids, and knows which writes are still being answered.
+#[derive(Debug)]
+pub(crate) struct Tickets {
+    origin: u64,
+    boot: u64,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    sequences: BTreeSet<u64>,
+}
+
+/// One write's number. Dropping it says that the write is answered, one way or the other, and will
+/// never be sent again.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    request: RequestId,
+    tickets: Arc<Tickets>,
+}
+
+impl Tickets {
+    pub(crate) fn new(origin: u64, boot: u64) -> Self {
+        Self {
+            origin,
+            boot,
+            open: Mutex::default(),
+        }
+    }
+
+    /// A number for a new write.
+    pub(crate) fn issue(self: &Arc<Self>) -> Ticket {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let sequence = open.next;
+        open.next += 1;
+        open.sequences.insert(sequence);
+        let answered_below = open.sequences.first().copied().unwrap_or(sequence);
+        Ticket {
+            request: RequestId {
+                origin: self.origin,
+                boot: self.boot,
+                sequence,
+                answered_below,
+            },
+            tickets: self.clone(),
+        }
+    }
+}
+
+impl Ticket {
+    /// The request id that travels with the write.
+    pub(crate) fn request(&self) -> RequestId {
+        self.request
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut open = self.tickets.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.sequences.remove(&self.request.sequence);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_answered_out_of_order_are_remembered_until_the_oldest_is_answered() {
+        let tickets = Arc::new(Tickets::new(1, 1));
+        let first = tickets.issue();
+        let second = tickets.issue();
+        assert_eq!(second.request().answered_below, 0);
+        drop(second);
+        assert_eq!(tickets.issue().request().answered_below, 0);
+        drop(first);
+        let later = tickets.issue();
+        assert_eq!(later.request().sequence, 3);
+        assert_eq!(later.request().answered_below, 3);
+    }
+}

@@ -220,6 +220,11 @@ impl Config {
         settings
     }
 
+    /// The configuration as a file would give it, defaults included.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a table of texts, numbers, flags and lists can be written")
+    }
+
     /// How long a request waits for the cluster.
     pub fn wait(&self) -> Duration {
         Duration::from_millis(self.cluster.wait_ms)
@@ -227,7 +232,10 @@ impl Config {
 
     /// The initial members as `(id, peer address)`.
     pub fn initial_members(&self) -> Result<Vec<(u64, String)>, ConfigError> {
-        self.initial_members.iter().map(|text| load::member(text)).collect()
+        self.initial_members
+            .iter()
+            .map(|text| load::member(text))
+            .collect()
     }
 
     /// What the API is told of all this.

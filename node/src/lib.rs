@@ -2,13 +2,18 @@
 //!
 //! [`Node::start`] is the whole server: the binary, the tests and the simulations start the same.
 
+pub mod admin;
 pub mod cluster;
 pub mod config;
 pub mod env;
+mod health;
 pub mod http;
+mod metrics;
 mod node;
 mod rpc;
+mod serve;
 mod tasks;
+pub mod telemetry;
 
 pub use config::{Config, ConfigError};
 pub use env::Env;

@@ -1,16 +1,46 @@
-//! One node, from its listeners to its disk.
+//! One node, from its listeners to its disk. The binary, the tests and the simulations start this.
 
-use crate::cluster::doors::{ReadDoor, WriteDoor};
-use crate::config::Config;
-use crate::env::Env;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use openraft::ServerState;
+use openraft::async_runtime::watch::WatchReceiver;
+use placement_raft_store::Views;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::time::{Instant, sleep};
+
+use crate::admin::{Admin, NodeStatus};
+use crate::cluster::doors::{ReadDoor, WriteDoor};
+use crate::cluster::formation::Formation;
+use crate::cluster::leadership::hand_over;
+use crate::cluster::peer_calls::PeerCalls;
+use crate::cluster::read::Read;
+use crate::cluster::seat::Seat;
+use crate::cluster::submit::Submit;
+use crate::config::{Config, ConfigError};
+use crate::env::{Env, Listener};
+use crate::health::HealthChecks;
+use crate::http::Api;
+use crate::metrics::{Metrics, ReadMetrics};
+use crate::rpc::peers::Peers;
+use crate::serve::{Drain, HttpServer};
+use crate::tasks::Tasks;
+
+/// How long an operator's client may take to send the head of a request.
+const ADMIN_HEADER: Duration = Duration::from_secs(10);
+/// Connections of operators and monitors at once.
+const ADMIN_CONNECTIONS: usize = 256;
 
 /// Why a node does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration cannot be used.
     #[error("configuration: {0}")]
-    Config(#[from] crate::config::ConfigError),
+    Config(#[from] ConfigError),
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] placement_raft_store::OpenError),
@@ -29,7 +59,7 @@ pub enum StartError {
     Raft(String),
 }
 
-/// Where a node listens.
+/// Where others reach a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
     /// The REST API.
@@ -40,7 +70,7 @@ pub struct Addresses {
     pub admin: String,
 }
 
-/// What a node says of itself.
+/// What a node is to its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
     /// Its Raft term.
@@ -51,9 +81,14 @@ pub struct Role {
 
 /// A running node.
 pub struct Node {
+    config: Arc<Config>,
     addresses: Addresses,
-    write: Arc<dyn WriteDoor>,
+    formation: Arc<Formation>,
+    write: Arc<Submit>,
     read: Arc<dyn ReadDoor>,
+    stopping: Arc<AtomicBool>,
+    drain: Drain,
+    tasks: Tasks,
 }
 
 impl Node {
@@ -63,11 +98,149 @@ impl Node {
     /// # Errors
     /// [`StartError`], in words for an operator.
     pub async fn start(env: Env, config: Config) -> Result<Self, StartError> {
-        let _ = (env, config);
-        Err(StartError::Raft("not written yet".to_owned()))
+        config.validate()?;
+        let settings = config.api_settings()?;
+        let config = Arc::new(config);
+        let tasks = Tasks::default();
+
+        let (api, api_address) = listen(&env, "the REST API", &config.api.listen).await?;
+        let (peer, peer_address) = listen(&env, "other nodes", &config.peer.listen).await?;
+        let (admin, admin_address) = listen(&env, "operators", &config.admin.listen).await?;
+        let addresses = Addresses {
+            api: advertised(&config.api.advertise, api_address),
+            peer: advertised(&config.peer.advertise, peer_address),
+            admin: advertised(&config.admin.advertise, admin_address),
+        };
+
+        let seat = Arc::new(Seat::new(config.node_id, config.wait()));
+        let read_metrics = Arc::new(ReadMetrics::default());
+        let peers = Arc::new(Peers::new(
+            env.net.clone(),
+            config.node_id,
+            Duration::from_millis(config.peer.connect_ms),
+            Duration::from_millis(config.peer.silence_ms),
+            tasks.clone(),
+        ));
+        let formation = Arc::new(Formation {
+            env: env.clone(),
+            config: config.clone(),
+            addresses: addresses.clone(),
+            seat: seat.clone(),
+            peers,
+            read_metrics: read_metrics.clone(),
+            tasks: tasks.clone(),
+            taking: tokio::sync::Mutex::new(()),
+        });
+        if let Err(error) = formation.resume().await {
+            tasks.stop().await;
+            return Err(error);
+        }
+
+        let node = Self {
+            write: Arc::new(Submit::new(seat.clone())),
+            read: (env.around_read_door)(Arc::new(Read::new(seat.clone()))),
+            stopping: Arc::default(),
+            drain: Drain::default(),
+            config,
+            addresses,
+            formation,
+            tasks,
+        };
+        let metrics = Arc::new(Metrics::new(seat, read_metrics));
+        node.serve_peers(peer);
+        node.serve_api(&env, settings, api, &metrics);
+        node.serve_admin(&env, admin, metrics);
+        node.tasks.spawn(node.formation.clone().form());
+        node.tasks.spawn(probe(
+            node.formation.seat.clone(),
+            node.config.reads.probe_ms,
+        ));
+        tracing::info!(
+            node = node.config.node_id,
+            api = node.addresses.api,
+            peer = node.addresses.peer,
+            admin = node.addresses.admin,
+            "listening"
+        );
+        Ok(node)
     }
 
-    /// Where this node listens, with real port numbers.
+    fn serve_peers(&self, listener: Box<dyn Listener>) {
+        let calls = Arc::new(PeerCalls::new(self.formation.clone()));
+        let serve = crate::rpc::server::serve(listener, calls, self.tasks.clone());
+        self.tasks.spawn(serve);
+    }
+
+    fn serve_api(
+        &self,
+        env: &Env,
+        settings: crate::http::ApiSettings,
+        listener: Box<dyn Listener>,
+        metrics: &Arc<Metrics>,
+    ) {
+        let api = crate::http::router(Api {
+            write: self.write.clone(),
+            read: self.read.clone(),
+            clock: env.clock.clone(),
+            ids: env.ids.clone(),
+            offload: env.offload.clone(),
+            settings,
+        });
+        let counted = metrics.clone();
+        let api = api.layer(from_fn(move |request: Request, next: Next| {
+            let metrics = counted.clone();
+            async move {
+                let begun = Instant::now();
+                let method = request.method().clone();
+                let path = request.uri().path().to_owned();
+                let response = next.run(request).await;
+                let status = response.status().as_u16();
+                metrics
+                    .http
+                    .answered(method.as_str(), &path, status, begun.elapsed());
+                response
+            }
+        }));
+        let server = HttpServer {
+            router: self.checks().router().fallback_service(api),
+            purpose: "the REST API",
+            connections_max: self.config.api.max_connections,
+            header_timeout: Duration::from_millis(self.config.api.header_timeout_ms),
+            date: env.http_date,
+            open: metrics.http.connections().clone(),
+            drain: self.drain.clone(),
+        };
+        self.tasks.spawn(server.serve(listener, self.tasks.clone()));
+    }
+
+    fn serve_admin(&self, env: &Env, listener: Box<dyn Listener>, metrics: Arc<Metrics>) {
+        let admin = Admin {
+            formation: self.formation.clone(),
+            metrics,
+        };
+        let router: Router = admin.router().merge(self.checks().router());
+        let server = HttpServer {
+            router,
+            purpose: "operators",
+            connections_max: ADMIN_CONNECTIONS,
+            header_timeout: ADMIN_HEADER,
+            date: env.http_date,
+            open: Gauge::default(),
+            // Operators and monitors see a node stop until it has stopped.
+            drain: Drain::default(),
+        };
+        self.tasks.spawn(server.serve(listener, self.tasks.clone()));
+    }
+
+    fn checks(&self) -> HealthChecks {
+        HealthChecks {
+            seat: self.formation.seat.clone(),
+            lag_max: self.config.cluster.ready_lag_max,
+            stopping: self.stopping.clone(),
+        }
+    }
+
+    /// Where others reach this node, with real port numbers.
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
@@ -82,20 +255,119 @@ impl Node {
         self.read.clone()
     }
 
+    /// What this node says of itself, as operators see it.
+    pub fn status(&self) -> NodeStatus {
+        NodeStatus::of(&self.formation)
+    }
+
     /// What this node says of itself now, without asking anybody; `None` before it belongs to a
     /// cluster. Simulations look at it between two steps.
     pub fn role(&self) -> Option<Role> {
-        None
+        let group = self.formation.seat.now()?;
+        let receiver = group.raft.server_metrics();
+        let metrics = receiver.borrow_watched();
+        Some(Role {
+            term: metrics.vote.leader_id().term,
+            leads: metrics.state == ServerState::Leader,
+        })
     }
 
     /// What this node has applied; `None` before it belongs to a cluster. Holds no disk open.
-    pub fn views(&self) -> Option<placement_raft_store::Views> {
-        None
+    pub fn views(&self) -> Option<Views> {
+        Some(self.formation.seat.now()?.views.clone())
     }
 
     /// Hands leadership over, answers what is being asked, then stops and closes the disk.
-    pub async fn shutdown(self) {}
+    pub async fn shutdown(self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        if let Some(group) = self.formation.seat.now() {
+            let patience = Duration::from_millis(2 * self.config.raft.election_max_ms);
+            if group.leads() && group.best_successor().is_some() {
+                match hand_over(&group, None, patience).await {
+                    Ok(to) => tracing::info!(to, "handed leadership over"),
+                    Err(reason) => tracing::warn!(reason, "leadership could not be handed over"),
+                }
+            }
+        }
+        self.drain
+            .finish(Duration::from_millis(self.config.api.drain_ms))
+            .await;
+        self.kill().await;
+        tracing::info!("stopped");
+    }
 
-    /// Stops at once, as if the process had been killed, but waits until the disk is closed.
-    pub async fn kill(self) {}
+    /// Stops at once, answering nobody, and closes the disk.
+    pub async fn kill(self) {
+        let group = self.formation.seat.leave();
+        self.tasks.stop().await;
+        let Some(group) = group else {
+            return;
+        };
+        if let Err(error) = group.raft.shutdown().await {
+            tracing::warn!(%error, "replication did not stop cleanly");
+        }
+        let views = group.views.clone();
+        drop(group);
+        // The state machine's task ends by itself, and with it the last handle of the disk.
+        let mut applied = views.subscribe();
+        let closed = async { while applied.changed().await.is_ok() {} };
+        if tokio::time::timeout(Duration::from_secs(5), closed)
+            .await
+            .is_err()
+        {
+            tracing::warn!("the state machine is still at work");
+        }
+    }
+}
+
+impl Drop for Node {
+    /// A node that is dropped without a word stops as if it had crashed.
+    fn drop(&mut self) {
+        self.tasks.abandon();
+    }
+}
+
+async fn listen(
+    env: &Env,
+    purpose: &'static str,
+    address: &str,
+) -> Result<(Box<dyn Listener>, String), StartError> {
+    let failed = |error| StartError::Listen {
+        purpose,
+        address: address.to_owned(),
+        error,
+    };
+    let listener = env.net.bind(address).await.map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    Ok((listener, format!("{host}:{port}")))
+}
+
+fn advertised(configured: &str, bound: String) -> String {
+    match configured.is_empty() {
+        true => bound,
+        false => configured.to_owned(),
+    }
+}
+
+/// Asks the leader once in a while how far this node should be, so that its staleness is known
+/// although nobody reads.
+async fn probe(seat: Arc<Seat>, every_ms: u64) {
+    if every_ms == 0 {
+        return;
+    }
+    let every = Duration::from_millis(every_ms);
+    loop {
+        sleep(every).await;
+        let Some(group) = seat.now() else {
+            continue;
+        };
+        if group.health.failure().is_some() {
+            return;
+        }
+        if group.freshness.staleness().is_none_or(|age| age >= every) {
+            // Without an answer the staleness grows, and that is what is known.
+            let _ = group.linearize(Instant::now() + every).await;
+        }
+    }
 }

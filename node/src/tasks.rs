@@ -27,11 +27,6 @@ impl Tasks {
         drop(runtime::spawn(future));
     }
 
-    /// Completes when the group is being stopped.
-    pub(crate) async fn stopped(&self) {
-        self.stop.cancelled().await;
-    }
-
     /// Stops all tasks and waits until the last one is gone.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();

@@ -77,7 +77,9 @@ impl Formation {
             epoch: invitation.epoch,
             node: invitation.node,
         };
-        self.create(identity).await.map_err(|error| error.to_string())?;
+        self.create(identity)
+            .await
+            .map_err(|error| error.to_string())?;
         Ok(())
     }
 
@@ -129,7 +131,9 @@ impl Formation {
         if first != Some(&self.config.node_id) {
             if self.seat.now().is_none() {
                 match first {
-                    Some(first) => tracing::info!(first, "waiting for node {first} to form the cluster"),
+                    Some(first) => {
+                        tracing::info!(first, "waiting for node {first} to form the cluster")
+                    }
                     None => tracing::info!("waiting to be added to a cluster"),
                 }
             }
@@ -174,7 +178,10 @@ impl Formation {
             (None, Some(cluster)) => self.identity(cluster),
             (None, None) => self.identity(self.env.ids.uuid()),
         };
-        let group = self.create(identity).await.map_err(|error| error.to_string())?;
+        let group = self
+            .create(identity)
+            .await
+            .map_err(|error| error.to_string())?;
         for (id, address) in members {
             if *id != group.me {
                 group
@@ -210,7 +217,10 @@ impl Formation {
                     .map_err(|error| format!("node {id} at {address} does not answer: {error}"))?,
             };
             if who.node != *id {
-                return Err(format!("at {address} there is node {}, not node {id}", who.node));
+                return Err(format!(
+                    "at {address} there is node {}, not node {id}",
+                    who.node
+                ));
             }
             if who.formed {
                 return Err(format!(

@@ -201,7 +201,11 @@ impl Group {
     /// Whether a node is a member, a learner included.
     pub(crate) fn is_member(&self, id: u64) -> bool {
         self.server_metrics(|metrics| {
-            metrics.membership_config.membership().get_node(&id).is_some()
+            metrics
+                .membership_config
+                .membership()
+                .get_node(&id)
+                .is_some()
         })
     }
 

@@ -45,7 +45,9 @@ fn lacks_standards(group: &Group) -> bool {
     resource_classes
         .iter()
         .any(|name| applied.state.resource_class_id(name).is_none())
-        || traits.iter().any(|name| applied.state.trait_id(name).is_none())
+        || traits
+            .iter()
+            .any(|name| applied.state.trait_id(name).is_none())
 }
 
 /// Proposes a command of the leader's own. What does not work out is seen and tried again.
@@ -77,7 +79,11 @@ pub(crate) async fn leave_on_failure(group: Arc<Group>) {
 
 /// Hands leadership to the voter that is furthest, if this node leads. Waits until another node
 /// leads, `patience` at most.
-pub(crate) async fn hand_over(group: &Group, to: Option<u64>, patience: Duration) -> Result<u64, String> {
+pub(crate) async fn hand_over(
+    group: &Group,
+    to: Option<u64>,
+    patience: Duration,
+) -> Result<u64, String> {
     if !group.leads() {
         return Err("this node does not lead".to_owned());
     }

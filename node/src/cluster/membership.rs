@@ -89,7 +89,10 @@ impl Seat {
                     group.change(change.clone()).await
                 } else {
                     let to = (leader.id, leader.address.as_str());
-                    let call = group.peers.call(to, Lane::Forward, Method::Admin, &change, DEADLINE);
+                    let call =
+                        group
+                            .peers
+                            .call(to, Lane::Forward, Method::Admin, &change, DEADLINE);
                     match call.await {
                         Ok(reply) => reply,
                         Err(error) if error.is_without_effect() => {
@@ -172,7 +175,10 @@ impl Group {
                 member.peer, found.node
             )));
         }
-        if found.cluster.is_some_and(|cluster| cluster != self.identity.cluster) {
+        if found
+            .cluster
+            .is_some_and(|cluster| cluster != self.identity.cluster)
+        {
             return Err(Refused::Conflict(format!(
                 "node {id} belongs to another cluster: start it with an empty data directory"
             )));
@@ -247,8 +253,11 @@ impl Group {
                     "node {id} is the last voter: a cluster without voters is no cluster"
                 )));
             }
-            let heard: Vec<u64> =
-                voters.iter().copied().filter(|voter| self.is_heard(*voter)).collect();
+            let heard: Vec<u64> = voters
+                .iter()
+                .copied()
+                .filter(|voter| self.is_heard(*voter))
+                .collect();
             if heard.len() <= voters.len() / 2 {
                 return Err(Refused::Conflict(format!(
                     "of the voters {voters:?} that would be left only {heard:?} are heard, which \
@@ -295,11 +304,16 @@ impl Group {
                 return Ok(());
             }
             if !voters.contains(&to) {
-                return Err(Refused::Conflict(format!("node {to} is no voter: {voters:?} are")));
+                return Err(Refused::Conflict(format!(
+                    "node {to} is no voter: {voters:?} are"
+                )));
             }
         }
         let patience = Duration::from_millis(3 * self.config.raft.election_max_ms);
-        hand_over(self, to, patience).await.map(|_| ()).map_err(Refused::Unavailable)
+        hand_over(self, to, patience)
+            .await
+            .map(|_| ())
+            .map_err(Refused::Unavailable)
     }
 
     fn must_be_member(&self, id: u64) -> Result<(), Refused> {
@@ -338,7 +352,9 @@ impl Group {
     ) -> Result<(), Refused> {
         let membership = Membership::new(vec![voters], members)
             .map_err(|error| Refused::Conflict(error.to_string()))?;
-        let append = self.raft.append_membership(membership, Payload::Blank, [unchanged]);
+        let append = self
+            .raft
+            .append_membership(membership, Payload::Blank, [unchanged]);
         match tokio::time::timeout(DEADLINE / 2, append).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(
@@ -368,7 +384,12 @@ impl Group {
     fn lag(&self, id: u64) -> Option<u64> {
         self.raft_metrics(|metrics| {
             let matched = (*metrics.replication.as_ref()?.get(&id)?)?;
-            Some(metrics.last_log_index.unwrap_or(0).saturating_sub(matched.index()))
+            Some(
+                metrics
+                    .last_log_index
+                    .unwrap_or(0)
+                    .saturating_sub(matched.index()),
+            )
         })
     }
 
@@ -379,8 +400,13 @@ impl Group {
         }
         let lately = Duration::from_millis(2 * self.config.raft.election_max_ms);
         self.raft_metrics(|metrics| {
-            let heard = metrics.heartbeat.as_ref().and_then(|all| all.get(&id)).cloned().flatten();
-            heard.is_some_and(|at| at.elapsed() < lately)
+            let heard = metrics
+                .heartbeat
+                .as_ref()
+                .and_then(|all| all.get(&id))
+                .cloned()
+                .flatten();
+            heard.is_some_and(|at| openraft::Instant::elapsed(&*at) < lately)
         })
     }
 
@@ -391,7 +417,41 @@ impl Group {
             .into_iter()
             .filter(|voter| *voter != self.me)
             .min_by_key(|voter| {
-                (!self.is_heard(*voter), self.lag(*voter).unwrap_or(u64::MAX), *voter)
+                (
+                    !self.is_heard(*voter),
+                    self.lag(*voter).unwrap_or(u64::MAX),
+                    *voter,
+                )
             })
+    }
+}
+
+impl Group {
+    /// Snapshots this node's state and purges the log that it covers. Returns once it is done.
+    pub(crate) async fn snapshot_now(&self) -> Result<(), Refused> {
+        let stopped = |error: String| Refused::Unavailable(error);
+        let applied = self.views.applied_index();
+        self.raft
+            .trigger()
+            .snapshot()
+            .await
+            .map_err(|error| stopped(error.to_string()))?;
+        let give_up = Instant::now() + DEADLINE;
+        while self.raft_metrics(|metrics| metrics.snapshot.map(|id| id.index())) < applied {
+            if Instant::now() >= give_up {
+                return Err(Refused::Unavailable(
+                    "the snapshot is still being made".to_owned(),
+                ));
+            }
+            sleep(PAUSE / 2).await;
+        }
+        if let Some(applied) = applied {
+            self.raft
+                .trigger()
+                .purge_log(applied)
+                .await
+                .map_err(|error| stopped(error.to_string()))?;
+        }
+        Ok(())
     }
 }

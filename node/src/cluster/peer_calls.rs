@@ -91,11 +91,8 @@ impl PeerCalls {
     }
 
     async fn transfer(&self, call: TransferCall) -> Result<TransferReply, String> {
-        let request = TransferLeaderRequest::new(
-            Vote::from(call.from),
-            call.to,
-            call.last.map(LogId::from),
-        );
+        let request =
+            TransferLeaderRequest::new(Vote::from(call.from), call.to, call.last.map(LogId::from));
         let answer = self
             .group()?
             .raft
@@ -131,7 +128,10 @@ impl PeerCalls {
             } => {
                 // The one before is given up first: the disk may not hold both.
                 *incoming = None;
-                let receiver = group.snapshots.receive().map_err(|error| error.to_string())?;
+                let receiver = group
+                    .snapshots
+                    .receive()
+                    .map_err(|error| error.to_string())?;
                 tracing::info!(bytes, "a snapshot comes in");
                 *incoming = Some(Incoming {
                     transfer,
@@ -224,7 +224,10 @@ async fn install(group: &Group, incoming: Incoming) -> Result<SnapshotReply, Str
         .await
         .map_err(|error| format!("cannot write the snapshot: {error}"))?;
     let snapshot = Snapshot {
-        meta: incoming.meta.try_into().map_err(|error: wire::WireError| error.to_string())?,
+        meta: incoming
+            .meta
+            .try_into()
+            .map_err(|error: wire::WireError| error.to_string())?,
         snapshot: file,
     };
     let answer = group
@@ -247,7 +250,9 @@ impl Handler for PeerCalls {
     fn greet(&self, hello: &Hello) -> Result<(), String> {
         let me = self.node();
         if let Some(to) = hello.to.filter(|to| *to != me) {
-            return Err(format!("this is node {me}, not node {to}: check the addresses of both"));
+            return Err(format!(
+                "this is node {me}, not node {to}: check the addresses of both"
+            ));
         }
         if hello.introduction {
             return Ok(());
@@ -259,7 +264,10 @@ impl Handler for PeerCalls {
                 hello.from
             )),
             (None, _) => Err(format!("node {me} does not belong to a cluster yet")),
-            (_, None) => Err(format!("node {} does not belong to a cluster yet", hello.from)),
+            (_, None) => Err(format!(
+                "node {} does not belong to a cluster yet",
+                hello.from
+            )),
         }
     }
 
@@ -276,10 +284,7 @@ impl Handler for PeerCalls {
         Box::pin(async move { self.answer(from, method, &body).await })
     }
 
-    fn append_stream(
-        &self,
-        appends: mpsc::UnboundedReceiver<StreamedAppend>,
-    ) -> BoxFuture<'_, ()> {
+    fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()> {
         let Ok(group) = self.group() else {
             // Unanswered appends answer themselves when they are dropped.
             return Box::pin(std::future::ready(()));
@@ -310,7 +315,10 @@ impl Handler for PeerCalls {
                     }
                     Err(fatal) => Err(fatal.to_string()),
                 };
-                let reply = replies.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                let reply = replies
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop_front();
                 if let Some(reply) = reply {
                     reply.send(answer.map(|answer| wire::encode(&answer)));
                 }

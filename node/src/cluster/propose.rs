@@ -150,7 +150,10 @@ impl Proposer {
             return;
         }
         if let Some(last) = last {
-            if timeout(SETTLE, self.views.wait_applied(last)).await.is_err() {
+            if timeout(SETTLE, self.views.wait_applied(last))
+                .await
+                .is_err()
+            {
                 // Without a quorum nothing is applied, and nothing will be committed either.
                 return;
             }

@@ -118,7 +118,10 @@ impl Group {
             Some(failure) => format!("this node takes no part any more: {failure}"),
             None => match self.leader() {
                 Some(leader) => {
-                    format!("the leader, node {}, did not confirm in time that it leads", leader.id)
+                    format!(
+                        "the leader, node {}, did not confirm in time that it leads",
+                        leader.id
+                    )
                 }
                 None => "no leader is known".to_owned(),
             },
@@ -192,7 +195,9 @@ impl Rounds {
             let asked = Instant::now();
             match self.ask(latest).await {
                 Ok(index) => {
-                    self.group.read_metrics.round(waiting.len(), asked.elapsed());
+                    self.group
+                        .read_metrics
+                        .round(waiting.len(), asked.elapsed());
                     for round in waiting.drain(..) {
                         // Who has given up needs no answer.
                         let _ = round.answer.send(Ok(ReadPoint { asked, index }));
@@ -231,9 +236,9 @@ impl Rounds {
         // A quorum that is there answers a heartbeat; one that is not is asked again.
         let patience = Duration::from_millis(group.config.raft.election_min_ms);
         let reply = if leader.id == group.me {
-            timeout(patience, group.read_index()).await.map_err(|_| {
-                "no quorum confirmed in time that this node leads".to_owned()
-            })
+            timeout(patience, group.read_index())
+                .await
+                .map_err(|_| "no quorum confirmed in time that this node leads".to_owned())
         } else {
             let to = (leader.id, leader.address.as_str());
             group
@@ -245,11 +250,16 @@ impl Rounds {
         let reason = match reply {
             Ok(ReadIndexReply::At { index }) => return Ok(index),
             Ok(ReadIndexReply::NotLeader { .. }) => {
-                format!("node {} leads no more, and no other leader is known", leader.id)
+                format!(
+                    "node {} leads no more, and no other leader is known",
+                    leader.id
+                )
             }
             Ok(ReadIndexReply::Unconfirmed { reason }) | Err(reason) => reason,
         };
-        group.other_leader(Some(leader.id), Instant::now() + PAUSE).await;
+        group
+            .other_leader(Some(leader.id), Instant::now() + PAUSE)
+            .await;
         Err(reason)
     }
 }

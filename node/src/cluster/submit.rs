@@ -87,7 +87,10 @@ impl Group {
         let mut unsure: Option<String> = None;
         loop {
             if let Some(failure) = self.health.failure() {
-                return Err(gave_up(unsure, format!("this node cannot write: {failure}")));
+                return Err(gave_up(
+                    unsure,
+                    format!("this node cannot write: {failure}"),
+                ));
             }
             let leader = self.leader();
             let target = leader.as_ref().map(|leader| leader.id);
@@ -162,13 +165,19 @@ impl Group {
             return self.propose(call.clone()).await;
         }
         let forward = async {
-            let channel = self.peers.channel(leader.id, &leader.address, Lane::Forward).await?;
+            let channel = self
+                .peers
+                .channel(leader.id, &leader.address, Lane::Forward)
+                .await?;
             sent.store(true, Ordering::Relaxed);
             let left = deadline.saturating_duration_since(Instant::now());
-            let answer = channel.call(Method::Write, &wire::encode(call), left).await?;
+            let answer = channel
+                .call(Method::Write, &wire::encode(call), left)
+                .await?;
             decode(&answer)
         };
-        let span = tracing::info_span!("forward", request_id = %call.request_id, leader = leader.id);
+        let span =
+            tracing::info_span!("forward", request_id = %call.request_id, leader = leader.id);
         match forward.instrument(span).await {
             Ok(WriteReply::Written { index, outcome }) => Proposed::Written { index, outcome },
             Ok(WriteReply::NotLeader { leader }) => Proposed::NotLeader { leader },

@@ -64,7 +64,11 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut open = self.tickets.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self
+            .tickets
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         open.sequences.remove(&self.request.sequence);
     }
 }

@@ -70,7 +70,10 @@ impl Config {
             if !variable.starts_with("PLACEMENTD_") || variable == "PLACEMENTD_CONFIG" {
                 continue;
             }
-            match settings.iter().find(|setting| setting.variable() == variable) {
+            match settings
+                .iter()
+                .find(|setting| setting.variable() == variable)
+            {
                 Some(setting) => put(&mut table, setting, &variable, &text)?,
                 // Not an error: platforms put variables of their own beside ours.
                 None => warnings.push(format!(
@@ -92,12 +95,14 @@ impl Config {
                 }
             }
         }
-        let config: Config = table.try_into().map_err(|error: toml::de::Error| {
-            ConfigError::Malformed {
-                source_name: file.map_or("settings".to_owned(), |path| path.display().to_string()),
-                message: error.to_string().trim().replace('\n', ", "),
-            }
-        })?;
+        let config: Config =
+            table
+                .try_into()
+                .map_err(|error: toml::de::Error| ConfigError::Malformed {
+                    source_name: file
+                        .map_or("settings".to_owned(), |path| path.display().to_string()),
+                    message: error.to_string().trim().replace('\n', ", "),
+                })?;
         config.validate()?;
         Ok((config, warnings))
     }
@@ -163,7 +168,10 @@ impl Config {
         members.sort();
         members.dedup_by_key(|(id, _)| *id);
         if members.len() != count {
-            return Err(ConfigError::invalid("initial_members", "names a node twice"));
+            return Err(ConfigError::invalid(
+                "initial_members",
+                "names a node twice",
+            ));
         }
         Ok(())
     }
@@ -187,7 +195,10 @@ impl Config {
             ("raft.snapshot_after", raft.snapshot_after),
             ("raft.append_entries_max", raft.append_entries_max),
             ("raft.append_bytes_max", raft.append_bytes_max as u64),
-            ("raft.snapshot_chunk_bytes", raft.snapshot_chunk_bytes as u64),
+            (
+                "raft.snapshot_chunk_bytes",
+                raft.snapshot_chunk_bytes as u64,
+            ),
             ("raft.snapshot_timeout_ms", raft.snapshot_timeout_ms),
         ] {
             if value == 0 {
@@ -200,7 +211,10 @@ impl Config {
             ("raft.snapshot_chunk_bytes", raft.snapshot_chunk_bytes),
         ] {
             if value > MESSAGE_MAX {
-                return Err(ConfigError::invalid(key, format!("must be at most {MESSAGE_MAX}")));
+                return Err(ConfigError::invalid(
+                    key,
+                    format!("must be at most {MESSAGE_MAX}"),
+                ));
             }
         }
         Ok(())
@@ -211,7 +225,9 @@ impl Config {
         if self.api.max_body_bytes == 0 || self.api.max_body_bytes > BODY_MAX {
             return Err(ConfigError::invalid(
                 "api.max_body_bytes",
-                format!("must be between 1 and {BODY_MAX}: a body travels between nodes in one message"),
+                format!(
+                    "must be between 1 and {BODY_MAX}: a body travels between nodes in one message"
+                ),
             ));
         }
         for (key, value) in [
@@ -238,7 +254,12 @@ pub(super) fn member(text: &str) -> Result<(u64, String), ConfigError> {
         )
     };
     let (id, address) = text.split_once('=').ok_or_else(wrong)?;
-    let id = id.trim().parse::<u64>().ok().filter(|id| *id > 0).ok_or_else(wrong)?;
+    let id = id
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .filter(|id| *id > 0)
+        .ok_or_else(wrong)?;
     let address = address.trim();
     check_address("initial_members", address, false)?;
     Ok((id, address.to_owned()))
@@ -269,12 +290,12 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
         path: name.clone(),
         error,
     })?;
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        ConfigError::Malformed {
-            source_name: name.clone(),
-            message: error.to_string(),
-        }
-    })?;
+    let table: toml::Table =
+        text.parse()
+            .map_err(|error: toml::de::Error| ConfigError::Malformed {
+                source_name: name.clone(),
+                message: error.to_string(),
+            })?;
     let known = || settings.iter().map(Setting::path);
     let unknown = |key: String| ConfigError::Unknown {
         path: name.clone(),
@@ -293,7 +314,10 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
                 }
             }
             _ if is_section => {
-                return Err(ConfigError::invalid(key, "is a table: write it as `[section]`"));
+                return Err(ConfigError::invalid(
+                    key,
+                    "is a table: write it as `[section]`",
+                ));
             }
             _ if known().any(|path| path == *key) => {}
             _ => return Err(unknown(key.clone())),
@@ -308,10 +332,12 @@ fn put(
     source: &str,
     text: &str,
 ) -> Result<(), ConfigError> {
-    let value = setting.parse(text).map_err(|message| ConfigError::Malformed {
-        source_name: source.to_owned(),
-        message,
-    })?;
+    let value = setting
+        .parse(text)
+        .map_err(|message| ConfigError::Malformed {
+            source_name: source.to_owned(),
+            message,
+        })?;
     let target = match setting.section {
         "" => table,
         section => table
@@ -350,7 +376,9 @@ fn distance(left: &str, right: &str) -> usize {
         row[0] = i + 1;
         for (j, r) in right.iter().enumerate() {
             let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(l != *r)).min(above + 1).min(row[j] + 1);
+            row[j + 1] = (diagonal + usize::from(l != *r))
+                .min(above + 1)
+                .min(row[j] + 1);
             diagonal = above;
         }
     }
@@ -361,10 +389,17 @@ fn distance(left: &str, right: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn load(text: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    fn load(
+        text: &str,
+        env: &[(&str, &str)],
+        flags: &[(&str, &str)],
+    ) -> Result<Config, ConfigError> {
         let dir = std::env::temp_dir().join(format!("placementd-config-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join(format!("{:x}.toml", text.len() * 31 + env.len() * 7 + flags.len()));
+        let path = dir.join(format!(
+            "{:x}.toml",
+            text.len() * 31 + env.len() * 7 + flags.len()
+        ));
         std::fs::write(&path, text).unwrap();
         let own = |pairs: &[(&str, &str)]| {
             pairs
@@ -397,11 +432,22 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         let error = load("node_id = 1\n[api]\nlistn = \"127.0.0.1:1\"", &[], &[]).unwrap_err();
-        assert!(error.to_string().contains("did you mean `api.listen`"), "{error}");
+        assert!(
+            error.to_string().contains("did you mean `api.listen`"),
+            "{error}"
+        );
         let error = load("nod_id = 1", &[], &[]).unwrap_err();
-        assert!(error.to_string().contains("did you mean `node_id`"), "{error}");
+        assert!(
+            error.to_string().contains("did you mean `node_id`"),
+            "{error}"
+        );
         let error = load("node_id = 1\nmax_body_bytes = 4", &[], &[]).unwrap_err();
-        assert!(error.to_string().contains("did you mean `api.max_body_bytes`"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("did you mean `api.max_body_bytes`"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -416,12 +462,27 @@ mod tests {
     fn what_cannot_work_is_refused_before_it_is_tried() {
         for (text, key) in [
             ("", "node_id"),
-            ("node_id = 1\n[api]\nlisten = \"0.0.0.0:80\"", "api.advertise"),
+            (
+                "node_id = 1\n[api]\nlisten = \"0.0.0.0:80\"",
+                "api.advertise",
+            ),
             ("node_id = 1\n[peer]\nlisten = \"localhost\"", "peer.listen"),
-            ("node_id = 1\ninitial_members = [\"2=h:1\"]", "initial_members"),
-            ("node_id = 1\ninitial_members = [\"1=h:1\", \"1=h:2\"]", "initial_members"),
-            ("node_id = 1\n[raft]\nelection_min_ms = 300", "raft.election_min_ms"),
-            ("node_id = 1\n[raft]\nelection_max_ms = 1000", "raft.election_max_ms"),
+            (
+                "node_id = 1\ninitial_members = [\"2=h:1\"]",
+                "initial_members",
+            ),
+            (
+                "node_id = 1\ninitial_members = [\"1=h:1\", \"1=h:2\"]",
+                "initial_members",
+            ),
+            (
+                "node_id = 1\n[raft]\nelection_min_ms = 300",
+                "raft.election_min_ms",
+            ),
+            (
+                "node_id = 1\n[raft]\nelection_max_ms = 1000",
+                "raft.election_max_ms",
+            ),
             ("node_id = 1\n[reads]\ndefault = \"fast\"", "reads.default"),
             ("node_id = 1\n[log]\nformat = \"xml\"", "log.format"),
         ] {
@@ -434,9 +495,17 @@ mod tests {
     fn every_setting_is_documented_and_numbers_carry_their_unit() {
         for setting in Config::settings() {
             assert!(setting.doc.len() > 10, "{}", setting.path());
-            for (suffix, unit) in [("_ms", "milliseconds"), ("_s", "seconds"), ("_bytes", "bytes")] {
+            for (suffix, unit) in [
+                ("_ms", "milliseconds"),
+                ("_s", "seconds"),
+                ("_bytes", "bytes"),
+            ] {
                 if setting.key.ends_with(suffix) {
-                    assert!(setting.doc.to_lowercase().contains(unit), "{}", setting.path());
+                    assert!(
+                        setting.doc.to_lowercase().contains(unit),
+                        "{}",
+                        setting.path()
+                    );
                 }
             }
         }

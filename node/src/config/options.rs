@@ -47,7 +47,10 @@ impl Setting {
 
     /// The variable: `PLACEMENTD_API_LISTEN`.
     pub fn variable(&self) -> String {
-        format!("PLACEMENTD_{}", self.path().replace('.', "_").to_uppercase())
+        format!(
+            "PLACEMENTD_{}",
+            self.path().replace('.', "_").to_uppercase()
+        )
     }
 
     /// Reads text of the environment or the command line as this setting's kind.

@@ -127,7 +127,9 @@ impl Channel {
     ) -> Result<(Self, Welcome), CallError> {
         let welcome = timeout(silence, introduce(&mut stream, hello))
             .await
-            .map_err(|_| CallError::NotSent(format!("no answer to the hello within {silence:?}")))??;
+            .map_err(|_| {
+                CallError::NotSent(format!("no answer to the hello within {silence:?}"))
+            })??;
         let (queue, queued) = mpsc::unbounded_channel();
         let calls = Arc::new(Mutex::new(Calls {
             next: 1,
@@ -180,7 +182,11 @@ impl Channel {
             calls.next += 1;
             calls.waiting.insert(id, sender);
             // Queued under the lock, so that the order of numbers is the order on the wire.
-            if self.queue.send(Frame::new(Kind::Request, id, bytes)).is_err() {
+            if self
+                .queue
+                .send(Frame::new(Kind::Request, id, bytes))
+                .is_err()
+            {
                 calls.waiting.remove(&id);
                 return Err(CallError::NotSent("connection closed".to_owned()));
             }
@@ -216,14 +222,18 @@ impl Channel {
     pub(crate) fn suspect(&self, begun: Instant, waited: Duration, reason: &str) {
         let mut calls = lock(&self.calls);
         if calls.quiet_since <= begun && waited >= PATIENCE_MIN {
-            calls.close(&format!("{reason} within {waited:?}, and nothing else was heard"));
+            calls.close(&format!(
+                "{reason} within {waited:?}, and nothing else was heard"
+            ));
         }
     }
 
     /// Tells the other side that a stream of appends has ended.
     pub(crate) fn end_stream(&self, stream: u64) {
         // If the connection is gone, so is the stream.
-        let _ = self.queue.send(Frame::new(Kind::StreamEnd, stream, Bytes::new()));
+        let _ = self
+            .queue
+            .send(Frame::new(Kind::StreamEnd, stream, Bytes::new()));
     }
 }
 
@@ -252,7 +262,9 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
             wire::decode::<Failure>(&answer.body)
                 .map_or_else(|error| error.to_string(), |failure| failure.message),
         )),
-        kind => Err(CallError::NotSent(format!("a {kind:?} instead of a welcome"))),
+        kind => Err(CallError::NotSent(format!(
+            "a {kind:?} instead of a welcome"
+        ))),
     }
 }
 

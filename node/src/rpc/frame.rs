@@ -63,7 +63,10 @@ impl Kind {
     }
 
     fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.iter().find(|(_, n)| *n == number).map(|(kind, _)| *kind)
+        Self::ALL
+            .iter()
+            .find(|(_, n)| *n == number)
+            .map(|(kind, _)| *kind)
     }
 }
 
@@ -151,7 +154,11 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_error_and_reserves_no_memory() {
-        for bytes in [[0xff; 13], [0; 13], [0, 0, 0, 9, 99, 0, 0, 0, 0, 0, 0, 0, 0]] {
+        for bytes in [
+            [0xff; 13],
+            [0; 13],
+            [0, 0, 0, 9, 99, 0, 0, 0, 0, 0, 0, 0, 0],
+        ] {
             let mut input = BytesMut::from(&bytes[..]);
             assert!(Frame::read(&mut input).is_err());
         }

@@ -45,7 +45,16 @@ impl Method {
     pub(crate) fn from_number(number: u8) -> Option<Self> {
         use Method::*;
         [
-            Append, Vote, PreVote, TransferLeader, Snapshot, Write, ReadIndex, Admin, Probe, Invite,
+            Append,
+            Vote,
+            PreVote,
+            TransferLeader,
+            Snapshot,
+            Write,
+            ReadIndex,
+            Admin,
+            Probe,
+            Invite,
         ]
         .into_iter()
         .find(|method| *method as u8 == number)
@@ -213,7 +222,10 @@ pub(crate) enum TransferReply {
     /// An election follows, if this node is the one meant.
     Accepted,
     /// The vote has changed since.
-    VoteChanged { expected: WireVote, actual: WireVote },
+    VoteChanged {
+        expected: WireVote,
+        actual: WireVote,
+    },
     /// The log is not as far on disk.
     LogNotFlushed {
         expected: Option<WireLogId>,

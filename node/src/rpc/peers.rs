@@ -114,7 +114,9 @@ impl Peers {
         A: DeserializeOwned,
     {
         let channel = self.channel(to, address, lane).await?;
-        let answer = channel.call(method, &wire::encode(question), deadline).await?;
+        let answer = channel
+            .call(method, &wire::encode(question), deadline)
+            .await?;
         decode(&answer)
     }
 
@@ -131,7 +133,9 @@ impl Peers {
         A: DeserializeOwned,
     {
         let channel = self.connect(None, address, true).await?;
-        let answer = channel.call(method, &wire::encode(question), deadline).await;
+        let answer = channel
+            .call(method, &wire::encode(question), deadline)
+            .await;
         channel.close("the introduction is over");
         decode(&answer?)
     }
@@ -145,7 +149,10 @@ impl Peers {
         let stream = timeout(self.connect, self.net.connect(address))
             .await
             .map_err(|_| {
-                CallError::NotSent(format!("cannot connect to {address} within {:?}", self.connect))
+                CallError::NotSent(format!(
+                    "cannot connect to {address} within {:?}",
+                    self.connect
+                ))
             })?
             .map_err(|error| CallError::NotSent(format!("cannot connect to {address}: {error}")))?;
         let hello = Hello {
@@ -157,7 +164,12 @@ impl Peers {
             introduction,
         };
         let (channel, welcome) = Channel::open(stream, &hello, self.silence, &self.tasks).await?;
-        tracing::debug!(node = welcome.node, address, version = welcome.version, "connected");
+        tracing::debug!(
+            node = welcome.node,
+            address,
+            version = welcome.version,
+            "connected"
+        );
         Ok(channel)
     }
 }

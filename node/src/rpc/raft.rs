@@ -19,7 +19,9 @@ use openraft::raft::{
     VoteRequest, VoteResponse,
 };
 use placement_raft_store::wire::{self, WireLogId};
-use placement_raft_store::{Entry, LogId, Member, Snapshot, SnapshotFile, TypeConfig, Vote, runtime};
+use placement_raft_store::{
+    Entry, LogId, Member, Snapshot, SnapshotFile, TypeConfig, Vote, runtime,
+};
 use tokio::time::{Instant, timeout};
 
 use super::channel::{Answer, CallError, Channel, Lane};
@@ -148,10 +150,15 @@ impl Network {
             self.limits.append_bytes_max,
         );
         let call = async {
-            let channel = self.peers.channel(self.target, &self.address, self.lane).await?;
+            let channel = self
+                .peers
+                .channel(self.target, &self.address, self.lane)
+                .await?;
             channel.call(Method::Append, &body, deadline).await
         };
-        let answer = call.await.map_err(|error| self.error(RPCTypes::AppendEntries, error))?;
+        let answer = call
+            .await
+            .map_err(|error| self.error(RPCTypes::AppendEntries, error))?;
         self.append_reply(&answer)
     }
 
@@ -192,7 +199,11 @@ impl Network {
         let transfer = runtime::random_u64();
         let file: SnapshotFile = snapshot.snapshot;
         let begun = Instant::now();
-        tracing::info!(target_node = self.target, bytes = file.length(), "sending a snapshot");
+        tracing::info!(
+            target_node = self.target,
+            bytes = file.length(),
+            "sending a snapshot"
+        );
         self.snapshot_call(&SnapshotCall::Begin {
             transfer,
             vote: (&vote).into(),
@@ -218,10 +229,17 @@ impl Network {
             }
             offset += length;
         }
-        match self.snapshot_call(&SnapshotCall::Finish { transfer }).await? {
+        match self
+            .snapshot_call(&SnapshotCall::Finish { transfer })
+            .await?
+        {
             SnapshotReply::Done(vote) => {
                 let took = begun.elapsed();
-                tracing::info!(target_node = self.target, ?took, "the snapshot is installed");
+                tracing::info!(
+                    target_node = self.target,
+                    ?took,
+                    "the snapshot is installed"
+                );
                 Ok(SnapshotResponse::new(vote.into()))
             }
             SnapshotReply::Continue => Err(StreamingError::Network(NetworkError::from_string(
@@ -256,7 +274,11 @@ impl RaftNetworkV2<TypeConfig> for Network {
         rpc: AppendEntriesRequest<TypeConfig>,
         option: RPCOption,
     ) -> RpcResult<AppendEntriesResponse<TypeConfig>> {
-        let last = rpc.entries.last().map(|entry| entry.log_id).or(rpc.prev_log_id);
+        let last = rpc
+            .entries
+            .last()
+            .map(|entry| entry.log_id)
+            .or(rpc.prev_log_id);
         Ok(match self.append_once(&rpc, option.soft_ttl()).await? {
             Ok(flushed) if flushed == last => AppendEntriesResponse::Success,
             Ok(flushed) => AppendEntriesResponse::PartialSuccess(flushed),
@@ -275,8 +297,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
     {
         Box::pin(async move {
             if self.lane == Lane::Control {
-                return Ok(openraft::network::stream_append_sequential(self, input, option)
-                    .await?);
+                return Ok(openraft::network::stream_append_sequential(self, input, option).await?);
             }
             let channel = timeout(
                 option.soft_ttl(),
@@ -352,7 +373,12 @@ impl RaftNetworkV2<TypeConfig> for Network {
             last: req.last_log_id().map(WireLogId::from),
         };
         let reply = self
-            .control(Method::TransferLeader, RPCTypes::TransferLeader, &call, &option)
+            .control(
+                Method::TransferLeader,
+                RPCTypes::TransferLeader,
+                &call,
+                &option,
+            )
             .await?;
         Ok(match reply {
             TransferReply::Accepted => Ok(()),
@@ -487,8 +513,7 @@ where
         &self,
         answer: Result<Bytes, CallError>,
     ) -> RpcResult<StreamAppendResult<TypeConfig>> {
-        let answer =
-            answer.map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
+        let answer = answer.map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
         self.network.append_reply(&answer)
     }
 }

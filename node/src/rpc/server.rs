@@ -72,18 +72,23 @@ pub(crate) trait Handler: Send + Sync + 'static {
     fn node(&self) -> u64;
 
     /// Answers one call of the node `from`.
-    fn call(&self, from: u64, method: Method, body: Bytes)
-    -> BoxFuture<'_, Result<Vec<u8>, String>>;
+    fn call(
+        &self,
+        from: u64,
+        method: Method,
+        body: Bytes,
+    ) -> BoxFuture<'_, Result<Vec<u8>, String>>;
 
     /// Handles the appends of one stream in order, until the stream ends.
-    fn append_stream(
-        &self,
-        appends: mpsc::UnboundedReceiver<StreamedAppend>,
-    ) -> BoxFuture<'_, ()>;
+    fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()>;
 }
 
 /// Takes connections until the tasks are stopped.
-pub(crate) async fn serve(mut listener: Box<dyn Listener>, handler: Arc<dyn Handler>, tasks: Tasks) {
+pub(crate) async fn serve(
+    mut listener: Box<dyn Listener>,
+    handler: Arc<dyn Handler>,
+    tasks: Tasks,
+) {
     let refusals = Arc::new(Refusals::default());
     loop {
         match listener.accept().await {
@@ -144,7 +149,11 @@ async fn connection(
         version,
         node: handler.node(),
     };
-    write_frame(&mut stream, &Frame::new(Kind::Welcome, 0, wire::encode(&welcome))).await?;
+    write_frame(
+        &mut stream,
+        &Frame::new(Kind::Welcome, 0, wire::encode(&welcome)),
+    )
+    .await?;
 
     let (mut read, write) = tokio::io::split(stream);
     let (queue, queued) = mpsc::unbounded_channel();
@@ -245,7 +254,10 @@ impl Calls {
                     queue
                 });
                 if let Err(rejected) = queue.send(append) {
-                    rejected.0.reply.send(Err("the stream of appends has ended".to_owned()));
+                    rejected
+                        .0
+                        .reply
+                        .send(Err("the stream of appends has ended".to_owned()));
                 }
             }
             None => {
@@ -253,7 +265,8 @@ impl Calls {
                 // The receiver is still here.
                 let _ = queue.send(append);
                 let handler = self.handler.clone();
-                self.tasks.spawn(async move { handler.append_stream(appends).await });
+                self.tasks
+                    .spawn(async move { handler.append_stream(appends).await });
             }
         }
     }

@@ -1,0 +1,195 @@
+//! The door for operators: HTTP and JSON on a listener of its own.
+//!
+//! | request | does |
+//! |---|---|
+//! | `GET /v1/status` | this node's [`NodeStatus`] |
+//! | `POST /v1/init` with `{"members": {"ID": "host:port"}}`, or nothing | forms a cluster of these nodes, or of this one alone |
+//! | `POST /v1/members` with a [`NewMember`] | adds a node without data as learner |
+//! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
+//! | `DELETE /v1/members/{id}` | takes a node out |
+//! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over |
+//! | `POST /v1/snapshot` | snapshots this node's state and purges the log it covers |
+//! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
+//!
+//! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
+//! REST API's: `{"errors": [{"status", "title", "detail"}]}`.
+
+mod status;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::cluster::Refused;
+use crate::cluster::formation::Formation;
+use crate::cluster::membership::Demand;
+use crate::metrics::Metrics;
+pub use status::{MemberRole, MemberStatus, NodeRole, NodeStatus};
+
+/// What the door needs.
+#[derive(Clone)]
+pub(crate) struct Admin {
+    pub(crate) formation: Arc<Formation>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// A node to be added.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewMember {
+    /// A number that no node of this cluster has ever had.
+    pub id: u64,
+    /// Where the other nodes reach it, `host:port`.
+    pub rpc: String,
+    /// Where clients reach its REST API; empty: as it says itself.
+    #[serde(default)]
+    pub api: String,
+    /// Where operators reach it; empty: as it says itself.
+    #[serde(default)]
+    pub admin: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Init {
+    #[serde(default)]
+    members: BTreeMap<u64, String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Transfer {
+    #[serde(default)]
+    to: Option<u64>,
+}
+
+impl Admin {
+    /// All routes but the health checks.
+    pub(crate) fn router(self) -> Router {
+        Router::new()
+            .route("/metrics", get(metrics))
+            .route("/v1/status", get(node_status))
+            .route("/v1/init", post(init))
+            .route("/v1/members", post(add))
+            .route("/v1/members/{id}", delete(remove))
+            .route("/v1/members/{id}/promote", post(promote))
+            .route("/v1/leader", post(transfer))
+            .route("/v1/snapshot", post(snapshot))
+            .fallback(|| async { error(StatusCode::NOT_FOUND, "there is nothing here") })
+            .with_state(self)
+    }
+
+    async fn change(&self, demand: Demand) -> Response {
+        match self.formation.seat.change(demand).await {
+            Ok(()) => StatusCode::NO_CONTENT.into_response(),
+            Err(refused) => {
+                let status = match refused {
+                    Refused::NotFound(_) => StatusCode::NOT_FOUND,
+                    Refused::Conflict(_) => StatusCode::CONFLICT,
+                    Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+                };
+                error(status, &refused.to_string())
+            }
+        }
+    }
+}
+
+fn error(status: StatusCode, detail: &str) -> Response {
+    let body = json!({
+        "errors": [{
+            "status": status.as_u16(),
+            "title": status.canonical_reason().unwrap_or_default(),
+            "detail": detail,
+        }]
+    });
+    (status, Json(body)).into_response()
+}
+
+/// A JSON body; an empty one is the default, where there is one.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Response>> {
+    serde_json::from_slice(body).map_err(|wrong| {
+        Box::new(error(
+            StatusCode::BAD_REQUEST,
+            &format!("the body: {wrong}"),
+        ))
+    })
+}
+
+fn read_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Box<Response>> {
+    match body.is_empty() {
+        true => Ok(T::default()),
+        false => read(body),
+    }
+}
+
+async fn metrics(State(admin): State<Admin>) -> Response {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], admin.metrics.encode()).into_response()
+}
+
+async fn node_status(State(admin): State<Admin>) -> Response {
+    Json(NodeStatus::of(&admin.formation)).into_response()
+}
+
+async fn init(State(admin): State<Admin>, body: Bytes) -> Response {
+    let init: Init = match read_or_default(&body) {
+        Ok(init) => init,
+        Err(response) => return *response,
+    };
+    match admin.formation.form_on_demand(init.members).await {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(reason) => error(StatusCode::CONFLICT, &reason),
+    }
+}
+
+async fn add(State(admin): State<Admin>, body: Bytes) -> Response {
+    let member: NewMember = match read(&body) {
+        Ok(member) => member,
+        Err(response) => return *response,
+    };
+    admin
+        .change(Demand::Add {
+            id: member.id,
+            peer: member.rpc,
+            api: member.api,
+            admin: member.admin,
+        })
+        .await
+}
+
+async fn promote(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
+    admin.change(Demand::Promote { id }).await
+}
+
+async fn remove(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
+    admin.change(Demand::Remove { id }).await
+}
+
+async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
+    match read_or_default::<Transfer>(&body) {
+        Ok(Transfer { to }) => admin.change(Demand::TransferLeader { to }).await,
+        Err(response) => *response,
+    }
+}
+
+async fn snapshot(State(admin): State<Admin>) -> Response {
+    let Some(group) = admin.formation.seat.now() else {
+        return error(
+            StatusCode::CONFLICT,
+            "this node does not belong to a cluster yet",
+        );
+    };
+    match group.snapshot_now().await {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(refused) => error(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string()),
+    }
+}

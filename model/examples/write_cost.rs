@@ -1,0 +1,165 @@
+//! What a write costs: `cargo run -p placement-model --example write_cost`.
+//!
+//! Claims and releases against a flat cloud and against one host with a thousand children, once
+//! with a reader that holds the state before each write (the worst case: every path is copied),
+//! once with a reader per batch of 64 writes.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use placement_model::command::{
+    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    ProviderAmounts, RequestId, Stamped,
+};
+use placement_model::types::{
+    ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId, ProviderName, ProviderUuid,
+    Timestamp, UserId,
+};
+use placement_model::{State, apply, standard};
+use uuid::Uuid;
+
+fn main() {
+    for (what, roots, children) in [
+        ("10,000 hosts", 10_000, 0),
+        ("1,000 trees of 7", 1_000, 6),
+        ("1 tree of 1,001", 1, 1_000),
+    ] {
+        let started = Instant::now();
+        let (mut state, providers) = cloud(roots, children);
+        let providers_count = providers.len() as f64;
+        println!(
+            "{what}: made in {:.1} µs per provider with four inventories",
+            started.elapsed().as_secs_f64() * 1e6 / providers_count
+        );
+        fill(&mut state, &providers);
+        for batch in [1, 64] {
+            let writes = 20_000;
+            let started = Instant::now();
+            let (applied, committed) = claims(&mut state, &providers, writes, batch);
+            println!(
+                "  a reader per {batch:2} writes: {:5.1} µs per write (apply {:.1}, commit {:.1})",
+                started.elapsed().as_secs_f64() * 1e6 / f64::from(writes),
+                applied * 1e6 / f64::from(writes),
+                committed * 1e6 / f64::from(writes),
+            );
+        }
+        let started = Instant::now();
+        let again = State::load(state.rows());
+        assert_eq!(again.digest(), state.digest());
+        println!(
+            "  loaded from {} rows in {:?}",
+            state.rows().count(),
+            started.elapsed()
+        );
+    }
+}
+
+fn run(state: &mut State, command: Command) {
+    let stamped = Stamped {
+        at: Timestamp(1),
+        request: None,
+        command,
+    };
+    let (_, changes) = apply(state, &stamped);
+    state.commit(&changes);
+}
+
+fn cloud(roots: u32, children: u32) -> (State, Vec<ProviderUuid>) {
+    let mut state = State::default();
+    run(&mut state, standard::sync());
+    let mut providers = Vec::new();
+    for root in 0..roots {
+        for child in 0..=children {
+            let uuid = ProviderUuid(Uuid::from_u128(u128::from(root) << 64 | u128::from(child)));
+            let parent = ProviderUuid(Uuid::from_u128(u128::from(root) << 64));
+            run(
+                &mut state,
+                Command::CreateProvider {
+                    uuid,
+                    name: ProviderName::try_from(uuid.to_string()).expect("short"),
+                    parent: (child > 0).then(|| GivenUuid::from(parent.to_string())),
+                },
+            );
+            let inventory = Inventory {
+                total: 1_000_000,
+                reserved: 0,
+                min_unit: 1,
+                max_unit: 1_000_000,
+                step_size: 1,
+                allocation_ratio: 1.0,
+            };
+            let classes = ["VCPU", "MEMORY_MB", "DISK_GB", "PCI_DEVICE"];
+            let classes = classes.map(|name| (name.parse().expect("valid"), inventory));
+            run(
+                &mut state,
+                Command::ReplaceInventories {
+                    provider: uuid,
+                    generation: Generation(0),
+                    inventories: BTreeMap::from(classes),
+                    capacity_rule: CapacityRule::Positive,
+                },
+            );
+            providers.push(uuid);
+        }
+    }
+    (state, providers)
+}
+
+fn claim(provider: &ProviderUuid, consumer: u32) -> Command {
+    let resources = ["VCPU", "MEMORY_MB"].map(|name| (name.parse().expect("valid"), 2));
+    Command::SetAllocations {
+        consumers: vec![ConsumerAllocations {
+            consumer: ConsumerUuid::from(Uuid::from_u128(u128::from(consumer)).to_string()),
+            allocations: vec![ProviderAmounts {
+                provider: GivenUuid::from(provider.to_string()),
+                resources: BTreeMap::from(resources),
+            }],
+            project: ProjectId::from(format!("project{}", consumer % 100)),
+            user: UserId::from(format!("user{}", consumer % 100)),
+            generation: ConsumerGeneration::Unchecked,
+            consumer_type: ConsumerTypeUpdate::Keep,
+        }],
+    }
+}
+
+/// Fifty thousand consumers, so that the tables are not empty.
+fn fill(state: &mut State, providers: &[ProviderUuid]) {
+    for consumer in 0..50_000 {
+        let provider = &providers[consumer as usize * 7919 % providers.len()];
+        run(state, claim(provider, consumer));
+    }
+}
+
+/// New consumers claim; seconds spent in apply and in commit.
+fn claims(state: &mut State, providers: &[ProviderUuid], writes: u32, batch: u32) -> (f64, f64) {
+    let (mut applied, mut committed) = (0.0, 0.0);
+    let mut reader = state.clone();
+    let first = 100_000 * batch;
+    let boot = u64::from(batch);
+    for number in 0..writes {
+        if number % batch == 0 {
+            reader = state.clone();
+        }
+        let provider = &providers[number as usize * 104_729 % providers.len()];
+        let sequence = u64::from(number);
+        let answered_below = sequence.saturating_sub(16);
+        let stamped = Stamped {
+            at: Timestamp(2),
+            request: Some(RequestId {
+                origin: 1,
+                boot,
+                sequence,
+                answered_below,
+            }),
+            command: claim(provider, first + number),
+        };
+        let started = Instant::now();
+        let (_, changes) = apply(state, &stamped);
+        applied += started.elapsed().as_secs_f64();
+        let started = Instant::now();
+        state.commit(&changes);
+        committed += started.elapsed().as_secs_f64();
+    }
+    drop(reader);
+    (applied, committed)
+}

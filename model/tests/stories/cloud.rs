@@ -1,0 +1,270 @@
+//! A cloud to tell stories about: providers and consumers go by short names.
+
+use std::collections::BTreeMap;
+
+use placement_model::command::{
+    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    ParentUpdate, ProviderAmounts, RequestId, ReshapedInventories, Stamped,
+};
+use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
+use placement_model::query::allocations::Consumer;
+use placement_model::types::{
+    ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId, ProviderName, ProviderUuid,
+    ResourceClassName, Timestamp, UserId,
+};
+use placement_model::{State, apply, standard};
+use uuid::Uuid;
+
+pub(crate) struct Cloud {
+    pub(crate) state: State,
+    now: i64,
+}
+
+/// The UUID of a provider or consumer that a story calls `name`.
+fn uuid(name: &str) -> Uuid {
+    let mut bytes = [0; 16];
+    for (place, byte) in bytes.iter_mut().zip(name.bytes()) {
+        *place = byte;
+    }
+    Uuid::from_bytes(bytes)
+}
+
+pub(crate) fn provider(name: &str) -> ProviderUuid {
+    ProviderUuid(uuid(name))
+}
+
+pub(crate) fn given(name: &str) -> GivenUuid {
+    GivenUuid::from(provider(name).to_string())
+}
+
+pub(crate) fn consumer(name: &str) -> ConsumerUuid {
+    ConsumerUuid::from(uuid(name).to_string())
+}
+
+pub(crate) fn class(name: &str) -> ResourceClassName {
+    name.parse().unwrap()
+}
+
+pub(crate) fn stock(total: u32) -> Inventory {
+    Inventory {
+        total,
+        reserved: 0,
+        min_unit: 1,
+        max_unit: total,
+        step_size: 1,
+        allocation_ratio: 1.0,
+    }
+}
+
+pub(crate) fn stocks(all: &[(&str, u32)]) -> BTreeMap<ResourceClassName, Inventory> {
+    all.iter()
+        .map(|(name, total)| (class(name), stock(*total)))
+        .collect()
+}
+
+impl Cloud {
+    /// With the standard classes and traits.
+    pub(crate) fn new() -> Self {
+        let mut cloud = Self {
+            state: State::default(),
+            now: 0,
+        };
+        cloud.done(standard::sync());
+        cloud
+    }
+
+    pub(crate) fn try_request(&mut self, request: Option<RequestId>, command: Command) -> Outcome {
+        self.now += 1;
+        let stamped = Stamped {
+            at: Timestamp(self.now),
+            request,
+            command,
+        };
+        let (outcome, changes) = apply(&self.state, &stamped);
+        self.state.commit(&changes);
+        outcome
+    }
+
+    pub(crate) fn done(&mut self, command: Command) -> Reply {
+        match self.try_request(None, command.clone()) {
+            Outcome::Done(reply) => reply,
+            other => panic!("{command:?}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn refused(&mut self, command: Command) -> Refusal {
+        match self.try_request(None, command.clone()) {
+            Outcome::Refused(refusal) => refusal,
+            other => panic!("{command:?}: {other:?}"),
+        }
+    }
+
+    /// A root with these totals.
+    pub(crate) fn host(&mut self, name: &str, totals: &[(&str, u32)]) {
+        self.below(None, name, totals);
+    }
+
+    pub(crate) fn child(&mut self, parent: &str, name: &str, totals: &[(&str, u32)]) {
+        self.below(Some(parent), name, totals);
+    }
+
+    fn below(&mut self, parent: Option<&str>, name: &str, totals: &[(&str, u32)]) {
+        self.done(Command::CreateProvider {
+            uuid: provider(name),
+            name: ProviderName::try_from(name.to_owned()).unwrap(),
+            parent: parent.map(given),
+        });
+        for (class, total) in totals {
+            self.done(create_inventory(name, class, stock(*total)));
+        }
+    }
+
+    pub(crate) fn provider(&self, name: &str) -> Provider {
+        self.state
+            .provider(&provider(name))
+            .expect("the story made it")
+    }
+
+    pub(crate) fn generation(&self, name: &str) -> i64 {
+        self.provider(name).generation.0
+    }
+
+    pub(crate) fn consumer(&self, name: &str) -> Option<Consumer> {
+        self.state.consumer(&consumer(name))
+    }
+
+    pub(crate) fn consumer_generation(&self, name: &str) -> Option<i64> {
+        Some(self.consumer(name)?.generation.0)
+    }
+
+    pub(crate) fn used(&self, name: &str, of: &str) -> u64 {
+        self.state
+            .provider_usages(&provider(name))
+            .expect("the story made it")
+            .usages[&class(of)]
+    }
+
+    pub(crate) fn digest(&self) -> u128 {
+        self.state.digest().0
+    }
+}
+
+pub(crate) fn create_inventory(name: &str, of: &str, inventory: Inventory) -> Command {
+    Command::CreateInventory {
+        provider: provider(name),
+        resource_class: class(of),
+        inventory,
+        capacity_rule: CapacityRule::NotNegative,
+    }
+}
+
+pub(crate) fn replace_inventories(
+    name: &str,
+    generation: i64,
+    inventories: BTreeMap<ResourceClassName, Inventory>,
+) -> Command {
+    Command::ReplaceInventories {
+        provider: provider(name),
+        generation: Generation(generation),
+        inventories,
+        capacity_rule: CapacityRule::NotNegative,
+    }
+}
+
+pub(crate) fn update_inventory(
+    name: &str,
+    generation: i64,
+    of: &str,
+    inventory: Inventory,
+) -> Command {
+    Command::UpdateInventory {
+        provider: provider(name),
+        generation: Generation(generation),
+        resource_class: class(of),
+        inventory,
+        capacity_rule: CapacityRule::NotNegative,
+    }
+}
+
+pub(crate) fn move_below(name: &str, parent: ParentUpdate, may_reparent: bool) -> Command {
+    Command::UpdateProvider {
+        uuid: provider(name),
+        name: ProviderName::try_from(name.to_owned()).unwrap(),
+        parent,
+        may_reparent,
+    }
+}
+
+/// Amounts of one provider.
+pub(crate) type Amounts<'a> = (&'a str, &'a [(&'a str, u64)]);
+
+/// What one consumer is to hold, as version 1.28 and later say it.
+#[derive(Clone)]
+pub(crate) struct Wanted(pub(crate) ConsumerAllocations);
+
+pub(crate) fn wanted(name: &str, amounts: &[Amounts<'_>]) -> Wanted {
+    let one = |(name, resources): &Amounts<'_>| ProviderAmounts {
+        provider: given(name),
+        resources: resources
+            .iter()
+            .map(|(of, amount)| (class(of), *amount))
+            .collect(),
+    };
+    Wanted(ConsumerAllocations {
+        consumer: consumer(name),
+        allocations: amounts.iter().map(one).collect(),
+        project: ProjectId::from("project"),
+        user: UserId::from("user"),
+        generation: ConsumerGeneration::New,
+        consumer_type: ConsumerTypeUpdate::Keep,
+    })
+}
+
+impl Wanted {
+    pub(crate) fn at(mut self, generation: i64) -> Self {
+        self.0.generation = ConsumerGeneration::Expect(Generation(generation));
+        self
+    }
+
+    /// As versions below 1.28 say it.
+    pub(crate) fn unchecked(mut self) -> Self {
+        self.0.generation = ConsumerGeneration::Unchecked;
+        self
+    }
+
+    pub(crate) fn charged_to(mut self, project: &str, user: &str) -> Self {
+        self.0.project = ProjectId::from(project);
+        self.0.user = UserId::from(user);
+        self
+    }
+
+    pub(crate) fn of_type(mut self, name: &str) -> Self {
+        self.0.consumer_type = ConsumerTypeUpdate::Set(name.parse().unwrap());
+        self
+    }
+
+    pub(crate) fn put(self) -> Command {
+        post([self])
+    }
+}
+
+pub(crate) fn post(all: impl IntoIterator<Item = Wanted>) -> Command {
+    Command::SetAllocations {
+        consumers: all.into_iter().map(|one| one.0).collect(),
+    }
+}
+
+pub(crate) fn reshape(
+    inventories: &[(&str, i64, &[(&str, u32)])],
+    allocations: impl IntoIterator<Item = Wanted>,
+) -> Command {
+    let one = |(name, generation, totals): &(&str, i64, &[(&str, u32)])| ReshapedInventories {
+        provider: given(name),
+        generation: Generation(*generation),
+        inventories: stocks(totals),
+    };
+    Command::Reshape {
+        inventories: inventories.iter().map(one).collect(),
+        allocations: allocations.into_iter().map(|one| one.0).collect(),
+    }
+}

@@ -1,0 +1,376 @@
+//! Consumers and what they hold.
+
+use placement_model::command::Command;
+use placement_model::outcome::Refusal;
+use placement_model::types::{Generation, GivenUuid, Inventory};
+
+use crate::cloud::{
+    Cloud, class, consumer, create_inventory, given, post, provider, stock, update_inventory,
+    wanted,
+};
+
+fn cloud() -> Cloud {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 8), ("MEMORY_MB", 64)]);
+    cloud.host("cn2", &[("VCPU", 8), ("MEMORY_MB", 64)]);
+    cloud
+}
+
+fn capacity_of(name: &str) -> Refusal {
+    Refusal::AllocationCapacity {
+        provider: provider(name),
+        resource_class: class("VCPU"),
+    }
+}
+
+fn conflict(name: &str, given: Option<i64>, actual: Option<i64>) -> Refusal {
+    Refusal::ConsumerGenerationConflict {
+        consumer: consumer(name),
+        given: given.map(Generation),
+        actual: actual.map(Generation),
+    }
+}
+
+#[test]
+fn a_consumer_begins_at_1_rises_with_each_write_and_is_forgotten_when_it_has_nothing() {
+    let mut cloud = cloud();
+    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 1)])]).put());
+    assert_eq!(cloud.consumer_generation("vm"), Some(1));
+    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 2)])]).at(1).put());
+    assert_eq!(cloud.consumer_generation("vm"), Some(2));
+    cloud.done(wanted("vm", &[]).at(2).put());
+    assert_eq!(cloud.consumer_generation("vm"), None);
+    let refusal = cloud.refused(wanted("vm", &[("cn1", &[("VCPU", 1)])]).at(3).put());
+    assert_eq!(refusal, conflict("vm", Some(3), None));
+    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 1)])]).put());
+    cloud.done(Command::DeleteAllocations {
+        consumer: consumer("vm"),
+    });
+    assert_eq!(cloud.consumer_generation("vm"), None);
+}
+
+#[test]
+fn giving_back_nothing_makes_a_consumer_that_stays() {
+    let mut cloud = cloud();
+    cloud.done(wanted("vm", &[]).put());
+    assert_eq!(cloud.consumer_generation("vm"), Some(0));
+    assert!(cloud.consumer("vm").unwrap().allocations.is_empty());
+    let some = || wanted("vm", &[("cn1", &[("VCPU", 1)])]);
+    assert_eq!(cloud.refused(some().put()), conflict("vm", None, Some(0)));
+    let delete = Command::DeleteAllocations {
+        consumer: consumer("vm"),
+    };
+    let nothing = Refusal::ConsumerHasNoAllocations(consumer("vm"));
+    assert_eq!(cloud.refused(delete), nothing);
+    cloud.done(wanted("vm", &[]).at(0).put());
+    assert_eq!(cloud.consumer_generation("vm"), Some(0));
+    cloud.done(some().at(0).put());
+    assert_eq!(cloud.consumer_generation("vm"), Some(1));
+}
+
+#[test]
+fn an_unknown_provider_leaves_all_new_consumers_of_the_request_behind() {
+    let mut cloud = cloud();
+    let good = || wanted("vm1", &[("cn1", &[("VCPU", 1)])]).of_type("INSTANCE");
+    let bad = || wanted("vm2", &[("cn1", &[("VCPU", 1)]), ("ghost", &[("VCPU", 1)])]);
+    let refusal = cloud.refused(post([good(), bad()]));
+    assert_eq!(refusal, Refusal::AllocationProviderNotFound(given("ghost")));
+    for name in ["vm1", "vm2"] {
+        assert_eq!(cloud.consumer_generation(name), Some(0), "{name}");
+        assert!(
+            cloud.consumer(name).unwrap().allocations.is_empty(),
+            "{name}"
+        );
+    }
+    assert_eq!(
+        cloud
+            .consumer("vm1")
+            .unwrap()
+            .consumer_type
+            .map(|t| t.to_string())
+            .as_deref(),
+        Some("INSTANCE")
+    );
+    assert_eq!(cloud.refused(good().put()), conflict("vm1", None, Some(0)));
+    cloud.done(post([good().at(0)]));
+}
+
+#[test]
+fn a_provider_in_another_spelling_is_unknown() {
+    let mut cloud = cloud();
+    let mut shouted = wanted("vm", &[("cn1", &[("VCPU", 1)])]);
+    let spelling = GivenUuid::from(provider("cn1").to_string().replace('-', ""));
+    shouted.0.allocations[0].provider = spelling.clone();
+    assert_eq!(
+        cloud.refused(shouted.put()),
+        Refusal::AllocationProviderNotFound(spelling)
+    );
+}
+
+#[test]
+fn too_much_an_unknown_class_or_a_wrong_generation_leave_no_consumer_behind() {
+    let mut cloud = cloud();
+    let digest = cloud.digest();
+    let refusal = cloud.refused(wanted("vm", &[("cn1", &[("VCPU", 9)])]).put());
+    assert!(matches!(refusal, Refusal::AllocationConstraints { .. }));
+    let refusal = cloud.refused(wanted("vm", &[("cn1", &[("CUSTOM_GHOST", 1)])]).put());
+    assert_eq!(
+        refusal,
+        Refusal::ResourceClassNotFound(class("CUSTOM_GHOST"))
+    );
+    let good = wanted("vm", &[("cn1", &[("VCPU", 1)])]);
+    let bad = wanted("vm2", &[("cn1", &[("VCPU", 1)])]).at(5);
+    assert_eq!(
+        cloud.refused(post([good, bad])),
+        conflict("vm2", Some(5), None)
+    );
+    assert_eq!(cloud.digest(), digest);
+}
+
+#[test]
+fn a_consumers_generation_is_looked_at_before_its_providers() {
+    let mut cloud = cloud();
+    let refusal = cloud.refused(
+        wanted("vm", &[("ghost", &[("CUSTOM_GHOST", 1)])])
+            .at(2)
+            .put(),
+    );
+    assert_eq!(refusal, conflict("vm", Some(2), None));
+    assert_eq!(cloud.consumer("vm"), None);
+}
+
+#[test]
+fn providers_rise_when_named_or_emptied_and_not_when_dropped_or_deleted_from() {
+    let mut cloud = cloud();
+    assert_eq!((cloud.generation("cn1"), cloud.generation("cn2")), (2, 2));
+    let (one, other): (&[_], &[_]) = (&[("VCPU", 1)], &[("VCPU", 1), ("MEMORY_MB", 2)]);
+    cloud.done(wanted("vm", &[("cn1", one), ("cn2", other)]).put());
+    assert_eq!((cloud.generation("cn1"), cloud.generation("cn2")), (3, 3));
+    cloud.done(wanted("vm", &[("cn2", one)]).at(1).put());
+    assert_eq!((cloud.generation("cn1"), cloud.generation("cn2")), (3, 4));
+    cloud.done(wanted("vm", &[]).at(2).put());
+    assert_eq!((cloud.generation("cn1"), cloud.generation("cn2")), (3, 5));
+    cloud.done(wanted("vm", &[("cn1", one)]).put());
+    cloud.done(Command::DeleteAllocations {
+        consumer: consumer("vm"),
+    });
+    assert_eq!((cloud.generation("cn1"), cloud.generation("cn2")), (4, 5));
+}
+
+#[test]
+fn a_provider_that_two_consumers_name_rises_once() {
+    let mut cloud = cloud();
+    let one: &[_] = &[("VCPU", 1)];
+    cloud.done(post([
+        wanted("vm1", &[("cn1", one)]),
+        wanted("vm2", &[("cn1", one)]),
+    ]));
+    assert_eq!(cloud.generation("cn1"), 3);
+}
+
+#[test]
+fn what_consumers_of_one_request_ask_for_adds_up() {
+    let mut cloud = cloud();
+    let six: &[_] = &[("VCPU", 6)];
+    let both = || {
+        [
+            wanted("vm1", &[("cn1", six)]),
+            wanted("vm2", &[("cn1", six)]),
+        ]
+    };
+    assert_eq!(cloud.refused(post(both())), capacity_of("cn1"));
+    assert_eq!(cloud.used("cn1", "VCPU"), 0);
+}
+
+#[test]
+fn a_consumer_gives_back_what_it_has_before_it_takes_anew() {
+    let mut cloud = cloud();
+    cloud.done(wanted("vm1", &[("cn1", &[("VCPU", 6)])]).put());
+    cloud.done(wanted("vm1", &[("cn1", &[("VCPU", 8)])]).at(1).put());
+    let swap = [
+        wanted("vm1", &[("cn2", &[("VCPU", 8)])]).at(2),
+        wanted("vm2", &[("cn1", &[("VCPU", 8)])]),
+    ];
+    cloud.done(post(swap));
+    assert_eq!(
+        (cloud.used("cn1", "VCPU"), cloud.used("cn2", "VCPU")),
+        (8, 8)
+    );
+}
+
+#[test]
+fn an_overcommitted_provider_may_shrink_or_stay_but_not_grow() {
+    let mut cloud = cloud();
+    cloud.done(wanted("vm1", &[("cn1", &[("VCPU", 4)])]).put());
+    cloud.done(wanted("vm2", &[("cn1", &[("VCPU", 4)])]).put());
+    cloud.done(update_inventory(
+        "cn1",
+        4,
+        "VCPU",
+        Inventory {
+            max_unit: 8,
+            ..stock(2)
+        },
+    ));
+    let want = |amount, generation| {
+        wanted("vm1", &[("cn1", &[("VCPU", amount)])])
+            .at(generation)
+            .put()
+    };
+    cloud.done(want(4, 1));
+    assert_eq!(cloud.refused(want(5, 2)), capacity_of("cn1"));
+    cloud.done(want(3, 2));
+    assert_eq!(cloud.refused(want(4, 3)), capacity_of("cn1"));
+    let refusal = cloud.refused(wanted("vm3", &[("cn1", &[("VCPU", 1)])]).put());
+    assert_eq!(refusal, capacity_of("cn1"));
+}
+
+#[test]
+fn amounts_keep_to_min_unit_max_unit_and_step_size_before_capacity_is_looked_at() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[]);
+    let inventory = Inventory {
+        min_unit: 4,
+        max_unit: 12,
+        step_size: 4,
+        ..stock(8)
+    };
+    cloud.done(create_inventory("cn1", "VCPU", inventory));
+    let want = |amount| wanted("vm", &[("cn1", &[("VCPU", amount)])]).put();
+    for amount in [1, 2, 6, 16] {
+        let refusal = cloud.refused(want(amount));
+        assert!(
+            matches!(refusal, Refusal::AllocationConstraints { .. }),
+            "{amount}"
+        );
+    }
+    assert_eq!(cloud.refused(want(12)), capacity_of("cn1"));
+    cloud.done(want(8));
+}
+
+#[test]
+fn the_exact_capacity_counts_for_claims() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[]);
+    let inventory = Inventory {
+        max_unit: 100,
+        allocation_ratio: 1.5,
+        ..stock(3)
+    };
+    cloud.done(create_inventory("cn1", "VCPU", inventory));
+    let want = |amount| wanted("vm", &[("cn1", &[("VCPU", amount)])]).put();
+    assert_eq!(cloud.refused(want(5)), capacity_of("cn1"));
+    cloud.done(want(4));
+}
+
+#[test]
+fn a_missing_inventory_is_reported_with_all_classes_or_with_the_one() {
+    let mut cloud = cloud();
+    cloud.host("bare", &[]);
+    let refusal = cloud.refused(
+        wanted(
+            "vm",
+            &[("bare", &[("VCPU", 1)]), ("cn1", &[("MEMORY_MB", 1)])],
+        )
+        .put(),
+    );
+    assert_eq!(
+        refusal,
+        Refusal::AllocationWithoutInventory {
+            resource_classes: vec![class("VCPU"), class("MEMORY_MB")],
+            providers: vec![provider("bare")],
+        }
+    );
+    let refusal = cloud.refused(wanted("vm", &[("cn1", &[("VCPU", 1), ("DISK_GB", 1)])]).put());
+    assert_eq!(
+        refusal,
+        Refusal::AllocationWithoutInventory {
+            resource_classes: vec![class("DISK_GB")],
+            providers: vec![provider("cn1")],
+        }
+    );
+}
+
+#[test]
+fn many_consumers_are_written_all_or_not_at_all_their_owners_included() {
+    let mut cloud = cloud();
+    let one: &[_] = &[("VCPU", 1)];
+    cloud.done(
+        wanted("vm1", &[("cn1", one)])
+            .charged_to("p1", "u1")
+            .of_type("INSTANCE")
+            .put(),
+    );
+    let digest = cloud.digest();
+    let moved = || {
+        wanted("vm1", &[("cn2", one)])
+            .charged_to("p2", "u2")
+            .of_type("MIGRATION")
+            .at(1)
+    };
+    let too_much = wanted("vm2", &[("cn2", &[("VCPU", 8)])]);
+    assert_eq!(cloud.refused(post([moved(), too_much])), capacity_of("cn2"));
+    assert_eq!(cloud.digest(), digest);
+    cloud.done(moved().put());
+    let vm1 = cloud.consumer("vm1").unwrap();
+    assert_eq!((vm1.project.as_str(), vm1.user.as_str()), ("p2", "u2"));
+    assert_eq!(vm1.consumer_type.unwrap().as_str(), "MIGRATION");
+}
+
+#[test]
+fn old_versions_charge_nobody_keep_the_type_and_ask_for_no_generation() {
+    let mut cloud = cloud();
+    let one: &[_] = &[("VCPU", 1)];
+    cloud.done(
+        wanted("vm", &[("cn1", one)])
+            .charged_to("p1", "u1")
+            .of_type("INSTANCE")
+            .put(),
+    );
+    let nil = "00000000-0000-0000-0000-000000000000";
+    cloud.done(
+        wanted("vm", &[("cn2", one)])
+            .unchecked()
+            .charged_to(nil, nil)
+            .put(),
+    );
+    let vm = cloud.consumer("vm").unwrap();
+    assert_eq!((vm.project.as_str(), vm.generation.0), (nil, 2));
+    assert_eq!(vm.consumer_type.unwrap().as_str(), "INSTANCE");
+    cloud.done(wanted("old", &[("cn2", one)]).unchecked().put());
+    assert_eq!(cloud.consumer("old").unwrap().consumer_type, None);
+}
+
+#[test]
+fn a_provider_lists_who_holds_what_of_it() {
+    let mut cloud = cloud();
+    cloud.done(wanted("b", &[("cn1", &[("MEMORY_MB", 2), ("VCPU", 1)])]).put());
+    cloud.done(wanted("a", &[("cn1", &[("VCPU", 3)]), ("cn2", &[("VCPU", 1)])]).put());
+    let held = cloud.state.provider_allocations(&provider("cn1")).unwrap();
+    assert_eq!(held.generation.0, 4);
+    let holders: Vec<_> = held
+        .consumers
+        .into_iter()
+        .map(|one| (one.consumer, one.resources))
+        .collect();
+    assert_eq!(
+        holders,
+        [
+            (consumer("a"), vec![(class("VCPU"), 3)]),
+            (
+                consumer("b"),
+                vec![(class("VCPU"), 1), (class("MEMORY_MB"), 2)]
+            ),
+        ]
+    );
+    cloud.done(wanted("a", &[("cn2", &[("VCPU", 1)])]).at(1).put());
+    assert_eq!(
+        cloud
+            .state
+            .provider_allocations(&provider("cn1"))
+            .unwrap()
+            .consumers
+            .len(),
+        1
+    );
+}

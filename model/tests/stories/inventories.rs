@@ -1,0 +1,163 @@
+//! Inventories.
+
+use placement_model::command::{CapacityRule, Command};
+use placement_model::outcome::Refusal;
+use placement_model::types::{Generation, Inventory};
+
+use crate::cloud::{
+    Cloud, class, create_inventory, provider, replace_inventories, stock, stocks, update_inventory,
+    wanted,
+};
+
+#[test]
+fn every_write_raises_the_generation_even_one_that_changes_nothing() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[]);
+    cloud.done(Command::DeleteInventories {
+        provider: provider("cn1"),
+    });
+    assert_eq!(cloud.generation("cn1"), 1);
+    cloud.done(replace_inventories("cn1", 1, stocks(&[("VCPU", 4)])));
+    cloud.done(replace_inventories("cn1", 2, stocks(&[("VCPU", 4)])));
+    assert_eq!(cloud.generation("cn1"), 3);
+    let delete = Command::DeleteInventory {
+        provider: provider("cn1"),
+        resource_class: class("VCPU"),
+    };
+    cloud.done(delete.clone());
+    assert_eq!(cloud.generation("cn1"), 4);
+    let refusal = cloud.refused(delete);
+    assert!(matches!(refusal, Refusal::InventoryNotFound { .. }));
+    assert_eq!(cloud.generation("cn1"), 4);
+}
+
+#[test]
+fn one_inventory_is_checked_for_generation_then_class_then_existence() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 4)]);
+    let update = |generation, of| update_inventory("cn1", generation, of, stock(8));
+    let refusal = cloud.refused(update(0, "CUSTOM_NOBODYS"));
+    assert_eq!(
+        refusal,
+        Refusal::ProviderGenerationConflict {
+            provider: provider("cn1"),
+            given: Generation(0),
+            actual: Generation(1),
+        }
+    );
+    let refusal = cloud.refused(update(1, "CUSTOM_NOBODYS"));
+    assert_eq!(
+        refusal,
+        Refusal::ResourceClassNotFound(class("CUSTOM_NOBODYS"))
+    );
+    let refusal = cloud.refused(update(1, "DISK_GB"));
+    assert!(matches!(refusal, Refusal::InventoryNotFound { .. }));
+    cloud.done(update(1, "VCPU"));
+}
+
+#[test]
+fn an_inventory_is_added_without_a_generation_and_only_once() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 4)]);
+    let refusal = cloud.refused(create_inventory("cn1", "VCPU", stock(8)));
+    assert!(matches!(refusal, Refusal::InventoryExists { .. }));
+    let refusal = cloud.refused(create_inventory("cn1", "CUSTOM_NOBODYS", stock(8)));
+    assert_eq!(
+        refusal,
+        Refusal::ResourceClassNotFound(class("CUSTOM_NOBODYS"))
+    );
+}
+
+#[test]
+fn from_1_26_everything_may_be_reserved_judged_on_the_truncated_capacity() {
+    let create = |inventory, capacity_rule| Command::CreateInventory {
+        provider: provider("cn1"),
+        resource_class: class("VCPU"),
+        inventory,
+        capacity_rule,
+    };
+    let half = Inventory {
+        reserved: 3,
+        allocation_ratio: 0.5,
+        ..stock(4)
+    };
+    let nothing = Inventory {
+        allocation_ratio: 0.0,
+        ..stock(4)
+    };
+    let less = Inventory {
+        reserved: 5,
+        ..stock(4)
+    };
+    for (inventory, before, since) in [
+        (stock(4), true, true),
+        (half, false, true),
+        (nothing, false, true),
+        (less, false, false),
+    ] {
+        for (rule, fine) in [
+            (CapacityRule::Positive, before),
+            (CapacityRule::NotNegative, since),
+        ] {
+            let mut cloud = Cloud::new();
+            cloud.host("cn1", &[]);
+            if fine {
+                cloud.done(create(inventory, rule));
+            } else {
+                let refusal = cloud.refused(create(inventory, rule));
+                assert_eq!(
+                    refusal,
+                    Refusal::InventoryCapacity {
+                        provider: provider("cn1"),
+                        resource_class: class("VCPU"),
+                        may_reserve_all: rule == CapacityRule::NotNegative,
+                    }
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_in_use_may_shrink_but_not_go() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 4), ("DISK_GB", 10)]);
+    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 4)])]).put());
+    cloud.done(update_inventory("cn1", 3, "VCPU", stock(1)));
+    assert_eq!(cloud.used("cn1", "VCPU"), 4);
+    let in_use = Refusal::InventoryInUse {
+        provider: provider("cn1"),
+        resource_classes: vec![class("VCPU")],
+    };
+    assert_eq!(
+        cloud.refused(replace_inventories("cn1", 4, stocks(&[("DISK_GB", 1)]))),
+        in_use
+    );
+    let provider = provider("cn1");
+    assert_eq!(
+        cloud.refused(Command::DeleteInventories { provider }),
+        in_use
+    );
+    let resource_class = class("VCPU");
+    assert_eq!(
+        cloud.refused(Command::DeleteInventory {
+            provider,
+            resource_class
+        }),
+        in_use
+    );
+    assert_eq!(cloud.generation("cn1"), 4);
+}
+
+#[test]
+fn usages_of_a_provider_name_every_class_it_has_also_at_0() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 4), ("DISK_GB", 10)]);
+    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 3)])]).put());
+    let usages = cloud
+        .state
+        .provider_usages(&provider("cn1"))
+        .unwrap()
+        .usages;
+    assert_eq!(usages, [(class("VCPU"), 3), (class("DISK_GB"), 0)].into());
+}

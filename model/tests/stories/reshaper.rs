@@ -1,0 +1,136 @@
+//! Inventories and allocations moved in one step.
+
+use placement_model::outcome::Refusal;
+use placement_model::types::{GivenUuid, Inventory};
+
+use crate::cloud::{Cloud, class, given, provider, reshape, stock, wanted};
+
+/// A host with two instances on it, about to get a child that takes over its VGPUs.
+fn cloud() -> Cloud {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 8), ("VGPU", 4)]);
+    cloud.child("cn1", "pgpu", &[]);
+    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 2), ("VGPU", 2)])]).put());
+    cloud
+}
+
+#[test]
+fn a_class_in_use_moves_to_a_child() {
+    let mut cloud = cloud();
+    assert_eq!((cloud.generation("cn1"), cloud.generation("pgpu")), (3, 0));
+    cloud.done(reshape(
+        &[("cn1", 3, &[("VCPU", 8)]), ("pgpu", 0, &[("VGPU", 4)])],
+        [wanted("vm", &[("cn1", &[("VCPU", 2)]), ("pgpu", &[("VGPU", 2)])]).at(1)],
+    ));
+    assert_eq!(
+        (cloud.used("cn1", "VCPU"), cloud.used("pgpu", "VGPU")),
+        (2, 2)
+    );
+    let left = cloud
+        .state
+        .inventories(&provider("cn1"))
+        .unwrap()
+        .inventories;
+    assert_eq!(left.len(), 1);
+    // Once for the new beside the old, once for the allocations, once for the old that go.
+    assert_eq!((cloud.generation("cn1"), cloud.generation("pgpu")), (6, 3));
+    assert_eq!(cloud.consumer_generation("vm"), Some(2));
+}
+
+#[test]
+fn a_provider_that_ends_empty_and_unused_rises_once() {
+    let mut cloud = cloud();
+    cloud.host("cn2", &[("VCPU", 8)]);
+    cloud.done(reshape(&[("cn2", 1, &[])], []));
+    assert_eq!(cloud.generation("cn2"), 2);
+    cloud.done(reshape(&[("cn2", 2, &[("VCPU", 4)])], []));
+    assert_eq!(cloud.generation("cn2"), 4);
+}
+
+#[test]
+fn inventories_are_looked_at_before_consumers_and_those_before_providers_of_allocations() {
+    let mut cloud = cloud();
+    let bad_consumer = || wanted("vm", &[("ghost", &[("VCPU", 1)])]).at(7);
+    let refusal = cloud.refused(reshape(&[("phantom", 0, &[])], [bad_consumer()]));
+    assert_eq!(refusal, Refusal::ReshapeProviderNotFound(given("phantom")));
+    let refusal = cloud.refused(reshape(&[("cn1", 0, &[])], [bad_consumer()]));
+    assert!(matches!(
+        refusal,
+        Refusal::ProviderGenerationConflict { .. }
+    ));
+    let refusal = cloud.refused(reshape(&[("cn1", 3, &[])], [bad_consumer()]));
+    assert!(matches!(
+        refusal,
+        Refusal::ConsumerGenerationConflict { .. }
+    ));
+    let fresh = wanted("new", &[("ghost", &[("VCPU", 1)])]);
+    let refusal = cloud.refused(reshape(&[("cn1", 3, &[("CUSTOM_GHOST", 1)])], [fresh]));
+    assert_eq!(refusal, Refusal::AllocationProviderNotFound(given("ghost")));
+    assert_eq!(cloud.consumer_generation("new"), Some(0), "it stays behind");
+    let refusal = cloud.refused(reshape(&[("cn1", 3, &[("CUSTOM_GHOST", 1)])], []));
+    assert_eq!(
+        refusal,
+        Refusal::ResourceClassNotFound(class("CUSTOM_GHOST"))
+    );
+}
+
+#[test]
+fn what_is_still_in_use_at_the_end_does_not_go() {
+    let mut cloud = cloud();
+    let digest = cloud.digest();
+    let refusal = cloud.refused(reshape(&[("cn1", 3, &[("VCPU", 8)])], []));
+    assert_eq!(
+        refusal,
+        Refusal::InventoryInUse {
+            provider: provider("cn1"),
+            resource_classes: vec![class("VGPU")]
+        }
+    );
+    assert_eq!(cloud.digest(), digest);
+}
+
+#[test]
+fn an_allocation_must_fit_into_the_new_inventory() {
+    let mut cloud = cloud();
+    let digest = cloud.digest();
+    let refusal = cloud.refused(reshape(
+        &[("cn1", 3, &[("VCPU", 8)]), ("pgpu", 0, &[("VGPU", 1)])],
+        [wanted("vm", &[("pgpu", &[("VGPU", 2)])]).at(1)],
+    ));
+    assert!(matches!(refusal, Refusal::AllocationConstraints { .. }));
+    assert_eq!(cloud.digest(), digest);
+}
+
+#[test]
+fn what_an_inventory_reserves_is_not_looked_at() {
+    let mut cloud = cloud();
+    let mut command = reshape(&[("pgpu", 0, &[("VGPU", 1)])], []);
+    let placement_model::Command::Reshape { inventories, .. } = &mut command else {
+        unreachable!("it is a reshape")
+    };
+    inventories[0].inventories = [(
+        class("VGPU"),
+        Inventory {
+            reserved: 9,
+            ..stock(1)
+        },
+    )]
+    .into();
+    cloud.done(command);
+    assert_eq!(cloud.generation("pgpu"), 2);
+}
+
+#[test]
+fn a_provider_in_another_spelling_is_unknown() {
+    let mut cloud = cloud();
+    let mut command = reshape(&[("cn1", 3, &[])], []);
+    let placement_model::Command::Reshape { inventories, .. } = &mut command else {
+        unreachable!("it is a reshape")
+    };
+    let spelling = GivenUuid::from(provider("cn1").to_string().replace('-', ""));
+    inventories[0].provider = spelling.clone();
+    assert_eq!(
+        cloud.refused(command),
+        Refusal::ReshapeProviderNotFound(spelling)
+    );
+}

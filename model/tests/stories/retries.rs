@@ -1,0 +1,120 @@
+//! Requests that come again.
+
+use placement_model::command::{Command, RequestId};
+use placement_model::outcome::{Outcome, Refusal, Reply};
+use placement_model::state::change::Change;
+
+use crate::cloud::{Cloud, provider, wanted};
+
+fn id(boot: u64, sequence: u64, answered_below: u64) -> Option<RequestId> {
+    Some(RequestId {
+        origin: 1,
+        boot,
+        sequence,
+        answered_below,
+    })
+}
+
+fn outcomes(cloud: &Cloud) -> usize {
+    cloud
+        .state
+        .rows()
+        .filter(|row| matches!(row, Change::PutOutcome(..)))
+        .count()
+}
+
+fn cloud() -> Cloud {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 8)]);
+    cloud
+}
+
+fn claim() -> Command {
+    wanted("vm", &[("cn1", &[("VCPU", 1)])]).put()
+}
+
+#[test]
+fn a_retry_gets_the_first_outcome_and_changes_nothing() {
+    let mut cloud = cloud();
+    let first = cloud.try_request(id(1, 1, 1), claim());
+    assert_eq!(first, Outcome::Done(Reply::Done));
+    let digest = cloud.digest();
+    assert_eq!(cloud.try_request(id(1, 1, 1), claim()), first);
+    assert_eq!(cloud.digest(), digest);
+    let second = cloud.try_request(id(1, 2, 1), claim());
+    assert!(matches!(
+        second,
+        Outcome::Refused(Refusal::ConsumerGenerationConflict { .. })
+    ));
+    cloud.done(Command::DeleteAllocations {
+        consumer: crate::cloud::consumer("vm"),
+    });
+    assert_eq!(
+        cloud.try_request(id(1, 2, 1), claim()),
+        second,
+        "refusals are remembered too"
+    );
+}
+
+#[test]
+fn answered_outcomes_are_forgotten_and_their_retries_recognised() {
+    let mut cloud = cloud();
+    for sequence in 1..=20 {
+        cloud.try_request(id(1, sequence, sequence.saturating_sub(3)), claim());
+    }
+    assert_eq!(outcomes(&cloud), 4);
+    assert_eq!(
+        cloud.try_request(id(1, 3, 1), claim()),
+        Outcome::AnsweredBefore
+    );
+    assert!(matches!(
+        cloud.try_request(id(1, 18, 1), claim()),
+        Outcome::Refused(_)
+    ));
+}
+
+#[test]
+fn requests_may_arrive_out_of_order() {
+    let mut cloud = cloud();
+    cloud.try_request(id(1, 7, 2), claim());
+    let late = Command::DeleteProvider {
+        uuid: provider("nobody"),
+    };
+    let outcome = cloud.try_request(id(1, 5, 2), late);
+    assert!(matches!(
+        outcome,
+        Outcome::Refused(Refusal::ProviderNotFound(_))
+    ));
+}
+
+#[test]
+fn a_newer_boot_starts_anew_and_an_older_one_is_over() {
+    let mut cloud = cloud();
+    cloud.try_request(id(1, 9, 5), claim());
+    let again = cloud.try_request(id(2, 1, 1), claim());
+    assert!(
+        matches!(again, Outcome::Refused(_)),
+        "another write, though the sequence is lower"
+    );
+    assert_eq!(outcomes(&cloud), 1);
+    assert_eq!(
+        cloud.try_request(id(1, 10, 5), claim()),
+        Outcome::AnsweredBefore
+    );
+}
+
+#[test]
+fn what_is_remembered_of_a_node_that_never_says_what_was_answered_is_bounded() {
+    let mut cloud = Cloud::new();
+    let command = Command::DeleteProvider {
+        uuid: provider("nobody"),
+    };
+    for sequence in 1..=17_000 {
+        cloud.try_request(id(1, sequence, 0), command.clone());
+    }
+    assert_eq!(outcomes(&cloud), 16_384);
+    assert_eq!(
+        cloud.try_request(id(1, 1, 0), command),
+        Outcome::AnsweredBefore
+    );
+}

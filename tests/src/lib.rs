@@ -1,1 +1,10 @@
-//! tests
+//! What black-box tests and the tools for people are made of: real processes of `placementd`,
+//! clusters of them, and a sample estate.
+
+pub mod binaries;
+pub mod cluster;
+pub mod layout;
+pub mod load;
+pub mod node_process;
+pub mod ports;
+pub mod sample;

@@ -39,6 +39,11 @@ impl CandidateQuery {
         self.with("limit", &limit.to_string())
     }
 
+    /// Path and query, as they go over the wire.
+    pub fn path(&self) -> String {
+        self.request().path_and_query
+    }
+
     /// The request for it.
     pub fn request(&self) -> ApiRequest {
         self.parameters.iter().fold(

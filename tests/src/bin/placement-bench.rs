@@ -1,0 +1,196 @@
+//! Measures a cluster on this machine; `scripts/bench` builds everything and then calls this.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Parser;
+use placement_client::{ApiRequest, Claim, Client, Consistency, Inventory, NewProvider};
+use placement_tests::cluster::Cluster;
+use placement_tests::load::{self, Measured};
+use uuid::Uuid;
+
+const PROVIDERS: u128 = 64;
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// Starts clusters of real processes on this machine and measures, for each size: durable
+/// `PUT /allocations` per second beside the disk's own syncs, and reads on a follower. The load
+/// comes from this process, which takes its share of the same cores.
+#[derive(Parser)]
+#[command(name = "scripts/bench")]
+struct Command {
+    /// Seconds per figure.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+
+    /// How many clients write at once; several separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "1,16,64")]
+    clients: Vec<usize>,
+
+    /// Sizes of cluster; several separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "3,1")]
+    nodes: Vec<u64>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let command = Command::parse();
+    let duration = Duration::try_from_secs_f64(command.seconds)
+        .context("--seconds is a number of seconds, such as 5")?;
+    println!("{}", machine());
+    for &nodes in &command.nodes {
+        measure(nodes, &command.clients, duration).await?;
+    }
+    Ok(())
+}
+
+async fn measure(nodes: u64, clients: &[usize], duration: Duration) -> anyhow::Result<()> {
+    progress(&format!("starting {nodes} nodes"));
+    let cluster = Cluster::start_with(nodes, "[log]\nlevel = \"warn\"\n").await?;
+    let providers = Arc::new(estate(&cluster.client()).await?);
+
+    println!(
+        "\n## {nodes} node(s): PUT /allocations, each a new consumer, through all nodes in turn\n"
+    );
+    println!(
+        "| clients | writes/s | p50 | p99 | errors | fdatasync/s beside it | writes per fdatasync |"
+    );
+    println!("|---:|---:|---:|---:|---:|---:|---:|");
+    for &count in clients {
+        let before = syncs_per_second(cluster.directory())?;
+        progress(&format!("{count} clients write"));
+        let measured = writes(&cluster, &providers, count, duration).await;
+        let after = syncs_per_second(cluster.directory())?;
+        let raw = (before + after) / 2.0;
+        println!(
+            "| {count} | {:.0} | {} | {} | {} | {raw:.0} ({before:.0} before, {after:.0} after) | {:.1} |",
+            measured.per_second(),
+            ms(measured.quantile(0.5)),
+            ms(measured.quantile(0.99)),
+            measured.errors,
+            measured.per_second() / raw,
+        );
+    }
+
+    let (id, who) = match cluster.followers().await?.first() {
+        Some(&follower) => (follower, "a follower"),
+        None => (1, "the only node"),
+    };
+    println!("\n## {nodes} node(s): GET /resource_providers/{{uuid}}/inventories on {who}\n");
+    println!("| promise | clients | reads/s | p50 | p99 | errors |");
+    println!("|---|---:|---:|---:|---:|---:|");
+    for count in [1, 16] {
+        for (name, promise) in [
+            ("linearizable", Consistency::Linearizable),
+            ("local", Consistency::Local),
+        ] {
+            progress(&format!("{count} clients read, {name}"));
+            let client = cluster.client_of(id).with_consistency(promise);
+            let measured = reads(client, &providers, count, duration).await;
+            println!(
+                "| {name} | {count} | {:.0} | {} | {} | {} |",
+                measured.per_second(),
+                ms(measured.quantile(0.5)),
+                ms(measured.quantile(0.99)),
+                measured.errors
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Providers with room for everything that will be written.
+async fn estate(client: &Client) -> anyhow::Result<Vec<Uuid>> {
+    progress("making providers");
+    let mut uuids = Vec::new();
+    for nth in 1..=PROVIDERS {
+        let uuid = Uuid::from_u128(nth);
+        let new = NewProvider::named(&format!("host-{nth}")).uuid(uuid);
+        let made = client.create_provider(&new).await?;
+        let offer = [
+            ("VCPU", Inventory::of(1_000_000_000)),
+            ("MEMORY_MB", Inventory::of(2_000_000_000)),
+        ];
+        client.set_inventories(uuid, made.generation, offer).await?;
+        uuids.push(uuid);
+    }
+    Ok(uuids)
+}
+
+async fn writes(
+    cluster: &Cluster,
+    providers: &Arc<Vec<Uuid>>,
+    count: usize,
+    duration: Duration,
+) -> Measured {
+    // A client of its own, and by that a connection of its own, for each of them.
+    let ids = cluster.ids();
+    let clients: Arc<Vec<Client>> = Arc::new(
+        (0..count)
+            .map(|nth| cluster.client_of(ids[nth % ids.len()]))
+            .collect(),
+    );
+    let providers = providers.clone();
+    load::run(count, WARM_UP, duration, move |nth| {
+        let clients = clients.clone();
+        let provider = providers[nth % providers.len()];
+        async move {
+            let claim = Claim::of(provider, &[("VCPU", 1), ("MEMORY_MB", 2)]);
+            clients[nth].put_allocations(Uuid::new_v4(), &claim).await
+        }
+    })
+    .await
+}
+
+async fn reads(
+    client: Client,
+    providers: &Arc<Vec<Uuid>>,
+    count: usize,
+    duration: Duration,
+) -> Measured {
+    let providers = providers.clone();
+    load::run(count, WARM_UP, duration, move |nth| {
+        let client = client.clone();
+        let provider = providers[nth % providers.len()];
+        async move {
+            let path = format!("/resource_providers/{provider}/inventories");
+            client.call(ApiRequest::get(&path)).await.map(drop)
+        }
+    })
+    .await
+}
+
+/// What the disk under the data directories can do alone: append 512 bytes, fdatasync, again.
+fn syncs_per_second(directory: &Path) -> anyhow::Result<f64> {
+    progress("the disk alone");
+    let path = directory.join("fdatasync");
+    let mut file = File::create(&path)?;
+    let started = Instant::now();
+    let mut count = 0;
+    while started.elapsed() < Duration::from_secs(1) {
+        file.write_all(&[7; 512])?;
+        file.sync_data()?;
+        count += 1;
+    }
+    let rate = f64::from(count) / started.elapsed().as_secs_f64();
+    std::fs::remove_file(&path)?;
+    Ok(rate)
+}
+
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or("?").to_owned();
+    format!("{cores} cores, load {load} before the start")
+}
+
+fn ms(latency: Duration) -> String {
+    format!("{:.2} ms", latency.as_secs_f64() * 1000.0)
+}
+
+fn progress(what: &str) {
+    eprintln!("    {what}");
+}

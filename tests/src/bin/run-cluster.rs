@@ -1,0 +1,520 @@
+//! Runs a cluster on this machine; `scripts/run-cluster` builds everything and then calls this.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use clap::Parser;
+use placement_client::Client;
+use placement_tests::cluster::is_ready;
+use placement_tests::layout::{NodePlace, PORTS_PER_NODE, initial_members};
+use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
+use placement_tests::{ports, sample};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde::{Deserialize, Serialize};
+use tokio::signal::unix::{SignalKind, signal};
+
+const BASE_PORT_DEFAULT: u16 = 8778;
+const NODES_DEFAULT: u64 = 3;
+const HEALTHY_LIMIT: Duration = Duration::from_secs(120);
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+const RECORD: &str = "cluster.json";
+
+/// Builds placementd and runs a cluster of it on loopback, each node with its own data directory,
+/// with a sample estate to try it on. Ctrl-C stops everything; started again it comes back with
+/// its data.
+#[derive(Parser)]
+#[command(name = "scripts/run-cluster")]
+struct Command {
+    /// How many nodes [default: 3, or as many as the directory holds].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=50))]
+    nodes: Option<u64>,
+
+    /// Where data and logs are kept [default: .cluster beside scripts/].
+    #[arg(long)]
+    dir: Option<PathBuf>,
+
+    /// The first node's REST API; the port after it is for traffic between nodes, the next for the
+    /// admin door. Each further node begins 10 higher [default: 8778, or as the directory was
+    /// formed with].
+    #[arg(long, value_name = "PORT")]
+    base_port: Option<u16>,
+
+    /// A placementd.toml that every node is given.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Deletes what the directory holds before.
+    #[arg(long)]
+    clean: bool,
+
+    /// Leaves the cluster empty.
+    #[arg(long)]
+    no_sample: bool,
+
+    /// Returns once the cluster is healthy and leaves it running; prints on stdout only
+    /// `{"nodes": [{"id", "api", "pid", "data_dir"}, …]}`.
+    #[arg(long, conflicts_with = "stop")]
+    detach: bool,
+
+    /// Ends the cluster that was left running in the directory.
+    #[arg(long)]
+    stop: bool,
+
+    #[arg(long, hide = true)]
+    state_dir_default: Option<PathBuf>,
+}
+
+/// What a directory holds, for whoever comes later.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    base_port: u16,
+    nodes: Vec<RecordedNode>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct RecordedNode {
+    id: u64,
+    api: String,
+    pid: u32,
+    data_dir: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Announcement<'a> {
+    nodes: &'a [RecordedNode],
+}
+
+fn main() -> anyhow::Result<()> {
+    // One thread: a node's death signal is tied to the thread that started it.
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(run(Command::parse()))
+}
+
+async fn run(command: Command) -> anyhow::Result<()> {
+    let directory = directory(&command)?;
+    if command.stop {
+        return stop_detached(&directory).await;
+    }
+    let record = Record::read(&directory)?;
+    if let Some(record) = &record {
+        let alive: Vec<_> = record.nodes.iter().filter(|node| node.is_alive()).collect();
+        if let Some(node) = alive.first() {
+            bail!(
+                "a cluster already runs in {} (process {}); end it with --stop --dir {}",
+                directory.display(),
+                node.pid,
+                directory.display()
+            );
+        }
+    }
+    let record = if command.clean {
+        clean(&directory)?;
+        None
+    } else {
+        record
+    };
+    let places = places(&command, &directory, record.as_ref())?;
+    check_ports(&places)?;
+    let mut interrupt = Interrupt::new()?;
+    let mut nodes = start(&command, &places)?;
+    Record::write(&directory, places[0].base_port, &nodes)?;
+
+    let prepared = tokio::select! {
+        prepared = prepare(&command, &mut nodes) => prepared,
+        () = interrupt.wait() => Err(anyhow::anyhow!("interrupted")),
+    };
+    let report = match prepared {
+        Ok(report) => report,
+        Err(error) => {
+            stop(nodes).await;
+            return Err(error);
+        }
+    };
+    if command.detach {
+        eprint!("{report}");
+        announce(nodes)?;
+        return Ok(());
+    }
+    print!("{report}");
+    println!(
+        "\nCtrl-C stops the cluster; its data stay in {}.",
+        directory.display()
+    );
+    watch(&mut nodes, &mut interrupt).await;
+    stop(nodes).await;
+    Ok(())
+}
+
+fn directory(command: &Command) -> anyhow::Result<PathBuf> {
+    let chosen = command
+        .dir
+        .clone()
+        .or_else(|| command.state_dir_default.clone())
+        .unwrap_or_else(|| PathBuf::from(".cluster"));
+    std::path::absolute(&chosen).with_context(|| format!("{} is no path", chosen.display()))
+}
+
+/// Deletes what this tool made, and nothing else.
+fn clean(directory: &Path) -> anyhow::Result<()> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Ok(());
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let ours = name == RECORD || name.starts_with("node-");
+        ensure!(
+            ours,
+            "--clean refuses: {} holds `{name}`, which is no part of a cluster",
+            directory.display()
+        );
+    }
+    fs::remove_dir_all(directory).with_context(|| format!("cannot delete {}", directory.display()))
+}
+
+/// The nodes' places: as recorded, or as chosen for a new cluster. Addresses are part of the
+/// membership, so a directory keeps those it was formed with.
+fn places(
+    command: &Command,
+    directory: &Path,
+    record: Option<&Record>,
+) -> anyhow::Result<Vec<NodePlace>> {
+    let (nodes, base_port) = match record {
+        Some(record) => (record.nodes.len() as u64, record.base_port),
+        None => (
+            command.nodes.unwrap_or(NODES_DEFAULT),
+            command.base_port.unwrap_or(BASE_PORT_DEFAULT),
+        ),
+    };
+    let other_nodes = command.nodes.is_some_and(|chosen| chosen != nodes);
+    let other_ports = command.base_port.is_some_and(|chosen| chosen != base_port);
+    if other_nodes || other_ports {
+        bail!(
+            "{} holds a cluster of {nodes} nodes whose ports begin at {base_port}, and its members \
+             know each other by these; leave --nodes and --base-port away, choose another --dir, \
+             or start afresh with --clean",
+            directory.display()
+        );
+    }
+    let highest = u64::from(base_port) + nodes * u64::from(PORTS_PER_NODE);
+    ensure!(
+        base_port > 0 && highest <= 65_536,
+        "{nodes} nodes from port {base_port} on need ports up to {highest}; choose a lower --base-port"
+    );
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    Ok(NodePlace::all(directory, base_port, nodes))
+}
+
+fn check_ports(places: &[NodePlace]) -> anyhow::Result<()> {
+    for place in places {
+        for (port, purpose) in place.ports() {
+            ensure!(
+                ports::is_free(port),
+                "port {port} ({purpose} of node {}) is in use by another program; choose others \
+                 with --base-port, or end that program",
+                place.id
+            );
+        }
+    }
+    Ok(())
+}
+
+fn start(command: &Command, places: &[NodePlace]) -> anyhow::Result<Vec<NodeProcess>> {
+    let config = command
+        .config
+        .as_ref()
+        .map(|file| {
+            fs::canonicalize(file).with_context(|| format!("cannot read {}", file.display()))
+        })
+        .transpose()?;
+    let options = StartOptions {
+        initial_members: initial_members(places),
+        config,
+        flags: Vec::new(),
+        dies_with_parent: (!command.detach).then_some("TERM"),
+    };
+    places
+        .iter()
+        .map(|place| {
+            eprintln!(
+                "==> starting node {}: REST API {}, data in {}",
+                place.id,
+                place.api_url(),
+                place.data_dir.display()
+            );
+            NodeProcess::start(place, &options)
+        })
+        .collect()
+}
+
+/// Waits for health, loads the sample and tries it. Returns what to tell.
+async fn prepare(command: &Command, nodes: &mut [NodeProcess]) -> anyhow::Result<String> {
+    wait_healthy(nodes).await?;
+    let endpoints: Vec<_> = nodes.iter().map(|node| node.place().api_url()).collect();
+    let mut report = String::new();
+    writeln!(report, "\nThe cluster is up:")?;
+    for node in nodes.iter() {
+        let place = node.place();
+        writeln!(
+            report,
+            "  node {}   REST API {}   admin {}   pid {}   log {}",
+            place.id,
+            place.api_url(),
+            place.admin(),
+            node.pid(),
+            place.log.display()
+        )?;
+    }
+    if !command.no_sample {
+        let client = Client::new(&endpoints)?;
+        load_sample(&client).await?;
+        try_sample(&client, &endpoints[0], &mut report).await?;
+    }
+    writeln!(
+        report,
+        "\nOpenStack's own client (pip install python-openstackclient osc-placement) talks to it with\n  \
+         openstack --os-auth-type admin_token --os-token admin --os-endpoint {} \\\n    \
+         --os-placement-api-version 1.39 resource provider list",
+        endpoints[0]
+    )?;
+    Ok(report)
+}
+
+async fn wait_healthy(nodes: &mut [NodeProcess]) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let mut said = started;
+    for at in 0..nodes.len() {
+        loop {
+            if is_ready(nodes[at].place()).await {
+                let id = nodes[at].place().id;
+                eprintln!(
+                    "==> node {id} is healthy ({:.1} s)",
+                    started.elapsed().as_secs_f64()
+                );
+                break;
+            }
+            for node in nodes.iter_mut() {
+                if let Some(status) = node.ended() {
+                    let place = node.place();
+                    bail!(
+                        "node {} ended with {status}; its log, {}, ends:\n{}",
+                        place.id,
+                        place.log.display(),
+                        log_tail(&place.log, 15)
+                    );
+                }
+            }
+            let place = nodes[at].place();
+            ensure!(
+                started.elapsed() < HEALTHY_LIMIT,
+                "node {} is not healthy after {} s; its log, {}, ends:\n{}",
+                place.id,
+                HEALTHY_LIMIT.as_secs(),
+                place.log.display(),
+                log_tail(&place.log, 15)
+            );
+            if said.elapsed() > Duration::from_secs(2) {
+                said = Instant::now();
+                let waited = started.elapsed().as_secs();
+                eprintln!("    ... waiting for node {}: {waited} s", place.id);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    Ok(())
+}
+
+async fn load_sample(client: &Client) -> anyhow::Result<()> {
+    if sample::is_loaded(client).await? {
+        eprintln!("==> the sample estate is there from before");
+        return Ok(());
+    }
+    eprintln!("==> loading the sample estate");
+    sample::load(client, |name| eprintln!("    {name}"))
+        .await
+        .context("cannot load the sample estate")
+}
+
+async fn try_sample(client: &Client, endpoint: &str, report: &mut String) -> anyhow::Result<()> {
+    let query = sample::query();
+    let answer = client.call(query.request()).await?;
+    let shown: serde_json::Value = answer.json()?;
+    writeln!(
+        report,
+        "\nWhere is room for 4 VCPU, 8 GiB and 40 GB of shared storage?\n  GET {endpoint}{}\n{}",
+        query.path(),
+        serde_json::to_string_pretty(&shown)?
+    )?;
+    let claim = sample::claim(client, &answer.json()?).await?;
+    writeln!(
+        report,
+        "\nThe first candidate was claimed:\n  PUT {endpoint}/allocations/{}\n{}",
+        sample::CONSUMER,
+        serde_json::to_string_pretty(&claim)?
+    )?;
+    Ok(())
+}
+
+/// Until a signal. A node that ends by itself is reported; the others go on, as a cluster does.
+async fn watch(nodes: &mut Vec<NodeProcess>, interrupt: &mut Interrupt) {
+    loop {
+        tokio::select! {
+            () = interrupt.wait() => return,
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+        }
+        nodes.retain_mut(|node| match node.ended() {
+            Some(status) => {
+                let log = node.place().log.display();
+                eprintln!("node {} ended with {status}; see {log}", node.place().id);
+                false
+            }
+            None => true,
+        });
+        if nodes.is_empty() {
+            eprintln!("no node runs any more");
+            return;
+        }
+    }
+}
+
+async fn stop(mut nodes: Vec<NodeProcess>) {
+    eprintln!("==> stopping {} nodes", nodes.len());
+    for node in &nodes {
+        node.signal(Signal::TERM);
+    }
+    let started = Instant::now();
+    while started.elapsed() < STOP_LIMIT {
+        nodes.retain_mut(|node| node.ended().is_none());
+        if nodes.is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for node in nodes {
+        eprintln!("node {} does not stop; killing it", node.place().id);
+        node.kill_9();
+    }
+}
+
+async fn stop_detached(directory: &Path) -> anyhow::Result<()> {
+    let Some(record) = Record::read(directory)? else {
+        bail!("no cluster was started in {}", directory.display());
+    };
+    let alive = || record.nodes.iter().filter(|node| node.is_alive());
+    eprintln!("==> stopping {} nodes", alive().count());
+    alive().for_each(|node| node.signal(Signal::TERM));
+    let started = Instant::now();
+    while alive().next().is_some() && started.elapsed() < STOP_LIMIT {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for node in alive() {
+        eprintln!("node {} does not stop; killing it", node.id);
+        node.signal(Signal::KILL);
+    }
+    while alive().next().is_some() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+fn announce(nodes: Vec<NodeProcess>) -> anyhow::Result<()> {
+    let recorded: Vec<_> = nodes.iter().map(RecordedNode::of).collect();
+    println!(
+        "{}",
+        serde_json::to_string(&Announcement { nodes: &recorded })?
+    );
+    nodes.into_iter().for_each(NodeProcess::release);
+    Ok(())
+}
+
+impl Record {
+    fn read(directory: &Path) -> anyhow::Result<Option<Self>> {
+        let path = directory.join(RECORD);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", path.display()));
+            }
+        };
+        serde_json::from_slice(&text)
+            .map(Some)
+            .with_context(|| format!("{} is not what this script wrote", path.display()))
+    }
+
+    fn write(directory: &Path, base_port: u16, nodes: &[NodeProcess]) -> anyhow::Result<()> {
+        let record = Self {
+            base_port,
+            nodes: nodes.iter().map(RecordedNode::of).collect(),
+        };
+        let path = directory.join(RECORD);
+        fs::write(&path, serde_json::to_vec_pretty(&record)?)
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl RecordedNode {
+    fn of(node: &NodeProcess) -> Self {
+        Self {
+            id: node.place().id,
+            api: node.place().api_url(),
+            pid: node.pid(),
+            data_dir: node.place().data_dir.clone(),
+        }
+    }
+
+    /// Whether the recorded process runs and is still this node: pids are given again.
+    fn is_alive(&self) -> bool {
+        let Some(pid) = self.process() else {
+            return false;
+        };
+        if test_kill_process(pid).is_err() {
+            return false;
+        }
+        let arguments = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let data_dir = self.data_dir.to_string_lossy();
+        String::from_utf8_lossy(&arguments).contains(data_dir.as_ref())
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.process() {
+            // It may have ended a moment ago.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    fn process(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.pid).ok()?)
+    }
+}
+
+/// The signals that end this tool.
+struct Interrupt {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl Interrupt {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}

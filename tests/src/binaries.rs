@@ -1,0 +1,69 @@
+//! Where the product's binaries are.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anyhow::{Context, bail, ensure};
+
+/// The path of `placementd`; `PLACEMENTD` in the environment replaces it.
+pub fn placementd() -> anyhow::Result<PathBuf> {
+    find("placementd", "PLACEMENTD")
+}
+
+/// The path of `placementctl`; `PLACEMENTCTL` in the environment replaces it.
+pub fn placementctl() -> anyhow::Result<PathBuf> {
+    find("placementctl", "PLACEMENTCTL")
+}
+
+fn find(name: &str, variable: &str) -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os(variable) {
+        return Ok(path.into());
+    }
+    bring_up_to_date()?;
+    let path = directory()?.join(name);
+    ensure!(
+        path.exists(),
+        "{} does not exist; build it with `cargo build --workspace --bins`",
+        path.display()
+    );
+    Ok(path)
+}
+
+/// The directory of this build's binaries: a test runs from `deps` below it, a tool from itself.
+fn directory() -> anyhow::Result<PathBuf> {
+    let mut directory = std::env::current_exe().context("where am I")?;
+    directory.pop();
+    if directory.ends_with("deps") {
+        directory.pop();
+    }
+    Ok(directory)
+}
+
+/// Under `cargo test` the binaries of other packages may be older than their sources: builds them,
+/// once per process. Nothing to do for a tool, which its script has built with the rest.
+fn bring_up_to_date() -> anyhow::Result<()> {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    let Some(cargo) = std::env::var_os("CARGO") else {
+        return Ok(());
+    };
+    DONE.get_or_init(|| build(&cargo).map_err(|error| format!("{error:#}")))
+        .clone()
+        .map_err(anyhow::Error::msg)
+}
+
+fn build(cargo: &std::ffi::OsStr) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo);
+    command
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["build", "--quiet", "--bins"])
+        .args(["-p", "placement-node", "-p", "placement-client"]);
+    if directory()?.ends_with("release") {
+        command.arg("--release");
+    }
+    let status = command.status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!("the binaries under test do not build: cargo ended with {status}");
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! A cluster of real processes for one test; gone when the test is.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use http::StatusCode;
+use placement_client::{Admin, ApiRequest, Client, NodeStatus};
+use tempfile::TempDir;
+
+use crate::binaries;
+use crate::layout::{NodePlace, PORTS_PER_NODE, initial_members};
+use crate::node_process::{NodeProcess, StartOptions, log_tail};
+use crate::ports;
+
+/// How long a cluster may take to become healthy; a loaded machine is slow.
+pub const HEALTHY_LIMIT: Duration = Duration::from_secs(60);
+/// How long a node may take to stop.
+pub const STOP_LIMIT: Duration = Duration::from_secs(30);
+
+/// A cluster. Node ids begin at 1.
+pub struct Cluster {
+    directory: TempDir,
+    base_port: u16,
+    options: StartOptions,
+    places: Vec<NodePlace>,
+    running: Vec<Option<NodeProcess>>,
+}
+
+impl Cluster {
+    /// A healthy cluster of this many nodes with the default configuration.
+    pub async fn start(nodes: u64) -> anyhow::Result<Self> {
+        Self::start_with(nodes, "").await
+    }
+
+    /// A healthy cluster whose nodes are all given this configuration file.
+    pub async fn start_with(nodes: u64, config: &str) -> anyhow::Result<Self> {
+        let mut cluster = Self::prepare(nodes, config)?;
+        for id in 1..=nodes {
+            cluster.start_node(id)?;
+        }
+        cluster.wait_healthy().await?;
+        Ok(cluster)
+    }
+
+    /// A cluster of which no node runs yet.
+    pub fn prepare(nodes: u64, config: &str) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new()
+            .prefix("placement-test-")
+            .tempdir()?;
+        // Room for nodes that are added later.
+        let room = u16::try_from(nodes)? + 3;
+        let base_port = ports::free_range(room * PORTS_PER_NODE);
+        let places = NodePlace::all(directory.path(), base_port, nodes);
+        let file = directory.path().join("placementd.toml");
+        std::fs::write(&file, config)?;
+        let options = StartOptions {
+            initial_members: initial_members(&places),
+            config: Some(file),
+            ..StartOptions::default()
+        };
+        Ok(Self {
+            directory,
+            base_port,
+            options,
+            running: places.iter().map(|_| None).collect(),
+            places,
+        })
+    }
+
+    /// Where everything is.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The ids of all nodes, running or not.
+    pub fn ids(&self) -> Vec<u64> {
+        self.places.iter().map(|place| place.id).collect()
+    }
+
+    /// Where a node is.
+    pub fn place(&self, id: u64) -> &NodePlace {
+        &self.places[index(id)]
+    }
+
+    /// How its nodes are started.
+    pub fn options(&self) -> &StartOptions {
+        &self.options
+    }
+
+    /// A place for one more node, which is not started, and which no member knows.
+    pub fn add_place(&mut self) -> NodePlace {
+        let id = self.places.len() as u64 + 1;
+        let place = NodePlace::new(self.directory.path(), self.base_port, id);
+        self.places.push(place.clone());
+        self.running.push(None);
+        place
+    }
+
+    /// Starts a node that does not run. One that was added by [`Cluster::add_place`] waits to be
+    /// invited.
+    pub fn start_node(&mut self, id: u64) -> anyhow::Result<()> {
+        let place = self.place(id).clone();
+        let mut options = self.options.clone();
+        let founder = options.initial_members.contains(&place.peer());
+        if !founder {
+            options.initial_members.clear();
+        }
+        self.running[index(id)] = Some(NodeProcess::start(&place, &options)?);
+        Ok(())
+    }
+
+    /// Whether a node runs.
+    pub fn runs(&mut self, id: u64) -> bool {
+        self.running[index(id)]
+            .as_mut()
+            .is_some_and(|process| process.ended().is_none())
+    }
+
+    /// The process of a running node.
+    pub fn process(&mut self, id: u64) -> &mut NodeProcess {
+        self.running[index(id)]
+            .as_mut()
+            .expect("the test started this node")
+    }
+
+    /// `kill -9` of a node.
+    pub fn kill_9(&mut self, id: u64) {
+        if let Some(process) = self.running[index(id)].take() {
+            process.kill_9();
+        }
+    }
+
+    /// Stops a node properly.
+    pub fn stop_node(&mut self, id: u64) -> anyhow::Result<()> {
+        if let Some(mut process) = self.running[index(id)].take() {
+            let status = process.stop(STOP_LIMIT)?;
+            if !status.success() {
+                bail!("node {id} stopped with {status}:\n{}", self.log(id, 20));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last lines of a node's log.
+    pub fn log(&self, id: u64, lines: usize) -> String {
+        log_tail(&self.place(id).log, lines)
+    }
+
+    /// A client of all nodes.
+    pub fn client(&self) -> Client {
+        Client::new(self.places.iter().map(NodePlace::api_url)).expect("places are endpoints")
+    }
+
+    /// A client of one node.
+    pub fn client_of(&self, id: u64) -> Client {
+        Client::new([self.place(id).api_url()]).expect("places are endpoints")
+    }
+
+    /// The admin door of one node.
+    pub fn admin_of(&self, id: u64) -> Admin {
+        Admin::new(
+            Client::new([self.place(id).admin()])
+                .expect("places are endpoints")
+                .with_patience(Duration::from_secs(5)),
+        )
+    }
+
+    /// Runs `placementctl` against all admin doors.
+    pub fn placementctl(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        let endpoints: Vec<_> = self.places.iter().map(NodePlace::admin).collect();
+        Command::new(binaries::placementctl()?)
+            .env("PLACEMENTCTL_ENDPOINT", endpoints.join(","))
+            .args(arguments)
+            .output()
+            .context("cannot start placementctl")
+    }
+
+    /// Waits until every running node is ready.
+    pub async fn wait_healthy(&mut self) -> anyhow::Result<()> {
+        for id in self.ids() {
+            if self.running[index(id)].is_some() {
+                self.wait_ready(id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until one node says that it is ready.
+    pub async fn wait_ready(&mut self, id: u64) -> anyhow::Result<()> {
+        let started = Instant::now();
+        loop {
+            if is_ready(self.place(id)).await {
+                return Ok(());
+            }
+            if let Some(status) = self.process(id).ended() {
+                bail!("node {id} ended with {status}:\n{}", self.log(id, 30));
+            }
+            if started.elapsed() > HEALTHY_LIMIT {
+                bail!(
+                    "node {id} is not ready after {HEALTHY_LIMIT:?}:\n{}",
+                    self.log(id, 30)
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The status of every node that answers.
+    pub async fn statuses(&self) -> Vec<NodeStatus> {
+        let mut statuses = Vec::new();
+        for id in self.ids() {
+            let client = Client::new([self.place(id).admin()])
+                .expect("places are endpoints")
+                .with_patience(Duration::ZERO)
+                .with_attempt_timeout(Duration::from_secs(2));
+            if let Ok(status) = Admin::new(client).status().await {
+                statuses.push(status);
+            }
+        }
+        statuses
+    }
+
+    /// The node that says of itself that it leads, and that a majority follows; waits for it.
+    pub async fn leader(&self) -> anyhow::Result<u64> {
+        self.leader_other_than(None).await
+    }
+
+    /// Waits for a leader that is not this one.
+    pub async fn leader_other_than(&self, old: Option<u64>) -> anyhow::Result<u64> {
+        let started = Instant::now();
+        loop {
+            let statuses = self.statuses().await;
+            let newest = statuses.iter().max_by_key(|status| status.term);
+            if let Some(leader) = newest.and_then(|status| status.leader) {
+                let agreed = statuses
+                    .iter()
+                    .any(|status| status.node_id == leader && status.leader == Some(leader));
+                if agreed && Some(leader) != old {
+                    return Ok(leader);
+                }
+            }
+            if started.elapsed() > HEALTHY_LIMIT {
+                bail!("no leader after {HEALTHY_LIMIT:?}: {statuses:#?}");
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The nodes that do not lead.
+    pub async fn followers(&self) -> anyhow::Result<Vec<u64>> {
+        let leader = self.leader().await?;
+        Ok(self.ids().into_iter().filter(|&id| id != leader).collect())
+    }
+
+    /// Where a node keeps its data.
+    pub fn data_dir(&self, id: u64) -> PathBuf {
+        self.place(id).data_dir.clone()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for place in &self.places {
+                let tail = log_tail(&place.log, 25);
+                eprintln!("--- the end of node {}'s log ---\n{tail}", place.id);
+            }
+        }
+    }
+}
+
+/// Whether a node says that it is ready.
+pub async fn is_ready(place: &NodePlace) -> bool {
+    let client = Client::new([place.api_url()])
+        .expect("places are endpoints")
+        .with_attempt_timeout(Duration::from_secs(2));
+    client
+        .request_once(ApiRequest::get("/readyz"))
+        .await
+        .is_ok_and(|response| response.status == StatusCode::OK)
+}
+
+fn index(id: u64) -> usize {
+    usize::try_from(id - 1).expect("a cluster on one machine has few nodes")
+}

@@ -1,0 +1,165 @@
+//! One `placementd` process.
+
+use std::fs::OpenOptions;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::binaries;
+use crate::layout::NodePlace;
+
+/// How to start a node.
+#[derive(Debug, Clone)]
+pub struct StartOptions {
+    /// The cluster to form, as `ID=HOST:PORT,…`; empty for a node that will be added.
+    pub initial_members: String,
+    /// A configuration file; flags come after it.
+    pub config: Option<PathBuf>,
+    /// Further flags.
+    pub flags: Vec<String>,
+    /// The signal it gets when its starter dies; `None`: it lives on.
+    pub dies_with_parent: Option<&'static str>,
+}
+
+impl Default for StartOptions {
+    fn default() -> Self {
+        Self {
+            initial_members: String::new(),
+            config: None,
+            flags: Vec::new(),
+            dies_with_parent: Some("KILL"),
+        }
+    }
+}
+
+/// A running node. Killed when dropped, unless [`NodeProcess::release`]d.
+#[derive(Debug)]
+pub struct NodeProcess {
+    place: NodePlace,
+    child: Child,
+    released: bool,
+}
+
+impl NodeProcess {
+    /// Starts a node at its place. Returns at once; whether it is healthy shows later.
+    pub fn start(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Self> {
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&place.log)
+            .with_context(|| format!("cannot write {}", place.log.display()))?;
+        let mut command = command(place, options)?;
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            // Ctrl-C at a terminal is for the starter, which then stops its nodes properly.
+            .process_group(0);
+        let child = command.spawn().context("cannot start placementd")?;
+        Ok(Self {
+            place: place.clone(),
+            child,
+            released: false,
+        })
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> &NodePlace {
+        &self.place
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its end, if it has ended.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        // It may have ended a moment ago; its pid stays its own until it is waited for.
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    /// `kill -9`, and waits for the end.
+    pub fn kill_9(mut self) {
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
+        let started = Instant::now();
+        while started.elapsed() < limit {
+            if let Some(status) = self.ended() {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        bail!("node {} did not end within {limit:?}", self.place.id)
+    }
+
+    /// Asks it to stop and waits for that.
+    pub fn stop(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
+        self.signal(Signal::TERM);
+        self.wait(limit)
+    }
+
+    /// Lets it run on when this value is dropped.
+    pub fn release(mut self) {
+        self.released = true;
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        if !self.released && self.ended().is_none() {
+            self.signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command> {
+    let placementd = binaries::placementd()?;
+    let mut command = match options.dies_with_parent {
+        Some(signal) if Path::new("/usr/bin/setpriv").exists() => {
+            let mut command = Command::new("/usr/bin/setpriv");
+            command.args(["--pdeathsig", signal, "--"]).arg(placementd);
+            command
+        }
+        _ => Command::new(placementd),
+    };
+    if let Some(config) = &options.config {
+        command.arg("--config").arg(config);
+    }
+    command
+        .args(["--node-id", &place.id.to_string()])
+        .arg("--data-dir")
+        .arg(&place.data_dir)
+        .args(["--api-listen", &place.api()])
+        .args(["--peer-listen", &place.peer()])
+        .args(["--admin-listen", &place.admin()]);
+    if !options.initial_members.is_empty() {
+        command.args(["--initial-members", &options.initial_members]);
+    }
+    command.args(&options.flags);
+    Ok(command)
+}
+
+/// The last lines of a log.
+pub fn log_tail(log: &Path, lines: usize) -> String {
+    let Ok(bytes) = std::fs::read(log) else {
+        return format!("{} cannot be read", log.display());
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<_> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

@@ -1,0 +1,397 @@
+//! What the answer to a request must be, by trying everything: for each anchor every assignment
+//! of groups to providers, then the rules, one function each. Knows names and nothing of the
+//! model's ids, trees, indexes or search.
+#![allow(unreachable_pub)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
+
+use crate::estate::{CLASSES, Estate, Provider, SHARES, Stock, TRAITS};
+
+/// One answer: amounts per provider and class, and providers per suffix.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Answer {
+    pub allocations: BTreeMap<String, BTreeMap<String, u64>>,
+    pub mappings: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// What a request leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Answers(BTreeSet<Answer>),
+    UnknownResourceClass,
+    UnknownTrait,
+}
+
+/// Something to be placed: a whole named group, or one class of the unnumbered one.
+#[derive(Debug, Clone, Copy)]
+struct Item<'a> {
+    group: &'a RequestGroup,
+    class: Option<&'a str>,
+}
+
+type Assignment<'a> = Vec<(Item<'a>, &'a Provider)>;
+
+/// The one right answer.
+pub fn judge(estate: &Estate, request: &CandidateRequest) -> Verdict {
+    let unknown_traits =
+        |mut names: Box<dyn Iterator<Item = &str> + '_>| names.any(|name| !TRAITS.contains(&name));
+    let root_traits = request.root_required.iter().chain(&request.root_forbidden);
+    if unknown_traits(Box::new(root_traits.map(|name| name.as_str()))) {
+        return Verdict::UnknownTrait;
+    }
+    if !roots(estate).any(|root| root_is_right(request, root)) {
+        return Verdict::Answers(BTreeSet::new());
+    }
+    for group in &request.groups {
+        if group
+            .resources
+            .keys()
+            .any(|name| !CLASSES.contains(&name.as_str()))
+        {
+            return Verdict::UnknownResourceClass;
+        }
+        if !group.member_of.is_empty() && !estate.providers.iter().any(|p| in_aggregates(group, p))
+        {
+            return Verdict::Answers(BTreeSet::new());
+        }
+        let traits = group.required.iter().flatten().chain(&group.forbidden);
+        if unknown_traits(Box::new(traits.map(|name| name.as_str()))) {
+            return Verdict::UnknownTrait;
+        }
+        let alone = CandidateRequest {
+            groups: vec![group.clone()],
+            root_required: request.root_required.clone(),
+            root_forbidden: request.root_forbidden.clone(),
+            nested: true,
+            ..CandidateRequest::default()
+        };
+        if answers(estate, &alone).is_empty() {
+            return Verdict::Answers(BTreeSet::new());
+        }
+    }
+    Verdict::Answers(answers(estate, request))
+}
+
+fn answers(estate: &Estate, request: &CandidateRequest) -> BTreeSet<Answer> {
+    let mut answers = BTreeSet::new();
+    for anchor in roots(estate).filter(|root| root_is_right(request, root)) {
+        for assignment in assignments(estate, request, anchor) {
+            let good = capacities_hold(&assignment)
+                && required_traits_are_covered(&assignment)
+                && groups_are_isolated(request, &assignment)
+                && subtrees_hold(estate, request, &assignment)
+                && one_provider_per_tree(estate, request, &assignment);
+            if good {
+                answers.insert(answer(&assignment));
+            }
+        }
+    }
+    answers
+}
+
+fn roots(estate: &Estate) -> impl Iterator<Item = &Provider> {
+    estate
+        .providers
+        .iter()
+        .filter(|provider| provider.parent.is_none())
+}
+
+/// Every way to give each item one of the providers that are right for it alone.
+fn assignments<'a>(
+    estate: &'a Estate,
+    request: &'a CandidateRequest,
+    anchor: &Provider,
+) -> Vec<Assignment<'a>> {
+    let mut ways: Vec<Assignment<'a>> = vec![Vec::new()];
+    for item in items(request) {
+        let right: Vec<&Provider> = estate
+            .providers
+            .iter()
+            .filter(|provider| is_reachable(estate, item, anchor, provider))
+            .filter(|provider| amounts_fit(item, provider))
+            .filter(|provider| traits_are_right(item, provider))
+            .filter(|provider| aggregates_are_right(estate, item, anchor, provider))
+            .filter(|provider| tree_is_right(estate, item, anchor, provider))
+            .collect();
+        ways = ways
+            .into_iter()
+            .flat_map(|way| {
+                right.iter().map(move |provider| {
+                    let mut longer = way.clone();
+                    longer.push((item, *provider));
+                    longer
+                })
+            })
+            .collect();
+    }
+    ways
+}
+
+fn items(request: &CandidateRequest) -> Vec<Item<'_>> {
+    let mut items = Vec::new();
+    for group in &request.groups {
+        if group.suffix.is_empty() {
+            let classes = group.resources.keys();
+            items.extend(classes.map(|name| Item {
+                group,
+                class: Some(name.as_str()),
+            }));
+        } else {
+            items.push(Item { group, class: None });
+        }
+    }
+    items
+}
+
+fn taken<'a>(item: &Item<'a>) -> Vec<(&'a str, u64)> {
+    let all = item
+        .group
+        .resources
+        .iter()
+        .map(|(name, amount)| (name.as_str(), *amount));
+    all.filter(|(name, _)| item.class.is_none_or(|class| class == *name))
+        .collect()
+}
+
+// What is asked of one provider at a time.
+
+fn root_is_right(request: &CandidateRequest, root: &Provider) -> bool {
+    request
+        .root_required
+        .iter()
+        .all(|name| root.traits.contains(name.as_str()))
+        && !request
+            .root_forbidden
+            .iter()
+            .any(|name| root.traits.contains(name.as_str()))
+}
+
+/// In the anchor's tree, or sharing with a member of it.
+fn is_reachable(estate: &Estate, _: Item<'_>, anchor: &Provider, provider: &Provider) -> bool {
+    let in_tree = |other: &Provider| estate.root(&other.name) == anchor.name;
+    let shares_with = |other: &Provider| !provider.aggregates.is_disjoint(&other.aggregates);
+    in_tree(provider)
+        || (provider.traits.contains(SHARES)
+            && estate
+                .providers
+                .iter()
+                .any(|other| in_tree(other) && shares_with(other)))
+}
+
+fn amounts_fit(item: Item<'_>, provider: &Provider) -> bool {
+    taken(&item).iter().all(|(class, amount)| {
+        provider.stocks.get(*class).is_some_and(|stock| {
+            *amount >= u64::from(stock.min_unit)
+                && *amount <= u64::from(stock.max_unit)
+                && *amount % u64::from(stock.step_size) == 0
+                && (stock.used + amount) as f64 <= capacity(stock)
+        })
+    })
+}
+
+fn capacity(stock: &Stock) -> f64 {
+    (f64::from(stock.total) - f64::from(stock.reserved)) * stock.allocation_ratio
+}
+
+/// The unnumbered group's required traits are looked at for all its providers together.
+fn traits_are_right(item: Item<'_>, provider: &Provider) -> bool {
+    let has = |name: &str| provider.traits.contains(name);
+    let required = item.class.is_some()
+        || item
+            .group
+            .required
+            .iter()
+            .all(|any| any.iter().any(|name| has(name.as_str())));
+    required && !item.group.forbidden.iter().any(|name| has(name.as_str()))
+}
+
+fn in_aggregates(group: &RequestGroup, provider: &Provider) -> bool {
+    let has = |name: &str| provider.aggregates.contains(name);
+    group
+        .member_of
+        .iter()
+        .all(|any| any.iter().any(|aggregate| has(aggregate.as_str())))
+}
+
+fn in_forbidden_aggregate(group: &RequestGroup, provider: &Provider) -> bool {
+    let has = |name: &str| provider.aggregates.contains(name);
+    group
+        .not_member_of
+        .iter()
+        .any(|aggregate| has(aggregate.as_str()))
+}
+
+/// For the unnumbered group the root's aggregates count for the whole tree, but not for a sharing
+/// provider from elsewhere.
+fn aggregates_are_right(
+    estate: &Estate,
+    item: Item<'_>,
+    anchor: &Provider,
+    provider: &Provider,
+) -> bool {
+    if item.class.is_none() {
+        return in_aggregates(item.group, provider)
+            && !in_forbidden_aggregate(item.group, provider);
+    }
+    let own = estate.root(&provider.name) == anchor.name;
+    (in_aggregates(item.group, provider) || (own && in_aggregates(item.group, anchor)))
+        && !in_forbidden_aggregate(item.group, provider)
+        && !in_forbidden_aggregate(item.group, anchor)
+}
+
+fn tree_is_right(estate: &Estate, item: Item<'_>, anchor: &Provider, provider: &Provider) -> bool {
+    let root = estate.root(&provider.name);
+    if item.group.resources.is_empty() {
+        let known = |uuid| {
+            estate
+                .providers
+                .iter()
+                .any(|p| estate.uuid(&p.name) == uuid)
+        };
+        return item.group.in_tree.is_none_or(known)
+            && !(item.group.required.is_empty() && item.group.member_of.is_empty());
+    }
+    let Some(wanted) = item.group.in_tree else {
+        return true;
+    };
+    let in_wanted = estate
+        .providers
+        .iter()
+        .any(|p| estate.uuid(&p.name) == wanted && estate.root(&p.name) == root);
+    in_wanted && (item.class.is_none() || root == anchor.name)
+}
+
+// What is asked of all of them together.
+
+fn sums(assignment: &Assignment<'_>) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let mut sums: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for (item, provider) in assignment {
+        for (class, amount) in taken(item) {
+            let classes = sums.entry(provider.name.clone()).or_default();
+            *classes.entry(class.to_owned()).or_default() += amount;
+        }
+    }
+    sums
+}
+
+fn capacities_hold(assignment: &Assignment<'_>) -> bool {
+    let sums = sums(assignment);
+    assignment.iter().all(|(_, provider)| {
+        sums.get(&provider.name)
+            .into_iter()
+            .flatten()
+            .all(|(class, sum)| {
+                let stock = &provider.stocks[class];
+                stock.used + sum <= capacity(stock).trunc() as u64
+                    && *sum <= u64::from(stock.max_unit)
+            })
+    })
+}
+
+fn required_traits_are_covered(assignment: &Assignment<'_>) -> bool {
+    let unnumbered = || assignment.iter().filter(|(item, _)| item.class.is_some());
+    unnumbered().all(|(item, _)| {
+        item.group.required.iter().all(|any| {
+            any.iter().any(|name| {
+                unnumbered().any(|(_, provider)| provider.traits.contains(name.as_str()))
+            })
+        })
+    })
+}
+
+fn groups_are_isolated(request: &CandidateRequest, assignment: &Assignment<'_>) -> bool {
+    let named = || assignment.iter().filter(|(item, _)| item.class.is_none());
+    let distinct: BTreeSet<&str> = named()
+        .map(|(_, provider)| provider.name.as_str())
+        .collect();
+    request.group_policy != Some(GroupPolicy::Isolate) || distinct.len() == named().count()
+}
+
+fn subtrees_hold(estate: &Estate, request: &CandidateRequest, assignment: &Assignment<'_>) -> bool {
+    request.same_subtree.iter().all(|suffixes| {
+        let concerned: Vec<&str> = assignment
+            .iter()
+            .filter(|(item, _)| suffixes.contains(&item.group.suffix))
+            .map(|(_, provider)| provider.name.as_str())
+            .collect();
+        concerned.is_empty()
+            || concerned.iter().any(|head| {
+                concerned
+                    .iter()
+                    .all(|other| is_in_subtree(estate, head, other))
+            })
+    })
+}
+
+fn is_in_subtree(estate: &Estate, head: &str, name: &str) -> bool {
+    head == name
+        || estate
+            .get(name)
+            .parent
+            .as_deref()
+            .is_some_and(|p| is_in_subtree(estate, head, p))
+}
+
+/// Before 1.29, where any provider has a parent.
+fn one_provider_per_tree(
+    estate: &Estate,
+    request: &CandidateRequest,
+    assignment: &Assignment<'_>,
+) -> bool {
+    let used: BTreeSet<&str> = assignment
+        .iter()
+        .filter(|(item, _)| !taken(item).is_empty())
+        .map(|(_, provider)| provider.name.as_str())
+        .collect();
+    let trees: BTreeSet<&str> = used.iter().map(|name| estate.root(name)).collect();
+    request.nested
+        || estate
+            .providers
+            .iter()
+            .all(|provider| provider.parent.is_none())
+        || used.len() == trees.len()
+}
+
+fn answer(assignment: &Assignment<'_>) -> Answer {
+    let mut mappings: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (item, provider) in assignment {
+        mappings
+            .entry(item.group.suffix.clone())
+            .or_default()
+            .insert(provider.name.clone());
+    }
+    Answer {
+        allocations: sums(assignment),
+        mappings,
+    }
+}
+
+/// The providers that an answer of these must summarize.
+pub fn summarized(
+    estate: &Estate,
+    request: &CandidateRequest,
+    answers: &BTreeSet<Answer>,
+) -> BTreeSet<String> {
+    let used: BTreeSet<&str> = answers
+        .iter()
+        .flat_map(|one| one.allocations.keys())
+        .map(String::as_str)
+        .collect();
+    let trees: BTreeSet<&str> = used.iter().map(|name| estate.root(name)).collect();
+    let names = estate
+        .providers
+        .iter()
+        .map(|provider| provider.name.as_str());
+    names
+        .filter(|name| {
+            if request.nested {
+                trees.contains(estate.root(name))
+            } else {
+                used.contains(name)
+            }
+        })
+        .map(str::to_owned)
+        .collect()
+}

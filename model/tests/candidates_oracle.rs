@@ -271,6 +271,78 @@ fn cases(with_unknowns: bool) -> impl Strategy<Value = (Estate, CandidateRequest
         })
 }
 
+/// Several groups that barely fit, or just not: one host with two NUMA nodes of alike devices, and
+/// amounts of two classes. Here the search meets dead ends that no counting foresees.
+fn tight_cases() -> impl Strategy<Value = (Estate, CandidateRequest)> {
+    let room = (1..=4_u32, 1..=4_u32);
+    let devices = vec((0..=2_usize, any::<Index>(), any::<Index>()), 2..=5);
+    let kinds = vec((1..=3_u64, 0..=2_u64, 0..=4_u32), 1..=3);
+    let groups = vec(any::<Index>(), 2..=4);
+    let modes = (
+        vec(room, 1..=2),
+        prop::bool::weighted(0.3),
+        0..=3_usize,
+        prop::bool::weighted(0.15),
+    );
+    (devices, kinds, groups, modes).prop_map(
+        |(devices, kinds, groups, (rooms, isolate, subtree, old))| {
+            let mut providers = vec![provider("host").has(CLASSES[0], 2)];
+            providers.push(provider("numa0").under("host").bears(TRAITS[1]));
+            providers.push(
+                provider("numa1")
+                    .under("host")
+                    .bears(TRAITS[1])
+                    .bears(TRAITS[2]),
+            );
+            for (index, (parent, room, colour)) in devices.iter().enumerate() {
+                let (first, second) = room.get(&rooms);
+                let parent = ["host", "numa0", "numa1"][*parent];
+                providers.push(
+                    provider(&format!("device{index}"))
+                        .under(parent)
+                        .has(CLASSES[1], *first)
+                        .has(CLASSES[2], *second)
+                        .bears(TRAITS[1 + colour.index(3)]),
+                );
+            }
+            let mut request = estate::request([]);
+            request.nested = !old;
+            request.group_policy = isolate.then_some(GroupPolicy::Isolate);
+            for (index, kind) in groups.iter().enumerate() {
+                let (first, second, wish) = kind.get(&kinds);
+                let mut group = estate::group(&format!("{index}"), &[(CLASSES[1], *first)]);
+                if *second > 0 {
+                    group.resources.insert(CLASSES[2].parse().unwrap(), *second);
+                }
+                if *wish == 0 {
+                    group = group.required(&[TRAITS[1], TRAITS[2]]);
+                }
+                request.groups.push(group);
+            }
+            let suffixes =
+                |range: std::ops::Range<usize>| range.map(|index| index.to_string()).collect();
+            match subtree {
+                0 => {}
+                1 => request.same_subtree.push(suffixes(0..groups.len())),
+                2 => {
+                    let numa = estate::group("n", &[]).required(&[TRAITS[1]]);
+                    request.groups.push(numa);
+                    let mut all: BTreeSet<String> = suffixes(0..groups.len());
+                    all.insert("n".to_owned());
+                    request.same_subtree.push(all);
+                }
+                _ => {
+                    let unnumbered = estate::group("", &[(CLASSES[0], 1), (CLASSES[1], 1)]);
+                    request
+                        .groups
+                        .push(unnumbered.required(&[TRAITS[3]]).required(&[TRAITS[1]]));
+                }
+            }
+            (estate::estate(providers), request)
+        },
+    )
+}
+
 // Comparison.
 
 fn told(estate: &Estate, answer: &AllocationRequest) -> Answer {
@@ -340,6 +412,11 @@ proptest! {
 
     #[test]
     fn the_search_finds_what_trying_everything_finds((estate, request) in cases(false)) {
+        check(&estate, &request)?;
+    }
+
+    #[test]
+    fn what_barely_fits_is_found_and_what_does_not_is_not((estate, request) in tight_cases()) {
         check(&estate, &request)?;
     }
 

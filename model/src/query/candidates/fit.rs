@@ -250,6 +250,9 @@ impl Flow {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -269,9 +272,25 @@ mod tests {
         assert!(flow.add(1, vec![1, 0, 0]));
     }
 
-    #[test]
-    fn what_is_too_much_for_the_ways_is_too_much() {
-        let mut flow = Flow::new(vec![10, 10]);
-        assert!(!flow.add(7, vec![3, 3]));
+    /// The smallest cut, by trying each set of kinds.
+    fn can_flow(room: &[u64], kinds: &[(u64, Vec<u64>)]) -> bool {
+        (0..1_usize << kinds.len()).all(|set| {
+            let chosen = || (0..kinds.len()).filter(|kind| set & (1 << kind) != 0);
+            let wanted: u64 = chosen().map(|kind| kinds[kind].0).sum();
+            let into = |slot: usize| chosen().map(|kind| kinds[kind].1[slot]).sum::<u64>();
+            wanted <= (0..room.len()).map(|slot| room[slot].min(into(slot))).sum()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn all_flows_that_can(
+            room in vec(0..5_u64, 4),
+            kinds in vec((1..6_u64, vec(0..4_u64, 4)), 1..6),
+        ) {
+            let mut flow = Flow::new(room.clone());
+            let flows = kinds.iter().all(|(demand, limits)| flow.add(*demand, limits.clone()));
+            prop_assert_eq!(flows, can_flow(&room, &kinds));
+        }
     }
 }

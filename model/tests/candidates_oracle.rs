@@ -5,7 +5,7 @@ mod oracle;
 
 use std::collections::BTreeSet;
 
-use estate::{CLASSES, Estate, Provider, SHARES, Stock, TRAITS, aggregate, provider};
+use estate::{CLASSES, Estate, Provider, SHARES, Stock, TRAITS, Wishes, aggregate, provider};
 use oracle::{Answer, Verdict, judge, summarized};
 use placement_model::query::candidates::{
     AllocationRequest, CandidateError, CandidateRequest, GenerationStrategy, GroupPolicy,

@@ -71,6 +71,7 @@ where
 /// # Panics
 /// If `work` panics.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
+#[expect(clippy::disallowed_methods, reason = "this is what everybody else is to use")]
 pub async fn blocking<F, T>(work: F) -> T
 where
     F: FnOnce() -> T + Send + 'static,

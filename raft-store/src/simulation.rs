@@ -24,6 +24,7 @@ pub struct SimulatedDisk {
 struct Inner {
     random: StdRng,
     latency: RangeInclusive<Duration>,
+    full: bool,
     // Durable length of each write-ahead log file, in bytes.
     synced: BTreeMap<PathBuf, u64>,
 }
@@ -32,11 +33,7 @@ impl SimulatedDisk {
     /// A disk whose syncs take a time within `latency`; which one follows from `seed`.
     pub fn new(seed: u64, latency: RangeInclusive<Duration>) -> Self {
         let random = StdRng::seed_from_u64(seed);
-        let inner = Inner {
-            random,
-            latency,
-            synced: BTreeMap::new(),
-        };
+        let inner = Inner { random, latency, full: false, synced: BTreeMap::new() };
         Self {
             inner: Arc::new(Mutex::new(inner)),
         }
@@ -45,6 +42,11 @@ impl SimulatedDisk {
     /// Changes how long a sync takes from now on.
     pub fn set_latency(&self, latency: RangeInclusive<Duration>) {
         self.lock().latency = latency;
+    }
+
+    /// Fills the disk, so that every sync fails, or makes room on it again.
+    pub fn set_full(&self, full: bool) {
+        self.lock().full = full;
     }
 
     /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does.
@@ -72,10 +74,17 @@ impl SimulatedDisk {
         inner.random.random_range(latency)
     }
 
-    /// Notes what is in the write-ahead log of `log_dir` now as durable.
-    pub(crate) fn synced(&self, log_dir: &Path) -> io::Result<()> {
+    /// Notes what is in the write-ahead log of `log_dir` now as durable, unless the disk is full.
+    pub(crate) fn sync(&self, log_dir: &Path) -> io::Result<()> {
         let files = wal_files(log_dir)?;
-        self.lock().synced = files;
+        let mut inner = self.lock();
+        if inner.full {
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "No space left on device (simulated)",
+            ));
+        }
+        inner.synced = files;
         Ok(())
     }
 

@@ -6,11 +6,12 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use openraft::storage::IOFlushed;
 use rocksdb::{WriteBatch, WriteOptions};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::database::LogDatabase;
 use super::tail::Tail;
@@ -180,7 +181,9 @@ async fn write_simulated(
         if waiting.wants_sync() && result.is_ok() {
             waiting.acknowledge_early(&shared);
             tokio::time::sleep(disk.next_latency()).await;
-            result = disk.synced(&shared.database.dir);
+            result = disk
+                .sync(&shared.database.dir)
+                .map_err(|error| shared.fail("synced", &error.to_string()));
         }
         waiting.answer(&shared, &result);
     }

@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use openraft::storage::EntryResponder;
 use placement_model::Stamped;
 use rocksdb::{Cache, WriteBatch};
+use tokio::time::Instant;
 
 use super::database::StateDatabase;
 use super::snapshot_dir::{self, SnapshotDir};

@@ -158,6 +158,14 @@ impl StateDatabase {
         self.meta_row(INSTALLING)
     }
 
+    /// Notes, durably, that `snapshot` is being installed.
+    pub(super) fn begin_replacing(&self, snapshot: &str) -> Result<(), rocksdb::Error> {
+        let mut batch = WriteBatch::default();
+        batch.put_cf(self.meta(), INSTALLING, wire::encode(snapshot));
+        self.write(batch)?;
+        self.flush()
+    }
+
     /// Puts a whole state in place of what is there. A crash in between leaves the note that
     /// `snapshot` is being installed, and [`StateDatabase::installing`] finds it.
     pub(super) fn replace(
@@ -165,11 +173,7 @@ impl StateDatabase {
         snapshot: &str,
         applied: &AppliedState,
     ) -> Result<(), rocksdb::Error> {
-        let mut batch = WriteBatch::default();
-        batch.put_cf(self.meta(), INSTALLING, wire::encode(snapshot));
-        self.write(batch)?;
-        self.flush()?;
-
+        self.begin_replacing(snapshot)?;
         let mut batch = WriteBatch::default();
         for table in Table::ALL {
             // Every key begins with the partition, and no partition has this number.

@@ -19,21 +19,21 @@ use placement_raft_store::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
-pub const CLUSTER: Uuid = Uuid::from_u128(0x0c0ffee0_0000_4000_8000_000000000001);
+pub(crate) const CLUSTER: Uuid = Uuid::from_u128(0x0c0ffee0_0000_4000_8000_000000000001);
 
-pub fn identity(node: u64) -> Identity {
+pub(crate) fn identity(node: u64) -> Identity {
     Identity { cluster: CLUSTER, epoch: 7, node }
 }
 
 /// A new data directory of node 1.
-pub fn new_dir() -> TempDir {
+pub(crate) fn new_dir() -> TempDir {
     let dir = TempDir::new().unwrap();
     create(dir.path(), identity(1)).unwrap();
     dir
 }
 
 /// Options that keep tests small.
-pub fn options(dir: &Path) -> StoreOptions {
+pub(crate) fn options(dir: &Path) -> StoreOptions {
     StoreOptions {
         block_cache_bytes: 4 << 20,
         write_buffer_bytes: 4 << 20,
@@ -41,15 +41,15 @@ pub fn options(dir: &Path) -> StoreOptions {
     }
 }
 
-pub fn opened(dir: &Path) -> Store {
+pub(crate) fn opened(dir: &Path) -> Store {
     open(options(dir)).unwrap()
 }
 
-pub fn log_id(term: u64, index: u64) -> LogId {
+pub(crate) fn log_id(term: u64, index: u64) -> LogId {
     LogId::new(LeaderId { term, node_id: 1 }, index)
 }
 
-pub fn entry(term: u64, index: u64, command: Command) -> Entry {
+pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
     let stamped = Stamped {
         at: Timestamp(1_700_000_000_000_000 + i64::try_from(index).unwrap()),
         request: Some(RequestId { origin: 1, boot: 1, sequence: index, answered_below: 0 }),
@@ -59,7 +59,7 @@ pub fn entry(term: u64, index: u64, command: Command) -> Entry {
 }
 
 /// The entry that makes a provider of its own.
-pub fn provider(term: u64, index: u64) -> Entry {
+pub(crate) fn provider(term: u64, index: u64) -> Entry {
     let command = Command::CreateProvider {
         uuid: ProviderUuid(Uuid::from_u128(u128::from(index) + 1)),
         name: format!("cn{index}").try_into().unwrap(),
@@ -68,11 +68,11 @@ pub fn provider(term: u64, index: u64) -> Entry {
     entry(term, index, command)
 }
 
-pub fn blank(term: u64, index: u64) -> Entry {
+pub(crate) fn blank(term: u64, index: u64) -> Entry {
     Entry::new(log_id(term, index), Payload::Blank)
 }
 
-pub fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
+pub(crate) fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
     let member = |id: &u64| {
         let member = Member {
             api: format!("http://node{id}:8778"),
@@ -88,16 +88,16 @@ pub fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
 }
 
 /// A history that a node may have: members, a new leader, then providers up to `last`.
-pub fn history(last: u64) -> Vec<Entry> {
+pub(crate) fn history(last: u64) -> Vec<Entry> {
     let head = [membership(0, 0, &[1, 2, 3]), blank(1, 1)];
     head.into_iter().chain((2..=last).map(|index| provider(1, index))).collect()
 }
 
-pub async fn append(log: &mut LogStore, entries: Vec<Entry>) {
+pub(crate) async fn append(log: &mut LogStore, entries: Vec<Entry>) {
     log.blocking_append(entries).await.unwrap();
 }
 
-pub async fn apply(machine: &mut StateMachine, entries: Vec<Entry>) {
+pub(crate) async fn apply(machine: &mut StateMachine, entries: Vec<Entry>) {
     machine
         .apply(stream::iter(entries.into_iter().map(|entry| Ok((entry, None)))))
         .await
@@ -105,13 +105,13 @@ pub async fn apply(machine: &mut StateMachine, entries: Vec<Entry>) {
 }
 
 /// All entries of the log.
-pub async fn read_all(log: &mut LogStore) -> Vec<Entry> {
+pub(crate) async fn read_all(log: &mut LogStore) -> Vec<Entry> {
     use openraft::storage::RaftLogReader;
     log.get_log_reader().await.try_get_log_entries(..).await.unwrap()
 }
 
 /// What openraft does when it starts: applies what was committed and is not yet in the state.
-pub async fn replay(store: &mut Store) {
+pub(crate) async fn replay(store: &mut Store) {
     openraft::StorageHelper::new(&mut store.log, &mut store.machine)
         .with_id(1)
         .get_initial_state()
@@ -120,7 +120,7 @@ pub async fn replay(store: &mut Store) {
 }
 
 /// Runs `future` to its end on a runtime of its own.
-pub fn run<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -129,6 +129,6 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-pub fn applied(store: &Store) -> Arc<placement_raft_store::AppliedState> {
+pub(crate) fn applied(store: &Store) -> Arc<placement_raft_store::AppliedState> {
     store.views.current()
 }

@@ -1,0 +1,349 @@
+//! What survives: a close without a flush, a kill, a loss of power, a full disk.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{
+    append, applied, apply, blank, history, log_id, new_dir, opened, options, provider, read_all,
+    replay, run,
+};
+use openraft::storage::{
+    IOFlushed, RaftLogReader, RaftLogStorage, RaftLogStorageExt, RaftSnapshotBuilder,
+    RaftStateMachine,
+};
+use openraft::type_config::TypeConfigExt;
+use placement_raft_store::simulation::SimulatedDisk;
+use placement_raft_store::{Disk, Faults, Store, StoreOptions, TypeConfig, Vote, open, runtime};
+
+#[test]
+fn a_store_that_is_just_dropped_loses_nothing_acknowledged() {
+    let dir = new_dir();
+    let vote = Vote::new_committed(3, 1);
+    let digest = run(async {
+        let mut store = opened(dir.path());
+        store.log.save_vote(&vote).await.unwrap();
+        append(&mut store.log, history(50)).await;
+        store.log.save_committed(Some(log_id(1, 40))).await.unwrap();
+        apply(&mut store.machine, history(40)).await;
+        applied(&store).digest()
+    });
+    run(async {
+        let mut store = opened(dir.path());
+        assert_eq!(applied(&store).last, None, "the rows were never flushed");
+        assert_eq!(store.log.get_log_reader().await.read_vote().await.unwrap(), Some(vote));
+        assert_eq!(read_all(&mut store.log).await, history(50));
+        replay(&mut store).await;
+        assert_eq!(applied(&store).index(), Some(40));
+        assert_eq!(applied(&store).digest(), digest);
+    });
+}
+
+#[test]
+fn rows_and_applied_index_are_flushed_together() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(30)).await;
+        apply(&mut store.machine, history(20)).await;
+        store.machine.get_snapshot_builder().await.build_snapshot().await.unwrap();
+        apply(&mut store.machine, (21..=30).map(|index| provider(1, index)).collect()).await;
+    });
+    run(async {
+        let mut fresh = opened(new_dir().path());
+        apply(&mut fresh.machine, history(20)).await;
+        let store = opened(dir.path());
+        assert_eq!(applied(&store).index(), Some(20));
+        assert_eq!(applied(&store).digest(), applied(&fresh).digest());
+        assert_eq!(applied(&store).membership.voter_ids().collect::<Vec<_>>(), [1, 2, 3]);
+    });
+}
+
+#[test]
+fn truncation_and_purge_survive_in_their_order() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(20)).await;
+        store.log.truncate_after(Some(log_id(1, 12))).await.unwrap();
+        append(&mut store.log, vec![blank(2, 13), provider(2, 14)]).await;
+        store.log.purge(log_id(1, 5)).await.unwrap();
+        // Whatever is durable behind them makes them durable.
+        append(&mut store.log, vec![provider(2, 15)]).await;
+    });
+    run(async {
+        let mut store = opened(dir.path());
+        let expected: Vec<_> = history(12)
+            .split_off(6)
+            .into_iter()
+            .chain([blank(2, 13), provider(2, 14), provider(2, 15)])
+            .collect();
+        assert_eq!(read_all(&mut store.log).await, expected);
+        let state = store.log.get_log_state().await.unwrap();
+        assert_eq!(state.last_purged_log_id, Some(log_id(1, 5)));
+        assert_eq!(state.last_log_id, Some(log_id(2, 15)));
+    });
+}
+
+#[test]
+fn entries_are_read_from_memory_and_disk_as_one_log() {
+    let dir = new_dir();
+    run(async {
+        // Room for a few entries only, so that most are read from disk.
+        let few = StoreOptions { log_cache_bytes: 1000, ..options(dir.path()) };
+        let mut store = open(few).unwrap();
+        append(&mut store.log, history(200)).await;
+        let all = history(200);
+        let mut reader = store.log.get_log_reader().await;
+        assert_eq!(reader.try_get_log_entries(..).await.unwrap(), all);
+        for (start, end) in [(0, 1), (3, 7), (150, 201), (199, 400), (200, 201), (201, 300)] {
+            let end_there = end.min(201);
+            let expected = all[start.min(end_there)..end_there].to_vec();
+            let range = start as u64..end as u64;
+            assert_eq!(reader.try_get_log_entries(range).await.unwrap(), expected, "{start}..{end}");
+        }
+        use futures::TryStreamExt;
+        let streamed: Vec<_> = reader.entries_stream(10..=190).await.try_collect().await.unwrap();
+        assert_eq!(streamed, all[10..=190]);
+        store.log.truncate_after(Some(log_id(1, 100))).await.unwrap();
+        assert_eq!(reader.try_get_log_entries(..).await.unwrap(), all[..=100], "at once");
+    });
+}
+
+/// Not a test of its own: the process that [`a_killed_process_loses_nothing_acknowledged`] kills.
+#[test]
+fn child_that_appends_until_it_is_killed() {
+    let Ok(dir) = std::env::var("PLACEMENT_STORE_TEST_DIR") else { return };
+    run(async {
+        let mut store = opened(Path::new(&dir));
+        let mut next = store.log.get_log_state().await.unwrap().last_log_id.map_or(0, |id| id.index + 1);
+        loop {
+            append(&mut store.log, vec![provider(1, next), provider(1, next + 1)]).await;
+            apply(&mut store.machine, vec![provider(1, next), provider(1, next + 1)]).await;
+            println!("acknowledged {}", next + 1);
+            std::io::stdout().flush().unwrap();
+            next += 2;
+        }
+    });
+}
+
+#[test]
+fn a_killed_process_loses_nothing_acknowledged() {
+    let dir = new_dir();
+    let mut acknowledged = 0;
+    for round in 1..=3 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_that_appends_until_it_is_killed", "--nocapture"])
+            .env("PLACEMENT_STORE_TEST_DIR", dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let indexes = lines.filter_map(|line| line.rsplit_once("acknowledged ")?.1.parse().ok());
+        let mut heard = 0;
+        for index in indexes {
+            acknowledged = index;
+            heard += 1;
+            if heard == 40 * round {
+                // SIGKILL; what the child still wrote into the pipe counts too.
+                child.kill().unwrap();
+            }
+        }
+        child.wait().unwrap();
+        assert!(heard >= 40 * round, "the child ended by itself");
+        run(async {
+            let mut store = opened(dir.path());
+            let entries = read_all(&mut store.log).await;
+            assert!(entries.len() as u64 > acknowledged, "{} of {acknowledged}", entries.len());
+            for (index, entry) in (0..).zip(&entries) {
+                assert_eq!(*entry, provider(1, index));
+            }
+        });
+    }
+}
+
+/// A node on a simulated disk, until it crashes.
+fn simulated<T>(
+    dir: &Path,
+    disk: &SimulatedDisk,
+    faults: Faults,
+    work: impl AsyncFnOnce(Store) -> T,
+) -> T {
+    let _simulation = runtime::simulate(1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let tasks = tokio::task::LocalSet::new();
+    let disk = Disk::Simulated(disk.clone());
+    tasks.block_on(&runtime, async {
+        work(open(StoreOptions { disk, faults, ..options(dir) }).unwrap()).await
+    })
+}
+
+fn slow_disk() -> SimulatedDisk {
+    SimulatedDisk::new(5, Duration::from_millis(5)..=Duration::from_millis(20))
+}
+
+#[test]
+fn a_loss_of_power_takes_what_was_not_synced_and_nothing_else() {
+    let dir = new_dir();
+    let disk = slow_disk();
+    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        append(&mut store.log, history(10)).await;
+        // Nobody waits for this one, and the power goes before the sync.
+        store.log.append([provider(1, 11)], IOFlushed::noop()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    });
+    let lost = disk.cut_power(dir.path()).unwrap();
+    assert!(lost > 0);
+    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        assert_eq!(read_all(&mut store.log).await, history(10));
+        append(&mut store.log, vec![provider(2, 11)]).await;
+    });
+    assert_eq!(disk.cut_power(dir.path()).unwrap(), 0);
+    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        let log = read_all(&mut store.log).await;
+        assert_eq!(log.last(), Some(&provider(2, 11)));
+    });
+}
+
+#[test]
+fn a_crash_alone_keeps_what_was_written() {
+    let dir = new_dir();
+    let disk = slow_disk();
+    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        store.log.append(history(3), IOFlushed::noop()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    });
+    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        assert_eq!(read_all(&mut store.log).await, history(3));
+    });
+}
+
+#[test]
+fn a_disk_that_lies_is_caught_by_a_loss_of_power() {
+    let dir = new_dir();
+    let disk = slow_disk();
+    let lying = Faults { acknowledge_before_sync: true };
+    simulated(dir.path(), &disk, lying, async |mut store| {
+        append(&mut store.log, history(10)).await;
+    });
+    disk.cut_power(dir.path()).unwrap();
+    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        assert!(read_all(&mut store.log).await.len() < 11, "the injected bug does nothing");
+    });
+}
+
+#[test]
+fn a_simulated_disk_that_is_full_is_reported_and_nothing_is_acknowledged() {
+    let dir = new_dir();
+    let disk = slow_disk();
+    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        append(&mut store.log, history(5)).await;
+        disk.set_full(true);
+        let error = store.log.blocking_append(vec![provider(1, 6)]).await.unwrap_err();
+        assert!(error.to_string().contains("No space left"), "{error}");
+        store.log.save_vote(&Vote::new(9, 1)).await.unwrap_err();
+        let words = store.health.failure().unwrap();
+        assert!(words.contains("cannot be synced: No space left"), "{words}");
+    });
+    disk.set_full(false);
+    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        assert!(read_all(&mut store.log).await.starts_with(&history(5)));
+    });
+}
+
+/// Not a test of its own: runs where [`a_full_disk_stops_the_node_and_loses_nothing`] has mounted a
+/// small file system. Prints what it acknowledged.
+#[test]
+fn child_that_fills_its_disk() {
+    let Ok(dir) = std::env::var("PLACEMENT_STORE_TEST_SMALL_DISK") else { return };
+    let dir = Path::new(&dir).join("data");
+    placement_raft_store::create(&dir, common::identity(1)).unwrap();
+    let acknowledged = run(async {
+        let mut store = opened(&dir);
+        let mut next = 0;
+        loop {
+            let entries: Vec<_> = (next..next + 200).map(|index| provider(1, index)).collect();
+            let (sender, receiver) = TypeConfig::oneshot();
+            let appended = store.log.append(entries, IOFlushed::signal(sender)).await;
+            let result = match appended {
+                Ok(()) => receiver.await.unwrap(),
+                Err(error) => Err(error),
+            };
+            match result {
+                Ok(()) => next += 200,
+                Err(error) => {
+                    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
+                    break;
+                }
+            }
+        }
+        let words = store.health.failure().unwrap();
+        assert!(words.starts_with("the log in "), "{words}");
+        assert!(words.contains("No space left on device"), "{words}");
+        store.log.save_vote(&Vote::new(9, 1)).await.unwrap_err();
+        next
+    });
+    assert!(acknowledged > 0);
+    std::fs::remove_file(dir.join("../filler")).unwrap();
+    run(async {
+        let mut store = opened(&dir);
+        let entries = read_all(&mut store.log).await;
+        assert!(entries.len() as u64 >= acknowledged);
+        assert_eq!(entries[0], provider(1, 0));
+        append(&mut store.log, vec![blank(2, entries.len() as u64)]).await;
+    });
+    println!("acknowledged {acknowledged} before the disk was full");
+}
+
+#[test]
+fn a_full_disk_stops_the_node_and_loses_nothing() {
+    let mount = tempfile::TempDir::new().unwrap();
+    // A mount that nobody else sees, and that goes with the child.
+    let script = "mount -t tmpfs -o size=24m placement \"$PLACEMENT_STORE_TEST_SMALL_DISK\" \
+         && head -c 16m /dev/zero >\"$PLACEMENT_STORE_TEST_SMALL_DISK/filler\" \
+         && exec \"$0\" --exact child_that_fills_its_disk --nocapture";
+    let test = std::env::current_exe().unwrap();
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
+        .arg(test)
+        .env("PLACEMENT_STORE_TEST_SMALL_DISK", mount.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("skipped: there is no `unshare` to mount a small disk with");
+        return;
+    };
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !out.contains("running 1 test") {
+        eprintln!("skipped: a small disk cannot be mounted here: {err}");
+        return;
+    }
+    assert!(output.status.success(), "{out}\n{err}");
+    assert!(out.contains("before the disk was full"), "{out}");
+}
+
+#[test]
+fn numbers_for_metrics_follow_what_is_done() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(20)).await;
+        apply(&mut store.machine, history(20)).await;
+        let numbers = store.metrics.read();
+        assert_eq!(numbers.synced_entries, 21);
+        assert_eq!(numbers.applied_entries, 21);
+        assert!(numbers.sync.count >= 1);
+        assert_eq!(numbers.sync.buckets.last().unwrap().0, f64::INFINITY);
+        assert!(numbers.log.wal_bytes > 1000, "{numbers:?}");
+        assert!(numbers.state.memtable_bytes > 1000, "{numbers:?}");
+        assert_eq!(numbers.state.sst_bytes, 0);
+        store.machine.get_snapshot_builder().await.build_snapshot().await.unwrap();
+        assert!(store.metrics.read().state.sst_bytes > 0);
+        let metrics = store.metrics.clone();
+        drop(store);
+        assert_eq!(metrics.read().log.wal_bytes, 0, "a closed database has no numbers");
+    });
+    opened(dir.path());
+}

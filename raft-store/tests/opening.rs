@@ -1,0 +1,116 @@
+//! What a person is told who starts a node on the wrong directory, and what each start counts.
+
+mod common;
+
+use std::fs;
+
+use common::{CLUSTER, identity, new_dir, opened, options};
+use placement_raft_store::{Identity, OpenError, StoreOptions, create, open};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+fn refusal(options: StoreOptions) -> OpenError {
+    match open(options) {
+        Ok(_) => panic!("the directory was opened"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn each_start_has_a_higher_boot_number() {
+    let dir = new_dir();
+    assert_eq!(opened(dir.path()).boot, 1);
+    assert_eq!(opened(dir.path()).boot, 2);
+    assert_eq!(opened(dir.path()).boot, 3);
+}
+
+#[test]
+fn a_directory_says_whose_it_is() {
+    let dir = new_dir();
+    assert_eq!(placement_raft_store::identity(dir.path()).unwrap(), Some(identity(1)));
+    assert_eq!(opened(dir.path()).identity, identity(1));
+    let empty = TempDir::new().unwrap();
+    assert_eq!(placement_raft_store::identity(empty.path()).unwrap(), None);
+}
+
+#[test]
+fn a_second_node_on_the_same_directory_is_refused() {
+    let dir = new_dir();
+    let first = opened(dir.path());
+    let error = refusal(options(dir.path()));
+    assert!(matches!(error, OpenError::Locked { .. }), "{error}");
+    let words = error.to_string();
+    assert!(words.contains("in use by another placementd"), "{words}");
+    assert!(words.contains(&format!("(process {})", std::process::id())), "{words}");
+    assert!(matches!(create(dir.path(), identity(2)), Err(OpenError::Locked { .. })));
+    drop(first);
+    opened(dir.path());
+}
+
+#[test]
+fn the_directory_of_another_cluster_or_node_is_refused() {
+    let dir = new_dir();
+    let other = Uuid::from_u128(99);
+    let error = refusal(StoreOptions { cluster: Some(other), ..options(dir.path()) });
+    assert!(error.to_string().contains(&format!("belongs to cluster {CLUSTER}, not to {other}")));
+    let error = refusal(StoreOptions { node: Some(2), ..options(dir.path()) });
+    assert!(error.to_string().contains("belongs to node 1, not to node 2"), "{error}");
+    let right = StoreOptions { cluster: Some(CLUSTER), node: Some(1), ..options(dir.path()) };
+    assert_eq!(open(right).unwrap().boot, 1, "a refused start is not counted");
+}
+
+#[test]
+fn a_directory_of_a_newer_format_is_refused() {
+    let dir = new_dir();
+    let path = dir.path().join("identity");
+    let written = fs::read(&path).unwrap();
+
+    // A later format of the same shape, and one whose very record is newer.
+    let later = String::from_utf8_lossy(&written).contains("format");
+    assert!(later, "the format is written by name");
+    let at = written.windows(6).position(|name| name == b"format").unwrap() + 6;
+    let mut newer = written.clone();
+    newer[at] = 2;
+    fs::write(&path, &newer).unwrap();
+    let error = refusal(options(dir.path()));
+    assert!(matches!(error, OpenError::NewerFormat { format: 2, .. }), "{error}");
+
+    let mut newer = written;
+    newer[0] = 9;
+    fs::write(&path, &newer).unwrap();
+    let error = refusal(options(dir.path()));
+    assert!(matches!(error, OpenError::NewerFormat { .. }), "{error}");
+    assert!(error.to_string().contains("start it with the newer version"), "{error}");
+}
+
+#[test]
+fn a_damaged_identity_is_named() {
+    let dir = new_dir();
+    fs::write(dir.path().join("identity"), b"\x01not a record").unwrap();
+    let error = refusal(options(dir.path()));
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("identity is damaged"), "{error}");
+    fs::write(dir.path().join("identity"), b"").unwrap();
+    assert!(matches!(refusal(options(dir.path())), OpenError::Damaged { .. }));
+}
+
+#[test]
+fn a_node_is_made_once_and_only_where_nothing_is() {
+    let dir = new_dir();
+    let again = create(dir.path(), Identity { epoch: 9, ..identity(2) }).unwrap_err();
+    assert!(again.to_string().contains("node 1 of cluster"), "{again}");
+    assert_eq!(opened(dir.path()).identity, identity(1));
+
+    let other = TempDir::new().unwrap();
+    fs::create_dir(other.path().join("log")).unwrap();
+    assert!(matches!(create(other.path(), identity(1)), Err(OpenError::NotEmpty { .. })));
+}
+
+#[test]
+fn a_directory_of_nobody_is_refused() {
+    let empty = TempDir::new().unwrap();
+    let error = refusal(options(empty.path()));
+    assert!(matches!(error, OpenError::Missing { .. }), "{error}");
+    let nowhere = refusal(options(&empty.path().join("nowhere")));
+    assert!(matches!(nowhere, OpenError::Missing { .. }), "{nowhere}");
+}

@@ -1,0 +1,245 @@
+//! Snapshots: built while writes go on, sent in pieces, verified before they replace anything.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{
+    append, applied, apply, history, identity, new_dir, opened, provider, replay, run,
+};
+use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
+use placement_raft_store::{Identity, Snapshot, SnapshotFile, Store, create};
+use tempfile::TempDir;
+
+async fn build(store: &mut Store) -> Snapshot {
+    store.machine.get_snapshot_builder().await.build_snapshot().await.unwrap()
+}
+
+/// Sends a file to another node, in small pieces.
+fn send(file: &SnapshotFile, to: &Store) -> SnapshotFile {
+    let mut receiver = to.snapshots.receive().unwrap();
+    loop {
+        let piece = file.read_at(receiver.length(), 1000).unwrap();
+        if piece.is_empty() {
+            break;
+        }
+        receiver.write(&piece).unwrap();
+    }
+    assert_eq!(receiver.length(), file.length());
+    receiver.finish().unwrap()
+}
+
+fn files(dir: &TempDir) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir.path().join("snapshots")).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn a_follower_far_behind_takes_over_the_whole_state() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+        create(follower_dir.path(), identity(2)).unwrap();
+        let mut leader = opened(leader_dir.path());
+        apply(&mut leader.machine, history(300)).await;
+        let snapshot = build(&mut leader).await;
+        assert_eq!(snapshot.meta.last_log_id, applied(&leader).last);
+
+        let mut follower = opened(follower_dir.path());
+        apply(&mut follower.machine, history(10)).await;
+        let received = send(&snapshot.snapshot, &follower);
+        let received = follower.snapshots.verify(&snapshot.meta, received).unwrap();
+        follower.machine.install_snapshot(&snapshot.meta, received).await.unwrap();
+        assert_eq!(applied(&follower).digest(), applied(&leader).digest());
+        assert_eq!(applied(&follower).last, applied(&leader).last);
+        assert_eq!(applied(&follower).membership, applied(&leader).membership);
+        let current = follower.machine.get_current_snapshot().await.unwrap().unwrap();
+        assert_eq!(current.meta, snapshot.meta);
+
+        // The follower goes on from there, and finds everything again after a crash.
+        apply(&mut follower.machine, vec![provider(1, 301)]).await;
+        drop(follower);
+        let follower = opened(follower_dir.path());
+        assert_eq!(applied(&follower).digest(), applied(&leader).digest());
+        assert_eq!(files(&follower_dir).len(), 1);
+    });
+}
+
+#[test]
+fn the_log_may_be_purged_up_to_a_snapshot() {
+    let dir = new_dir();
+    let digest = run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(100)).await;
+        store.log.save_committed(Some(common::log_id(1, 100))).await.unwrap();
+        apply(&mut store.machine, history(80)).await;
+        let snapshot = build(&mut store).await;
+        store.log.purge(snapshot.meta.last_log_id.unwrap()).await.unwrap();
+        apply(&mut store.machine, (81..=100).map(|index| provider(1, index)).collect()).await;
+        applied(&store).digest()
+    });
+    run(async {
+        let mut store = opened(dir.path());
+        assert_eq!(applied(&store).index(), Some(80));
+        replay(&mut store).await;
+        assert_eq!(applied(&store).digest(), digest);
+    });
+}
+
+#[test]
+fn a_snapshot_is_of_one_moment_though_writes_go_on() {
+    run(async {
+        let dir = new_dir();
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(50)).await;
+        let (then, digest) = (applied(&store).last, applied(&store).digest());
+        let mut builder = store.machine.get_snapshot_builder().await;
+        apply(&mut store.machine, (51..=60).map(|index| provider(1, index)).collect()).await;
+        let snapshot = builder.build_snapshot().await.unwrap();
+        assert_eq!(snapshot.meta.last_log_id, then);
+
+        let other_dir = new_dir();
+        let mut other = opened(other_dir.path());
+        let received = send(&snapshot.snapshot, &other);
+        other.machine.install_snapshot(&snapshot.meta, received).await.unwrap();
+        assert_eq!(applied(&other).digest(), digest);
+    });
+}
+
+#[test]
+fn only_the_newest_snapshot_is_kept_but_one_being_sent_stays_readable() {
+    run(async {
+        let dir = new_dir();
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(20)).await;
+        let old = build(&mut store).await;
+        apply(&mut store.machine, vec![provider(1, 21)]).await;
+        let new = build(&mut store).await;
+        assert_eq!(files(&dir), [new.snapshot.path()]);
+        assert!(!old.snapshot.path().exists());
+        assert_eq!(old.snapshot.read_at(0, 8).unwrap(), b"PLACSNAP");
+        let again = build(&mut store).await;
+        assert_eq!(again.meta, new.meta);
+        assert_eq!(files(&dir), [new.snapshot.path()], "the same state has the same name");
+        drop(store);
+        let mut store = opened(dir.path());
+        let found = store.machine.get_current_snapshot().await.unwrap().unwrap();
+        assert_eq!(found.meta, new.meta);
+    });
+}
+
+#[test]
+fn an_empty_state_has_a_snapshot_too() {
+    run(async {
+        let dir = new_dir();
+        let mut store = opened(dir.path());
+        let snapshot = build(&mut store).await;
+        assert_eq!(snapshot.meta.last_log_id, None);
+        let received = send(&snapshot.snapshot, &store);
+        store.snapshots.verify(&snapshot.meta, received).unwrap();
+    });
+}
+
+/// Writes bytes as if another node had sent them.
+fn incoming(to: &Store, bytes: &[u8]) -> SnapshotFile {
+    let mut receiver = to.snapshots.receive().unwrap();
+    receiver.write(bytes).unwrap();
+    receiver.finish().unwrap()
+}
+
+#[test]
+fn a_damaged_snapshot_is_refused_and_changes_nothing() {
+    run(async {
+        let (source_dir, dir) = (new_dir(), new_dir());
+        let mut source = opened(source_dir.path());
+        apply(&mut source.machine, history(40)).await;
+        let snapshot = build(&mut source).await;
+        let good = fs::read(snapshot.snapshot.path()).unwrap();
+
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(10)).await;
+        let before = applied(&store).digest();
+        let refused = |bytes: &[u8], what: &str| {
+            let file = incoming(&store, bytes);
+            let error = store.snapshots.verify(&snapshot.meta, file).expect_err(what);
+            assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{what}: {error}");
+        };
+        for at in (0..good.len()).step_by(7) {
+            let mut bad = good.clone();
+            bad[at] ^= 0x20;
+            refused(&bad, &format!("byte {at} of {}", good.len()));
+        }
+        for length in [0, 7, 8, 30, good.len() / 2, good.len() - 1] {
+            refused(&good[..length], &format!("the first {length} bytes"));
+        }
+        refused(&[good.as_slice(), b"x"].concat(), "a byte too many");
+        refused(b"GIF89a is not a snapshot", "another kind of file");
+
+        // openraft is told too, if nobody looked before.
+        let mut bad = good.clone();
+        bad[good.len() / 2] ^= 1;
+        let file = incoming(&store, &bad);
+        store.machine.install_snapshot(&snapshot.meta, file).await.unwrap_err();
+        assert!(store.health.failure().unwrap().contains("is refused"));
+        assert_eq!(applied(&store).digest(), before);
+        assert_eq!(files(&dir), Vec::<PathBuf>::new(), "nothing refused stays behind");
+        drop(store);
+        assert_eq!(applied(&opened(dir.path())).last, None, "nothing was flushed");
+    });
+}
+
+#[test]
+fn a_snapshot_of_another_history_is_refused() {
+    run(async {
+        let dir = new_dir();
+        let store = opened(dir.path());
+        let refused = async |identity: Identity, words: &str| {
+            let other_dir = TempDir::new().unwrap();
+            create(other_dir.path(), identity).unwrap();
+            let mut other = opened(other_dir.path());
+            apply(&mut other.machine, history(5)).await;
+            let snapshot = build(&mut other).await;
+            let file = send(&snapshot.snapshot, &store);
+            let error = store.snapshots.verify(&snapshot.meta, file).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+        };
+        let cluster = uuid::Uuid::from_u128(5);
+        refused(Identity { cluster, ..identity(2) }, &format!("of cluster {cluster}")).await;
+        refused(Identity { epoch: 8, ..identity(2) }, "of epoch 8").await;
+    });
+}
+
+#[test]
+fn a_snapshot_that_is_not_what_its_sender_said_is_refused() {
+    run(async {
+        let (source_dir, dir) = (new_dir(), new_dir());
+        let mut source = opened(source_dir.path());
+        apply(&mut source.machine, history(5)).await;
+        let old = build(&mut source).await;
+        apply(&mut source.machine, vec![provider(1, 6)]).await;
+        let new = build(&mut source).await;
+        let store = opened(dir.path());
+        let file = send(&old.snapshot, &store);
+        let error = store.snapshots.verify(&new.meta, file).unwrap_err();
+        assert!(error.to_string().contains("something else than its sender said"), "{error}");
+    });
+}
+
+#[test]
+fn what_a_crash_leaves_in_the_directory_is_removed() {
+    let dir = new_dir();
+    let store = opened(dir.path());
+    let half = store.snapshots.receive().unwrap();
+    assert_eq!(files(&dir).len(), 1);
+    drop(half);
+    assert_eq!(files(&dir).len(), 0, "who gives up leaves nothing");
+    drop(store);
+    let snapshots = dir.path().join("snapshots");
+    for name in ["incoming-3", "draft-snapshot-1-1-5", "snapshot-1-1-5"] {
+        fs::write(snapshots.join(name), b"half of it").unwrap();
+    }
+    let _store = opened(dir.path());
+    assert_eq!(files(&dir), Vec::<PathBuf>::new());
+}

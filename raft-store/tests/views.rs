@@ -1,0 +1,46 @@
+//! What readers see, and when.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{apply, history, new_dir, opened, provider, run};
+use placement_raft_store::Stopped;
+
+#[test]
+fn a_view_stays_as_it_was_and_a_waiter_gets_the_newer_one() {
+    run(async {
+        let dir = new_dir();
+        let mut store = opened(dir.path());
+        let views = store.views.clone();
+        assert_eq!(views.applied_index(), None);
+        apply(&mut store.machine, history(5)).await;
+        let before = views.current();
+        assert_eq!(before.index(), Some(5));
+
+        let waiting = tokio::spawn({
+            let views = views.clone();
+            async move { views.wait_applied(7).await.map(|view| view.index()) }
+        });
+        apply(&mut store.machine, vec![provider(1, 6)]).await;
+        assert!(!waiting.is_finished());
+        apply(&mut store.machine, vec![provider(1, 7)]).await;
+        assert_eq!(waiting.await.unwrap(), Ok(Some(7)));
+        assert_eq!(before.index(), Some(5));
+        assert_eq!(before.state.sizes().providers, 4);
+        assert_eq!(views.current().state.sizes().providers, 6);
+    });
+}
+
+#[test]
+fn who_waits_for_what_will_not_come_is_told_so() {
+    run(async {
+        let dir = new_dir();
+        let store = opened(dir.path());
+        let views = store.views.clone();
+        let waiting = tokio::spawn(async move { views.wait_applied(1).await.map(|_| ()) });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        drop(store);
+        assert_eq!(waiting.await.unwrap(), Err(Stopped));
+    });
+}

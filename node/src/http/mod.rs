@@ -1,11 +1,45 @@
 //! The OpenStack Placement REST API, microversions 1.0 to 1.39, over the two doors.
+//!
+//! `service` is the way of a request, `routes` the page of all routes, and each noun has a file
+//! with its handlers. `schema` and `query` turn wire formats into the model's types, `errors` turns
+//! refusals into responses. Nothing here knows of Raft or of the disk.
 
+mod accept;
+mod aggregates;
+mod allocation_candidates;
+mod allocations;
+mod answer;
+mod auth;
+mod call;
+mod consistency;
+mod cors;
+mod errors;
+mod headers;
+mod inventories;
+mod json;
+mod microversion;
 mod outside;
+mod policy;
+mod python;
+mod query;
+mod request_id;
+mod reshaper;
+mod resource_classes;
+mod resource_providers;
+mod root;
+mod routes;
+mod schema;
+mod service;
 mod settings;
+mod traits;
+mod usages;
+mod wire;
 
 use std::sync::Arc;
 
 pub use outside::{Clock, Offload, RealWorld, UuidSource};
+pub use policy::{PolicyError, check_policy_file};
+pub use service::ServedRoute;
 pub use settings::{
     ApiSettings, AuthSettings, AuthStrategy, CandidateSettings, CorsSettings, PolicySettings,
 };
@@ -31,6 +65,14 @@ pub struct Api {
 
 /// The whole API as one service, to be mounted at `/` (it answers every path).
 pub fn router(api: Api) -> axum::Router {
-    let _ = api;
-    axum::Router::new()
+    let authenticator = match api.settings.auth.strategy {
+        AuthStrategy::NoAuth2 => Box::new(auth::NoAuth2),
+    };
+    let policy = policy::Policy::new(&api.settings.policy);
+    let server = Arc::new(call::Server {
+        api,
+        authenticator,
+        policy,
+    });
+    axum::Router::new().fallback(move |request| service::respond(server.clone(), request))
 }

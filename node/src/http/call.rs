@@ -1,0 +1,210 @@
+//! One request on its way through a handler.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use placement_model::types::{ProviderUuid, Timestamp};
+use placement_model::{Command, Outcome, Reply};
+
+use super::Api;
+use super::answer::{Answer, Caching};
+use super::auth::Authenticator;
+use super::consistency::Effective;
+use super::errors::{ApiError, Doing, refused};
+use super::json::Json;
+use super::microversion::Microversion;
+use super::policy::Policy;
+use super::query::{BadQuery, Query};
+use super::schema::{self, Schema};
+use crate::cluster::doors::{Consistency, Standing, View};
+
+/// What all requests share.
+pub(super) struct Server {
+    /// The doors, the outside world, the settings.
+    pub(super) api: Api,
+    /// Who is calling.
+    pub(super) authenticator: Box<dyn Authenticator>,
+    /// Who may do what.
+    pub(super) policy: Policy,
+}
+
+/// One request, when it has passed all that comes before its handler.
+pub(super) struct Call {
+    /// What all requests share.
+    pub(super) server: Arc<Server>,
+    /// What the client speaks.
+    pub(super) version: Microversion,
+    /// The parts of the path that stand for names, in order.
+    pub(super) params: Vec<String>,
+    /// The query string.
+    pub(super) query: Result<Query, BadQuery>,
+    /// The body.
+    pub(super) body: Bytes,
+    /// The id of this request.
+    pub(super) request_id: String,
+    /// What a read of this request promises.
+    pub(super) consistency: Consistency,
+    /// Where the answer stands, as soon as a state was asked.
+    pub(super) standing: Arc<Mutex<Option<(Standing, Effective)>>>,
+}
+
+/// A write that was carried out.
+pub(super) struct Done {
+    /// What the model says.
+    pub(super) reply: Reply,
+    /// A state that contains the write.
+    pub(super) view: View,
+}
+
+impl Call {
+    /// The name at this position of the path.
+    pub(super) fn param(&self, position: usize) -> &str {
+        self.params.get(position).map_or("", String::as_str)
+    }
+
+    /// The provider that the path begins with; other spellings of its UUID name nobody.
+    pub(super) fn provider(&self) -> Option<ProviderUuid> {
+        ProviderUuid::from_canonical(self.param(0))
+    }
+
+    /// The same for writes, where nobody is a 404.
+    ///
+    /// # Errors
+    /// 404.
+    pub(super) fn provider_to_write(&self) -> Result<ProviderUuid, ApiError> {
+        self.provider().ok_or_else(|| self.no_such_provider())
+    }
+
+    fn no_such_provider(&self) -> ApiError {
+        ApiError::nothing_here(format!(
+            "No resource provider with uuid {} found",
+            self.param(0)
+        ))
+    }
+
+    /// The query string.
+    ///
+    /// # Errors
+    /// 400 if it cannot be decoded.
+    pub(super) fn query(&self) -> Result<&Query, ApiError> {
+        self.query.as_ref().map_err(|bad| ApiError::from(*bad))
+    }
+
+    /// A state that keeps the promise the client asked for.
+    ///
+    /// # Errors
+    /// 503, or 412 for a token of another history.
+    pub(super) async fn view(&self) -> Result<View, ApiError> {
+        self.view_at(self.consistency).await
+    }
+
+    async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
+        let view = self.server.api.read.view(consistency).await?;
+        self.note(view.standing, Effective::Kept(consistency));
+        Ok(view)
+    }
+
+    fn note(&self, standing: Standing, effective: Effective) {
+        let mut noted = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        *noted = Some((standing, effective));
+    }
+
+    /// Has a command carried out.
+    ///
+    /// # Errors
+    /// What the table of errors makes of a refusal, or 503.
+    pub(super) async fn submit(
+        &self,
+        command: Command,
+        doing: Doing<'_>,
+    ) -> Result<Done, ApiError> {
+        let submitted = self
+            .server
+            .api
+            .write
+            .submit(command, self.request_id.clone());
+        let written = submitted.await?;
+        let standing = Standing {
+            index: written.index,
+            ..written.view.standing
+        };
+        self.note(standing, Effective::Kept(Consistency::Linearizable));
+        match written.outcome {
+            Outcome::Done(reply) => Ok(Done {
+                reply,
+                view: written.view,
+            }),
+            Outcome::Refused(refusal) => Err(refused(doing, refusal)),
+            Outcome::AnsweredBefore => {
+                tracing::error!("a fresh write was taken for one that was answered long ago");
+                Err(ApiError::internal())
+            }
+        }
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// 400.
+    pub(super) fn body(&self, schema: &Schema) -> Result<Json, ApiError> {
+        schema::read_body(&self.body, schema)
+    }
+
+    /// Reads the body of a write below a provider. A provider that does not exist is reported
+    /// before a body that does not fit.
+    ///
+    /// # Errors
+    /// 404 or 400.
+    pub(super) async fn body_below(
+        &self,
+        provider: ProviderUuid,
+        schema: &Schema,
+    ) -> Result<Json, ApiError> {
+        match self.body(schema) {
+            Ok(body) => Ok(body),
+            Err(error) => Err(self.unless_provider_is_wrong(provider, None, error).await),
+        }
+    }
+
+    /// An error that is found only when the provider exists and is at the generation that the
+    /// client believes; otherwise that is the error.
+    pub(super) async fn unless_provider_is_wrong(
+        &self,
+        provider: ProviderUuid,
+        generation: Option<(i64, Doing<'_>)>,
+        error: ApiError,
+    ) -> ApiError {
+        let view = match self.view_at(Consistency::Linearizable).await {
+            Ok(view) => view,
+            Err(unavailable) => return unavailable,
+        };
+        let Some(found) = view.state.provider(&provider) else {
+            return self.no_such_provider();
+        };
+        match generation {
+            Some((given, doing)) if found.generation.0 != given => refused(
+                doing,
+                placement_model::Refusal::ProviderGenerationConflict {
+                    provider,
+                    given: placement_model::types::Generation(given),
+                    actual: found.generation,
+                },
+            ),
+            _ => error,
+        }
+    }
+
+    /// Adds what caches are told, from 1.15: modified now.
+    pub(super) fn modified_now(&self, answer: Answer) -> Answer {
+        self.modified(answer, None)
+    }
+
+    /// Adds what caches are told, from 1.15: the time given, or now.
+    pub(super) fn modified(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
+        match at {
+            _ if !self.version.from(15) => answer,
+            Some(at) => answer.modified(at),
+            None => answer.caching(Caching::At(self.server.api.clock.now())),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! `/resource_providers/{uuid}/inventories` and `…/inventories/{resource_class}`.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use placement_model::command::CapacityRule;
+use placement_model::types::{Generation, Inventory, ResourceClassName};
+use placement_model::{Command, Reply};
+use serde::Serialize;
+
+use super::answer::{Answer, Caching};
+use super::call::{Call, Done};
+use super::errors::{ApiError, Doing, class_not_found};
+use super::json::Json;
+use super::microversion::Microversion;
+use super::schema;
+use super::wire::Members;
+
+/// The largest unit, when a client gives none.
+const MAX_UNIT: i64 = 2_147_483_647;
+
+/// An inventory on the wire.
+#[derive(Serialize)]
+struct InventoryBody {
+    total: u32,
+    reserved: u32,
+    min_unit: u32,
+    max_unit: u32,
+    step_size: u32,
+    allocation_ratio: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_provider_generation: Option<i64>,
+}
+
+impl InventoryBody {
+    fn new(inventory: &Inventory, generation: Option<Generation>) -> Self {
+        Self {
+            total: inventory.total,
+            reserved: inventory.reserved,
+            min_unit: inventory.min_unit,
+            max_unit: inventory.max_unit,
+            step_size: inventory.step_size,
+            allocation_ratio: inventory.allocation_ratio,
+            resource_provider_generation: generation.map(|generation| generation.0),
+        }
+    }
+}
+
+/// An inventory as the client has just written it: numbers are echoed as they were given.
+#[derive(Serialize)]
+struct EchoBody<'a> {
+    total: &'a Json,
+    reserved: &'a Json,
+    min_unit: &'a Json,
+    max_unit: &'a Json,
+    step_size: &'a Json,
+    allocation_ratio: &'a Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_provider_generation: Option<i64>,
+}
+
+impl<'a> EchoBody<'a> {
+    fn new(record: &'a Json, generation: Option<Generation>) -> Self {
+        const ZERO: &Json = &Json::Int(0);
+        const ONE: &Json = &Json::Int(1);
+        Self {
+            total: record.get("total").unwrap_or(ONE),
+            reserved: record.get("reserved").unwrap_or(ZERO),
+            min_unit: record.get("min_unit").unwrap_or(ONE),
+            max_unit: record.get("max_unit").unwrap_or(&Json::Int(MAX_UNIT)),
+            step_size: record.get("step_size").unwrap_or(ONE),
+            allocation_ratio: record.get("allocation_ratio").unwrap_or(&Json::Float(1.0)),
+            resource_provider_generation: generation.map(|generation| generation.0),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ListBody<T: Serialize> {
+    resource_provider_generation: i64,
+    inventories: T,
+}
+
+/// `GET …/inventories`.
+pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let found = call
+        .provider()
+        .and_then(|uuid| view.state.inventories(&uuid));
+    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let modified = found
+        .inventories
+        .iter()
+        .map(|(_, row)| row.updated_at)
+        .max();
+    let records = found.inventories.iter();
+    let answer = Answer::json(&ListBody {
+        resource_provider_generation: found.generation.0,
+        inventories: Members(
+            records.map(|(class, row)| (class.as_str(), InventoryBody::new(&row.inventory, None))),
+        ),
+    });
+    Ok(match modified {
+        Some(at) => call.modified(answer, Some(at)),
+        None => undated(call, answer),
+    })
+}
+
+/// Of no inventories, nobody can say when they were modified.
+fn undated(call: &Call, answer: Answer) -> Answer {
+    if call.version.from(15) {
+        answer.caching(Caching::NoDate)
+    } else {
+        answer
+    }
+}
+
+/// `GET …/inventories/{resource_class}`.
+pub(super) async fn show(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let found = call
+        .provider()
+        .and_then(|uuid| view.state.inventories(&uuid));
+    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let record = found
+        .inventories
+        .iter()
+        .find(|(class, _)| class.as_str() == call.param(1));
+    let Some((_, row)) = record else {
+        return Err(ApiError::not_found(format!(
+            "No inventory of class {} for {}",
+            call.param(1),
+            call.param(0)
+        )));
+    };
+    let answer = Answer::json(&InventoryBody::new(&row.inventory, shown(found.generation)));
+    Ok(call.modified(answer, Some(row.updated_at)))
+}
+
+/// Generation 0 is left out of single inventories.
+fn shown(generation: Generation) -> Option<Generation> {
+    Some(generation).filter(|generation| generation.0 != 0)
+}
+
+/// `POST …/inventories`.
+pub(super) async fn create(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let body = call.body_below(provider, schema::post_inventory()).await?;
+    let doing = Doing::CreateInventory;
+    let class = body
+        .get("resource_class")
+        .and_then(Json::text)
+        .unwrap_or_default();
+    let parsed = parse_record(class, &body, doing);
+    let (resource_class, inventory) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return Err(call.unless_provider_is_wrong(provider, None, error).await),
+    };
+    let location = format!("/resource_providers/{provider}/inventories/{resource_class}");
+    let command = Command::CreateInventory {
+        provider,
+        resource_class,
+        inventory,
+        capacity_rule: capacity_rule(call.version),
+    };
+    let done = call.submit(command, doing).await?;
+    let (answer, at) = echo(&body, &done);
+    Ok(call.modified(answer.status(StatusCode::CREATED).location(location), at))
+}
+
+/// `PUT …/inventories/{resource_class}`.
+pub(super) async fn update(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let body = call.body_below(provider, schema::put_inventory()).await?;
+    let doing = Doing::UpdateInventory;
+    let generation = generation(&body);
+    let (resource_class, inventory) = match parse_record(call.param(1), &body, doing) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let believed = Some((generation.0, doing));
+            return Err(call
+                .unless_provider_is_wrong(provider, believed, error)
+                .await);
+        }
+    };
+    let command = Command::UpdateInventory {
+        provider,
+        generation,
+        resource_class,
+        inventory,
+        capacity_rule: capacity_rule(call.version),
+    };
+    let done = call.submit(command, doing).await?;
+    let (answer, at) = echo(&body, &done);
+    Ok(call.modified(answer, at))
+}
+
+fn echo(body: &Json, done: &Done) -> (Answer, Option<placement_model::types::Timestamp>) {
+    match done.reply {
+        Reply::ProviderWritten { generation, at } => (
+            Answer::json(&EchoBody::new(body, shown(generation))),
+            Some(at),
+        ),
+        _ => (Answer::json(&EchoBody::new(body, None)), None),
+    }
+}
+
+/// `PUT …/inventories`.
+pub(super) async fn replace(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let body = call.body_below(provider, schema::put_inventories()).await?;
+    let doing = Doing::ReplaceInventories;
+    let (generation, inventories) = match parse_set(&body, doing) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let believed = Some((generation(&body).0, doing));
+            return Err(call
+                .unless_provider_is_wrong(provider, believed, error)
+                .await);
+        }
+    };
+    let command = Command::ReplaceInventories {
+        provider,
+        generation,
+        inventories,
+        capacity_rule: capacity_rule(call.version),
+    };
+    let done = call.submit(command, doing).await?;
+    let Reply::ProviderWritten { generation, at } = done.reply else {
+        return Err(ApiError::internal());
+    };
+    let given = body.get("inventories").unwrap_or(&Json::Null);
+    let records: Vec<_> = given
+        .members()
+        .map(|(class, record)| (class, EchoBody::new(record, None)))
+        .collect();
+    let answer = Answer::json(&ListBody {
+        resource_provider_generation: generation.0,
+        inventories: Members(records.iter().map(|(class, record)| (class, record))),
+    });
+    Ok(if records.is_empty() {
+        undated(call, answer)
+    } else {
+        call.modified(answer, Some(at))
+    })
+}
+
+/// `DELETE …/inventories/{resource_class}`.
+pub(super) async fn delete(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let doing = Doing::DeleteInventory;
+    let Ok(resource_class) = call.param(1).parse() else {
+        let error = class_not_found(doing, call.param(1));
+        return Err(call.unless_provider_is_wrong(provider, None, error).await);
+    };
+    call.submit(
+        Command::DeleteInventory {
+            provider,
+            resource_class,
+        },
+        doing,
+    )
+    .await?;
+    Ok(Answer::no_content())
+}
+
+/// `DELETE …/inventories`, from 1.5.
+pub(super) async fn delete_all(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let command = Command::DeleteInventories { provider };
+    call.submit(command, Doing::DeleteInventories).await?;
+    Ok(Answer::no_content())
+}
+
+/// From 1.26 everything may be reserved.
+fn capacity_rule(version: Microversion) -> CapacityRule {
+    if version.from(26) {
+        CapacityRule::NotNegative
+    } else {
+        CapacityRule::Positive
+    }
+}
+
+/// The generation that the client last saw.
+fn generation(body: &Json) -> Generation {
+    let given = body
+        .get("resource_provider_generation")
+        .and_then(Json::integer);
+    Generation(given.unwrap_or_default())
+}
+
+/// A provider's whole set, as in `PUT …/inventories` and in the reshaper.
+pub(super) fn parse_set(
+    body: &Json,
+    doing: Doing<'_>,
+) -> Result<(Generation, BTreeMap<ResourceClassName, Inventory>), ApiError> {
+    let records = body.get("inventories").unwrap_or(&Json::Null);
+    let inventories = records
+        .members()
+        .map(|(class, record)| parse_record(class, record, doing))
+        .collect::<Result<_, _>>()?;
+    Ok((generation(body), inventories))
+}
+
+/// A record that fits the schema, except that its class may be nobody's name.
+fn parse_record(
+    class: &str,
+    record: &Json,
+    doing: Doing<'_>,
+) -> Result<(ResourceClassName, Inventory), ApiError> {
+    let Ok(name) = class.parse::<ResourceClassName>() else {
+        return Err(class_not_found(doing, class));
+    };
+    let whole = |key: &str, default: i64| {
+        let given = record.get(key).and_then(Json::integer).unwrap_or(default);
+        u32::try_from(given).unwrap_or_default()
+    };
+    let ratio = record
+        .get("allocation_ratio")
+        .and_then(Json::number)
+        .unwrap_or(1.0);
+    let inventory = Inventory {
+        total: whole("total", 1),
+        reserved: whole("reserved", 0),
+        min_unit: whole("min_unit", 1),
+        max_unit: whole("max_unit", MAX_UNIT),
+        step_size: whole("step_size", 1),
+        // Zero has two signs; one is enough.
+        allocation_ratio: if ratio == 0.0 { 0.0 } else { ratio },
+    };
+    if ratio.is_sign_negative() && ratio != 0.0 || !ratio.is_finite() {
+        return Err(ApiError::bad_request(format!(
+            "Bad inventory {class}: allocation_ratio is {ratio}; give a finite number that is \
+             not negative"
+        )));
+    }
+    Ok((name, inventory))
+}

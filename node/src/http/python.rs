@@ -1,0 +1,180 @@
+//! How the reference implementation's language reads text. Clients rely on what it accepts, so
+//! the API accepts the same: integers with signs, underscores and any script's digits, several
+//! spellings of a UUID, and values shown in messages as Python's `repr` shows them.
+
+use uuid::Uuid;
+
+/// The zero of every run of ten decimal digits in Unicode (general category Nd).
+const ZEROS: [u32; 65] = [
+    0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
+    0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90,
+    0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10,
+    0x104A0, 0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650,
+    0x116C0, 0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x16A60, 0x16AC0, 0x16B50,
+    0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E950,
+];
+
+/// The longest run of digits that is read as a number.
+const DIGITS_MAX: usize = 4300;
+
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
+}
+
+/// The text without the white space around it.
+pub(super) fn strip(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+/// The text split at its first run of white space: what is before and what is after.
+pub(super) fn split_once_at_space(text: &str) -> Option<(&str, &str)> {
+    let text = strip(text);
+    let end = text.find(is_space)?;
+    Some((&text[..end], strip(&text[end..])))
+}
+
+fn digit(c: char) -> Option<u32> {
+    let code = c as u32;
+    let run = ZEROS.partition_point(|zero| *zero <= code).checked_sub(1)?;
+    let value = code - ZEROS[run];
+    (value < 10).then_some(value)
+}
+
+/// The integer that the text spells, clipped to the range of `i128`.
+pub(super) fn integer(text: &str) -> Option<i128> {
+    let text = strip(text);
+    let (negative, digits) = match text.chars().next()? {
+        '-' => (true, &text[1..]),
+        '+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let mut value: i128 = 0;
+    let mut count = 0;
+    let mut after_digit = false;
+    for c in digits.chars() {
+        match digit(c) {
+            Some(digit) => {
+                value = value.saturating_mul(10).saturating_add(i128::from(digit));
+                count += 1;
+                after_digit = true;
+            }
+            None if c == '_' && after_digit => after_digit = false,
+            None => return None,
+        }
+    }
+    if !after_digit || count > DIGITS_MAX {
+        return None;
+    }
+    Some(if negative { -value } else { value })
+}
+
+/// The UUID that the text spells: with or without hyphens, in braces, as a URN, in either case.
+pub(super) fn uuid(text: &str) -> Option<Uuid> {
+    let plain = text.replace("urn:", "").replace("uuid:", "");
+    let plain = plain.trim_matches(['{', '}']).replace('-', "");
+    if plain.len() != 32 || !plain.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    u128::from_str_radix(&plain, 16).ok().map(Uuid::from_u128)
+}
+
+/// Whether the text spells a UUID with its hyphens in their places.
+pub(super) fn is_hyphenated_uuid(text: &str) -> bool {
+    uuid(text).is_some()
+        && [8, 13, 18, 23]
+            .iter()
+            .all(|position| text.chars().nth(*position) == Some('-'))
+}
+
+/// A string as `repr` shows it.
+pub(super) fn repr(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    let mut shown = String::with_capacity(text.len() + 2);
+    shown.push(quote);
+    for c in text.chars() {
+        match c {
+            '\\' => shown.push_str("\\\\"),
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            c if c == quote => {
+                shown.push('\\');
+                shown.push(c);
+            }
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
+                shown.push_str(&format!("\\x{:02x}", c as u32));
+            }
+            c => shown.push(c),
+        }
+    }
+    shown.push(quote);
+    shown
+}
+
+/// Several strings as `repr` shows them, with commas between.
+pub(super) fn repr_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    texts.into_iter().map(repr).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_read_as_python_reads_them() {
+        for (text, value) in [
+            ("1", 1),
+            (" +1\n", 1),
+            ("1_0", 10),
+            ("00001", 1),
+            ("-2", -2),
+            ("\u{661}\u{662}", 12),
+            ("-0", 0),
+        ] {
+            assert_eq!(integer(text), Some(value), "{text:?}");
+        }
+        for text in [
+            "", " ", "+", "1__0", "_1", "1_", "1.0", "0x1", "1 2", "fred", "+-1",
+        ] {
+            assert_eq!(integer(text), None, "{text:?}");
+        }
+        assert_eq!(integer(&"9".repeat(100)), Some(i128::MAX));
+        assert_eq!(integer(&"9".repeat(5000)), None);
+    }
+
+    #[test]
+    fn a_uuid_has_many_spellings() {
+        let plain = "7d0b8a2c5c0f4b0e9d0c3b1f2a4e6d8c";
+        for text in [
+            plain.to_owned(),
+            plain.to_uppercase(),
+            "7d0b8a2c-5c0f-4b0e-9d0c-3b1f2a4e6d8c".to_owned(),
+            format!("{{{plain}}}"),
+            format!("urn:uuid:{plain}"),
+        ] {
+            assert!(uuid(&text).is_some(), "{text}");
+        }
+        for text in [
+            "",
+            "abc",
+            "7d0b8a2c5c0f4b0e9d0c3b1f2a4e6d8",
+            "0x0b8a2c5c0f4b0e9d0c3b1f2a4e6d8c",
+        ] {
+            assert!(uuid(text).is_none(), "{text}");
+        }
+        assert!(is_hyphenated_uuid("7D0B8A2C-5C0F-4B0E-9D0C-3B1F2A4E6D8C"));
+        assert!(!is_hyphenated_uuid(plain));
+    }
+
+    #[test]
+    fn strings_are_shown_with_quotes() {
+        assert_eq!(repr("a"), "'a'");
+        assert_eq!(repr("it's"), "\"it's\"");
+        assert_eq!(repr("'\""), "'\\'\"'");
+        assert_eq!(repr("a\nb\x01"), "'a\\nb\\x01'");
+    }
+}

@@ -1,0 +1,24 @@
+//! Request ids: `req-<uuid>`, one per request, in the response and in every error and log line.
+
+use http::HeaderMap;
+
+use super::headers;
+use super::outside::UuidSource;
+use super::python;
+
+/// The header in which the id of this request is answered, and in which a caller names the
+/// request of its own that led to this one.
+pub(super) const HEADER: &str = "x-openstack-request-id";
+
+/// A fresh id.
+pub(super) fn fresh(ids: &dyn UuidSource) -> String {
+    format!("req-{}", ids.uuid().as_hyphenated())
+}
+
+/// The caller's id, if it gave a well-formed one; it goes to the log beside ours.
+pub(super) fn of_caller(headers: &HeaderMap) -> Option<String> {
+    headers::text(headers, HEADER).filter(|id| {
+        id.strip_prefix("req-")
+            .is_some_and(python::is_hyphenated_uuid)
+    })
+}

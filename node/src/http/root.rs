@@ -1,0 +1,45 @@
+//! `GET /`: version discovery.
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::call::Call;
+use super::errors::ApiError;
+use super::microversion::Microversion;
+
+#[derive(Serialize)]
+struct Body {
+    versions: [Version; 1],
+}
+
+#[derive(Serialize)]
+struct Version {
+    id: String,
+    max_version: String,
+    min_version: String,
+    status: &'static str,
+    links: [Link; 1],
+}
+
+#[derive(Serialize)]
+struct Link {
+    rel: &'static str,
+    href: &'static str,
+}
+
+/// `GET /`. The link is relative to the address that the client used, so it is empty.
+pub(super) async fn show(call: &Call) -> Result<Answer, ApiError> {
+    let version = Version {
+        id: format!("v{}", Microversion::MIN),
+        max_version: Microversion::MAX.to_string(),
+        min_version: Microversion::MIN.to_string(),
+        status: "CURRENT",
+        links: [Link {
+            rel: "self",
+            href: "",
+        }],
+    };
+    Ok(call.modified_now(Answer::json(&Body {
+        versions: [version],
+    })))
+}

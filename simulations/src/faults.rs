@@ -15,6 +15,8 @@ pub enum Fault {
     PowerCut(u64),
     /// The power of the leader fails.
     PowerCutLeader,
+    /// The power of all nodes but the leader fails.
+    PowerCutFollowers,
     /// The power of all nodes fails at once.
     PowerCutAll,
     /// No message passes between this node and the other nodes; clients still reach it.
@@ -43,6 +45,7 @@ impl Fault {
         match self {
             Fault::PowerCut(_) => "power-cut",
             Fault::PowerCutLeader => "power-cut-leader",
+            Fault::PowerCutFollowers => "power-cut-followers",
             Fault::PowerCutAll => "power-cut-all",
             Fault::Isolate(_) => "isolate",
             Fault::IsolateLeader => "isolate-leader",
@@ -57,9 +60,10 @@ impl Fault {
     }
 
     /// All kinds, for the gate that says each was seen.
-    pub const KINDS: [&'static str; 12] = [
+    pub const KINDS: [&'static str; 13] = [
         "power-cut",
         "power-cut-leader",
+        "power-cut-followers",
         "power-cut-all",
         "isolate",
         "isolate-leader",
@@ -113,8 +117,9 @@ fn draw(random: &mut SmallRng, nodes: u64) -> Fault {
     match random.random_range(0..100) {
         0..14 => Fault::PowerCut(node),
         14..26 => Fault::PowerCutLeader,
-        26..31 => Fault::PowerCutAll,
-        31..38 => Fault::Isolate(node),
+        26..29 => Fault::PowerCutFollowers,
+        29..32 => Fault::PowerCutAll,
+        32..38 => Fault::Isolate(node),
         38..50 => Fault::IsolateLeader,
         50..58 => Fault::Mute(node),
         58..64 => Fault::Deafen(node),

@@ -173,9 +173,8 @@ impl World {
         while self.sim.elapsed() < began + self.shared.parameters.storm {
             let now = self.sim.elapsed() - began;
             while let Some(planned) = coming.next_if(|planned| planned.begins <= now) {
-                if let Some(fault) = self.begin(planned.fault)? {
-                    going.push((now + planned.lasts, fault));
-                }
+                let met = self.begin(planned.fault)?;
+                going.extend(met.into_iter().map(|fault| (now + planned.lasts, fault)));
             }
             let (over, rest): (Vec<_>, Vec<_>) = going.into_iter().partition(|one| one.0 <= now);
             going = rest;
@@ -207,7 +206,7 @@ impl World {
     }
 
     /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
-    fn begin(&mut self, fault: Fault) -> turmoil::Result<Option<Fault>> {
+    fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
         let leader = self.leader();
         let met = match fault {
             Fault::PowerCutLeader => leader.map(Fault::PowerCut),
@@ -215,14 +214,26 @@ impl World {
             Fault::DeafenLeader => leader.map(Fault::Deafen),
             fault => Some(fault),
         };
-        let Some(met) = met else { return Ok(None) };
+        let Some(met) = met else {
+            return Ok(Vec::new());
+        };
         self.course.kinds.insert(fault.kind());
         tracing::info!(?fault, ?met, at = ?self.sim.elapsed(), "fault begins");
+        let mut more = Vec::new();
         match met {
             Fault::PowerCut(node) => self.power_cut(node)?,
+            Fault::PowerCutFollowers => {
+                let spared = self.leader();
+                let nodes = 1..=self.shared.parameters.nodes;
+                for node in nodes.filter(|node| Some(*node) != spared) {
+                    self.power_cut(node)?;
+                    more.push(Fault::PowerCut(node));
+                }
+            }
             Fault::PowerCutAll => {
                 for node in 1..=self.shared.parameters.nodes {
                     self.power_cut(node)?;
+                    more.push(Fault::PowerCut(node));
                 }
             }
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(true),
@@ -236,18 +247,16 @@ impl World {
                 }
             }
         }
-        Ok(Some(met))
+        if more.is_empty() {
+            more.push(met);
+        }
+        Ok(more)
     }
 
     fn end(&mut self, fault: Fault) {
         tracing::info!(?fault, at = ?self.sim.elapsed(), "fault ends");
         match fault {
             Fault::PowerCut(node) => self.start(node),
-            Fault::PowerCutAll => {
-                for node in 1..=self.shared.parameters.nodes {
-                    self.start(node);
-                }
-            }
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),
             Fault::SlowLink(a, b) => {
                 self.link_latency(a, b, self.shared.parameters.latency_max);

@@ -289,7 +289,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
 
     fn stream_append<'s, S>(
         &'s mut self,
-        input: S,
+        mut input: S,
         option: RPCOption,
     ) -> BoxFuture<'s, RpcResult<BoxStream<'s, RpcResult<StreamAppendResult<TypeConfig>>>>>
     where
@@ -299,6 +299,12 @@ impl RaftNetworkV2<TypeConfig> for Network {
             if self.lane == Lane::Control {
                 return Ok(openraft::network::stream_append_sequential(self, input, option).await?);
             }
+            // A request before the connection: it is while openraft makes the request that it waits
+            // out its backoff. Connecting first would try a node that is down as fast as the
+            // processor can.
+            let Some(first) = input.next().await else {
+                return Ok(futures::stream::empty().boxed());
+            };
             let channel = timeout(
                 option.soft_ttl(),
                 self.peers.channel(self.target, &self.address, self.lane),
@@ -314,7 +320,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
                 },
                 input,
                 input_ended: false,
-                split: None,
+                split: Some((first, 0)),
                 under_way: VecDeque::new(),
             };
             let answers = futures::stream::unfold(Some(appends), |appends| async move {

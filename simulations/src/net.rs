@@ -1,10 +1,20 @@
 //! The node's network, carried by turmoil.
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 
 use futures::future::BoxFuture;
 use placement_node::env::{BoxStream, Listener, Net};
+
+thread_local! {
+    static CONNECTIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many connections the nodes of this thread have tried to make since this was last asked.
+pub fn connections() -> u64 {
+    CONNECTIONS.take()
+}
 
 /// Turmoil's TCP. Unlike the real one it never sends a lost segment again: a connection that lost
 /// one is silent for ever, and only deadlines get anybody out of that.
@@ -21,6 +31,7 @@ impl Net for TurmoilNet {
 
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
         Box::pin(async move {
+            CONNECTIONS.set(CONNECTIONS.get() + 1);
             let stream = turmoil::net::TcpStream::connect(address).await?;
             Ok(Box::new(stream) as BoxStream)
         })

@@ -13,7 +13,7 @@ use crate::parameters::Parameters;
 use crate::shared::Shared;
 use crate::witness::Finding;
 use crate::world::{Course, World};
-use crate::{trace, wgl, witness};
+use crate::{net, trace, wgl, witness};
 
 /// What came of a run.
 #[derive(Debug)]
@@ -55,6 +55,8 @@ pub struct Counts {
     pub unavailable: usize,
     /// Terms that had a leader.
     pub elections: usize,
+    /// Connections that nodes tried to make to each other.
+    pub connections: u64,
     /// Bytes of the log that power cuts took.
     pub lost_bytes: u64,
     /// Consumers whose histories had a second opinion.
@@ -80,6 +82,7 @@ pub fn run(parameters: &Parameters, mutant: Option<Mutant>) -> Report {
 pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Planned>) -> Report {
     let _simulation = placement_raft_store::runtime::simulate(parameters.seed.number("raft"));
     trace::begin();
+    net::connections();
     let shared = Shared::new(parameters.clone());
     let ledger = SharedLedger::new(invariants::all());
     let mut course = Course::default();
@@ -124,6 +127,7 @@ fn judge(
     counts.simulated = course.simulated;
     counts.commits = ledger.log.len();
     counts.applied = ledger.applied;
+    counts.connections = net::connections();
     counts.elections = course.leaders.elections();
     counts.lost_bytes = course.lost_bytes;
     counts.searched = opinion.searched;

@@ -1,4 +1,4 @@
-//! What can be asked of the model. Form is already checked; facts are checked in [`crate::apply`].
+//! What can be asked of the model. Form is already checked; facts are checked in [`mod@crate::apply`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,6 +1,8 @@
 //! The model against the naive one: random commands, and after each the same outcome and the same
 //! answers to all questions.
 
+#![allow(clippy::unwrap_used)] // test code, helpers included
+
 mod generate;
 mod naive;
 

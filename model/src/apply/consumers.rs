@@ -134,7 +134,7 @@ pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) 
 }
 
 /// Of several entries with one key only the last, as in a JSON object.
-fn last_of_each<'a, T, K: Ord>(entries: &'a [T], key: impl Fn(&T) -> &K) -> Vec<&'a T> {
+fn last_of_each<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
     if entries.len() < 2 {
         return entries.iter().collect();
     }

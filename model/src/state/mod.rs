@@ -139,8 +139,8 @@ impl State {
             trees: self.providers.trees.len(),
             providers: self.providers.len(),
             consumers: self.consumers.len(),
-            resource_classes: self.resource_classes.rows().count(),
-            traits: self.traits.rows().count(),
+            resource_classes: self.resource_classes.len(),
+            traits: self.traits.len(),
         }
     }
 }

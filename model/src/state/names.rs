@@ -32,6 +32,10 @@ impl<N: Clone + Ord> NameTable<N> {
         self.rows.get(&id)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// In the order of the ids.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, &NameRow<N>)> {
         self.rows.iter().map(|(id, row)| (*id, row))

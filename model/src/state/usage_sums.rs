@@ -1,6 +1,7 @@
 //! Running sums of what projects and users take, per consumer type.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use imbl::OrdMap;
 
@@ -19,18 +20,22 @@ pub(crate) struct TypeSum {
 /// Per consumer type; types that take nothing are left out.
 pub(crate) type Sums = BTreeMap<Option<ConsumerTypeName>, TypeSum>;
 
-/// Sums per project, and per user within a project.
+/// Sums per project, and per user within a project. Shared one by one: a map that is written to
+/// copies the entries that stand beside the one it writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct UsageSums {
-    projects: OrdMap<ProjectId, Sums>,
-    users: OrdMap<(ProjectId, UserId), Sums>,
+    projects: OrdMap<ProjectId, Arc<Sums>>,
+    users: OrdMap<(ProjectId, UserId), Arc<Sums>>,
 }
 
 impl UsageSums {
     pub(crate) fn of(&self, project: &ProjectId, user: Option<&UserId>) -> Option<&Sums> {
         match user {
-            None => self.projects.get(project),
-            Some(user) => self.users.get(&(project.clone(), user.clone())),
+            None => self.projects.get(project).map(|sums| &**sums),
+            Some(user) => self
+                .users
+                .get(&(project.clone(), user.clone()))
+                .map(|sums| &**sums),
         }
     }
 
@@ -69,8 +74,10 @@ impl UsageSums {
     }
 }
 
-fn add_to(sums: &mut Sums, row: &ConsumerRow) {
-    let sum = sums.entry(row.consumer_type.clone()).or_default();
+fn add_to(sums: &mut Arc<Sums>, row: &ConsumerRow) {
+    let sum = Arc::make_mut(sums)
+        .entry(row.consumer_type.clone())
+        .or_default();
     sum.consumers += 1;
     for (class, amount) in row.allocations.values().flatten() {
         let units = sum.units.entry(*class).or_default();
@@ -78,7 +85,8 @@ fn add_to(sums: &mut Sums, row: &ConsumerRow) {
     }
 }
 
-fn remove_from(sums: &mut Sums, row: &ConsumerRow) {
+fn remove_from(sums: &mut Arc<Sums>, row: &ConsumerRow) {
+    let sums = Arc::make_mut(sums);
     let Some(sum) = sums.get_mut(&row.consumer_type) else {
         return;
     };

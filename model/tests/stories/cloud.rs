@@ -254,11 +254,14 @@ pub(crate) fn post(all: impl IntoIterator<Item = Wanted>) -> Command {
     }
 }
 
+/// A provider, the generation the client saw, and the totals it is to have.
+type Reshaped<'a> = (&'a str, i64, &'a [(&'a str, u32)]);
+
 pub(crate) fn reshape(
-    inventories: &[(&str, i64, &[(&str, u32)])],
+    inventories: &[Reshaped<'_>],
     allocations: impl IntoIterator<Item = Wanted>,
 ) -> Command {
-    let one = |(name, generation, totals): &(&str, i64, &[(&str, u32)])| ReshapedInventories {
+    let one = |(name, generation, totals): &Reshaped<'_>| ReshapedInventories {
         provider: given(name),
         generation: Generation(*generation),
         inventories: stocks(totals),

@@ -9,6 +9,8 @@
 //! * [`runtime`] is the async runtime for production and simulation.
 
 mod applier;
+#[cfg(test)]
+mod fixtures;
 mod health;
 mod identity;
 mod log;

@@ -234,3 +234,75 @@ fn finish_installation(
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+    use placement_model::Change;
+    use placement_model::state::change::Counters;
+
+    use super::*;
+    use crate::identity::{Identity, create};
+    use crate::open::open;
+
+    /// A node that begins to install a snapshot and crashes, with rows of both states on disk.
+    #[tokio::test]
+    async fn an_installation_that_a_crash_interrupts_is_finished_at_the_next_start() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let identity = Identity { cluster: uuid::Uuid::from_u128(1), epoch: 1, node: 1 };
+        create(dir.path(), identity).unwrap();
+        let options = StoreOptions::new(dir.path());
+
+        let next_ids = |provider| Change::PutCounters(Counters { provider, ..Counters::default() });
+        let mut new = AppliedState::default();
+        new.state.commit(&[next_ids(5)]);
+        new.last = Some(crate::wire::WireLogId { term: 1, node: 2, index: 70 }.into());
+        {
+            let mut store = open(options.clone()).unwrap();
+            let mut old = WriteBatch::default();
+            let core = store.machine.core();
+            core.database.put(&mut old, &next_ids(3));
+            core.database.write(old).unwrap();
+            let kept = core.snapshots.build(&new).unwrap();
+            core.database.begin_replacing(&snapshot_dir::name(new.last.as_ref())).unwrap();
+            // A row that neither state has.
+            let mut half = WriteBatch::default();
+            core.database.put(&mut half, &Change::PutOutcome(1, 1, placement_model::Outcome::AnsweredBefore));
+            core.database.write(half).unwrap();
+            core.database.flush().unwrap();
+            assert_eq!(kept.meta.last_log_id, new.last);
+            assert!(store.machine.get_current_snapshot().await.unwrap().is_some());
+        }
+        let mut store = open(options.clone()).unwrap();
+        let current = store.views.current();
+        assert_eq!((current.last, current.digest()), (new.last, new.digest()));
+        assert_eq!(current.state.rows().collect::<Vec<_>>(), [next_ids(5)]);
+        store.machine.get_snapshot_builder().await.build_snapshot().await.unwrap();
+        drop(store);
+        let store = open(options).unwrap();
+        assert_eq!(store.views.current().digest(), new.digest());
+        assert_eq!(store.machine.core().database.installing().unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn rows_that_do_not_have_their_digest_are_not_opened() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let identity = Identity { cluster: uuid::Uuid::from_u128(1), epoch: 1, node: 1 };
+        create(dir.path(), identity).unwrap();
+        let options = StoreOptions::new(dir.path());
+        {
+            let store = open(options.clone()).unwrap();
+            let database = &store.machine.core().database;
+            let last = Some(crate::wire::WireLogId { term: 1, node: 1, index: 9 }.into());
+            let mut batch = WriteBatch::default();
+            database.put_applied(&mut batch, &AppliedState { last, ..AppliedState::default() });
+            let counters = Counters { provider: 1, ..Counters::default() };
+            database.put(&mut batch, &Change::PutCounters(counters));
+            database.write(batch).unwrap();
+            database.flush().unwrap();
+        }
+        let error = open(options).err().unwrap();
+        assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains("its rows have the digest"), "{error}");
+    }
+}

@@ -56,6 +56,11 @@ impl StateMachine {
         Arc::downgrade(&self.core.database.db)
     }
 
+    #[cfg(test)]
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
     pub(crate) fn views(&self) -> Views {
         self.views.clone()
     }

@@ -92,6 +92,12 @@ impl SnapshotDir {
         self.current().ok_or_else(|| io::Error::other("a snapshot just built is gone"))
     }
 
+    /// What [`SnapshotDir::build`] makes, for fixtures.
+    #[cfg(test)]
+    pub(crate) fn build_for_tests(&self, applied: &AppliedState) -> Snapshot {
+        self.build(applied).unwrap()
+    }
+
     fn write_draft(&self, draft: &Path, applied: &AppliedState) -> io::Result<()> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(draft)?);
         snapshot_format::write(&mut file, &self.inner.identity, applied)?;

@@ -14,6 +14,8 @@ mod provider_traits;
 mod providers;
 mod resource_classes;
 mod sessions;
+#[cfg(test)]
+mod tests;
 mod traits;
 
 use placement_model::Change;

@@ -1,0 +1,391 @@
+//! What format 1 wrote stays readable for ever. The files in `tests/fixtures/format-1` were written
+//! by the first binary; they are never written again. A later format adds a directory of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::fs;
+use std::path::PathBuf;
+
+use openraft::entry::RaftEntry;
+use placement_model::command::{
+    CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ParentUpdate,
+    ProviderAmounts, RequestId, ReshapedInventories,
+};
+use placement_model::outcome::Provider;
+use placement_model::state::change::{
+    ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
+    SessionRow, TraitId,
+};
+use placement_model::types::{
+    AggregateUuid, ConsumerUuid, Generation, GivenUuid, Inventory, ProviderUuid, Timestamp,
+};
+use placement_model::{Change, Command, Outcome, Refusal, Reply, Stamped, State};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::identity::{Identity, create};
+use crate::open::open;
+use crate::options::StoreOptions;
+use crate::tables::{self, Table};
+use crate::types::{Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote};
+use crate::wire::{
+    self, WireEntry, WireEntryRef, WireLogId, WireMembership, WireSnapshotMeta,
+    WireStoredMembership, WireVote,
+};
+
+/// Set to write the files of a new format, once.
+const WRITE: &str = "PLACEMENT_WRITE_FIXTURES";
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1").join(name)
+}
+
+/// The lines of a fixture, each a label and bytes in hexadecimal; `written` is what this binary
+/// writes for the same values.
+fn fixture(name: &str, written: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
+    let path = path(name);
+    if std::env::var_os(WRITE).is_some() {
+        let line = |(label, bytes): &(String, Vec<u8>)| format!("{label} {}\n", hex(bytes));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, written.iter().map(line).collect::<String>()).unwrap();
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    let line = |line: &str| {
+        let (label, bytes) = line.rsplit_once(' ').unwrap();
+        (label.to_owned(), unhex(bytes))
+    };
+    let read: Vec<_> = text.lines().map(line).collect();
+    assert_eq!(read.len(), written.len(), "{name} has as many lines as this test has values");
+    for ((label, old), (_, new)) in read.iter().zip(written) {
+        assert_eq!(
+            hex(old),
+            hex(new),
+            "{label}: this binary writes it otherwise than format 1 did. If older binaries read \
+             the new bytes rightly, say so here; else it takes a new version byte."
+        );
+    }
+    read
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<_> = text.bytes().map(|digit| char::from(digit).to_digit(16).unwrap()).collect();
+    digits.chunks(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap()).collect()
+}
+
+fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, values: &[(&str, T)]) {
+    let written: Vec<_> =
+        values.iter().map(|(label, value)| ((*label).to_owned(), wire::encode(value))).collect();
+    for ((label, bytes), (_, value)) in fixture(name, &written).iter().zip(values) {
+        assert_eq!(wire::decode::<T>(bytes).as_ref(), Ok(value), "{label}");
+    }
+}
+
+fn name<N: std::str::FromStr<Err: Debug>>(text: &str) -> N {
+    text.parse().unwrap()
+}
+
+fn provider_uuid(number: u128) -> ProviderUuid {
+    ProviderUuid(Uuid::from_u128(number))
+}
+
+fn inventory() -> Inventory {
+    Inventory {
+        total: 64,
+        reserved: 2,
+        min_unit: 1,
+        max_unit: 32,
+        step_size: 1,
+        allocation_ratio: 16.5,
+    }
+}
+
+fn consumer_allocations() -> ConsumerAllocations {
+    ConsumerAllocations {
+        consumer: ConsumerUuid::from("5D0DC45D-8b6a-4ae5-9e07-2d05b3a5b0a4"),
+        allocations: vec![ProviderAmounts {
+            provider: GivenUuid::from("00000000-0000-0000-0000-000000000001"),
+            resources: BTreeMap::from([(name("MEMORY_MB"), 512), (name("VCPU"), 2)]),
+        }],
+        project: "project".into(),
+        user: "user".into(),
+        generation: ConsumerGeneration::Expect(Generation(-1)),
+        consumer_type: ConsumerTypeUpdate::Set(name("INSTANCE")),
+    }
+}
+
+/// One of each kind.
+fn commands() -> Vec<Command> {
+    let (provider, generation) = (provider_uuid(1), Generation(4));
+    let (class, capacity_rule) = (|| name("CUSTOM_GOLD"), CapacityRule::NotNegative);
+    vec![
+        Command::SyncStandards {
+            resource_classes: vec![name("VCPU"), name("MEMORY_MB")],
+            traits: BTreeSet::from([name("HW_CPU_X86_AVX2")]),
+        },
+        Command::CreateProvider {
+            uuid: provider,
+            name: "cn1 – ü".to_owned().try_into().unwrap(),
+            parent: Some(GivenUuid::from("not canonical")),
+        },
+        Command::UpdateProvider {
+            uuid: provider,
+            name: "cn2".to_owned().try_into().unwrap(),
+            parent: ParentUpdate::Set(GivenUuid::from("x")),
+            may_reparent: true,
+        },
+        Command::DeleteProvider { uuid: provider },
+        Command::ReplaceInventories {
+            provider,
+            generation,
+            inventories: BTreeMap::from([(class(), inventory())]),
+            capacity_rule: CapacityRule::Positive,
+        },
+        Command::CreateInventory {
+            provider,
+            resource_class: class(),
+            inventory: inventory(),
+            capacity_rule,
+        },
+        Command::UpdateInventory {
+            provider,
+            generation,
+            resource_class: class(),
+            inventory: inventory(),
+            capacity_rule,
+        },
+        Command::DeleteInventory { provider, resource_class: class() },
+        Command::DeleteInventories { provider },
+        Command::SetProviderTraits {
+            provider,
+            generation,
+            traits: BTreeSet::from([name("CUSTOM_FAST"), name("HW_NIC_SRIOV")]),
+        },
+        Command::ClearProviderTraits { provider },
+        Command::SetProviderAggregates {
+            provider,
+            generation: Some(generation),
+            aggregates: BTreeSet::from([AggregateUuid::from("Agg-1")]),
+        },
+        Command::CreateTrait { name: name("CUSTOM_FAST") },
+        Command::DeleteTrait { name: name("CUSTOM_FAST") },
+        Command::CreateResourceClass { name: class() },
+        Command::EnsureResourceClass { name: class() },
+        Command::RenameResourceClass { name: class(), new_name: name("CUSTOM_SILVER") },
+        Command::DeleteResourceClass { name: class() },
+        Command::SetAllocations { consumers: vec![consumer_allocations()] },
+        Command::DeleteAllocations { consumer: ConsumerUuid::from("c") },
+        Command::Reshape {
+            inventories: vec![ReshapedInventories {
+                provider: GivenUuid::from("x"),
+                generation,
+                inventories: BTreeMap::new(),
+            }],
+            allocations: vec![ConsumerAllocations {
+                generation: ConsumerGeneration::New,
+                consumer_type: ConsumerTypeUpdate::Keep,
+                ..consumer_allocations()
+            }],
+        },
+    ]
+}
+
+fn members() -> Membership {
+    let member = |id| Member {
+        api: format!("http://192.0.2.{id}:8778"),
+        peer: format!("192.0.2.{id}:8779"),
+        admin: format!("192.0.2.{id}:8780"),
+    };
+    let voters = vec![BTreeSet::from([1, 2]), BTreeSet::from([1, 2, 3])];
+    Membership::new(voters, BTreeMap::from([1, 2, 3, 4].map(|id| (id, member(id))))).unwrap()
+}
+
+fn log_id(index: u64) -> LogId {
+    WireLogId { term: 3, node: 2, index }.into()
+}
+
+fn entries() -> Vec<Entry> {
+    let request = RequestId { origin: 2, boot: 5, sequence: 1000, answered_below: 998 };
+    let command = |(number, command): (usize, Command)| {
+        Payload::Normal(Stamped {
+            at: Timestamp(1_800_000_000_123_456),
+            request: (number > 0).then_some(request),
+            command,
+        })
+    };
+    [Payload::Blank, Payload::Membership(members())]
+        .into_iter()
+        .chain(commands().into_iter().enumerate().map(command))
+        .zip(10..)
+        .map(|(payload, index)| Entry::new(log_id(index), payload))
+        .collect()
+}
+
+#[test]
+fn log_entries() {
+    let label = |entry: &Entry| match &entry.payload {
+        Payload::Blank => "Blank",
+        Payload::Membership(_) => "Membership",
+        Payload::Normal(stamped) => stamped.command.name(),
+    };
+    let written: Vec<_> = entries()
+        .iter()
+        .map(|entry| (label(entry).to_owned(), wire::encode(&WireEntryRef::from(entry))))
+        .collect();
+    for ((label, bytes), entry) in fixture("log-entries.hex", &written).iter().zip(entries()) {
+        let read = wire::decode::<WireEntry>(bytes).unwrap().into_entry().unwrap();
+        assert_eq!(read, entry, "{label}");
+    }
+}
+
+#[test]
+fn votes() {
+    let vote = |committed| WireVote { term: 9, node: 3, committed };
+    check("votes.hex", &[("asked-for", vote(false)), ("granted", vote(true))]);
+    assert_eq!(Vote::from(vote(true)), Vote::new_committed(9, 3));
+}
+
+#[test]
+fn places_in_the_log() {
+    check("log-ids.hex", &[("first", WireLogId::from(&log_id(0))), ("last", (&log_id(u64::MAX)).into())]);
+}
+
+#[test]
+fn memberships() {
+    let stored = StoredMembership::new(Some(log_id(11)), members());
+    let wire = WireStoredMembership::from(&stored);
+    let none = WireStoredMembership { set_by: None, membership: WireMembership::default() };
+    check("memberships.hex", &[("none", none), ("joint", wire.clone())]);
+    assert_eq!(StoredMembership::try_from(wire), Ok(stored));
+}
+
+#[test]
+fn snapshot_coverage() {
+    let last_membership = StoredMembership::new(Some(log_id(11)), members());
+    let meta = SnapshotMeta { last_log_id: Some(log_id(500)), last_membership };
+    check("snapshot-meta.hex", &[("meta", WireSnapshotMeta::from(&meta))]);
+}
+
+#[test]
+fn identities() {
+    let identity = Identity { cluster: Uuid::from_u128(7), epoch: 3, node: 2 };
+    check("identity.hex", &[("identity", identity)]);
+}
+
+/// A row for each table, and a delete.
+fn changes() -> Vec<Change> {
+    let at = Timestamp(1_800_000_000_123_456);
+    let outcome = Outcome::Refused(Refusal::ProviderGenerationConflict {
+        provider: provider_uuid(2),
+        given: Generation(1),
+        actual: Generation(2),
+    });
+    let reply = Reply::Provider(Provider {
+        uuid: provider_uuid(2),
+        name: "child".to_owned().try_into().unwrap(),
+        generation: Generation(0),
+        parent: Some(provider_uuid(1)),
+        root: provider_uuid(1),
+        modified: at,
+    });
+    let provider = |uuid, text: &str, parent| ProviderRow {
+        uuid: provider_uuid(uuid),
+        name: text.to_owned().try_into().unwrap(),
+        generation: Generation(3),
+        parent,
+        created_at: at,
+        updated_at: Timestamp(at.0 + 1),
+    };
+    vec![
+        Change::PutCounters(Counters { provider: 2, resource_class: 1, trait_: 1 }),
+        Change::PutResourceClass(
+            ResourceClassId(0),
+            NameRow { name: name("VCPU"), updated_at: at },
+        ),
+        Change::PutTrait(TraitId(0), NameRow { name: name("CUSTOM_FAST"), updated_at: at }),
+        Change::PutProvider(ProviderId(0), provider(1, "root", None)),
+        Change::PutInventory(
+            ProviderId(0),
+            ResourceClassId(0),
+            InventoryRow { inventory: inventory(), updated_at: at },
+        ),
+        Change::PutProviderTraits(ProviderId(0), BTreeSet::from([TraitId(0)])),
+        Change::PutProviderAggregates(
+            ProviderId(0),
+            BTreeSet::from([AggregateUuid::from("Agg-1")]),
+        ),
+        Change::PutProvider(ProviderId(1), provider(2, "child", Some(ProviderId(0)))),
+        Change::PutConsumer(
+            ConsumerUuid::from("5D0DC45D-8b6a-4ae5-9e07-2d05b3a5b0a4"),
+            ConsumerRow {
+                generation: Generation(1),
+                project: "project".into(),
+                user: "user".into(),
+                consumer_type: Some(name("INSTANCE")),
+                allocations: BTreeMap::from([(
+                    ProviderId(0),
+                    BTreeMap::from([(ResourceClassId(0), 2)]),
+                )]),
+                updated_at: at,
+            },
+        ),
+        Change::PutSession(2, SessionRow { boot: 5, answered_below: 998 }),
+        Change::PutOutcome(2, 999, outcome),
+        Change::PutOutcome(2, 1000, Outcome::Done(reply)),
+    ]
+}
+
+#[test]
+fn rows() {
+    let written: Vec<_> = changes()
+        .iter()
+        .map(|change| {
+            let row = tables::row(change);
+            (format!("{} {}", row.table.name(), hex(&row.key)), row.value.unwrap())
+        })
+        .collect();
+    for ((label, value), change) in fixture("rows.hex", &written).iter().zip(changes()) {
+        let (table, key) = label.split_once(' ').unwrap();
+        let table = Table::ALL.into_iter().find(|known| known.name() == table).unwrap();
+        assert_eq!(table.read(&unhex(key), value), Ok(change), "{label}");
+    }
+    let tables: BTreeSet<_> = changes().iter().map(|change| tables::row(change).table.tag()).collect();
+    assert_eq!(tables.len(), Table::ALL.len(), "a row for each table");
+}
+
+#[tokio::test]
+async fn snapshots() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let identity = Identity { cluster: Uuid::from_u128(7), epoch: 3, node: 2 };
+    create(dir.path(), identity).unwrap();
+    let store = open(StoreOptions::new(dir.path())).unwrap();
+    let last_membership = StoredMembership::new(Some(log_id(11)), members());
+    let meta = SnapshotMeta { last_log_id: Some(log_id(500)), last_membership };
+    let mut state = State::default();
+    state.commit(&changes());
+    if std::env::var_os(WRITE).is_some() {
+        let applied = crate::AppliedState {
+            state: state.clone(),
+            last: meta.last_log_id,
+            membership: meta.last_membership.clone(),
+        };
+        let built = store.snapshots.build_for_tests(&applied);
+        fs::copy(built.snapshot.path(), path("snapshot")).unwrap();
+    }
+    let mut receiver = store.snapshots.receive().unwrap();
+    receiver.write(&fs::read(path("snapshot")).unwrap()).unwrap();
+    let file = store.snapshots.verify(&meta, receiver.finish().unwrap()).unwrap();
+    let mut machine = store.machine;
+    openraft::storage::RaftStateMachine::install_snapshot(&mut machine, &meta, file).await.unwrap();
+    let applied = store.views.current();
+    assert_eq!(applied.digest(), state.digest());
+    let rows: Vec<_> = applied.state.rows().collect();
+    for change in changes() {
+        assert!(rows.contains(&change), "{change:?}");
+    }
+    assert_eq!(rows.len(), changes().len());
+}

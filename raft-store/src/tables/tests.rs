@@ -1,0 +1,142 @@
+//! Rows come back as they were written, and no bytes whatever make the reader panic.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::state::change::{
+    ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
+    SessionRow, TraitId,
+};
+use placement_model::types::{AggregateUuid, ConsumerUuid, Generation, Inventory, Timestamp};
+use placement_model::{Change, Outcome, Refusal};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::{Table, row};
+
+fn upper_name<N: std::str::FromStr<Err: std::fmt::Debug> + std::fmt::Debug>()
+-> impl Strategy<Value = N> {
+    "[A-Z0-9_]{1,40}".prop_map(|text| text.parse().expect("the pattern is the rule"))
+}
+
+fn at() -> impl Strategy<Value = Timestamp> {
+    any::<i64>().prop_map(Timestamp)
+}
+
+fn provider_row() -> impl Strategy<Value = ProviderRow> {
+    (any::<u128>(), ".{0,60}", any::<i64>(), any::<Option<u32>>(), at(), at()).prop_map(
+        |(uuid, name, generation, parent, created_at, updated_at)| ProviderRow {
+            uuid: placement_model::types::ProviderUuid(Uuid::from_u128(uuid)),
+            name: name.try_into().expect("60 characters are no more than 200"),
+            generation: Generation(generation),
+            parent: parent.map(ProviderId),
+            created_at,
+            updated_at,
+        },
+    )
+}
+
+fn inventory_row() -> impl Strategy<Value = InventoryRow> {
+    (any::<[u32; 5]>(), 0.0..1e9_f64, at()).prop_map(|(numbers, allocation_ratio, updated_at)| {
+        let [total, reserved, min_unit, max_unit, step_size] = numbers;
+        let inventory =
+            Inventory { total, reserved, min_unit, max_unit, step_size, allocation_ratio };
+        InventoryRow { inventory, updated_at }
+    })
+}
+
+fn consumer_row() -> impl Strategy<Value = ConsumerRow> {
+    let allocations = btree_map(any::<u32>(), btree_map(any::<u32>(), any::<u64>(), 0..4), 0..4);
+    (any::<i64>(), ".{1,40}", ".{1,40}", proptest::option::of(upper_name()), allocations, at())
+        .prop_map(|(generation, project, user, consumer_type, allocations, updated_at)| {
+            let amounts = |amounts: BTreeMap<u32, u64>| {
+                amounts.into_iter().map(|(class, amount)| (ResourceClassId(class), amount)).collect()
+            };
+            ConsumerRow {
+                generation: Generation(generation),
+                project: project.into(),
+                user: user.into(),
+                consumer_type,
+                allocations: allocations
+                    .into_iter()
+                    .map(|(provider, of)| (ProviderId(provider), amounts(of)))
+                    .collect(),
+                updated_at,
+            }
+        })
+}
+
+/// Any change that puts a row.
+fn put() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (any::<u32>(), provider_row()).prop_map(|(id, row)| Change::PutProvider(ProviderId(id), row)),
+        (any::<u32>(), any::<u32>(), inventory_row()).prop_map(|(provider, class, row)| {
+            Change::PutInventory(ProviderId(provider), ResourceClassId(class), row)
+        }),
+        (any::<u32>(), btree_set(any::<u32>(), 1..9)).prop_map(|(provider, traits)| {
+            let traits: BTreeSet<_> = traits.into_iter().map(TraitId).collect();
+            Change::PutProviderTraits(ProviderId(provider), traits)
+        }),
+        (any::<u32>(), btree_set(".{1,36}", 1..5)).prop_map(|(provider, aggregates)| {
+            let aggregates = aggregates.into_iter().map(AggregateUuid::from).collect();
+            Change::PutProviderAggregates(ProviderId(provider), aggregates)
+        }),
+        (any::<u32>(), upper_name(), at()).prop_map(|(id, name, updated_at)| {
+            Change::PutResourceClass(ResourceClassId(id), NameRow { name, updated_at })
+        }),
+        (any::<u32>(), upper_name(), at()).prop_map(|(id, name, updated_at)| {
+            Change::PutTrait(TraitId(id), NameRow { name, updated_at })
+        }),
+        (".{1,36}", consumer_row())
+            .prop_map(|(uuid, row)| Change::PutConsumer(ConsumerUuid::from(uuid), row)),
+        any::<[u64; 3]>().prop_map(|[origin, boot, answered_below]| {
+            Change::PutSession(origin, SessionRow { boot, answered_below })
+        }),
+        any::<[u32; 3]>().prop_map(|[provider, resource_class, trait_]| {
+            Change::PutCounters(Counters { provider, resource_class, trait_ })
+        }),
+        (any::<u64>(), any::<u64>(), ".{1,36}").prop_map(|(origin, sequence, consumer)| {
+            let refusal = Refusal::ConsumerHasNoAllocations(ConsumerUuid::from(consumer));
+            Change::PutOutcome(origin, sequence, Outcome::Refused(refusal))
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_row_comes_back_as_it_was_written(change in put()) {
+        let row = row(&change);
+        let value = row.value.expect("a put has a value");
+        prop_assert_eq!(row.table.read(&row.key, &value), Ok(change));
+        prop_assert_eq!(Table::of_tag(row.table.tag()), Some(row.table));
+    }
+
+    #[test]
+    fn damaged_rows_are_errors(change in put(), at in any::<prop::sample::Index>(), bit in 0..8) {
+        let row = row(&change);
+        let mut value = row.value.expect("a put has a value");
+        let at = at.index(value.len());
+        value[at] ^= 1_u8 << bit;
+        // Another value or an error, but no panic.
+        let _ = row.table.read(&row.key, &value);
+        value.truncate(at);
+        prop_assert!(row.table.read(&row.key, &value).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(
+        table in 0..Table::ALL.len(),
+        key in vec(any::<u8>(), 0..40),
+        mut value in vec(any::<u8>(), 0..200),
+    ) {
+        let _ = Table::ALL[table].read(&key, &value);
+        value.insert(0, crate::wire::VERSION);
+        let _ = Table::ALL[table].read(&[&[0, 0], key.as_slice()].concat(), &value);
+    }
+}
+
+#[test]
+fn an_empty_set_is_no_row() {
+    assert_eq!(row(&Change::PutProviderTraits(ProviderId(1), BTreeSet::new())).value, None);
+    assert_eq!(row(&Change::PutProviderAggregates(ProviderId(1), BTreeSet::new())).value, None);
+}

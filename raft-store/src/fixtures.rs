@@ -28,7 +28,9 @@ use crate::identity::{Identity, create};
 use crate::open::open;
 use crate::options::StoreOptions;
 use crate::tables::{self, Table};
-use crate::types::{Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote};
+use crate::types::{
+    Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
+};
 use crate::wire::{
     self, WireEntry, WireEntryRef, WireLogId, WireMembership, WireSnapshotMeta,
     WireStoredMembership, WireVote,
@@ -38,7 +40,9 @@ use crate::wire::{
 const WRITE: &str = "PLACEMENT_WRITE_FIXTURES";
 
 fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/format-1")
+        .join(name)
 }
 
 /// The lines of a fixture, each a label and bytes in hexadecimal; `written` is what this binary
@@ -56,7 +60,11 @@ fn fixture(name: &str, written: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> 
         (label.to_owned(), unhex(bytes))
     };
     let read: Vec<_> = text.lines().map(line).collect();
-    assert_eq!(read.len(), written.len(), "{name} has as many lines as this test has values");
+    assert_eq!(
+        read.len(),
+        written.len(),
+        "{name} has as many lines as this test has values"
+    );
     for ((label, old), (_, new)) in read.iter().zip(written) {
         assert_eq!(
             hex(old),
@@ -73,13 +81,21 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<_> = text.bytes().map(|digit| char::from(digit).to_digit(16).unwrap()).collect();
-    digits.chunks(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap()).collect()
+    let digits: Vec<_> = text
+        .bytes()
+        .map(|digit| char::from(digit).to_digit(16).unwrap())
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap())
+        .collect()
 }
 
 fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, values: &[(&str, T)]) {
-    let written: Vec<_> =
-        values.iter().map(|(label, value)| ((*label).to_owned(), wire::encode(value))).collect();
+    let written: Vec<_> = values
+        .iter()
+        .map(|(label, value)| ((*label).to_owned(), wire::encode(value)))
+        .collect();
     for ((label, bytes), (_, value)) in fixture(name, &written).iter().zip(values) {
         assert_eq!(wire::decode::<T>(bytes).as_ref(), Ok(value), "{label}");
     }
@@ -158,7 +174,10 @@ fn commands() -> Vec<Command> {
             inventory: inventory(),
             capacity_rule,
         },
-        Command::DeleteInventory { provider, resource_class: class() },
+        Command::DeleteInventory {
+            provider,
+            resource_class: class(),
+        },
         Command::DeleteInventories { provider },
         Command::SetProviderTraits {
             provider,
@@ -171,14 +190,25 @@ fn commands() -> Vec<Command> {
             generation: Some(generation),
             aggregates: BTreeSet::from([AggregateUuid::from("Agg-1")]),
         },
-        Command::CreateTrait { name: name("CUSTOM_FAST") },
-        Command::DeleteTrait { name: name("CUSTOM_FAST") },
+        Command::CreateTrait {
+            name: name("CUSTOM_FAST"),
+        },
+        Command::DeleteTrait {
+            name: name("CUSTOM_FAST"),
+        },
         Command::CreateResourceClass { name: class() },
         Command::EnsureResourceClass { name: class() },
-        Command::RenameResourceClass { name: class(), new_name: name("CUSTOM_SILVER") },
+        Command::RenameResourceClass {
+            name: class(),
+            new_name: name("CUSTOM_SILVER"),
+        },
         Command::DeleteResourceClass { name: class() },
-        Command::SetAllocations { consumers: vec![consumer_allocations()] },
-        Command::DeleteAllocations { consumer: ConsumerUuid::from("c") },
+        Command::SetAllocations {
+            consumers: vec![consumer_allocations()],
+        },
+        Command::DeleteAllocations {
+            consumer: ConsumerUuid::from("c"),
+        },
         Command::Reshape {
             inventories: vec![ReshapedInventories {
                 provider: GivenUuid::from("x"),
@@ -201,15 +231,29 @@ fn members() -> Membership {
         admin: format!("192.0.2.{id}:8780"),
     };
     let voters = vec![BTreeSet::from([1, 2]), BTreeSet::from([1, 2, 3])];
-    Membership::new(voters, BTreeMap::from([1, 2, 3, 4].map(|id| (id, member(id))))).unwrap()
+    Membership::new(
+        voters,
+        BTreeMap::from([1, 2, 3, 4].map(|id| (id, member(id)))),
+    )
+    .unwrap()
 }
 
 fn log_id(index: u64) -> LogId {
-    WireLogId { term: 3, node: 2, index }.into()
+    WireLogId {
+        term: 3,
+        node: 2,
+        index,
+    }
+    .into()
 }
 
 fn entries() -> Vec<Entry> {
-    let request = RequestId { origin: 2, boot: 5, sequence: 1000, answered_below: 998 };
+    let request = RequestId {
+        origin: 2,
+        boot: 5,
+        sequence: 1000,
+        answered_below: 998,
+    };
     let command = |(number, command): (usize, Command)| {
         Payload::Normal(Stamped {
             at: Timestamp(1_800_000_000_123_456),
@@ -234,45 +278,82 @@ fn log_entries() {
     };
     let written: Vec<_> = entries()
         .iter()
-        .map(|entry| (label(entry).to_owned(), wire::encode(&WireEntryRef::from(entry))))
+        .map(|entry| {
+            (
+                label(entry).to_owned(),
+                wire::encode(&WireEntryRef::from(entry)),
+            )
+        })
         .collect();
     for ((label, bytes), entry) in fixture("log-entries.hex", &written).iter().zip(entries()) {
-        let read = wire::decode::<WireEntry>(bytes).unwrap().into_entry().unwrap();
+        let read = wire::decode::<WireEntry>(bytes)
+            .unwrap()
+            .into_entry()
+            .unwrap();
         assert_eq!(read, entry, "{label}");
     }
 }
 
 #[test]
 fn votes() {
-    let vote = |committed| WireVote { term: 9, node: 3, committed };
-    check("votes.hex", &[("asked-for", vote(false)), ("granted", vote(true))]);
+    let vote = |committed| WireVote {
+        term: 9,
+        node: 3,
+        committed,
+    };
+    check(
+        "votes.hex",
+        &[("asked-for", vote(false)), ("granted", vote(true))],
+    );
     assert_eq!(Vote::from(vote(true)), Vote::new_committed(9, 3));
 }
 
 #[test]
 fn places_in_the_log() {
-    check("log-ids.hex", &[("first", WireLogId::from(&log_id(0))), ("last", (&log_id(u64::MAX)).into())]);
+    check(
+        "log-ids.hex",
+        &[
+            ("first", WireLogId::from(&log_id(0))),
+            ("last", (&log_id(u64::MAX)).into()),
+        ],
+    );
 }
 
 #[test]
 fn memberships() {
     let stored = StoredMembership::new(Some(log_id(11)), members());
     let wire = WireStoredMembership::from(&stored);
-    let none = WireStoredMembership { set_by: None, membership: WireMembership::default() };
-    check("memberships.hex", &[("none", none), ("joint", wire.clone())]);
+    let none = WireStoredMembership {
+        set_by: None,
+        membership: WireMembership::default(),
+    };
+    check(
+        "memberships.hex",
+        &[("none", none), ("joint", wire.clone())],
+    );
     assert_eq!(StoredMembership::try_from(wire), Ok(stored));
 }
 
 #[test]
 fn snapshot_coverage() {
     let last_membership = StoredMembership::new(Some(log_id(11)), members());
-    let meta = SnapshotMeta { last_log_id: Some(log_id(500)), last_membership };
-    check("snapshot-meta.hex", &[("meta", WireSnapshotMeta::from(&meta))]);
+    let meta = SnapshotMeta {
+        last_log_id: Some(log_id(500)),
+        last_membership,
+    };
+    check(
+        "snapshot-meta.hex",
+        &[("meta", WireSnapshotMeta::from(&meta))],
+    );
 }
 
 #[test]
 fn identities() {
-    let identity = Identity { cluster: Uuid::from_u128(7), epoch: 3, node: 2 };
+    let identity = Identity {
+        cluster: Uuid::from_u128(7),
+        epoch: 3,
+        node: 2,
+    };
     check("identity.hex", &[("identity", identity)]);
 }
 
@@ -301,17 +382,33 @@ fn changes() -> Vec<Change> {
         updated_at: Timestamp(at.0 + 1),
     };
     vec![
-        Change::PutCounters(Counters { provider: 2, resource_class: 1, trait_: 1 }),
+        Change::PutCounters(Counters {
+            provider: 2,
+            resource_class: 1,
+            trait_: 1,
+        }),
         Change::PutResourceClass(
             ResourceClassId(0),
-            NameRow { name: name("VCPU"), updated_at: at },
+            NameRow {
+                name: name("VCPU"),
+                updated_at: at,
+            },
         ),
-        Change::PutTrait(TraitId(0), NameRow { name: name("CUSTOM_FAST"), updated_at: at }),
+        Change::PutTrait(
+            TraitId(0),
+            NameRow {
+                name: name("CUSTOM_FAST"),
+                updated_at: at,
+            },
+        ),
         Change::PutProvider(ProviderId(0), provider(1, "root", None)),
         Change::PutInventory(
             ProviderId(0),
             ResourceClassId(0),
-            InventoryRow { inventory: inventory(), updated_at: at },
+            InventoryRow {
+                inventory: inventory(),
+                updated_at: at,
+            },
         ),
         Change::PutProviderTraits(ProviderId(0), BTreeSet::from([TraitId(0)])),
         Change::PutProviderAggregates(
@@ -333,7 +430,13 @@ fn changes() -> Vec<Change> {
                 updated_at: at,
             },
         ),
-        Change::PutSession(2, SessionRow { boot: 5, answered_below: 998 }),
+        Change::PutSession(
+            2,
+            SessionRow {
+                boot: 5,
+                answered_below: 998,
+            },
+        ),
         Change::PutOutcome(2, 999, outcome),
         Change::PutOutcome(2, 1000, Outcome::Done(reply)),
     ]
@@ -345,26 +448,42 @@ fn rows() {
         .iter()
         .map(|change| {
             let row = tables::row(change);
-            (format!("{} {}", row.table.name(), hex(&row.key)), row.value.unwrap())
+            (
+                format!("{} {}", row.table.name(), hex(&row.key)),
+                row.value.unwrap(),
+            )
         })
         .collect();
     for ((label, value), change) in fixture("rows.hex", &written).iter().zip(changes()) {
         let (table, key) = label.split_once(' ').unwrap();
-        let table = Table::ALL.into_iter().find(|known| known.name() == table).unwrap();
+        let table = Table::ALL
+            .into_iter()
+            .find(|known| known.name() == table)
+            .unwrap();
         assert_eq!(table.read(&unhex(key), value), Ok(change), "{label}");
     }
-    let tables: BTreeSet<_> = changes().iter().map(|change| tables::row(change).table.tag()).collect();
+    let tables: BTreeSet<_> = changes()
+        .iter()
+        .map(|change| tables::row(change).table.tag())
+        .collect();
     assert_eq!(tables.len(), Table::ALL.len(), "a row for each table");
 }
 
 #[tokio::test]
 async fn snapshots() {
     let dir = tempfile::TempDir::new().unwrap();
-    let identity = Identity { cluster: Uuid::from_u128(7), epoch: 3, node: 2 };
+    let identity = Identity {
+        cluster: Uuid::from_u128(7),
+        epoch: 3,
+        node: 2,
+    };
     create(dir.path(), identity).unwrap();
     let store = open(StoreOptions::new(dir.path())).unwrap();
     let last_membership = StoredMembership::new(Some(log_id(11)), members());
-    let meta = SnapshotMeta { last_log_id: Some(log_id(500)), last_membership };
+    let meta = SnapshotMeta {
+        last_log_id: Some(log_id(500)),
+        last_membership,
+    };
     let mut state = State::default();
     state.commit(&changes());
     if std::env::var_os(WRITE).is_some() {
@@ -377,10 +496,17 @@ async fn snapshots() {
         fs::copy(built.snapshot.path(), path("snapshot")).unwrap();
     }
     let mut receiver = store.snapshots.receive().unwrap();
-    receiver.write(&fs::read(path("snapshot")).unwrap()).unwrap();
-    let file = store.snapshots.verify(&meta, receiver.finish().unwrap()).unwrap();
+    receiver
+        .write(&fs::read(path("snapshot")).unwrap())
+        .unwrap();
+    let file = store
+        .snapshots
+        .verify(&meta, receiver.finish().unwrap())
+        .unwrap();
     let mut machine = store.machine;
-    openraft::storage::RaftStateMachine::install_snapshot(&mut machine, &meta, file).await.unwrap();
+    openraft::storage::RaftStateMachine::install_snapshot(&mut machine, &meta, file)
+        .await
+        .unwrap();
     let applied = store.views.current();
     assert_eq!(applied.digest(), state.digest());
     let rows: Vec<_> = applied.state.rows().collect();

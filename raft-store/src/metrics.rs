@@ -89,7 +89,9 @@ impl StoreMetrics {
     /// The numbers now. Those of a closed database are zero.
     pub fn read(&self) -> StoreNumbers {
         let read = |db: &Weak<DB>, families: &[&str]| {
-            db.upgrade().map(|db| DatabaseNumbers::read(&db, families)).unwrap_or_default()
+            db.upgrade()
+                .map(|db| DatabaseNumbers::read(&db, families))
+                .unwrap_or_default()
         };
         StoreNumbers {
             log: read(&self.log, &crate::log::FAMILIES),
@@ -107,7 +109,9 @@ impl DatabaseNumbers {
         let number = |property| db.property_int_value(property).ok().flatten().unwrap_or(0);
         let sum = |property: &rocksdb::properties::PropName| {
             let numbers = families.iter().map(|name| {
-                db.property_int_value_cf(rocks::family(db, name), property).ok().flatten()
+                db.property_int_value_cf(rocks::family(db, name), property)
+                    .ok()
+                    .flatten()
             });
             numbers.map(Option::unwrap_or_default).sum()
         };

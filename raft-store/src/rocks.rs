@@ -43,22 +43,31 @@ fn table_options(cache: &Cache) -> BlockBasedOptions {
 
 /// Opens a database with these column families.
 pub(crate) fn open(options: &Options, dir: &Path, families: &[&str]) -> Result<DB, OpenError> {
-    let families: Vec<_> = families.iter().map(|name| (*name, options.clone())).collect();
+    let families: Vec<_> = families
+        .iter()
+        .map(|name| (*name, options.clone()))
+        .collect();
     DB::open_cf_with_opts(options, dir, families).map_err(|error| open_error(dir, &error))
 }
 
 pub(crate) fn open_error(dir: &Path, error: &rocksdb::Error) -> OpenError {
     match error.kind() {
-        rocksdb::ErrorKind::Corruption => {
-            OpenError::Damaged { path: dir.to_owned(), reason: error.to_string() }
-        }
-        _ => OpenError::io("open the database", dir, io::Error::other(error.to_string())),
+        rocksdb::ErrorKind::Corruption => OpenError::Damaged {
+            path: dir.to_owned(),
+            reason: error.to_string(),
+        },
+        _ => OpenError::io(
+            "open the database",
+            dir,
+            io::Error::other(error.to_string()),
+        ),
     }
 }
 
 /// A column family that was named when the database was opened.
 pub(crate) fn family<'a>(db: &'a DB, name: &str) -> &'a ColumnFamily {
-    db.cf_handle(name).expect("the database was opened with all its column families")
+    db.cf_handle(name)
+        .expect("the database was opened with all its column families")
 }
 
 /// RocksDB's errors as openraft takes them.

@@ -71,7 +71,6 @@ where
 /// # Panics
 /// If `work` panics.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
-#[expect(clippy::disallowed_methods, reason = "this is what everybody else is to use")]
 pub async fn blocking<F, T>(work: F) -> T
 where
     F: FnOnce() -> T + Send + 'static,
@@ -203,6 +202,7 @@ impl AsyncRuntime for Runtime {
         self.0.block_on(future)
     }
 
+    #[expect(clippy::manual_async_fn, reason = "the future must be Send")]
     fn spawn_blocking<F, T>(work: F) -> impl Future<Output = Result<T, std::io::Error>> + Send
     where
         F: FnOnce() -> T + Send + 'static,

@@ -33,7 +33,12 @@ impl SimulatedDisk {
     /// A disk whose syncs take a time within `latency`; which one follows from `seed`.
     pub fn new(seed: u64, latency: RangeInclusive<Duration>) -> Self {
         let random = StdRng::seed_from_u64(seed);
-        let inner = Inner { random, latency, full: false, synced: BTreeMap::new() };
+        let inner = Inner {
+            random,
+            latency,
+            full: false,
+            synced: BTreeMap::new(),
+        };
         Self {
             inner: Arc::new(Mutex::new(inner)),
         }

@@ -1,4 +1,5 @@
 //! The wire format towards other nodes: whatever bytes arrive, they are a value or an error.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 
@@ -38,7 +39,10 @@ proptest! {
 fn an_entry_comes_back_as_it_was_written() {
     for entry in common::history(20) {
         let bytes = wire::encode(&WireEntryRef::from(&entry));
-        assert_eq!(wire::decode::<WireEntry>(&bytes).unwrap().into_entry(), Ok(entry));
+        assert_eq!(
+            wire::decode::<WireEntry>(&bytes).unwrap().into_entry(),
+            Ok(entry)
+        );
     }
 }
 
@@ -48,12 +52,17 @@ fn a_record_of_a_newer_version_says_so() {
     bytes[0] = wire::VERSION + 1;
     assert_eq!(wire::decode::<u64>(&bytes), Err(WireError::Newer(2)));
     assert_eq!(wire::decode::<u64>(&[]), Err(WireError::Empty));
-    assert!(matches!(wire::decode::<u64>(&[1, 7, 7]), Err(WireError::Damaged(_))));
+    assert!(matches!(
+        wire::decode::<u64>(&[1, 7, 7]),
+        Err(WireError::Damaged(_))
+    ));
 }
 
 #[test]
 fn deep_nesting_does_not_overflow_the_stack() {
     // An array in an array in an array...
-    let bytes: Vec<u8> = std::iter::once(wire::VERSION).chain([0x91; 100_000]).collect();
+    let bytes: Vec<u8> = std::iter::once(wire::VERSION)
+        .chain([0x91; 100_000])
+        .collect();
     assert!(wire::decode::<WireEntry>(&bytes).is_err());
 }

@@ -1,4 +1,5 @@
 //! openraft's own demands on a store.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! What survives: a close without a flush, a kill, a loss of power, a full disk.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 
@@ -34,7 +35,10 @@ fn a_store_that_is_just_dropped_loses_nothing_acknowledged() {
     run(async {
         let mut store = opened(dir.path());
         assert_eq!(applied(&store).last, None, "the rows were never flushed");
-        assert_eq!(store.log.get_log_reader().await.read_vote().await.unwrap(), Some(vote));
+        assert_eq!(
+            store.log.get_log_reader().await.read_vote().await.unwrap(),
+            Some(vote)
+        );
         assert_eq!(read_all(&mut store.log).await, history(50));
         replay(&mut store).await;
         assert_eq!(applied(&store).index(), Some(40));
@@ -49,8 +53,18 @@ fn rows_and_applied_index_are_flushed_together() {
         let mut store = opened(dir.path());
         append(&mut store.log, history(30)).await;
         apply(&mut store.machine, history(20)).await;
-        store.machine.get_snapshot_builder().await.build_snapshot().await.unwrap();
-        apply(&mut store.machine, (21..=30).map(|index| provider(1, index)).collect()).await;
+        store
+            .machine
+            .get_snapshot_builder()
+            .await
+            .build_snapshot()
+            .await
+            .unwrap();
+        apply(
+            &mut store.machine,
+            (21..=30).map(|index| provider(1, index)).collect(),
+        )
+        .await;
     });
     run(async {
         let mut fresh = opened(new_dir().path());
@@ -58,7 +72,10 @@ fn rows_and_applied_index_are_flushed_together() {
         let store = opened(dir.path());
         assert_eq!(applied(&store).index(), Some(20));
         assert_eq!(applied(&store).digest(), applied(&fresh).digest());
-        assert_eq!(applied(&store).membership.voter_ids().collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(
+            applied(&store).membership.voter_ids().collect::<Vec<_>>(),
+            [1, 2, 3]
+        );
     });
 }
 
@@ -93,36 +110,79 @@ fn entries_are_read_from_memory_and_disk_as_one_log() {
     let dir = new_dir();
     run(async {
         // Room for a few entries only, so that most are read from disk.
-        let few = StoreOptions { log_cache_bytes: 1000, ..options(dir.path()) };
+        let few = StoreOptions {
+            log_cache_bytes: 1000,
+            ..options(dir.path())
+        };
         let mut store = open(few).unwrap();
         append(&mut store.log, history(200)).await;
         let all = history(200);
         let mut reader = store.log.get_log_reader().await;
         assert_eq!(reader.try_get_log_entries(..).await.unwrap(), all);
-        for (start, end) in [(0, 1), (3, 7), (150, 201), (199, 400), (200, 201), (201, 300)] {
+        for (start, end) in [
+            (0, 1),
+            (3, 7),
+            (150, 201),
+            (199, 400),
+            (200, 201),
+            (201, 300),
+        ] {
             let end_there = end.min(201);
             let expected = all[start.min(end_there)..end_there].to_vec();
             let range = start as u64..end as u64;
-            assert_eq!(reader.try_get_log_entries(range).await.unwrap(), expected, "{start}..{end}");
+            assert_eq!(
+                reader.try_get_log_entries(range).await.unwrap(),
+                expected,
+                "{start}..{end}"
+            );
         }
         use futures::TryStreamExt;
-        let streamed: Vec<_> = reader.entries_stream(10..=190).await.try_collect().await.unwrap();
+        let streamed: Vec<_> = reader
+            .entries_stream(10..=190)
+            .await
+            .try_collect()
+            .await
+            .unwrap();
         assert_eq!(streamed, all[10..=190]);
-        store.log.truncate_after(Some(log_id(1, 100))).await.unwrap();
-        assert_eq!(reader.try_get_log_entries(..).await.unwrap(), all[..=100], "at once");
+        store
+            .log
+            .truncate_after(Some(log_id(1, 100)))
+            .await
+            .unwrap();
+        assert_eq!(
+            reader.try_get_log_entries(..).await.unwrap(),
+            all[..=100],
+            "at once"
+        );
     });
 }
 
 /// Not a test of its own: the process that [`a_killed_process_loses_nothing_acknowledged`] kills.
 #[test]
 fn child_that_appends_until_it_is_killed() {
-    let Ok(dir) = std::env::var("PLACEMENT_STORE_TEST_DIR") else { return };
+    let Ok(dir) = std::env::var("PLACEMENT_STORE_TEST_DIR") else {
+        return;
+    };
     run(async {
         let mut store = opened(Path::new(&dir));
-        let mut next = store.log.get_log_state().await.unwrap().last_log_id.map_or(0, |id| id.index + 1);
+        let mut next = store
+            .log
+            .get_log_state()
+            .await
+            .unwrap()
+            .last_log_id
+            .map_or(0, |id| id.index + 1);
         loop {
-            append(&mut store.log, vec![provider(1, next), provider(1, next + 1)]).await;
-            apply(&mut store.machine, vec![provider(1, next), provider(1, next + 1)]).await;
+            append(
+                &mut store.log,
+                vec![provider(1, next), provider(1, next + 1)],
+            )
+            .await;
+            apply(
+                &mut store.machine,
+                vec![provider(1, next), provider(1, next + 1)],
+            )
+            .await;
             println!("acknowledged {}", next + 1);
             std::io::stdout().flush().unwrap();
             next += 2;
@@ -136,12 +196,18 @@ fn a_killed_process_loses_nothing_acknowledged() {
     let mut acknowledged = 0;
     for round in 1..=3 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_that_appends_until_it_is_killed", "--nocapture"])
+            .args([
+                "--exact",
+                "child_that_appends_until_it_is_killed",
+                "--nocapture",
+            ])
             .env("PLACEMENT_STORE_TEST_DIR", dir.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         let indexes = lines.filter_map(|line| line.rsplit_once("acknowledged ")?.1.parse().ok());
         let mut heard = 0;
         for index in indexes {
@@ -157,7 +223,11 @@ fn a_killed_process_loses_nothing_acknowledged() {
         run(async {
             let mut store = opened(dir.path());
             let entries = read_all(&mut store.log).await;
-            assert!(entries.len() as u64 > acknowledged, "{} of {acknowledged}", entries.len());
+            assert!(
+                entries.len() as u64 > acknowledged,
+                "{} of {acknowledged}",
+                entries.len()
+            );
             for (index, entry) in (0..).zip(&entries) {
                 assert_eq!(*entry, provider(1, index));
             }
@@ -173,11 +243,22 @@ fn simulated<T>(
     work: impl AsyncFnOnce(Store) -> T,
 ) -> T {
     let _simulation = runtime::simulate(1);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let tasks = tokio::task::LocalSet::new();
     let disk = Disk::Simulated(disk.clone());
     tasks.block_on(&runtime, async {
-        work(open(StoreOptions { disk, faults, ..options(dir) }).unwrap()).await
+        work(
+            open(StoreOptions {
+                disk,
+                faults,
+                ..options(dir)
+            })
+            .unwrap(),
+        )
+        .await
     })
 }
 
@@ -192,7 +273,11 @@ fn a_loss_of_power_takes_what_was_not_synced_and_nothing_else() {
     simulated(dir.path(), &disk, Faults::default(), async |mut store| {
         append(&mut store.log, history(10)).await;
         // Nobody waits for this one, and the power goes before the sync.
-        store.log.append([provider(1, 11)], IOFlushed::noop()).await.unwrap();
+        store
+            .log
+            .append([provider(1, 11)], IOFlushed::noop())
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_millis(1)).await;
     });
     let lost = disk.cut_power(dir.path()).unwrap();
@@ -213,7 +298,11 @@ fn a_crash_alone_keeps_what_was_written() {
     let dir = new_dir();
     let disk = slow_disk();
     simulated(dir.path(), &disk, Faults::default(), async |mut store| {
-        store.log.append(history(3), IOFlushed::noop()).await.unwrap();
+        store
+            .log
+            .append(history(3), IOFlushed::noop())
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_millis(1)).await;
     });
     simulated(dir.path(), &disk, Faults::default(), async |mut store| {
@@ -225,13 +314,18 @@ fn a_crash_alone_keeps_what_was_written() {
 fn a_disk_that_lies_is_caught_by_a_loss_of_power() {
     let dir = new_dir();
     let disk = slow_disk();
-    let lying = Faults { acknowledge_before_sync: true };
+    let lying = Faults {
+        acknowledge_before_sync: true,
+    };
     simulated(dir.path(), &disk, lying, async |mut store| {
         append(&mut store.log, history(10)).await;
     });
     disk.cut_power(dir.path()).unwrap();
     simulated(dir.path(), &disk, Faults::default(), async |mut store| {
-        assert!(read_all(&mut store.log).await.len() < 11, "the injected bug does nothing");
+        assert!(
+            read_all(&mut store.log).await.len() < 11,
+            "the injected bug does nothing"
+        );
     });
 }
 
@@ -242,7 +336,11 @@ fn a_simulated_disk_that_is_full_is_reported_and_nothing_is_acknowledged() {
     simulated(dir.path(), &disk, Faults::default(), async |mut store| {
         append(&mut store.log, history(5)).await;
         disk.set_full(true);
-        let error = store.log.blocking_append(vec![provider(1, 6)]).await.unwrap_err();
+        let error = store
+            .log
+            .blocking_append(vec![provider(1, 6)])
+            .await
+            .unwrap_err();
         assert!(error.to_string().contains("No space left"), "{error}");
         store.log.save_vote(&Vote::new(9, 1)).await.unwrap_err();
         let words = store.health.failure().unwrap();
@@ -258,7 +356,9 @@ fn a_simulated_disk_that_is_full_is_reported_and_nothing_is_acknowledged() {
 /// small file system. Prints what it acknowledged.
 #[test]
 fn child_that_fills_its_disk() {
-    let Ok(dir) = std::env::var("PLACEMENT_STORE_TEST_SMALL_DISK") else { return };
+    let Ok(dir) = std::env::var("PLACEMENT_STORE_TEST_SMALL_DISK") else {
+        return;
+    };
     let dir = Path::new(&dir).join("data");
     placement_raft_store::create(&dir, common::identity(1)).unwrap();
     let acknowledged = run(async {
@@ -315,7 +415,10 @@ fn a_full_disk_stops_the_node_and_loses_nothing() {
         eprintln!("skipped: there is no `unshare` to mount a small disk with");
         return;
     };
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     if !out.contains("running 1 test") {
         eprintln!("skipped: a small disk cannot be mounted here: {err}");
         return;
@@ -339,11 +442,21 @@ fn numbers_for_metrics_follow_what_is_done() {
         assert!(numbers.log.wal_bytes > 1000, "{numbers:?}");
         assert!(numbers.state.memtable_bytes > 1000, "{numbers:?}");
         assert_eq!(numbers.state.sst_bytes, 0);
-        store.machine.get_snapshot_builder().await.build_snapshot().await.unwrap();
+        store
+            .machine
+            .get_snapshot_builder()
+            .await
+            .build_snapshot()
+            .await
+            .unwrap();
         assert!(store.metrics.read().state.sst_bytes > 0);
         let metrics = store.metrics.clone();
         drop(store);
-        assert_eq!(metrics.read().log.wal_bytes, 0, "a closed database has no numbers");
+        assert_eq!(
+            metrics.read().log.wal_bytes,
+            0,
+            "a closed database has no numbers"
+        );
     });
     opened(dir.path());
 }

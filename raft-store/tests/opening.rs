@@ -1,4 +1,5 @@
 //! What a person is told who starts a node on the wrong directory, and what each start counts.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 
@@ -27,7 +28,10 @@ fn each_start_has_a_higher_boot_number() {
 #[test]
 fn a_directory_says_whose_it_is() {
     let dir = new_dir();
-    assert_eq!(placement_raft_store::identity(dir.path()).unwrap(), Some(identity(1)));
+    assert_eq!(
+        placement_raft_store::identity(dir.path()).unwrap(),
+        Some(identity(1))
+    );
     assert_eq!(opened(dir.path()).identity, identity(1));
     let empty = TempDir::new().unwrap();
     assert_eq!(placement_raft_store::identity(empty.path()).unwrap(), None);
@@ -41,8 +45,14 @@ fn a_second_node_on_the_same_directory_is_refused() {
     assert!(matches!(error, OpenError::Locked { .. }), "{error}");
     let words = error.to_string();
     assert!(words.contains("in use by another placementd"), "{words}");
-    assert!(words.contains(&format!("(process {})", std::process::id())), "{words}");
-    assert!(matches!(create(dir.path(), identity(2)), Err(OpenError::Locked { .. })));
+    assert!(
+        words.contains(&format!("(process {})", std::process::id())),
+        "{words}"
+    );
+    assert!(matches!(
+        create(dir.path(), identity(2)),
+        Err(OpenError::Locked { .. })
+    ));
     drop(first);
     opened(dir.path());
 }
@@ -51,12 +61,35 @@ fn a_second_node_on_the_same_directory_is_refused() {
 fn the_directory_of_another_cluster_or_node_is_refused() {
     let dir = new_dir();
     let other = Uuid::from_u128(99);
-    let error = refusal(StoreOptions { cluster: Some(other), ..options(dir.path()) });
-    assert!(error.to_string().contains(&format!("belongs to cluster {CLUSTER}, not to {other}")));
-    let error = refusal(StoreOptions { node: Some(2), ..options(dir.path()) });
-    assert!(error.to_string().contains("belongs to node 1, not to node 2"), "{error}");
-    let right = StoreOptions { cluster: Some(CLUSTER), node: Some(1), ..options(dir.path()) };
-    assert_eq!(open(right).unwrap().boot, 1, "a refused start is not counted");
+    let error = refusal(StoreOptions {
+        cluster: Some(other),
+        ..options(dir.path())
+    });
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("belongs to cluster {CLUSTER}, not to {other}"))
+    );
+    let error = refusal(StoreOptions {
+        node: Some(2),
+        ..options(dir.path())
+    });
+    assert!(
+        error
+            .to_string()
+            .contains("belongs to node 1, not to node 2"),
+        "{error}"
+    );
+    let right = StoreOptions {
+        cluster: Some(CLUSTER),
+        node: Some(1),
+        ..options(dir.path())
+    };
+    assert_eq!(
+        open(right).unwrap().boot,
+        1,
+        "a refused start is not counted"
+    );
 }
 
 #[test]
@@ -68,19 +101,31 @@ fn a_directory_of_a_newer_format_is_refused() {
     // A later format of the same shape, and one whose very record is newer.
     let later = String::from_utf8_lossy(&written).contains("format");
     assert!(later, "the format is written by name");
-    let at = written.windows(6).position(|name| name == b"format").unwrap() + 6;
+    let at = written
+        .windows(6)
+        .position(|name| name == b"format")
+        .unwrap()
+        + 6;
     let mut newer = written.clone();
     newer[at] = 2;
     fs::write(&path, &newer).unwrap();
     let error = refusal(options(dir.path()));
-    assert!(matches!(error, OpenError::NewerFormat { format: 2, .. }), "{error}");
+    assert!(
+        matches!(error, OpenError::NewerFormat { format: 2, .. }),
+        "{error}"
+    );
 
     let mut newer = written;
     newer[0] = 9;
     fs::write(&path, &newer).unwrap();
     let error = refusal(options(dir.path()));
     assert!(matches!(error, OpenError::NewerFormat { .. }), "{error}");
-    assert!(error.to_string().contains("start it with the newer version"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("start it with the newer version"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -91,19 +136,32 @@ fn a_damaged_identity_is_named() {
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("identity is damaged"), "{error}");
     fs::write(dir.path().join("identity"), b"").unwrap();
-    assert!(matches!(refusal(options(dir.path())), OpenError::Damaged { .. }));
+    assert!(matches!(
+        refusal(options(dir.path())),
+        OpenError::Damaged { .. }
+    ));
 }
 
 #[test]
 fn a_node_is_made_once_and_only_where_nothing_is() {
     let dir = new_dir();
-    let again = create(dir.path(), Identity { epoch: 9, ..identity(2) }).unwrap_err();
+    let again = create(
+        dir.path(),
+        Identity {
+            epoch: 9,
+            ..identity(2)
+        },
+    )
+    .unwrap_err();
     assert!(again.to_string().contains("node 1 of cluster"), "{again}");
     assert_eq!(opened(dir.path()).identity, identity(1));
 
     let other = TempDir::new().unwrap();
     fs::create_dir(other.path().join("log")).unwrap();
-    assert!(matches!(create(other.path(), identity(1)), Err(OpenError::NotEmpty { .. })));
+    assert!(matches!(
+        create(other.path(), identity(1)),
+        Err(OpenError::NotEmpty { .. })
+    ));
 }
 
 #[test]

@@ -1,19 +1,24 @@
 //! Snapshots: built while writes go on, sent in pieces, verified before they replace anything.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 
 use std::fs;
 use std::path::PathBuf;
 
-use common::{
-    append, applied, apply, history, identity, new_dir, opened, provider, replay, run,
-};
+use common::{append, applied, apply, history, identity, new_dir, opened, provider, replay, run};
 use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
 use placement_raft_store::{Identity, Snapshot, SnapshotFile, Store, create};
 use tempfile::TempDir;
 
 async fn build(store: &mut Store) -> Snapshot {
-    store.machine.get_snapshot_builder().await.build_snapshot().await.unwrap()
+    store
+        .machine
+        .get_snapshot_builder()
+        .await
+        .build_snapshot()
+        .await
+        .unwrap()
 }
 
 /// Sends a file to another node, in small pieces.
@@ -51,11 +56,20 @@ fn a_follower_far_behind_takes_over_the_whole_state() {
         apply(&mut follower.machine, history(10)).await;
         let received = send(&snapshot.snapshot, &follower);
         let received = follower.snapshots.verify(&snapshot.meta, received).unwrap();
-        follower.machine.install_snapshot(&snapshot.meta, received).await.unwrap();
+        follower
+            .machine
+            .install_snapshot(&snapshot.meta, received)
+            .await
+            .unwrap();
         assert_eq!(applied(&follower).digest(), applied(&leader).digest());
         assert_eq!(applied(&follower).last, applied(&leader).last);
         assert_eq!(applied(&follower).membership, applied(&leader).membership);
-        let current = follower.machine.get_current_snapshot().await.unwrap().unwrap();
+        let current = follower
+            .machine
+            .get_current_snapshot()
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(current.meta, snapshot.meta);
 
         // The follower goes on from there, and finds everything again after a crash.
@@ -73,11 +87,23 @@ fn the_log_may_be_purged_up_to_a_snapshot() {
     let digest = run(async {
         let mut store = opened(dir.path());
         append(&mut store.log, history(100)).await;
-        store.log.save_committed(Some(common::log_id(1, 100))).await.unwrap();
+        store
+            .log
+            .save_committed(Some(common::log_id(1, 100)))
+            .await
+            .unwrap();
         apply(&mut store.machine, history(80)).await;
         let snapshot = build(&mut store).await;
-        store.log.purge(snapshot.meta.last_log_id.unwrap()).await.unwrap();
-        apply(&mut store.machine, (81..=100).map(|index| provider(1, index)).collect()).await;
+        store
+            .log
+            .purge(snapshot.meta.last_log_id.unwrap())
+            .await
+            .unwrap();
+        apply(
+            &mut store.machine,
+            (81..=100).map(|index| provider(1, index)).collect(),
+        )
+        .await;
         applied(&store).digest()
     });
     run(async {
@@ -96,14 +122,22 @@ fn a_snapshot_is_of_one_moment_though_writes_go_on() {
         apply(&mut store.machine, history(50)).await;
         let (then, digest) = (applied(&store).last, applied(&store).digest());
         let mut builder = store.machine.get_snapshot_builder().await;
-        apply(&mut store.machine, (51..=60).map(|index| provider(1, index)).collect()).await;
+        apply(
+            &mut store.machine,
+            (51..=60).map(|index| provider(1, index)).collect(),
+        )
+        .await;
         let snapshot = builder.build_snapshot().await.unwrap();
         assert_eq!(snapshot.meta.last_log_id, then);
 
         let other_dir = new_dir();
         let mut other = opened(other_dir.path());
         let received = send(&snapshot.snapshot, &other);
-        other.machine.install_snapshot(&snapshot.meta, received).await.unwrap();
+        other
+            .machine
+            .install_snapshot(&snapshot.meta, received)
+            .await
+            .unwrap();
         assert_eq!(applied(&other).digest(), digest);
     });
 }
@@ -122,7 +156,11 @@ fn only_the_newest_snapshot_is_kept_but_one_being_sent_stays_readable() {
         assert_eq!(old.snapshot.read_at(0, 8).unwrap(), b"PLACSNAP");
         let again = build(&mut store).await;
         assert_eq!(again.meta, new.meta);
-        assert_eq!(files(&dir), [new.snapshot.path()], "the same state has the same name");
+        assert_eq!(
+            files(&dir),
+            [new.snapshot.path()],
+            "the same state has the same name"
+        );
         drop(store);
         let mut store = opened(dir.path());
         let found = store.machine.get_current_snapshot().await.unwrap().unwrap();
@@ -163,8 +201,15 @@ fn a_damaged_snapshot_is_refused_and_changes_nothing() {
         let before = applied(&store).digest();
         let refused = |bytes: &[u8], what: &str| {
             let file = incoming(&store, bytes);
-            let error = store.snapshots.verify(&snapshot.meta, file).expect_err(what);
-            assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{what}: {error}");
+            let error = store
+                .snapshots
+                .verify(&snapshot.meta, file)
+                .expect_err(what);
+            assert_eq!(
+                error.kind(),
+                std::io::ErrorKind::InvalidData,
+                "{what}: {error}"
+            );
         };
         for at in (0..good.len()).step_by(37) {
             let mut bad = good.clone();
@@ -181,12 +226,24 @@ fn a_damaged_snapshot_is_refused_and_changes_nothing() {
         let mut bad = good.clone();
         bad[good.len() / 2] ^= 1;
         let file = incoming(&store, &bad);
-        store.machine.install_snapshot(&snapshot.meta, file).await.unwrap_err();
+        store
+            .machine
+            .install_snapshot(&snapshot.meta, file)
+            .await
+            .unwrap_err();
         assert!(store.health.failure().unwrap().contains("is refused"));
         assert_eq!(applied(&store).digest(), before);
-        assert_eq!(files(&dir), Vec::<PathBuf>::new(), "nothing refused stays behind");
+        assert_eq!(
+            files(&dir),
+            Vec::<PathBuf>::new(),
+            "nothing refused stays behind"
+        );
         drop(store);
-        assert_eq!(applied(&opened(dir.path())).last, None, "nothing was flushed");
+        assert_eq!(
+            applied(&opened(dir.path())).last,
+            None,
+            "nothing was flushed"
+        );
     });
 }
 
@@ -206,8 +263,22 @@ fn a_snapshot_of_another_history_is_refused() {
             assert!(error.to_string().contains(words), "{error}");
         };
         let cluster = uuid::Uuid::from_u128(5);
-        refused(Identity { cluster, ..identity(2) }, &format!("of cluster {cluster}")).await;
-        refused(Identity { epoch: 8, ..identity(2) }, "of epoch 8").await;
+        refused(
+            Identity {
+                cluster,
+                ..identity(2)
+            },
+            &format!("of cluster {cluster}"),
+        )
+        .await;
+        refused(
+            Identity {
+                epoch: 8,
+                ..identity(2)
+            },
+            "of epoch 8",
+        )
+        .await;
     });
 }
 
@@ -223,7 +294,12 @@ fn a_snapshot_that_is_not_what_its_sender_said_is_refused() {
         let store = opened(dir.path());
         let file = send(&old.snapshot, &store);
         let error = store.snapshots.verify(&new.meta, file).unwrap_err();
-        assert!(error.to_string().contains("something else than its sender said"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("something else than its sender said"),
+            "{error}"
+        );
     });
 }
 

@@ -1,11 +1,12 @@
 //! What readers see, and when.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
 
 use std::time::Duration;
 
 use common::{apply, history, new_dir, opened, provider, run};
-use placement_raft_store::Stopped;
+use placement_raft_store::{Stopped, runtime};
 
 #[test]
 fn a_view_stays_as_it_was_and_a_waiter_gets_the_newer_one() {
@@ -18,7 +19,7 @@ fn a_view_stays_as_it_was_and_a_waiter_gets_the_newer_one() {
         let before = views.current();
         assert_eq!(before.index(), Some(5));
 
-        let waiting = tokio::spawn({
+        let waiting = runtime::spawn({
             let views = views.clone();
             async move { views.wait_applied(7).await.map(|view| view.index()) }
         });
@@ -38,7 +39,7 @@ fn who_waits_for_what_will_not_come_is_told_so() {
         let dir = new_dir();
         let store = opened(dir.path());
         let views = store.views.clone();
-        let waiting = tokio::spawn(async move { views.wait_applied(1).await.map(|_| ()) });
+        let waiting = runtime::spawn(async move { views.wait_applied(1).await.map(|_| ()) });
         tokio::time::sleep(Duration::from_millis(10)).await;
         drop(store);
         assert_eq!(waiting.await.unwrap(), Err(Stopped));

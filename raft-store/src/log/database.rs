@@ -40,7 +40,10 @@ impl LogDatabase {
         let options =
             rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
         let db = rocks::open(&options, &dir, &FAMILIES)?;
-        Ok(Self { db: Arc::new(db), dir })
+        Ok(Self {
+            db: Arc::new(db),
+            dir,
+        })
     }
 
     fn log(&self) -> &ColumnFamily {
@@ -65,7 +68,11 @@ impl LogDatabase {
     fn last_entry(&self, purged: Option<LogId>) -> Result<Option<LogId>, OpenError> {
         let mut read = ReadOptions::default();
         read.set_iterate_lower_bound(key(purged.map_or(0, |id| id.index + 1)));
-        match self.db.iterator_cf_opt(self.log(), read, IteratorMode::End).next() {
+        match self
+            .db
+            .iterator_cf_opt(self.log(), read, IteratorMode::End)
+            .next()
+        {
             None => Ok(None),
             Some(Err(error)) => Err(rocks::open_error(&self.dir, &error)),
             Some(Ok((_, row))) => match decode(&row) {
@@ -83,11 +90,15 @@ impl LogDatabase {
             .db
             .get_pinned_cf(self.meta(), name)
             .map_err(|error| rocks::open_error(&self.dir, &error))?;
-        row.map(|row| wire::decode(&row).map_err(|error| self.damaged(&error))).transpose()
+        row.map(|row| wire::decode(&row).map_err(|error| self.damaged(&error)))
+            .transpose()
     }
 
     fn damaged(&self, error: &WireError) -> OpenError {
-        OpenError::Damaged { path: self.dir.clone(), reason: error.to_string() }
+        OpenError::Damaged {
+            path: self.dir.clone(),
+            reason: error.to_string(),
+        }
     }
 
     pub(super) fn put_entry(&self, batch: &mut WriteBatch, index: u64, row: &[u8]) {
@@ -161,7 +172,11 @@ fn check_beginning(
     missing: u64,
 ) -> Result<(), String> {
     let precedes_all = missing == start && rows(database, snapshot, 0, start).next().is_none();
-    if precedes_all { Ok(()) } else { Err(format!("entry {missing} is missing")) }
+    if precedes_all {
+        Ok(())
+    } else {
+        Err(format!("entry {missing} is missing"))
+    }
 }
 
 fn rows<'a>(
@@ -169,7 +184,7 @@ fn rows<'a>(
     snapshot: &'a rocksdb::Snapshot<'_>,
     start: u64,
     end: u64,
-) -> impl Iterator<Item = Result<(Box<[u8]>, Box<[u8]>), rocksdb::Error>> + 'a {
+) -> rocksdb::DBIteratorWithThreadMode<'a, DB> {
     let mut options = ReadOptions::default();
     options.set_iterate_lower_bound(key(start));
     options.set_iterate_upper_bound(key(end));

@@ -66,7 +66,11 @@ impl LogStore {
         let shared = Arc::new(shared);
         let writer = Writer::start(Arc::clone(&shared), &options.disk)
             .map_err(|error| OpenError::io("start the writer of", &dir, error))?;
-        Ok(Self { writer, shared, appends: 0 })
+        Ok(Self {
+            writer,
+            shared,
+            appends: 0,
+        })
     }
 
     pub(crate) fn database(&self) -> Weak<DB> {
@@ -90,7 +94,11 @@ impl LogReader {
         // What lies before the border is in RocksDB. The snapshot is taken under the lock, so that
         // both parts are of one moment; the reading is not.
         let snapshot = self.shared.database.db.snapshot();
-        let newer = if bytes_max == usize::MAX { tail.range(border, end, bytes_max) } else { vec![] };
+        let newer = if bytes_max == usize::MAX {
+            tail.range(border, end, bytes_max)
+        } else {
+            vec![]
+        };
         drop(tail);
         let mut entries =
             database::read(&self.shared.database, &snapshot, (start, border), bytes_max)
@@ -148,18 +156,25 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn get_log_state(&mut self) -> Result<LogState<TypeConfig>, io::Error> {
         let tail = self.shared.tail();
-        Ok(LogState { last_purged_log_id: tail.purged, last_log_id: tail.last })
+        Ok(LogState {
+            last_purged_log_id: tail.purged,
+            last_log_id: tail.last,
+        })
     }
 
     async fn get_log_reader(&mut self) -> LogReader {
-        LogReader { shared: Arc::clone(&self.shared) }
+        LogReader {
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         self.shared.check()?;
         let (done, saved) = oneshot::channel();
         self.writer.send(Job::Vote { vote: *vote, done })?;
-        saved.await.map_err(|_gone| io::Error::other("the writer of the log has ended"))?
+        saved
+            .await
+            .map_err(|_gone| io::Error::other("the writer of the log has ended"))?
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
@@ -189,17 +204,26 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         for entry in entries {
             let row = wire::encode(&WireEntryRef::from(&entry));
             cached.push((entry, row.len()));
-            rows.push((cached.last().map_or(0, |(entry, _)| entry.log_id.index), row));
+            rows.push((
+                cached.last().map_or(0, |(entry, _)| entry.log_id.index),
+                row,
+            ));
         }
         // Readable first, then written.
         self.shared.tail().append(number, cached);
-        self.writer.send(Job::Append { number, rows, flushed: callback })
+        self.writer.send(Job::Append {
+            number,
+            rows,
+            flushed: callback,
+        })
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
         self.shared.check()?;
         self.shared.tail().truncate(last);
-        self.writer.send(Job::Truncate { from: last.map_or(0, |id| id.index + 1) })
+        self.writer.send(Job::Truncate {
+            from: last.map_or(0, |id| id.index + 1),
+        })
     }
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {

@@ -40,7 +40,14 @@ impl Tail {
         committed: Option<LogId>,
         bytes_max: usize,
     ) -> Self {
-        Self { purged, last, vote, committed, bytes_max, ..Self::default() }
+        Self {
+            purged,
+            last,
+            vote,
+            committed,
+            bytes_max,
+            ..Self::default()
+        }
     }
 
     /// The first index that may exist.
@@ -85,7 +92,11 @@ impl Tail {
         for (entry, bytes) in entries {
             self.last = Some(entry.log_id);
             self.bytes += bytes;
-            self.entries.push_back(Cached { entry, bytes, append });
+            self.entries.push_back(Cached {
+                entry,
+                bytes,
+                append,
+            });
         }
     }
 
@@ -101,7 +112,9 @@ impl Tail {
         {
             self.bytes -= cached.bytes;
         }
-        self.last = last.filter(|id| id.index >= self.first_index()).or(self.purged);
+        self.last = last
+            .filter(|id| id.index >= self.first_index())
+            .or(self.purged);
     }
 
     /// Forgets what precedes `upto`, and `upto` itself. A hole between the last entry and `upto`
@@ -125,7 +138,9 @@ impl Tail {
     pub(super) fn written(&mut self, append: u64) {
         self.written = self.written.max(append);
         while self.bytes > self.bytes_max
-            && let Some(cached) = self.entries.pop_front_if(|cached| cached.append <= self.written)
+            && let Some(cached) = self
+                .entries
+                .pop_front_if(|cached| cached.append <= self.written)
         {
             self.bytes -= cached.bytes;
         }

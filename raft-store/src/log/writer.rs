@@ -32,11 +32,22 @@ const SLOW_SYNC: Duration = Duration::from_millis(500);
 
 /// One write.
 pub(super) enum Job {
-    Append { number: u64, rows: Vec<(u64, Vec<u8>)>, flushed: IOFlushed<TypeConfig> },
-    Vote { vote: Vote, done: oneshot::Sender<io::Result<()>> },
+    Append {
+        number: u64,
+        rows: Vec<(u64, Vec<u8>)>,
+        flushed: IOFlushed<TypeConfig>,
+    },
+    Vote {
+        vote: Vote,
+        done: oneshot::Sender<io::Result<()>>,
+    },
     Committed(Option<LogId>),
-    Truncate { from: u64 },
-    Purge { upto: LogId },
+    Truncate {
+        from: u64,
+    },
+    Purge {
+        upto: LogId,
+    },
 }
 
 /// What readers and the writer share.
@@ -61,7 +72,15 @@ impl Shared {
         lock: DirLock,
     ) -> Self {
         let (tail, failure) = (Mutex::new(tail), Mutex::new(None));
-        Self { database, tail, failure, reporter, counters, faults, _lock: lock }
+        Self {
+            database,
+            tail,
+            failure,
+            reporter,
+            counters,
+            faults,
+            _lock: lock,
+        }
     }
 
     pub(super) fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -71,7 +90,9 @@ impl Shared {
     /// Fails once anything has failed: nothing may be written behind a hole.
     pub(super) fn check(&self) -> io::Result<()> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.as_ref().map_or(Ok(()), |words| Err(rocks::io_error(words.clone())))
+        failure
+            .as_ref()
+            .map_or(Ok(()), |words| Err(rocks::io_error(words.clone())))
     }
 
     /// Notes and reports what broke, in words.
@@ -98,7 +119,6 @@ impl Shared {
     }
 
     fn sync(&self) -> io::Result<()> {
-        #[expect(clippy::disallowed_methods, reason = "measured for the metrics alone")]
         let started = Instant::now();
         self.database
             .db
@@ -107,7 +127,10 @@ impl Shared {
         let took = started.elapsed();
         self.counters.sync.record(took);
         if took > SLOW_SYNC {
-            tracing::warn!(sync_ms = took.as_millis() as u64, "a sync of the log was slow");
+            tracing::warn!(
+                sync_ms = took.as_millis() as u64,
+                "a sync of the log was slow"
+            );
         }
         Ok(())
     }
@@ -135,13 +158,20 @@ impl Writer {
                 None
             }
         };
-        Ok(Self { queue: Some(sender), thread })
+        Ok(Self {
+            queue: Some(sender),
+            thread,
+        })
     }
 
     /// Puts a write into the queue.
     pub(super) fn send(&self, job: Job) -> io::Result<()> {
         let gone = || rocks::io_error("the thread that writes the log has ended");
-        self.queue.as_ref().ok_or_else(gone)?.send(job).map_err(|_closed| gone())
+        self.queue
+            .as_ref()
+            .ok_or_else(gone)?
+            .send(job)
+            .map_err(|_closed| gone())
     }
 }
 
@@ -210,7 +240,11 @@ fn gather(
     let mut next = Some(first);
     while let Some(job) = next {
         waiting.add(shared, &mut batch, job);
-        next = if batch.size_in_bytes() < BATCH_BYTES { queue.try_recv().ok() } else { None };
+        next = if batch.size_in_bytes() < BATCH_BYTES {
+            queue.try_recv().ok()
+        } else {
+            None
+        };
     }
     (batch, waiting)
 }
@@ -219,7 +253,11 @@ impl Waiting {
     fn add(&mut self, shared: &Shared, batch: &mut WriteBatch, job: Job) {
         let database = &shared.database;
         match job {
-            Job::Append { number, rows, flushed } => {
+            Job::Append {
+                number,
+                rows,
+                flushed,
+            } => {
                 for (index, row) in &rows {
                     database.put_entry(batch, *index, row);
                 }
@@ -261,7 +299,10 @@ impl Waiting {
     /// Tells everybody how it went.
     fn answer(&mut self, shared: &Shared, result: &io::Result<()>) {
         if result.is_ok() {
-            shared.counters.synced_entries.fetch_add(self.entries, Ordering::Relaxed);
+            shared
+                .counters
+                .synced_entries
+                .fetch_add(self.entries, Ordering::Relaxed);
         }
         self.entries = 0;
         for (vote, done) in self.votes.drain(..) {
@@ -279,5 +320,8 @@ impl Waiting {
 
 /// The same result once more: `io::Error` cannot be cloned.
 fn copy(result: &io::Result<()>) -> io::Result<()> {
-    result.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string())).copied()
+    result
+        .as_ref()
+        .map_err(|error| io::Error::new(error.kind(), error.to_string()))
+        .copied()
 }

@@ -35,7 +35,9 @@ pub(super) struct Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("dir", &self.database.dir).finish_non_exhaustive()
+        f.debug_struct("Core")
+            .field("dir", &self.database.dir)
+            .finish_non_exhaustive()
     }
 }
 
@@ -93,7 +95,9 @@ impl Core {
         let decided = started.elapsed();
         let bytes = batch.size_in_bytes();
         self.database.put_applied(&mut batch, &next);
-        self.database.write(batch).map_err(|error| self.fail("written", error.as_ref()))?;
+        self.database
+            .write(batch)
+            .map_err(|error| self.fail("written", error.as_ref()))?;
         let written = started.elapsed();
         let index = next.index();
         self.publisher.publish(next);
@@ -103,7 +107,9 @@ impl Core {
 
         let took = started.elapsed();
         self.counters.apply.record(took);
-        self.counters.applied_entries.fetch_add(count as u64, Ordering::Relaxed);
+        self.counters
+            .applied_entries
+            .fetch_add(count as u64, Ordering::Relaxed);
         if took > self.slow_apply {
             tracing::warn!(
                 index,
@@ -150,7 +156,9 @@ impl Core {
     /// longer has must be durable here.
     pub(super) fn build_snapshot(&self, applied: &AppliedState) -> io::Result<Snapshot> {
         let started = Instant::now();
-        self.database.flush().map_err(|error| self.fail("flushed", error.as_ref()))?;
+        self.database
+            .flush()
+            .map_err(|error| self.fail("flushed", error.as_ref()))?;
         let flushed = started.elapsed();
         let snapshot = self
             .snapshots
@@ -197,7 +205,10 @@ impl Core {
             return Ok(state.clone());
         }
         self.snapshots.read(meta, file).map_err(|error| {
-            let words = format!("the snapshot in {} is refused: {error}", file.path().display());
+            let words = format!(
+                "the snapshot in {} is refused: {error}",
+                file.path().display()
+            );
             self.reporter.report(&words);
             rocks::io_error(words)
         })
@@ -221,10 +232,18 @@ fn finish_installation(
     snapshots: &SnapshotDir,
     name: &str,
 ) -> Result<(), OpenError> {
-    tracing::info!(snapshot = name, "installing again the snapshot that a crash interrupted");
-    let damaged = |reason| OpenError::Damaged { path: database.dir.clone(), reason };
+    tracing::info!(
+        snapshot = name,
+        "installing again the snapshot that a crash interrupted"
+    );
+    let damaged = |reason| OpenError::Damaged {
+        path: database.dir.clone(),
+        reason,
+    };
     let applied = snapshots.read_again(name).map_err(|error| {
-        damaged(format!("its replacement by the snapshot {name} was interrupted, and {error}"))
+        damaged(format!(
+            "its replacement by the snapshot {name} was interrupted, and {error}"
+        ))
     })?;
     database
         .replace(name, &applied)
@@ -249,14 +268,30 @@ mod tests {
     #[tokio::test]
     async fn an_installation_that_a_crash_interrupts_is_finished_at_the_next_start() {
         let dir = tempfile::TempDir::new().unwrap();
-        let identity = Identity { cluster: uuid::Uuid::from_u128(1), epoch: 1, node: 1 };
+        let identity = Identity {
+            cluster: uuid::Uuid::from_u128(1),
+            epoch: 1,
+            node: 1,
+        };
         create(dir.path(), identity).unwrap();
         let options = StoreOptions::new(dir.path());
 
-        let next_ids = |provider| Change::PutCounters(Counters { provider, ..Counters::default() });
+        let next_ids = |provider| {
+            Change::PutCounters(Counters {
+                provider,
+                ..Counters::default()
+            })
+        };
         let mut new = AppliedState::default();
         new.state.commit(&[next_ids(5)]);
-        new.last = Some(crate::wire::WireLogId { term: 1, node: 2, index: 70 }.into());
+        new.last = Some(
+            crate::wire::WireLogId {
+                term: 1,
+                node: 2,
+                index: 70,
+            }
+            .into(),
+        );
         {
             let mut store = open(options.clone()).unwrap();
             let mut old = WriteBatch::default();
@@ -264,20 +299,38 @@ mod tests {
             core.database.put(&mut old, &next_ids(3));
             core.database.write(old).unwrap();
             let kept = core.snapshots.build(&new).unwrap();
-            core.database.begin_replacing(&snapshot_dir::name(new.last.as_ref())).unwrap();
+            core.database
+                .begin_replacing(&snapshot_dir::name(new.last.as_ref()))
+                .unwrap();
             // A row that neither state has.
             let mut half = WriteBatch::default();
-            core.database.put(&mut half, &Change::PutOutcome(1, 1, placement_model::Outcome::AnsweredBefore));
+            core.database.put(
+                &mut half,
+                &Change::PutOutcome(1, 1, placement_model::Outcome::AnsweredBefore),
+            );
             core.database.write(half).unwrap();
             core.database.flush().unwrap();
             assert_eq!(kept.meta.last_log_id, new.last);
-            assert!(store.machine.get_current_snapshot().await.unwrap().is_some());
+            assert!(
+                store
+                    .machine
+                    .get_current_snapshot()
+                    .await
+                    .unwrap()
+                    .is_some()
+            );
         }
         let mut store = open(options.clone()).unwrap();
         let current = store.views.current();
         assert_eq!((current.last, current.digest()), (new.last, new.digest()));
         assert_eq!(current.state.rows().collect::<Vec<_>>(), [next_ids(5)]);
-        store.machine.get_snapshot_builder().await.build_snapshot().await.unwrap();
+        store
+            .machine
+            .get_snapshot_builder()
+            .await
+            .build_snapshot()
+            .await
+            .unwrap();
         drop(store);
         let store = open(options).unwrap();
         assert_eq!(store.views.current().digest(), new.digest());
@@ -287,22 +340,45 @@ mod tests {
     #[tokio::test]
     async fn rows_that_do_not_have_their_digest_are_not_opened() {
         let dir = tempfile::TempDir::new().unwrap();
-        let identity = Identity { cluster: uuid::Uuid::from_u128(1), epoch: 1, node: 1 };
+        let identity = Identity {
+            cluster: uuid::Uuid::from_u128(1),
+            epoch: 1,
+            node: 1,
+        };
         create(dir.path(), identity).unwrap();
         let options = StoreOptions::new(dir.path());
         {
             let store = open(options.clone()).unwrap();
             let database = &store.machine.core().database;
-            let last = Some(crate::wire::WireLogId { term: 1, node: 1, index: 9 }.into());
+            let last = Some(
+                crate::wire::WireLogId {
+                    term: 1,
+                    node: 1,
+                    index: 9,
+                }
+                .into(),
+            );
             let mut batch = WriteBatch::default();
-            database.put_applied(&mut batch, &AppliedState { last, ..AppliedState::default() });
-            let counters = Counters { provider: 1, ..Counters::default() };
+            database.put_applied(
+                &mut batch,
+                &AppliedState {
+                    last,
+                    ..AppliedState::default()
+                },
+            );
+            let counters = Counters {
+                provider: 1,
+                ..Counters::default()
+            };
             database.put(&mut batch, &Change::PutCounters(counters));
             database.write(batch).unwrap();
             database.flush().unwrap();
         }
         let error = open(options).err().unwrap();
         assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
-        assert!(error.to_string().contains("its rows have the digest"), "{error}");
+        assert!(
+            error.to_string().contains("its rows have the digest"),
+            "{error}"
+        );
     }
 }

@@ -51,7 +51,10 @@ impl StateDatabase {
         options.set_atomic_flush(true);
         options.set_db_write_buffer_size(store.write_buffer_bytes);
         let db = rocks::open(&options, &dir, &families())?;
-        Ok(Self { db: Arc::new(db), dir })
+        Ok(Self {
+            db: Arc::new(db),
+            dir,
+        })
     }
 
     fn meta(&self) -> &ColumnFamily {
@@ -70,7 +73,9 @@ impl StateDatabase {
     pub(super) fn load(&self) -> Result<AppliedState, OpenError> {
         let record: AppliedRecord = self.meta_row(APPLIED)?.unwrap_or_default();
         let mut failure = None;
-        let rows = self.rows().map_while(|row| row.map_err(|error| failure = Some(error)).ok());
+        let rows = self
+            .rows()
+            .map_while(|row| row.map_err(|error| failure = Some(error)).ok());
         let state = State::load(rows);
         if let Some(error) = failure {
             return Err(error);
@@ -84,19 +89,25 @@ impl StateDatabase {
         }
         let membership = StoredMembership::try_from(record.membership)
             .map_err(|error| self.damaged(error.to_string()))?;
-        Ok(AppliedState { state, last: record.last.map(LogId::from), membership })
+        Ok(AppliedState {
+            state,
+            last: record.last.map(LogId::from),
+            membership,
+        })
     }
 
     fn rows(&self) -> impl Iterator<Item = Result<Change, OpenError>> + '_ {
         Table::ALL.into_iter().flat_map(move |table| {
             let mut read = ReadOptions::default();
             read.fill_cache(false);
-            self.db.iterator_cf_opt(self.table(table), read, IteratorMode::Start).map(move |row| {
-                let (key, value) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
-                table
-                    .read(&key, &value)
-                    .map_err(|error| self.damaged(format!("{}: {error}", table.name())))
-            })
+            self.db
+                .iterator_cf_opt(self.table(table), read, IteratorMode::Start)
+                .map(move |row| {
+                    let (key, value) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
+                    table
+                        .read(&key, &value)
+                        .map_err(|error| self.damaged(format!("{}: {error}", table.name())))
+                })
         })
     }
 
@@ -115,7 +126,10 @@ impl StateDatabase {
     }
 
     fn damaged(&self, reason: String) -> OpenError {
-        OpenError::Damaged { path: self.dir.clone(), reason }
+        OpenError::Damaged {
+            path: self.dir.clone(),
+            reason,
+        }
     }
 
     /// Adds a change to a batch.

@@ -49,7 +49,10 @@ impl StateMachine {
         counters: Arc<Counters>,
     ) -> Result<Self, OpenError> {
         let (core, views) = Core::open(options, cache, snapshots, reporter, lock, counters)?;
-        Ok(Self { core: Arc::new(core), views })
+        Ok(Self {
+            core: Arc::new(core),
+            views,
+        })
     }
 
     pub(crate) fn database(&self) -> Weak<DB> {
@@ -81,13 +84,17 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     {
         let mut batches = entries.ready_chunks(BATCH_ENTRIES);
         while let Some(batch) = batches.next().await {
-            self.core.apply(batch.into_iter().collect::<io::Result<_>>()?)?;
+            self.core
+                .apply(batch.into_iter().collect::<io::Result<_>>()?)?;
         }
         Ok(())
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
-        SnapshotBuilder { core: Arc::clone(&self.core), applied: self.core.current() }
+        SnapshotBuilder {
+            core: Arc::clone(&self.core),
+            applied: self.core.current(),
+        }
     }
 
     async fn install_snapshot(

@@ -35,8 +35,14 @@ struct Inner {
 impl SnapshotDir {
     /// Finds the newest snapshot and removes everything else.
     pub(crate) fn open(dir: &Path, identity: Identity) -> Result<Self, OpenError> {
-        let inner = Inner { dir: dir.to_owned(), identity, current: Mutex::new(None) };
-        let snapshots = Self { inner: Arc::new(inner) };
+        let inner = Inner {
+            dir: dir.to_owned(),
+            identity,
+            current: Mutex::new(None),
+        };
+        let snapshots = Self {
+            inner: Arc::new(inner),
+        };
         let names = fs::read_dir(dir)
             .and_then(|entries| entries.collect::<io::Result<Vec<_>>>())
             .map_err(|error| OpenError::io("list", dir, error))?;
@@ -88,8 +94,12 @@ impl SnapshotDir {
             last_log_id: applied.last,
             last_membership: applied.membership.clone(),
         };
-        self.adopt(&Snapshot { meta, snapshot: SnapshotFile::open(&path)? });
-        self.current().ok_or_else(|| io::Error::other("a snapshot just built is gone"))
+        self.adopt(&Snapshot {
+            meta,
+            snapshot: SnapshotFile::open(&path)?,
+        });
+        self.current()
+            .ok_or_else(|| io::Error::other("a snapshot just built is gone"))
     }
 
     /// What [`SnapshotDir::build`] makes, for fixtures.
@@ -142,7 +152,10 @@ impl SnapshotDir {
             fs::rename(file.path(), &path)?;
             sync_dir(&self.inner.dir)?;
         }
-        Ok(Snapshot { meta: meta.clone(), snapshot: SnapshotFile::open(&path)? })
+        Ok(Snapshot {
+            meta: meta.clone(),
+            snapshot: SnapshotFile::open(&path)?,
+        })
     }
 
     /// Reads the snapshot of this name, whole: its installation was interrupted.
@@ -180,7 +193,10 @@ impl SnapshotDir {
         let header = snapshot_format::read_header(&mut reader(&file)?)?;
         self.check_header(&header)?;
         let meta = SnapshotMeta::try_from(header.covers)?;
-        Ok(Snapshot { meta, snapshot: file })
+        Ok(Snapshot {
+            meta,
+            snapshot: file,
+        })
     }
 
     fn check_header(&self, header: &Header) -> Result<(), SnapshotError> {
@@ -194,7 +210,10 @@ impl SnapshotDir {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Snapshot>> {
-        self.inner.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -211,7 +230,11 @@ pub(super) fn name(last: Option<&LogId>) -> String {
 
 fn applied_state(header: Header, state: State) -> Result<AppliedState, SnapshotError> {
     let meta = SnapshotMeta::try_from(header.covers)?;
-    Ok(AppliedState { state, last: meta.last_log_id, membership: meta.last_membership })
+    Ok(AppliedState {
+        state,
+        last: meta.last_log_id,
+        membership: meta.last_membership,
+    })
 }
 
 fn reader(file: &SnapshotFile) -> io::Result<BufReader<File>> {

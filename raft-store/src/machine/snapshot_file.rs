@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::views::AppliedState;
 #[cfg(doc)]
 use super::SnapshotDir;
+use super::views::AppliedState;
 
 /// What a received file is called until it is installed.
 pub(super) const INCOMING: &str = "incoming-";

@@ -153,7 +153,9 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
         return Err(SnapshotError::NotASnapshot);
     }
     let body = read_frame(source)?;
-    let record = body.strip_prefix(&[HEADER]).ok_or_else(|| damaged("no header"))?;
+    let record = body
+        .strip_prefix(&[HEADER])
+        .ok_or_else(|| damaged("no header"))?;
     #[derive(Deserialize)]
     struct Format {
         format: u32,
@@ -169,7 +171,13 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
 /// their number and their digest.
 pub(super) fn read(source: &mut impl Read) -> Result<(Header, State), SnapshotError> {
     let header = read_header(source)?;
-    let mut rows = Rows { source, body: Vec::new(), position: 0, count: 0, outcome: None };
+    let mut rows = Rows {
+        source,
+        body: Vec::new(),
+        position: 0,
+        count: 0,
+        outcome: None,
+    };
     let state = State::load(&mut rows);
     let count = rows.count;
     match rows.outcome {
@@ -251,7 +259,9 @@ impl<R: Read> Rows<'_, R> {
 
     fn take(&mut self, length: usize) -> Result<&[u8], SnapshotError> {
         let start = self.position;
-        let end = start.checked_add(length).filter(|end| *end <= self.body.len());
+        let end = start
+            .checked_add(length)
+            .filter(|end| *end <= self.body.len());
         self.position = end.ok_or_else(|| damaged("a row that is cut off"))?;
         Ok(&self.body[start..self.position])
     }
@@ -275,10 +285,12 @@ fn read_frame(source: &mut impl Read) -> Result<Vec<u8>, SnapshotError> {
 }
 
 fn read_exact(source: &mut impl Read, target: &mut [u8]) -> Result<(), SnapshotError> {
-    source.read_exact(target).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => damaged("it is cut off"),
-        _ => SnapshotError::Io(error),
-    })
+    source
+        .read_exact(target)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => damaged("it is cut off"),
+            _ => SnapshotError::Io(error),
+        })
 }
 
 fn damaged(reason: &str) -> SnapshotError {

@@ -21,5 +21,8 @@ pub(super) fn delete(consumer: &ConsumerUuid) -> Row {
 }
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
-    Ok(Change::PutConsumer(ConsumerUuid::from(text(key)?), wire::decode(value)?))
+    Ok(Change::PutConsumer(
+        ConsumerUuid::from(text(key)?),
+        wire::decode(value)?,
+    ))
 }

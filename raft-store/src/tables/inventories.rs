@@ -12,7 +12,11 @@ fn key_of(provider: ProviderId, class: ResourceClassId) -> Vec<u8> {
 }
 
 pub(super) fn put(provider: ProviderId, class: ResourceClassId, row: &InventoryRow) -> Row {
-    Row::put(Table::Inventories, key_of(provider, class), wire::encode(row))
+    Row::put(
+        Table::Inventories,
+        key_of(provider, class),
+        wire::encode(row),
+    )
 }
 
 pub(super) fn delete(provider: ProviderId, class: ResourceClassId) -> Row {
@@ -22,5 +26,9 @@ pub(super) fn delete(provider: ProviderId, class: ResourceClassId) -> Row {
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
     let (provider, class) = two_u32(key)?;
     let row = wire::decode(value)?;
-    Ok(Change::PutInventory(ProviderId(provider), ResourceClassId(class), row))
+    Ok(Change::PutInventory(
+        ProviderId(provider),
+        ResourceClassId(class),
+        row,
+    ))
 }

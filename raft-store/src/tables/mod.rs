@@ -107,11 +107,19 @@ pub(crate) struct Row {
 
 impl Row {
     fn put(table: Table, key: Vec<u8>, value: Vec<u8>) -> Self {
-        Self { table, key, value: Some(value) }
+        Self {
+            table,
+            key,
+            value: Some(value),
+        }
     }
 
     fn delete(table: Table, key: Vec<u8>) -> Self {
-        Self { table, key, value: None }
+        Self {
+            table,
+            key,
+            value: None,
+        }
     }
 }
 
@@ -134,9 +142,7 @@ pub(crate) fn row(change: &Change) -> Row {
         Change::DeleteConsumer(consumer) => consumers::delete(consumer),
         Change::PutSession(origin, row) => sessions::put(*origin, row),
         Change::PutCounters(counters) => counters::put(counters),
-        Change::PutOutcome(origin, sequence, outcome) => {
-            outcomes::put(*origin, *sequence, outcome)
-        }
+        Change::PutOutcome(origin, sequence, outcome) => outcomes::put(*origin, *sequence, outcome),
         Change::DeleteOutcome(origin, sequence) => outcomes::delete(*origin, *sequence),
     }
 }

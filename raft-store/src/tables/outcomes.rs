@@ -11,7 +11,11 @@ fn key_of(origin: u64, sequence: u64) -> Vec<u8> {
 }
 
 pub(super) fn put(origin: u64, sequence: u64, outcome: &Outcome) -> Row {
-    Row::put(Table::Outcomes, key_of(origin, sequence), wire::encode(outcome))
+    Row::put(
+        Table::Outcomes,
+        key_of(origin, sequence),
+        wire::encode(outcome),
+    )
 }
 
 pub(super) fn delete(origin: u64, sequence: u64) -> Row {

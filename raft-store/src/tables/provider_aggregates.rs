@@ -21,5 +21,8 @@ pub(super) fn put(provider: ProviderId, aggregates: &BTreeSet<AggregateUuid>) ->
 }
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
-    Ok(Change::PutProviderAggregates(ProviderId(one_u32(key)?), wire::decode(value)?))
+    Ok(Change::PutProviderAggregates(
+        ProviderId(one_u32(key)?),
+        wire::decode(value)?,
+    ))
 }

@@ -20,5 +20,8 @@ pub(super) fn put(provider: ProviderId, traits: &BTreeSet<TraitId>) -> Row {
 }
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
-    Ok(Change::PutProviderTraits(ProviderId(one_u32(key)?), wire::decode(value)?))
+    Ok(Change::PutProviderTraits(
+        ProviderId(one_u32(key)?),
+        wire::decode(value)?,
+    ))
 }

@@ -20,5 +20,8 @@ pub(super) fn delete(id: ProviderId) -> Row {
 }
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
-    Ok(Change::PutProvider(ProviderId(one_u32(key)?), wire::decode(value)?))
+    Ok(Change::PutProvider(
+        ProviderId(one_u32(key)?),
+        wire::decode(value)?,
+    ))
 }

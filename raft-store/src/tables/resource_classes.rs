@@ -21,5 +21,8 @@ pub(super) fn delete(id: ResourceClassId) -> Row {
 }
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
-    Ok(Change::PutResourceClass(ResourceClassId(one_u32(key)?), wire::decode(value)?))
+    Ok(Change::PutResourceClass(
+        ResourceClassId(one_u32(key)?),
+        wire::decode(value)?,
+    ))
 }

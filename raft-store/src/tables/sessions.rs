@@ -8,7 +8,11 @@ use super::{Row, Table};
 use crate::wire::{self, WireError};
 
 pub(super) fn put(origin: u64, row: &SessionRow) -> Row {
-    Row::put(Table::Sessions, key(&[&origin.to_be_bytes()]), wire::encode(row))
+    Row::put(
+        Table::Sessions,
+        key(&[&origin.to_be_bytes()]),
+        wire::encode(row),
+    )
 }
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {

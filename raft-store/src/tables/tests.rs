@@ -24,52 +24,86 @@ fn at() -> impl Strategy<Value = Timestamp> {
 }
 
 fn provider_row() -> impl Strategy<Value = ProviderRow> {
-    (any::<u128>(), ".{0,60}", any::<i64>(), any::<Option<u32>>(), at(), at()).prop_map(
-        |(uuid, name, generation, parent, created_at, updated_at)| ProviderRow {
-            uuid: placement_model::types::ProviderUuid(Uuid::from_u128(uuid)),
-            name: name.try_into().expect("60 characters are no more than 200"),
-            generation: Generation(generation),
-            parent: parent.map(ProviderId),
-            created_at,
-            updated_at,
-        },
+    (
+        any::<u128>(),
+        ".{0,60}",
+        any::<i64>(),
+        any::<Option<u32>>(),
+        at(),
+        at(),
     )
+        .prop_map(
+            |(uuid, name, generation, parent, created_at, updated_at)| ProviderRow {
+                uuid: placement_model::types::ProviderUuid(Uuid::from_u128(uuid)),
+                name: name.try_into().expect("60 characters are no more than 200"),
+                generation: Generation(generation),
+                parent: parent.map(ProviderId),
+                created_at,
+                updated_at,
+            },
+        )
 }
 
 fn inventory_row() -> impl Strategy<Value = InventoryRow> {
     (any::<[u32; 5]>(), 0.0..1e9_f64, at()).prop_map(|(numbers, allocation_ratio, updated_at)| {
         let [total, reserved, min_unit, max_unit, step_size] = numbers;
-        let inventory =
-            Inventory { total, reserved, min_unit, max_unit, step_size, allocation_ratio };
-        InventoryRow { inventory, updated_at }
+        let inventory = Inventory {
+            total,
+            reserved,
+            min_unit,
+            max_unit,
+            step_size,
+            allocation_ratio,
+        };
+        InventoryRow {
+            inventory,
+            updated_at,
+        }
     })
 }
 
 fn consumer_row() -> impl Strategy<Value = ConsumerRow> {
-    let allocations = btree_map(any::<u32>(), btree_map(any::<u32>(), any::<u64>(), 0..4), 0..4);
-    (any::<i64>(), ".{1,40}", ".{1,40}", proptest::option::of(upper_name()), allocations, at())
-        .prop_map(|(generation, project, user, consumer_type, allocations, updated_at)| {
-            let amounts = |amounts: BTreeMap<u32, u64>| {
-                amounts.into_iter().map(|(class, amount)| (ResourceClassId(class), amount)).collect()
-            };
-            ConsumerRow {
-                generation: Generation(generation),
-                project: project.into(),
-                user: user.into(),
-                consumer_type,
-                allocations: allocations
-                    .into_iter()
-                    .map(|(provider, of)| (ProviderId(provider), amounts(of)))
-                    .collect(),
-                updated_at,
-            }
-        })
+    let allocations = btree_map(
+        any::<u32>(),
+        btree_map(any::<u32>(), any::<u64>(), 0..4),
+        0..4,
+    );
+    (
+        any::<i64>(),
+        ".{1,40}",
+        ".{1,40}",
+        proptest::option::of(upper_name()),
+        allocations,
+        at(),
+    )
+        .prop_map(
+            |(generation, project, user, consumer_type, allocations, updated_at)| {
+                let amounts = |amounts: BTreeMap<u32, u64>| {
+                    amounts
+                        .into_iter()
+                        .map(|(class, amount)| (ResourceClassId(class), amount))
+                        .collect()
+                };
+                ConsumerRow {
+                    generation: Generation(generation),
+                    project: project.into(),
+                    user: user.into(),
+                    consumer_type,
+                    allocations: allocations
+                        .into_iter()
+                        .map(|(provider, of)| (ProviderId(provider), amounts(of)))
+                        .collect(),
+                    updated_at,
+                }
+            },
+        )
 }
 
 /// Any change that puts a row.
 fn put() -> impl Strategy<Value = Change> {
     prop_oneof![
-        (any::<u32>(), provider_row()).prop_map(|(id, row)| Change::PutProvider(ProviderId(id), row)),
+        (any::<u32>(), provider_row())
+            .prop_map(|(id, row)| Change::PutProvider(ProviderId(id), row)),
         (any::<u32>(), any::<u32>(), inventory_row()).prop_map(|(provider, class, row)| {
             Change::PutInventory(ProviderId(provider), ResourceClassId(class), row)
         }),
@@ -90,10 +124,20 @@ fn put() -> impl Strategy<Value = Change> {
         (".{1,36}", consumer_row())
             .prop_map(|(uuid, row)| Change::PutConsumer(ConsumerUuid::from(uuid), row)),
         any::<[u64; 3]>().prop_map(|[origin, boot, answered_below]| {
-            Change::PutSession(origin, SessionRow { boot, answered_below })
+            Change::PutSession(
+                origin,
+                SessionRow {
+                    boot,
+                    answered_below,
+                },
+            )
         }),
         any::<[u32; 3]>().prop_map(|[provider, resource_class, trait_]| {
-            Change::PutCounters(Counters { provider, resource_class, trait_ })
+            Change::PutCounters(Counters {
+                provider,
+                resource_class,
+                trait_,
+            })
         }),
         (any::<u64>(), any::<u64>(), ".{1,36}").prop_map(|(origin, sequence, consumer)| {
             let refusal = Refusal::ConsumerHasNoAllocations(ConsumerUuid::from(consumer));
@@ -137,6 +181,16 @@ proptest! {
 
 #[test]
 fn an_empty_set_is_no_row() {
-    assert_eq!(row(&Change::PutProviderTraits(ProviderId(1), BTreeSet::new())).value, None);
-    assert_eq!(row(&Change::PutProviderAggregates(ProviderId(1), BTreeSet::new())).value, None);
+    assert_eq!(
+        row(&Change::PutProviderTraits(ProviderId(1), BTreeSet::new())).value,
+        None
+    );
+    assert_eq!(
+        row(&Change::PutProviderAggregates(
+            ProviderId(1),
+            BTreeSet::new()
+        ))
+        .value,
+        None
+    );
 }

@@ -21,5 +21,8 @@ pub(super) fn delete(id: TraitId) -> Row {
 }
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
-    Ok(Change::PutTrait(TraitId(one_u32(key)?), wire::decode(value)?))
+    Ok(Change::PutTrait(
+        TraitId(one_u32(key)?),
+        wire::decode(value)?,
+    ))
 }

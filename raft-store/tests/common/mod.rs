@@ -22,7 +22,11 @@ use uuid::Uuid;
 pub(crate) const CLUSTER: Uuid = Uuid::from_u128(0x0c0ffee0_0000_4000_8000_000000000001);
 
 pub(crate) fn identity(node: u64) -> Identity {
-    Identity { cluster: CLUSTER, epoch: 7, node }
+    Identity {
+        cluster: CLUSTER,
+        epoch: 7,
+        node,
+    }
 }
 
 /// A new data directory of node 1.
@@ -52,7 +56,12 @@ pub(crate) fn log_id(term: u64, index: u64) -> LogId {
 pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
     let stamped = Stamped {
         at: Timestamp(1_700_000_000_000_000 + i64::try_from(index).unwrap()),
-        request: Some(RequestId { origin: 1, boot: 1, sequence: index, answered_below: 0 }),
+        request: Some(RequestId {
+            origin: 1,
+            boot: 1,
+            sequence: index,
+            answered_below: 0,
+        }),
         command,
     };
     Entry::new(log_id(term, index), Payload::Normal(stamped))
@@ -90,7 +99,9 @@ pub(crate) fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
 /// A history that a node may have: members, a new leader, then providers up to `last`.
 pub(crate) fn history(last: u64) -> Vec<Entry> {
     let head = [membership(0, 0, &[1, 2, 3]), blank(1, 1)];
-    head.into_iter().chain((2..=last).map(|index| provider(1, index))).collect()
+    head.into_iter()
+        .chain((2..=last).map(|index| provider(1, index)))
+        .collect()
 }
 
 pub(crate) async fn append(log: &mut LogStore, entries: Vec<Entry>) {
@@ -99,7 +110,9 @@ pub(crate) async fn append(log: &mut LogStore, entries: Vec<Entry>) {
 
 pub(crate) async fn apply(machine: &mut StateMachine, entries: Vec<Entry>) {
     machine
-        .apply(stream::iter(entries.into_iter().map(|entry| Ok((entry, None)))))
+        .apply(stream::iter(
+            entries.into_iter().map(|entry| Ok((entry, None))),
+        ))
         .await
         .unwrap();
 }
@@ -107,7 +120,11 @@ pub(crate) async fn apply(machine: &mut StateMachine, entries: Vec<Entry>) {
 /// All entries of the log.
 pub(crate) async fn read_all(log: &mut LogStore) -> Vec<Entry> {
     use openraft::storage::RaftLogReader;
-    log.get_log_reader().await.try_get_log_entries(..).await.unwrap()
+    log.get_log_reader()
+        .await
+        .try_get_log_entries(..)
+        .await
+        .unwrap()
 }
 
 /// What openraft does when it starts: applies what was committed and is not yet in the state.

@@ -66,6 +66,13 @@ fn look_up(state: &State, line: &Line<'_>) -> Result<Claim, Refusal> {
     })
 }
 
+/// The claims of one consumer, which stand together: a request may name many thousands.
+fn of_consumer(claims: &[Claim], index: usize) -> &[Claim] {
+    let from = claims.partition_point(|claim| claim.consumer < index);
+    let to = claims.partition_point(|claim| claim.consumer <= index);
+    &claims[from..to]
+}
+
 /// Every provider has an inventory of at least one of the request's classes, whichever.
 fn check_inventories(state: &State, claims: &[Claim]) -> Result<(), Refusal> {
     let classes: BTreeSet<_> = claims.iter().map(|claim| claim.class).collect();
@@ -100,7 +107,7 @@ fn name_of(state: &State, class: ResourceClassId) -> Option<ResourceClassName> {
 fn freed(state: &State, request: &Request<'_>, claims: &[Claim]) -> Amounts {
     let mut freed = Amounts::new();
     for (index, consumer) in request.consumers.iter().enumerate() {
-        if !claims.iter().any(|claim| claim.consumer == index) {
+        if of_consumer(claims, index).is_empty() {
             continue;
         }
         let held = state.consumer_row(&consumer.consumer);
@@ -188,15 +195,12 @@ fn put_consumers(
         let name: &ConsumerUuid = &consumer.consumer;
         let old = state.consumer_row(name);
         let mut row: ConsumerRow = consumers::row(state, consumer, at);
-        let mut mine = claims
-            .iter()
-            .filter(|claim| claim.consumer == index)
-            .peekable();
-        if mine.peek().is_some() {
+        let mine = of_consumer(claims, index);
+        if !mine.is_empty() {
             row.generation = row.generation.next();
             row.updated_at = at;
             row.allocations = BTreeMap::new();
-            for claim in mine.filter(|claim| claim.amount > 0) {
+            for claim in mine.iter().filter(|claim| claim.amount > 0) {
                 row.allocations
                     .entry(claim.provider)
                     .or_default()

@@ -210,7 +210,9 @@ async fn write_simulated(
         waiting.written(&shared, &result);
         if waiting.wants_sync() && result.is_ok() {
             waiting.acknowledge_early(&shared);
-            tokio::time::sleep(disk.next_latency()).await;
+            let latency = disk.next_latency();
+            tokio::time::sleep(latency).await;
+            shared.counters.sync.record(latency);
             result = disk
                 .sync(&shared.database.dir)
                 .map_err(|error| shared.fail("synced", &error.to_string()));

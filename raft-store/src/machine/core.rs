@@ -132,6 +132,16 @@ impl Core {
         stamped: &Stamped,
     ) -> Applied {
         let started = Instant::now();
+        let request = stamped.request.as_ref();
+        let _span = tracing::debug_span!(
+            "apply",
+            index,
+            command = stamped.command.name(),
+            origin = request.map(|id| id.origin),
+            boot = request.map(|id| id.boot),
+            sequence = request.map(|id| id.sequence),
+        )
+        .entered();
         let (outcome, changes) = self.applier.apply(index, &next.state, stamped);
         for change in &changes {
             self.database.put(batch, change);

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use placement_model::State;
@@ -30,6 +31,8 @@ struct Inner {
     dir: PathBuf,
     identity: Identity,
     current: Mutex<Option<Snapshot>>,
+    /// How many snapshots have begun to come in.
+    receivers: AtomicU64,
 }
 
 impl SnapshotDir {
@@ -39,6 +42,7 @@ impl SnapshotDir {
             dir: dir.to_owned(),
             identity,
             current: Mutex::new(None),
+            receivers: AtomicU64::new(0),
         };
         let snapshots = Self {
             inner: Arc::new(inner),
@@ -69,7 +73,8 @@ impl SnapshotDir {
     /// # Errors
     /// Those of the file system.
     pub fn receive(&self) -> io::Result<SnapshotReceiver> {
-        SnapshotReceiver::create(&self.inner.dir)
+        let number = self.inner.receivers.fetch_add(1, Ordering::Relaxed);
+        SnapshotReceiver::create(&self.inner.dir, number)
     }
 
     /// The snapshot that counts.

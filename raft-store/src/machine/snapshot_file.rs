@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(doc)]
 use super::SnapshotDir;
@@ -84,9 +83,8 @@ pub struct SnapshotReceiver {
 }
 
 impl SnapshotReceiver {
-    pub(super) fn create(dir: &Path) -> io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    /// `number` tells the receivers of one start of the node apart.
+    pub(super) fn create(dir: &Path, number: u64) -> io::Result<Self> {
         let path = dir.join(format!("{INCOMING}{number}"));
         let file = File::options()
             .read(true)

@@ -108,6 +108,17 @@ pub enum OpenError {
         /// Its format.
         format: u32,
     },
+    /// A newer binary has written a table that this one does not know.
+    #[error(
+        "{path} holds the table {table:?}, which this placementd does not know: start it with the \
+         newer version that wrote it"
+    )]
+    NewerTable {
+        /// The database.
+        path: PathBuf,
+        /// The table.
+        table: String,
+    },
     /// What was written is not what is read.
     #[error(
         "{path} is damaged ({reason}): do not repair it by hand; remove this node from the \

@@ -41,8 +41,18 @@ fn table_options(cache: &Cache) -> BlockBasedOptions {
     table
 }
 
-/// Opens a database with these column families.
+/// Opens a database with these column families, and no others.
 pub(crate) fn open(options: &Options, dir: &Path, families: &[&str]) -> Result<DB, OpenError> {
+    if dir.join("CURRENT").exists() {
+        let found = DB::list_cf(options, dir).map_err(|error| open_error(dir, &error))?;
+        let known = |name: &String| name == "default" || families.contains(&name.as_str());
+        if let Some(unknown) = found.into_iter().find(|name| !known(name)) {
+            return Err(OpenError::NewerTable {
+                path: dir.to_owned(),
+                table: unknown,
+            });
+        }
+    }
     let families: Vec<_> = families
         .iter()
         .map(|name| (*name, options.clone()))

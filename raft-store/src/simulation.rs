@@ -56,20 +56,21 @@ impl SimulatedDisk {
 
     /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does.
     /// Every handle of the store must be gone. Returns how many bytes were lost.
+    ///
+    /// # Errors
+    /// Those of the file system.
     pub fn cut_power(&self, dir: &Path) -> io::Result<u64> {
-        let inner = self.lock();
-        let mut lost = 0;
-        for (path, length) in wal_files(&dir.join(crate::open::LOG_DIR))? {
-            let durable = inner.synced.get(&path).copied().unwrap_or(0);
-            if length > durable {
-                fs::OpenOptions::new()
-                    .write(true)
-                    .open(&path)?
-                    .set_len(durable)?;
-                lost += length - durable;
-            }
-        }
-        Ok(lost)
+        self.lock().cut(dir, |_random, _unsynced| 0)
+    }
+
+    /// As [`SimulatedDisk::cut_power`], but some of what was not synced has reached the disk all
+    /// the same: a record may end anywhere.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn cut_power_torn(&self, dir: &Path) -> io::Result<u64> {
+        self.lock()
+            .cut(dir, |random, unsynced| random.random_range(0..=unsynced))
     }
 
     /// How long the next sync takes.
@@ -98,7 +99,27 @@ impl SimulatedDisk {
     }
 }
 
-/// The write-ahead log's files with their lengths.
+impl Inner {
+    /// Cuts the newest file of the log, as RocksDB syncs each that it closes, to what was synced
+    /// and what `kept` of the rest survives.
+    fn cut(&mut self, dir: &Path, kept: impl Fn(&mut StdRng, u64) -> u64) -> io::Result<u64> {
+        let files = wal_files(&dir.join(crate::open::LOG_DIR))?;
+        let Some((path, length)) = files.last_key_value() else {
+            return Ok(0);
+        };
+        let synced = self.synced.get(path).copied().unwrap_or(0).min(*length);
+        let durable = synced + kept(&mut self.random, length - synced);
+        if durable < *length {
+            fs::OpenOptions::new()
+                .write(true)
+                .open(path)?
+                .set_len(durable)?;
+        }
+        Ok(length - durable)
+    }
+}
+
+/// The write-ahead log's files with their lengths, the newest last.
 pub(crate) fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(log_dir)? {

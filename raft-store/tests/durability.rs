@@ -294,6 +294,34 @@ fn a_loss_of_power_takes_what_was_not_synced_and_nothing_else() {
 }
 
 #[test]
+fn a_torn_write_is_cut_off_wherever_it_ends() {
+    let dir = new_dir();
+    let disk = slow_disk();
+    let mut last = 0;
+    for _ in 0..20 {
+        simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+            let there = read_all(&mut store.log).await.len() as u64;
+            assert!(
+                there >= last,
+                "{there} entries, but {last} were acknowledged"
+            );
+            let entry = |index| provider(1, index);
+            append(&mut store.log, vec![entry(there), entry(there + 1)]).await;
+            last = there + 2;
+            for index in last..last + 10 {
+                store
+                    .log
+                    .append([entry(index)], IOFlushed::noop())
+                    .await
+                    .unwrap();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        disk.cut_power_torn(dir.path()).unwrap();
+    }
+}
+
+#[test]
 fn a_crash_alone_keeps_what_was_written() {
     let dir = new_dir();
     let disk = slow_disk();

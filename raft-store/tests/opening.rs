@@ -172,3 +172,22 @@ fn a_directory_of_nobody_is_refused() {
     let nowhere = refusal(options(&empty.path().join("nowhere")));
     assert!(matches!(nowhere, OpenError::Missing { .. }), "{nowhere}");
 }
+
+#[test]
+fn a_table_of_a_newer_binary_is_refused() {
+    let dir = new_dir();
+    drop(opened(dir.path()));
+    let state = dir.path().join("state");
+    {
+        let families = rocksdb::DB::list_cf(&rocksdb::Options::default(), &state).unwrap();
+        let mut options = rocksdb::Options::default();
+        options.create_missing_column_families(true);
+        let families = families.iter().map(String::as_str).chain(["leases"]);
+        rocksdb::DB::open_cf(&options, &state, families).unwrap();
+    }
+    let error = refusal(options(dir.path()));
+    assert!(
+        error.to_string().contains("holds the table \"leases\""),
+        "{error}"
+    );
+}

@@ -35,6 +35,11 @@ const ADMIN_HEADER: Duration = Duration::from_secs(10);
 /// Connections of operators and monitors at once.
 const ADMIN_CONNECTIONS: usize = 256;
 
+/// How often a stopped node looks whether its disk is closed.
+const CLOSING: Duration = Duration::from_millis(10);
+/// How long it looks.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+
 /// Why a node does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -306,16 +311,17 @@ impl Node {
         if let Err(error) = group.raft.shutdown().await {
             tracing::warn!(%error, "replication did not stop cleanly");
         }
-        let views = group.views.clone();
         drop(group);
-        // The state machine's task ends by itself, and with it the last handle of the disk.
-        let mut applied = views.subscribe();
-        let closed = async { while applied.changed().await.is_ok() {} };
-        if tokio::time::timeout(Duration::from_secs(5), closed)
-            .await
-            .is_err()
-        {
-            tracing::warn!("the state machine is still at work");
+        // The tasks of Raft and the disk's own thread end by themselves, and with them the last
+        // handle of the disk. Who starts the node again at once must find it closed.
+        let dir = self.config.data_dir.clone();
+        let closed = async {
+            while placement_raft_store::in_use(&dir) {
+                sleep(CLOSING).await;
+            }
+        };
+        if tokio::time::timeout(CLOSING_MAX, closed).await.is_err() {
+            tracing::warn!(dir = %dir.display(), "the data directory is still open");
         }
     }
 }

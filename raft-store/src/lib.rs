@@ -34,7 +34,7 @@ pub use machine::{
     Stopped, Views,
 };
 pub use metrics::{DatabaseNumbers, Histogram, StoreMetrics, StoreNumbers};
-pub use open::{OpenError, Store, open};
+pub use open::{OpenError, Store, in_use, open};
 pub use options::{Disk, Faults, StoreOptions};
 pub use types::{
     Applied, Entry, LogId, Member, Membership, Payload, Raft, Snapshot, SnapshotMeta,

@@ -235,6 +235,12 @@ pub(crate) struct DirLock {
     _file: Arc<File>,
 }
 
+/// Whether somebody has the data directory open, this process included: a store is closed once the
+/// last of its handles is gone, those that openraft's tasks hold included.
+pub fn in_use(dir: &Path) -> bool {
+    matches!(lock(dir), Err(OpenError::Locked { .. }))
+}
+
 /// Locks the data directory for this process.
 pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
     let path = dir.join(LOCK);

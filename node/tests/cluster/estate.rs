@@ -1,0 +1,225 @@
+//! Nodes to tell stories with.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use placement_model::command::Command;
+use placement_model::types::ProviderUuid;
+use placement_model::{Outcome, Reply, State};
+use placement_node::admin::NodeRole;
+use placement_node::cluster::doors::{Consistency, Unavailable, View, Written};
+use placement_node::{Config, Env, Node, StartError};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+/// Longest wait for anything that must happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One machine: a directory and an address, with or without a node running.
+pub struct Machine {
+    pub config: Config,
+    dir: TempDir,
+    node: Option<Node>,
+}
+
+impl Machine {
+    /// A machine with an empty disk.
+    pub fn new(id: u64) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config {
+            node_id: id,
+            data_dir: dir.path().join("data"),
+            ..Config::default()
+        };
+        config.api.listen = free_address();
+        config.peer.listen = free_address();
+        config.admin.listen = free_address();
+        config.raft.heartbeat_ms = 100;
+        config.raft.election_min_ms = 400;
+        config.raft.election_max_ms = 800;
+        config.cluster.wait_ms = 10_000;
+        Self {
+            config,
+            dir,
+            node: None,
+        }
+    }
+
+    pub async fn try_start(&mut self) -> Result<(), StartError> {
+        assert!(self.node.is_none(), "runs already");
+        self.node = Some(Node::start(Env::production(), self.config.clone()).await?);
+        Ok(())
+    }
+
+    pub async fn start(&mut self) {
+        self.try_start().await.unwrap();
+    }
+
+    /// As `kill -9`, but for what the system has in its buffers.
+    pub async fn kill(&mut self) {
+        self.node.take().expect("runs").kill().await;
+    }
+
+    pub async fn shutdown(&mut self) {
+        self.node.take().expect("runs").shutdown().await;
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.node.is_some()
+    }
+
+    pub fn node(&self) -> &Node {
+        self.node.as_ref().expect("runs")
+    }
+
+    pub fn id(&self) -> u64 {
+        self.config.node_id
+    }
+
+    pub fn leads(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.status().role == NodeRole::Leader)
+    }
+
+    pub fn wipe(&mut self) {
+        assert!(!self.is_running());
+        std::fs::remove_dir_all(self.dir.path().join("data")).unwrap();
+    }
+
+    pub async fn submit(&self, command: Command) -> Result<Written, Unavailable> {
+        self.node().write_door().submit(command, format!("req-{}", self.id())).await
+    }
+
+    /// Creates a provider through this node.
+    pub async fn create(&self, number: u128) -> Written {
+        let written = self.submit(create(number)).await.unwrap();
+        assert!(
+            matches!(written.outcome, Outcome::Done(Reply::Provider(_))),
+            "{:?}",
+            written.outcome
+        );
+        written
+    }
+
+    pub async fn view(&self, consistency: Consistency) -> Result<View, Unavailable> {
+        self.node().read_door().view(consistency).await
+    }
+
+    /// Whether this node sees a provider, linearizably.
+    pub async fn sees(&self, number: u128) -> bool {
+        has(&self.view(Consistency::Linearizable).await.unwrap().state, number)
+    }
+
+    /// One request to the admin door: method, path, body; gives status and body.
+    pub async fn admin(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        request(&self.node().addresses().admin, method, path, body).await
+    }
+
+    /// One request to the REST API's listener.
+    pub async fn api(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        request(&self.node().addresses().api, method, path, body).await
+    }
+}
+
+/// HTTP by hand, so that the test depends on no client.
+async fn request(address: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer[9..12].parse().unwrap();
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status, body.to_owned())
+}
+
+/// An address that was free a moment ago.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+pub fn uuid(number: u128) -> ProviderUuid {
+    ProviderUuid(uuid::Uuid::from_u128(number))
+}
+
+pub fn create(number: u128) -> Command {
+    Command::CreateProvider {
+        uuid: uuid(number),
+        name: format!("cn{number}").try_into().unwrap(),
+        parent: None,
+    }
+}
+
+pub fn has(state: &State, number: u128) -> bool {
+    state.place(&uuid(number)).is_some()
+}
+
+/// Machines that were told to form a cluster together.
+pub fn machines(count: u64) -> Vec<Machine> {
+    let mut machines: Vec<Machine> = (1..=count).map(Machine::new).collect();
+    let members: Vec<String> = machines
+        .iter()
+        .map(|machine| format!("{}={}", machine.id(), machine.config.peer.listen))
+        .collect();
+    for machine in &mut machines {
+        machine.config.initial_members = members.clone();
+    }
+    machines
+}
+
+/// A formed cluster with a leader that everybody knows.
+pub async fn cluster(count: u64) -> Vec<Machine> {
+    let mut machines = machines(count);
+    for machine in &mut machines {
+        machine.start().await;
+    }
+    settled(&machines).await;
+    machines
+}
+
+/// Waits until the running machines agree on a leader among them, and can read.
+pub async fn settled(machines: &[Machine]) -> usize {
+    eventually("a leader that all know", || {
+        let leader = machines.iter().position(Machine::leads)?;
+        let all = machines.iter().filter(|machine| machine.is_running()).all(|machine| {
+            machine.node().status().leader == Some(machines[leader].id())
+        });
+        all.then_some(leader)
+    })
+    .await
+}
+
+/// Waits until the running machines have applied the same, and gives the index.
+pub async fn converged(machines: &[Machine]) -> u64 {
+    eventually("the same state everywhere", || {
+        let states: Vec<_> = machines
+            .iter()
+            .filter(|machine| machine.is_running())
+            .map(|machine| {
+                let current = machine.node().views()?.current();
+                Some((current.index()?, current.digest()))
+            })
+            .collect::<Option<_>>()?;
+        let (first, rest) = states.split_first()?;
+        rest.iter().all(|state| state == first).then_some(first.0)
+    })
+    .await
+}
+
+/// Waits until something is there.
+pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < give_up, "waited in vain for {what}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,142 @@
+use crate::estate::{Machine, cluster, converged, eventually, settled};
+
+fn new_member(machine: &Machine) -> String {
+    format!(
+        "{{\"id\": {}, \"rpc\": \"{}\", \"api\": \"{}\", \"admin\": \"{}\"}}",
+        machine.id(),
+        machine.config.peer.listen,
+        machine.config.api.listen,
+        machine.config.admin.listen
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fresh_node_joins_catches_up_votes_and_outlives_the_others() {
+    let mut machines = cluster(1).await;
+    for number in 1..50 {
+        machines[0].create(number).await;
+    }
+    for id in [2, 3] {
+        let mut fresh = Machine::new(id);
+        fresh.start().await;
+        let (status, body) = machines[0].admin("POST", "/v1/members", &new_member(&fresh)).await;
+        assert_eq!(status, 204, "{body}");
+        machines.push(fresh);
+        let asked = machines.len() - 1;
+        let promote = format!("/v1/members/{id}/promote");
+        let (status, body) = machines[asked].admin("POST", &promote, "").await;
+        assert_eq!(status, 204, "{body}");
+    }
+    converged(&machines).await;
+    for machine in &machines {
+        assert!(machine.sees(49).await);
+    }
+    machines[0].kill().await;
+    settled(&machines[1..]).await;
+    machines[2].create(100).await;
+    assert!(machines[1].sees(100).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_node_neither_votes_nor_writes_and_its_number_is_not_given_again() {
+    let mut machines = cluster(3).await;
+    let leader = settled(&machines).await;
+    let gone = (leader + 1) % 3;
+    let stays = (leader + 2) % 3;
+    machines[gone].create(1).await;
+    let path = format!("/v1/members/{}", machines[gone].id());
+    let (status, body) = machines[stays].admin("DELETE", &path, "").await;
+    assert_eq!(status, 204, "{body}");
+    let (status, body) = machines[stays].admin("DELETE", &path, "").await;
+    assert_eq!(status, 404, "{body}");
+    let members = machines[stays].node().status().members;
+    assert_eq!(members.len(), 2, "{members:?}");
+
+    let mut removed = machines.remove(gone);
+    removed.kill().await;
+    removed.config.cluster.wait_ms = 500;
+    removed.start().await;
+    removed.submit(crate::estate::create(2)).await.unwrap_err();
+    removed.kill().await;
+    removed.wipe();
+    removed.config.initial_members.clear();
+    removed.start().await;
+    let (status, body) = machines[0].admin("POST", "/v1/members", &new_member(&removed)).await;
+    assert_eq!(status, 409, "{body}");
+    assert!(body.contains("never"), "{body}");
+    machines[0].create(3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_leader_can_be_removed_and_the_last_voter_cannot() {
+    let mut machines = cluster(2).await;
+    let leader = settled(&machines).await;
+    let path = format!("/v1/members/{}", machines[leader].id());
+    let (status, body) = machines[leader].admin("DELETE", &path, "").await;
+    assert_eq!(status, 204, "{body}");
+    machines.remove(leader).kill().await;
+    settled(&machines).await;
+    machines[0].create(1).await;
+    let path = format!("/v1/members/{}", machines[0].id());
+    let (status, body) = machines[0].admin("DELETE", &path, "").await;
+    assert_eq!(status, 409, "{body}");
+    assert!(body.contains("last voter"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_not_removed_if_the_rest_would_have_no_majority() {
+    let mut machines = cluster(3).await;
+    let leader = settled(&machines).await;
+    let dead = (leader + 1) % 3;
+    machines[dead].kill().await;
+    let alive = (leader + 2) % 3;
+    // The leader needs a moment to notice.
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    let path = format!("/v1/members/{}", machines[alive].id());
+    let (status, body) = machines[leader].admin("DELETE", &path, "").await;
+    assert_eq!(status, 409, "{body}");
+    assert!(body.contains("no majority"), "{body}");
+    let path = format!("/v1/members/{}", machines[dead].id());
+    let (status, body) = machines[leader].admin("DELETE", &path, "").await;
+    assert_eq!(status, 204, "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_of_another_cluster_is_not_taken() {
+    let ours = cluster(1).await;
+    let mut theirs = vec![Machine::new(2)];
+    theirs[0].start().await;
+    theirs[0].admin("POST", "/v1/init", "").await;
+    settled(&theirs).await;
+    let (status, body) = ours[0].admin("POST", "/v1/members", &new_member(&theirs[0])).await;
+    assert_eq!(status, 409, "{body}");
+    assert!(body.contains("another cluster"), "{body}");
+    let (status, body) = ours[0].admin("POST", "/v1/members", "{\"id\": 9}").await;
+    assert_eq!(status, 400, "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_of_http_raft_store_model_and_reads() {
+    let machines = cluster(3).await;
+    let leader = settled(&machines).await;
+    machines[leader].create(1).await;
+    assert!(machines[leader].sees(1).await);
+    machines[leader].api("GET", "/", "").await;
+    let text = eventually_metrics(&machines[leader]).await;
+    for name in [
+        "placement_http_request_duration_seconds_bucket",
+        "placement_raft_term",
+        "placement_raft_leads 1",
+        "placement_raft_follower_lag{node=",
+        "placement_rocksdb_log_",
+        "placement_model_providers 1",
+        "placement_read_rounds_total",
+    ] {
+        assert!(text.contains(name), "{name} is missing in\n{text}");
+    }
+}
+
+async fn eventually_metrics(machine: &Machine) -> String {
+    eventually("a leader's view", || machine.leads().then_some(())).await;
+    machine.admin("GET", "/metrics", "").await.1
+}

@@ -1,0 +1,76 @@
+use std::time::Duration;
+
+use placement_node::cluster::doors::{Consistency, PlacementIndex, Unavailable};
+
+use crate::estate::{cluster, has, machines, settled};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_gives_read_your_writes_on_another_node() {
+    let machines = cluster(3).await;
+    for number in 1..20 {
+        let written = machines[0].create(number).await;
+        let token = Consistency::Session(written.index);
+        let view = machines[1].view(token).await.unwrap();
+        assert!(has(&view.state, number));
+        assert!(view.standing.index >= written.index);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_another_history_is_told_apart() {
+    let machines = cluster(1).await;
+    let written = machines[0].create(1).await;
+    let foreign = PlacementIndex {
+        epoch: written.index.epoch.wrapping_add(1),
+        index: 1,
+    };
+    let error = machines[0].view(Consistency::Session(foreign)).await.unwrap_err();
+    assert_eq!(error, Unavailable::ForeignIndex { epoch: written.index.epoch });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bounded_read_is_as_fresh_as_it_says() {
+    let machines = cluster(3).await;
+    machines[0].create(1).await;
+    let bound = Duration::from_millis(500);
+    for machine in &machines {
+        let view = machine.view(Consistency::Bounded(bound)).await.unwrap();
+        assert!(has(&view.state, 1));
+        // The view was made a moment after the promise was checked.
+        assert!(view.standing.staleness.unwrap() <= bound + Duration::from_millis(200));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alone_a_node_reads_locally_and_promises_nothing_more() {
+    let mut machines = machines(3);
+    for machine in &mut machines {
+        machine.config.cluster.wait_ms = 1_000;
+        machine.start().await;
+    }
+    settled(&machines).await;
+    let written = machines[0].create(1).await;
+    machines[2].view(Consistency::Session(written.index)).await.unwrap();
+    machines[0].kill().await;
+    machines[1].kill().await;
+
+    let local = machines[2].view(Consistency::Local).await.unwrap();
+    assert!(has(&local.state, 1));
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for consistency in [
+        Consistency::Linearizable,
+        Consistency::Bounded(Duration::from_millis(100)),
+        Consistency::Session(PlacementIndex {
+            index: written.index.index + 1000,
+            ..written.index
+        }),
+    ] {
+        let error = machines[2].view(consistency).await.unwrap_err();
+        assert!(
+            matches!(error, Unavailable::NothingCommitted { .. }),
+            "{consistency:?}: {error}"
+        );
+    }
+    let old = machines[2].view(Consistency::Local).await.unwrap().standing.staleness;
+    assert!(old.unwrap() >= Duration::from_millis(300), "{old:?}");
+}

@@ -73,12 +73,22 @@ pub(crate) struct Channel {
 struct Calls {
     next: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Result<Bytes, CallError>>>,
-    /// Since when nothing was heard although an answer is due.
-    quiet_since: Instant,
+    /// When something was last heard.
+    heard: Instant,
+    /// Since when an answer is due and nothing was heard, whether or not anybody still waits for
+    /// it: callers that give up early, one after the other, must not hide that the path is dead.
+    quiet_since: Option<Instant>,
     closed: Option<String>,
 }
 
 impl Calls {
+    /// The other side lives.
+    fn hear(&mut self) {
+        let now = Instant::now();
+        self.heard = now;
+        self.quiet_since = (!self.waiting.is_empty()).then_some(now);
+    }
+
     fn close(&mut self, reason: &str) {
         if self.closed.is_none() {
             self.closed = Some(reason.to_owned());
@@ -134,7 +144,8 @@ impl Channel {
         let calls = Arc::new(Mutex::new(Calls {
             next: 1,
             waiting: BTreeMap::new(),
-            quiet_since: Instant::now(),
+            heard: Instant::now(),
+            quiet_since: None,
             closed: None,
         }));
         let (read, write) = tokio::io::split(stream);
@@ -175,9 +186,7 @@ impl Channel {
             if let Some(reason) = &calls.closed {
                 return Err(CallError::NotSent(format!("connection closed: {reason}")));
             }
-            if calls.waiting.is_empty() {
-                calls.quiet_since = Instant::now();
-            }
+            calls.quiet_since.get_or_insert_with(Instant::now);
             let id = calls.next;
             calls.next += 1;
             calls.waiting.insert(id, sender);
@@ -221,7 +230,7 @@ impl Channel {
     /// that this means little.
     pub(crate) fn suspect(&self, begun: Instant, waited: Duration, reason: &str) {
         let mut calls = lock(&self.calls);
-        if calls.quiet_since <= begun && waited >= PATIENCE_MIN {
+        if calls.heard <= begun && waited >= PATIENCE_MIN {
             calls.close(&format!(
                 "{reason} within {waited:?}, and nothing else was heard"
             ));
@@ -298,18 +307,16 @@ impl Reader {
             }
             let patience = self.silence / 4;
             match timeout(patience, read_some(&mut self.stream, &mut buffer)).await {
-                Ok(Ok(true)) => lock(&self.calls).quiet_since = Instant::now(),
+                Ok(Ok(true)) => lock(&self.calls).hear(),
                 Ok(Ok(false)) => return Ok("closed by the other side".to_owned()),
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {
-                    let (due, quiet) = {
-                        let calls = lock(&self.calls);
-                        (!calls.waiting.is_empty(), calls.quiet_since.elapsed())
-                    };
-                    if due && quiet > self.silence {
+                    let quiet_since = lock(&self.calls).quiet_since;
+                    let quiet = quiet_since.map(|since| since.elapsed());
+                    if let Some(quiet) = quiet.filter(|quiet| *quiet > self.silence) {
                         return Ok(format!("silent for {quiet:?}"));
                     }
-                    if due || last_ping.elapsed() > IDLE_PING {
+                    if quiet.is_some() || last_ping.elapsed() > IDLE_PING {
                         last_ping = Instant::now();
                         match self.queue.upgrade() {
                             Some(queue) => {
@@ -335,5 +342,72 @@ impl Reader {
         if let Some(waiter) = lock(&self.calls).waiting.remove(&frame.call) {
             let _ = waiter.send(answer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node that says welcome and then never anything again, as behind a dead path.
+    async fn struck_dumb() -> (Channel, tokio::io::DuplexStream, Tasks) {
+        let (near, mut far) = tokio::io::duplex(1 << 20);
+        let welcome = Frame::new(Kind::Welcome, 0, wire::encode(&welcome()));
+        let tasks = Tasks::default();
+        write_frame(&mut far, &welcome).await.unwrap();
+        let silence = Duration::from_millis(200);
+        let (channel, _) = Channel::open(Box::new(near), &hello(), silence, &tasks)
+            .await
+            .unwrap();
+        (channel, far, tasks)
+    }
+
+    fn hello() -> Hello {
+        let (oldest, newest) = (*VERSIONS.start(), *VERSIONS.end());
+        Hello {
+            oldest,
+            newest,
+            cluster: None,
+            from: 1,
+            to: Some(2),
+            introduction: false,
+        }
+    }
+
+    fn welcome() -> Welcome {
+        Welcome {
+            version: *VERSIONS.end(),
+            node: 2,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dumb_connection_is_given_up_however_early_callers_give_up() {
+        let (channel, _far, _tasks) = struck_dumb().await;
+        // Heartbeats: shorter than what says anything about a connection, with pauses between.
+        for _ in 0..20 {
+            let deadline = Duration::from_millis(20);
+            let _ = channel.call(Method::Append, &[], deadline).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(channel.is_closed());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_hears_nothing_gives_its_connection_up() {
+        let (channel, _far, _tasks) = struck_dumb().await;
+        let deadline = PATIENCE_MIN * 2;
+        assert_eq!(
+            channel.call(Method::Append, &[], deadline).await,
+            Err(CallError::Timeout(deadline))
+        );
+        assert!(channel.is_closed());
+    }
+
+    #[tokio::test]
+    async fn an_idle_connection_is_kept() {
+        let (channel, _far, _tasks) = struck_dumb().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert!(!channel.is_closed());
     }
 }

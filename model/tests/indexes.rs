@@ -206,9 +206,21 @@ fn recount(state: &State) -> Result<(), TestCaseError> {
             set.is_some_and(|set| set.contains(number.0))
         };
         for class in (0..CLASSES.len() as u32).map(ResourceClassId) {
-            for power in 0..9 {
-                let expected = any(&|node| offers(node, class) >= 1 << power);
-                prop_assert_eq!(is_in(indexes.offering(class, 1 << power)), expected);
+            let best = tree
+                .nodes
+                .iter()
+                .map(|node| offers(node, class))
+                .max()
+                .unwrap_or(0);
+            for amount in 1..120 {
+                let sets = indexes
+                    .offering(class, amount)
+                    .filter(|set| set.contains(number.0));
+                let found = sets.count();
+                prop_assert!(found <= 1, "a tree is in one bucket of a class");
+                // Exact for small amounts, to one part in sixteen for others.
+                prop_assert!(found == 1 || best < amount as i64);
+                prop_assert!(found == 0 || best + best / 16 >= amount as i64);
             }
         }
         for id in (0..TRAITS.len() as u32).map(TraitId) {

@@ -15,7 +15,8 @@ use crate::types::AggregateUuid;
 /// Bitmaps over tree numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Indexes {
-    /// By class and exponent k: some provider can give at least 2^k at once.
+    /// By class and bucket of the best offer that any of the tree's providers makes. A tree is in
+    /// one bucket of each class, so a write moves at most one bit per class.
     offers: OrdMap<(ResourceClassId, u32), TreeSet>,
     traits: OrdMap<TraitId, TreeSet>,
     root_traits: OrdMap<TraitId, TreeSet>,
@@ -33,38 +34,49 @@ pub fn offer(stock: &Stock) -> u64 {
         .min(u64::from(stock.inventory.max_unit))
 }
 
-/// The nodes in which two values of one tree may differ.
+/// Two values of one tree, and the nodes in which they may differ.
 struct Changed<'a> {
+    whole_old: &'a [Arc<Node>],
+    whole_new: &'a [Arc<Node>],
     old: Vec<&'a Arc<Node>>,
     new: Vec<&'a Arc<Node>>,
-    /// Both trees have the same nodes in the same places, and `old` and `new` are pairs.
+    /// Both values have equally many nodes, and `old` and `new` are pairs.
     paired: bool,
 }
 
 impl<'a> Changed<'a> {
-    fn between(old: &'a [Arc<Node>], new: &'a [Arc<Node>]) -> Self {
-        if old.len() != new.len() {
-            return Self {
-                old: old.iter().collect(),
-                new: new.iter().collect(),
-                paired: false,
-            };
-        }
-        let (old, new) = old
-            .iter()
-            .zip(new)
-            .filter(|(old, new)| !Arc::ptr_eq(old, new))
-            .unzip();
+    fn between(whole_old: &'a [Arc<Node>], whole_new: &'a [Arc<Node>]) -> Self {
+        let paired = whole_old.len() == whole_new.len();
+        let (old, new) = if paired {
+            let pairs = whole_old.iter().zip(whole_new);
+            pairs.filter(|(old, new)| !Arc::ptr_eq(old, new)).unzip()
+        } else {
+            (whole_old.iter().collect(), whole_new.iter().collect())
+        };
         Self {
+            whole_old,
+            whole_new,
             old,
             new,
-            paired: true,
+            paired,
         }
     }
 
-    /// Whether each node's value is what it was: the usual case, as most writes change nothing
-    /// but amounts.
-    fn kept<T: PartialEq + 'a>(&self, of: impl Fn(&'a Node) -> &'a T) -> bool {
+    /// The nodes that did not change.
+    fn kept(&self) -> impl Iterator<Item = &'a Arc<Node>> {
+        let pairs = if self.paired {
+            self.whole_old.iter().zip(self.whole_new)
+        } else {
+            [].iter().zip(&[])
+        };
+        pairs
+            .filter(|(old, new)| Arc::ptr_eq(old, new))
+            .map(|(_, new)| new)
+    }
+
+    /// Whether something of each node is what it was: the usual case, as most writes change
+    /// nothing but amounts.
+    fn keeps<T: PartialEq + 'a>(&self, of: impl Fn(&'a Node) -> &'a T) -> bool {
         self.paired
             && self
                 .old
@@ -87,13 +99,13 @@ impl Indexes {
         let old = old.map_or(&[][..], |tree| &tree.nodes);
         let new = new.map_or(&[][..], |tree| &tree.nodes);
         let changed = Changed::between(old, new);
-        self.replace_offers(number.0, &changed, new);
-        if !changed.kept(|node| &node.traits) {
+        self.replace_offers(number.0, &changed);
+        if !changed.keeps(|node| &node.traits) {
             replace_keys(&mut self.traits, number.0, traits_of(old), traits_of(new));
             let (old, new) = (traits_of(root(old)), traits_of(root(new)));
             replace_keys(&mut self.root_traits, number.0, old, new);
         }
-        if !changed.kept(|node| &node.aggregates) {
+        if !changed.keeps(|node| &node.aggregates) {
             replace_keys(
                 &mut self.aggregates,
                 number.0,
@@ -110,9 +122,11 @@ impl Indexes {
         }
     }
 
-    /// Trees in which some provider may be able to give this amount of the class.
-    pub fn offering(&self, class: ResourceClassId, amount: u64) -> Option<&TreeSet> {
-        self.offers.get(&(class, amount.max(1).ilog2()))
+    /// Trees in which some provider may be able to give this amount of the class: those in any of
+    /// these sets.
+    pub fn offering(&self, class: ResourceClassId, amount: u64) -> impl Iterator<Item = &TreeSet> {
+        let buckets = (class, bucket(amount.max(1)))..=(class, u32::MAX);
+        self.offers.range(buckets).map(|(_, set)| set)
     }
 
     /// Trees in which some provider has the trait.
@@ -140,19 +154,23 @@ impl Indexes {
         &self.nested
     }
 
-    fn replace_offers(&mut self, number: u32, changed: &Changed<'_>, whole: &[Arc<Node>]) {
-        let old = offers_of(changed.old.iter().copied());
-        let new = offers_of(changed.new.iter().copied());
-        for &(class, levels) in &new {
-            for level in levels_of(&old, class)..levels {
-                insert(&mut self.offers, (class, level), number);
+    fn replace_offers(&mut self, number: u32, changed: &Changed<'_>) {
+        for class in classes_of(changed) {
+            let before = best_bucket(changed.old.iter().copied(), class, u32::MAX);
+            let after = best_bucket(changed.new.iter().copied(), class, u32::MAX);
+            if before == after {
+                continue;
             }
-        }
-        for &(class, levels) in &old {
-            if levels_of(&new, class) < levels {
-                for level in best_levels(whole, class, levels)..levels {
-                    remove(&mut self.offers, &(class, level), number);
-                }
+            let kept = best_bucket(changed.kept(), class, before.max(after));
+            let (before, after) = (before.max(kept), after.max(kept));
+            if before == after {
+                continue;
+            }
+            if before > 0 {
+                remove(&mut self.offers, &(class, before), number);
+            }
+            if after > 0 {
+                insert(&mut self.offers, (class, after), number);
             }
         }
     }
@@ -162,39 +180,45 @@ fn root(nodes: &[Arc<Node>]) -> &[Arc<Node>] {
     &nodes[..nodes.len().min(1)]
 }
 
-/// How many powers of two an offer reaches: 0 for nothing, 1 for 1, 2 for 2 and 3, and so on.
-fn levels(stock: &Stock) -> u32 {
-    u64::BITS - offer(stock).leading_zeros()
+/// Amounts in buckets, small ones exactly, larger ones to one part in sixteen: a bucket is what
+/// four bits behind the first one distinguish. Rises with the amount; 0 is the bucket of 0.
+fn bucket(amount: u64) -> u32 {
+    let Some(power) = amount.checked_ilog2() else {
+        return 0;
+    };
+    let fraction = if power < 4 {
+        amount << (4 - power)
+    } else {
+        amount >> (power - 4)
+    };
+    // At most 16 * 64 + 16.
+    16 * power + fraction as u32 % 16 + 1
 }
 
-/// Per class, the levels of the best offer.
-fn offers_of<'a>(nodes: impl Iterator<Item = &'a Arc<Node>>) -> Vec<(ResourceClassId, u32)> {
-    let mut offers: Vec<(ResourceClassId, u32)> = Vec::new();
-    for stock in nodes.flat_map(|node| &node.inventories) {
-        match offers.iter_mut().find(|(class, _)| *class == stock.class) {
-            Some((_, best)) => *best = levels(stock).max(*best),
-            None => offers.push((stock.class, levels(stock))),
-        }
-    }
-    offers
+fn classes_of(changed: &Changed<'_>) -> Vec<ResourceClassId> {
+    let nodes = changed.old.iter().chain(&changed.new);
+    sorted(
+        nodes
+            .flat_map(|node| &node.inventories)
+            .map(|stock| stock.class)
+            .collect(),
+    )
 }
 
-fn levels_of(offers: &[(ResourceClassId, u32)], class: ResourceClassId) -> u32 {
-    offers
-        .iter()
-        .find(|(other, _)| *other == class)
-        .map_or(0, |(_, levels)| *levels)
-}
-
-/// The levels of the best offer of one class, not looked at beyond `enough`.
-fn best_levels(nodes: &[Arc<Node>], class: ResourceClassId, enough: u32) -> u32 {
+/// The bucket of the best offer of one class, not looked at beyond `enough`.
+fn best_bucket<'a>(
+    nodes: impl Iterator<Item = &'a Arc<Node>>,
+    class: ResourceClassId,
+    enough: u32,
+) -> u32 {
     let mut best = 0;
-    for stock in nodes.iter().flat_map(|node| &node.inventories) {
-        if stock.class == class {
-            best = best.max(levels(stock));
-            if best >= enough {
-                return enough;
-            }
+    for stock in nodes
+        .flat_map(|node| &node.inventories)
+        .filter(|stock| stock.class == class)
+    {
+        best = best.max(bucket(offer(stock)));
+        if best >= enough {
+            break;
         }
     }
     best
@@ -252,5 +276,25 @@ fn remove<K: Ord + Clone>(sets: &mut OrdMap<K, TreeSet>, key: &K, number: u32) {
     set.remove(number);
     if set.is_empty() {
         sets.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_rise_with_amounts_and_tell_small_ones_apart() {
+        let buckets: Vec<u32> = (0..10_000).map(bucket).collect();
+        assert!(buckets.is_sorted());
+        assert!(buckets[..32].windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(bucket(u64::MAX) > bucket(1 << 63));
+    }
+
+    #[test]
+    fn a_bucket_is_a_sixteenth_wide() {
+        for amount in [100_u64, 1_000, 262_144] {
+            assert!(bucket(amount) < bucket(amount + amount / 16 + 1));
+        }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::request::{
     AllocationRequest, CandidateRequest, Placed, ProviderSummary, SummaryResource,
 };
-use crate::state::change::{ProviderId, ResourceClassId};
+use crate::state::change::ResourceClassId;
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::{Place, State};
-use crate::types::ResourceClassName;
+use crate::types::{ProviderUuid, ResourceClassName};
 
 /// One way to meet a request, as places in the state that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,28 +28,67 @@ pub struct Placement {
     pub place: Place,
 }
 
+/// Units of one class from one provider.
+#[derive(Debug, Clone, Copy)]
+pub struct Amount<'a> {
+    /// The provider.
+    pub node: &'a Node,
+    /// The class.
+    pub class: &'a ResourceClassName,
+    /// Units of it, all groups together.
+    pub amount: u64,
+}
+
 impl Candidate {
-    pub(super) fn describe(&self, state: &State, request: &CandidateRequest) -> AllocationRequest {
-        let mut placed: BTreeMap<ProviderId, Placed> = BTreeMap::new();
-        let mut mappings: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    /// What is taken, by provider in the order of their creation and then by class.
+    pub(super) fn amounts<'a>(
+        &self,
+        state: &'a State,
+        request: &'a CandidateRequest,
+    ) -> Vec<Amount<'a>> {
+        let mut amounts: Vec<Amount<'a>> = Vec::with_capacity(self.placements.len());
         for placement in &self.placements {
-            let group = &request.groups[placement.group];
             let node = state.node(placement.place);
-            let providers = mappings.entry(group.suffix.clone()).or_default();
-            if !providers.contains(&node.uuid) {
-                providers.push(node.uuid);
+            let taken = placement.taken(state, request);
+            amounts.extend(taken.map(|(class, amount)| Amount {
+                node,
+                class,
+                amount,
+            }));
+        }
+        amounts.sort_by(|one, other| (one.node.id, one.class).cmp(&(other.node.id, other.class)));
+        amounts.dedup_by(|one, kept| {
+            let same = one.node.id == kept.node.id && one.class == kept.class;
+            if same {
+                kept.amount += one.amount;
             }
-            for (name, amount) in placement.taken(state, request) {
-                let new = || Placed {
-                    provider: node.uuid,
-                    resources: BTreeMap::new(),
-                };
-                let placed = placed.entry(node.id).or_insert_with(new);
-                *placed.resources.entry(name.clone()).or_insert(0) += amount;
+            same
+        });
+        amounts
+    }
+
+    pub(super) fn describe(&self, state: &State, request: &CandidateRequest) -> AllocationRequest {
+        let amounts = self.amounts(state, request);
+        let allocations = amounts.chunk_by(|one, other| one.node.id == other.node.id);
+        let placed = |amounts: &[Amount<'_>]| Placed {
+            provider: amounts[0].node.uuid,
+            resources: amounts
+                .iter()
+                .map(|one| (one.class.clone(), one.amount))
+                .collect(),
+        };
+        let mut mappings: BTreeMap<String, Vec<ProviderUuid>> = BTreeMap::new();
+        for placement in &self.placements {
+            let uuid = state.node(placement.place).uuid;
+            let suffix = &request.groups[placement.group].suffix;
+            match mappings.get_mut(suffix) {
+                Some(providers) if providers.contains(&uuid) => {}
+                Some(providers) => providers.push(uuid),
+                None => drop(mappings.insert(suffix.clone(), vec![uuid])),
             }
         }
         AllocationRequest {
-            allocations: placed.into_values().collect(),
+            allocations: allocations.map(placed).collect(),
             mappings,
         }
     }

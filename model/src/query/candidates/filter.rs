@@ -68,7 +68,6 @@ impl Filter {
                 indexes
                     .offering(demand.id, demand.amount)
                     .cloned()
-                    .into_iter()
                     .collect(),
             );
         }

@@ -27,7 +27,7 @@ mod subtree;
 mod tree_search;
 mod twins;
 
-pub use answer::{Candidate, Placement, Summaries};
+pub use answer::{Amount, Candidate, Placement, Summaries};
 pub use clock::Watch;
 pub use request::{
     AllocationRequest, CandidateError, CandidateRequest, Candidates, GenerationStrategy,

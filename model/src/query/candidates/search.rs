@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::answer::{Candidate, Placement, Summaries};
+use super::answer::{Amount, Candidate, Placement, Summaries};
 use super::clock::{Clock, Watch};
 use super::filter::Filter;
 use super::plan::Plan;
@@ -67,6 +67,12 @@ impl<'a> Search<'a> {
     /// Steps taken so far.
     pub fn steps(&self) -> u64 {
         self.clock.steps()
+    }
+
+    /// What a candidate takes, by provider in the order of their creation and then by class:
+    /// enough to write an answer from, without making an [`AllocationRequest`].
+    pub fn amounts(&self, candidate: &Candidate) -> Vec<Amount<'a>> {
+        candidate.amounts(self.state, self.request)
     }
 
     /// A candidate with names.

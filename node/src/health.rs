@@ -43,7 +43,7 @@ impl HealthChecks {
             .seat
             .now()
             .ok_or_else(|| "this node does not belong to a cluster yet".to_owned())?;
-        if let Some(failure) = group.health.failure() {
+        if let Some(failure) = group.failure() {
             return Err(format!("storage has failed: {failure}"));
         }
         if group.leader().is_none() {

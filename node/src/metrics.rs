@@ -281,7 +281,7 @@ impl Out<'_> {
         self.gauge(
             "storage_failed",
             "1 if this node's disk has failed",
-            f64::from(u8::from(group.health.failure().is_some())),
+            f64::from(u8::from(group.failure().is_some())),
         )?;
         if let Some(staleness) = group.freshness.staleness() {
             self.gauge(

@@ -368,7 +368,7 @@ async fn probe(seat: Arc<Seat>, every_ms: u64) {
         let Some(group) = seat.now() else {
             continue;
         };
-        if group.health.failure().is_some() {
+        if group.failure().is_some() {
             return;
         }
         if group.freshness.staleness().is_none_or(|age| age >= every) {

@@ -105,7 +105,7 @@ impl NodeStatus {
             metrics.clone()
         };
         let applied = group.views.current();
-        let failure = group.health.failure();
+        let failure = group.failure();
         let membership = metrics.membership_config.membership();
         let voters: Vec<u64> = membership.voter_ids().collect();
         let members = membership

@@ -163,9 +163,20 @@ impl Group {
         Turns { receiver }
     }
 
-    /// The leader, as far as this node knows; none once this node's disk has failed.
+    /// Why this node takes no part in the cluster any more, if so: its disk has failed, or Raft has
+    /// stopped on it.
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
+        self.health.failure().or_else(|| {
+            let receiver = self.raft.metrics();
+            let metrics = receiver.borrow_watched();
+            let fatal = metrics.running_state.as_ref().err()?;
+            Some(format!("replication has stopped: {fatal}").into())
+        })
+    }
+
+    /// The leader, as far as this node knows; none once this node takes no part any more.
     pub(crate) fn leader(&self) -> Option<Leader> {
-        if self.health.failure().is_some() {
+        if self.failure().is_some() {
             return None;
         }
         self.server_metrics(|metrics| {

@@ -253,11 +253,7 @@ impl Group {
                     "node {id} is the last voter: a cluster without voters is no cluster"
                 )));
             }
-            let heard: Vec<u64> = voters
-                .iter()
-                .copied()
-                .filter(|voter| self.is_heard(*voter))
-                .collect();
+            let heard = self.heard(&voters).await;
             if heard.len() <= voters.len() / 2 {
                 return Err(Refused::Conflict(format!(
                     "of the voters {voters:?} that would be left only {heard:?} are heard, which \
@@ -270,6 +266,19 @@ impl Group {
         self.set_membership(now, voters, members).await?;
         self.close_session(id).await;
         Ok(())
+    }
+
+    /// As the leader: which of the voters are heard. A leader that is new waits a moment for them.
+    async fn heard(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
+        let give_up = Instant::now() + Duration::from_millis(self.config.raft.election_max_ms);
+        loop {
+            let is_heard = |voter: &u64| self.is_heard(*voter);
+            let heard: Vec<u64> = voters.iter().copied().filter(is_heard).collect();
+            if heard.len() > voters.len() / 2 || Instant::now() >= give_up {
+                return heard;
+            }
+            sleep(PAUSE).await;
+        }
     }
 
     /// What a removed node may still send is not carried out, and its number is not given again.

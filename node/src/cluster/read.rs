@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::doors::{Consistency, PlacementIndex, ReadDoor, Standing, Unavailable, View};
-use super::group::Group;
+use super::group::{Group, Leader};
 use super::seat::Seat;
 use super::submit::RETRY_AFTER;
 use crate::rpc::channel::Lane;
@@ -114,7 +114,7 @@ impl Group {
     }
 
     fn without_leader(&self) -> String {
-        match self.health.failure() {
+        match self.failure() {
             Some(failure) => format!("this node takes no part any more: {failure}"),
             None => match self.leader() {
                 Some(leader) => {
@@ -225,7 +225,7 @@ impl Rounds {
     /// One question to whoever leads. Waits a little before it says that nobody answers.
     async fn ask(&self, latest: Instant) -> Result<u64, String> {
         let group = &self.group;
-        if let Some(failure) = group.health.failure() {
+        if let Some(failure) = group.failure() {
             tokio::time::sleep(PAUSE).await;
             return Err(format!("this node takes no part any more: {failure}"));
         }
@@ -235,17 +235,12 @@ impl Rounds {
         };
         // A quorum that is there answers a heartbeat; one that is not is asked again.
         let patience = Duration::from_millis(group.config.raft.election_min_ms);
-        let reply = if leader.id == group.me {
-            timeout(patience, group.read_index())
-                .await
-                .map_err(|_| "no quorum confirmed in time that this node leads".to_owned())
-        } else {
-            let to = (leader.id, leader.address.as_str());
-            group
-                .peers
-                .call(to, Lane::Control, Method::ReadIndex, &(), patience)
-                .await
-                .map_err(|error| format!("the leader, node {}: {error}", leader.id))
+        let reply = tokio::select! {
+            biased;
+            reply = self.ask_leader(&leader, patience) => reply,
+            () = group.other_leader(Some(leader.id), Instant::now() + patience * 2) => {
+                Err(format!("node {} leads no more", leader.id))
+            }
         };
         let reason = match reply {
             Ok(ReadIndexReply::At { index }) => return Ok(index),
@@ -261,5 +256,24 @@ impl Rounds {
             .other_leader(Some(leader.id), Instant::now() + PAUSE)
             .await;
         Err(reason)
+    }
+
+    async fn ask_leader(
+        &self,
+        leader: &Leader,
+        patience: Duration,
+    ) -> Result<ReadIndexReply, String> {
+        let group = &self.group;
+        if leader.id == group.me {
+            return timeout(patience, group.read_index())
+                .await
+                .map_err(|_| "no quorum confirmed in time that this node leads".to_owned());
+        }
+        let to = (leader.id, leader.address.as_str());
+        group
+            .peers
+            .call(to, Lane::Control, Method::ReadIndex, &(), patience)
+            .await
+            .map_err(|error| format!("the leader, node {}: {error}", leader.id))
     }
 }

@@ -86,7 +86,7 @@ impl Group {
         // Why the write may be in a log already, if it may.
         let mut unsure: Option<String> = None;
         loop {
-            if let Some(failure) = self.health.failure() {
+            if let Some(failure) = self.failure() {
                 return Err(gave_up(
                     unsure,
                     format!("this node cannot write: {failure}"),

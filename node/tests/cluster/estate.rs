@@ -16,15 +16,15 @@ use tokio::time::{Instant, sleep};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One machine: a directory and an address, with or without a node running.
-pub struct Machine {
-    pub config: Config,
+pub(crate) struct Machine {
+    pub(crate) config: Config,
     dir: TempDir,
     node: Option<Node>,
 }
 
 impl Machine {
     /// A machine with an empty disk.
-    pub fn new(id: u64) -> Self {
+    pub(crate) fn new(id: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut config = Config {
             node_id: id,
@@ -45,52 +45,57 @@ impl Machine {
         }
     }
 
-    pub async fn try_start(&mut self) -> Result<(), StartError> {
+    pub(crate) async fn try_start(&mut self) -> Result<(), StartError> {
         assert!(self.node.is_none(), "runs already");
         self.node = Some(Node::start(Env::production(), self.config.clone()).await?);
         Ok(())
     }
 
-    pub async fn start(&mut self) {
+    pub(crate) async fn start(&mut self) {
         self.try_start().await.unwrap();
     }
 
     /// As `kill -9`, but for what the system has in its buffers.
-    pub async fn kill(&mut self) {
+    pub(crate) async fn kill(&mut self) {
         self.node.take().expect("runs").kill().await;
     }
 
-    pub async fn shutdown(&mut self) {
+    pub(crate) async fn shutdown(&mut self) {
         self.node.take().expect("runs").shutdown().await;
     }
 
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.node.is_some()
     }
 
-    pub fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &Node {
         self.node.as_ref().expect("runs")
     }
 
-    pub fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.config.node_id
     }
 
-    pub fn leads(&self) -> bool {
-        self.node.as_ref().is_some_and(|node| node.status().role == NodeRole::Leader)
+    pub(crate) fn leads(&self) -> bool {
+        self.node
+            .as_ref()
+            .is_some_and(|node| node.status().role == NodeRole::Leader)
     }
 
-    pub fn wipe(&mut self) {
+    pub(crate) fn wipe(&mut self) {
         assert!(!self.is_running());
         std::fs::remove_dir_all(self.dir.path().join("data")).unwrap();
     }
 
-    pub async fn submit(&self, command: Command) -> Result<Written, Unavailable> {
-        self.node().write_door().submit(command, format!("req-{}", self.id())).await
+    pub(crate) async fn submit(&self, command: Command) -> Result<Written, Unavailable> {
+        self.node()
+            .write_door()
+            .submit(command, format!("req-{}", self.id()))
+            .await
     }
 
     /// Creates a provider through this node.
-    pub async fn create(&self, number: u128) -> Written {
+    pub(crate) async fn create(&self, number: u128) -> Written {
         let written = self.submit(create(number)).await.unwrap();
         assert!(
             matches!(written.outcome, Outcome::Done(Reply::Provider(_))),
@@ -100,22 +105,25 @@ impl Machine {
         written
     }
 
-    pub async fn view(&self, consistency: Consistency) -> Result<View, Unavailable> {
+    pub(crate) async fn view(&self, consistency: Consistency) -> Result<View, Unavailable> {
         self.node().read_door().view(consistency).await
     }
 
     /// Whether this node sees a provider, linearizably.
-    pub async fn sees(&self, number: u128) -> bool {
-        has(&self.view(Consistency::Linearizable).await.unwrap().state, number)
+    pub(crate) async fn sees(&self, number: u128) -> bool {
+        has(
+            &self.view(Consistency::Linearizable).await.unwrap().state,
+            number,
+        )
     }
 
     /// One request to the admin door: method, path, body; gives status and body.
-    pub async fn admin(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+    pub(crate) async fn admin(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         request(&self.node().addresses().admin, method, path, body).await
     }
 
     /// One request to the REST API's listener.
-    pub async fn api(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+    pub(crate) async fn api(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         request(&self.node().addresses().api, method, path, body).await
     }
 }
@@ -144,11 +152,11 @@ fn free_address() -> String {
     listener.local_addr().unwrap().to_string()
 }
 
-pub fn uuid(number: u128) -> ProviderUuid {
+pub(crate) fn uuid(number: u128) -> ProviderUuid {
     ProviderUuid(uuid::Uuid::from_u128(number))
 }
 
-pub fn create(number: u128) -> Command {
+pub(crate) fn create(number: u128) -> Command {
     Command::CreateProvider {
         uuid: uuid(number),
         name: format!("cn{number}").try_into().unwrap(),
@@ -156,12 +164,12 @@ pub fn create(number: u128) -> Command {
     }
 }
 
-pub fn has(state: &State, number: u128) -> bool {
+pub(crate) fn has(state: &State, number: u128) -> bool {
     state.place(&uuid(number)).is_some()
 }
 
 /// Machines that were told to form a cluster together.
-pub fn machines(count: u64) -> Vec<Machine> {
+pub(crate) fn machines(count: u64) -> Vec<Machine> {
     let mut machines: Vec<Machine> = (1..=count).map(Machine::new).collect();
     let members: Vec<String> = machines
         .iter()
@@ -174,7 +182,7 @@ pub fn machines(count: u64) -> Vec<Machine> {
 }
 
 /// A formed cluster with a leader that everybody knows.
-pub async fn cluster(count: u64) -> Vec<Machine> {
+pub(crate) async fn cluster(count: u64) -> Vec<Machine> {
     let mut machines = machines(count);
     for machine in &mut machines {
         machine.start().await;
@@ -184,19 +192,20 @@ pub async fn cluster(count: u64) -> Vec<Machine> {
 }
 
 /// Waits until the running machines agree on a leader among them, and can read.
-pub async fn settled(machines: &[Machine]) -> usize {
+pub(crate) async fn settled(machines: &[Machine]) -> usize {
     eventually("a leader that all know", || {
         let leader = machines.iter().position(Machine::leads)?;
-        let all = machines.iter().filter(|machine| machine.is_running()).all(|machine| {
-            machine.node().status().leader == Some(machines[leader].id())
-        });
+        let all = machines
+            .iter()
+            .filter(|machine| machine.is_running())
+            .all(|machine| machine.node().status().leader == Some(machines[leader].id()));
         all.then_some(leader)
     })
     .await
 }
 
 /// Waits until the running machines have applied the same, and gives the index.
-pub async fn converged(machines: &[Machine]) -> u64 {
+pub(crate) async fn converged(machines: &[Machine]) -> u64 {
     eventually("the same state everywhere", || {
         let states: Vec<_> = machines
             .iter()
@@ -213,7 +222,7 @@ pub async fn converged(machines: &[Machine]) -> u64 {
 }
 
 /// Waits until something is there.
-pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {

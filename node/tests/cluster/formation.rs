@@ -6,7 +6,10 @@ use crate::estate::{Machine, cluster, converged, create, eventually, machines, s
 async fn three_empty_nodes_form_one_cluster_with_the_standard_classes() {
     let machines = cluster(3).await;
     converged(&machines).await;
-    let ids: Vec<_> = machines.iter().map(|machine| machine.node().status().cluster_id).collect();
+    let ids: Vec<_> = machines
+        .iter()
+        .map(|machine| machine.node().status().cluster_id)
+        .collect();
     assert!(ids[0].is_some());
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     let vcpu = placement_model::types::ResourceClassName::try_from("VCPU".to_owned()).unwrap();
@@ -28,7 +31,10 @@ async fn a_node_alone_answers_that_it_belongs_to_no_cluster_until_it_is_told_to_
     machine.config.cluster.wait_ms = 200;
     machine.start().await;
     let error = machine.submit(create(1)).await.unwrap_err();
-    assert!(error.to_string().contains("does not belong to a cluster"), "{error}");
+    assert!(
+        error.to_string().contains("does not belong to a cluster"),
+        "{error}"
+    );
     assert_eq!(machine.api("GET", "/readyz", "").await.0, 503);
     assert_eq!(machine.api("GET", "/livez", "").await.0, 200);
 
@@ -61,7 +67,10 @@ async fn one_directory_serves_one_process_and_one_node() {
     let mut second = Machine::new(1);
     second.config.data_dir = machines[0].config.data_dir.clone();
     let error = second.try_start().await.unwrap_err();
-    assert!(error.to_string().contains("in use by another placementd"), "{error}");
+    assert!(
+        error.to_string().contains("in use by another placementd"),
+        "{error}"
+    );
 
     machines[0].shutdown().await;
     let mut stranger = Machine::new(2);

@@ -12,7 +12,9 @@ async fn an_operator_moves_leadership_to_a_chosen_node_by_asking_any() {
     assert_eq!(settled(&machines).await, to);
     machines[asked].create(1).await;
 
-    let (status, body) = machines[asked].admin("POST", "/v1/leader", "{\"to\": 99}").await;
+    let (status, body) = machines[asked]
+        .admin("POST", "/v1/leader", "{\"to\": 99}")
+        .await;
     assert_eq!(status, 409, "{body}");
 }
 
@@ -25,7 +27,9 @@ async fn a_leader_that_is_stopped_hands_over_first() {
     let term = machines[leader].node().status().term;
     machines[leader].shutdown().await;
     // Nobody had to wait for the leader's silence.
-    let next = eventually("another leader", || machines.iter().position(|machine| machine.leads()));
+    let next = eventually("another leader", || {
+        machines.iter().position(|machine| machine.leads())
+    });
     let next = next.await;
     assert!(machines[next].node().status().term <= term + 1);
     machines[other].create(2).await;

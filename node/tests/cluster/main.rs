@@ -6,4 +6,5 @@ mod leadership;
 mod membership;
 mod reads;
 mod recovery;
+mod storage;
 mod writes;

@@ -19,7 +19,9 @@ async fn a_fresh_node_joins_catches_up_votes_and_outlives_the_others() {
     for id in [2, 3] {
         let mut fresh = Machine::new(id);
         fresh.start().await;
-        let (status, body) = machines[0].admin("POST", "/v1/members", &new_member(&fresh)).await;
+        let (status, body) = machines[0]
+            .admin("POST", "/v1/members", &new_member(&fresh))
+            .await;
         assert_eq!(status, 204, "{body}");
         machines.push(fresh);
         let asked = machines.len() - 1;
@@ -61,7 +63,9 @@ async fn a_removed_node_neither_votes_nor_writes_and_its_number_is_not_given_aga
     removed.wipe();
     removed.config.initial_members.clear();
     removed.start().await;
-    let (status, body) = machines[0].admin("POST", "/v1/members", &new_member(&removed)).await;
+    let (status, body) = machines[0]
+        .admin("POST", "/v1/members", &new_member(&removed))
+        .await;
     assert_eq!(status, 409, "{body}");
     assert!(body.contains("never"), "{body}");
     machines[0].create(3).await;
@@ -108,7 +112,9 @@ async fn a_member_of_another_cluster_is_not_taken() {
     theirs[0].start().await;
     theirs[0].admin("POST", "/v1/init", "").await;
     settled(&theirs).await;
-    let (status, body) = ours[0].admin("POST", "/v1/members", &new_member(&theirs[0])).await;
+    let (status, body) = ours[0]
+        .admin("POST", "/v1/members", &new_member(&theirs[0]))
+        .await;
     assert_eq!(status, 409, "{body}");
     assert!(body.contains("another cluster"), "{body}");
     let (status, body) = ours[0].admin("POST", "/v1/members", "{\"id\": 9}").await;

@@ -24,8 +24,16 @@ async fn a_token_of_another_history_is_told_apart() {
         epoch: written.index.epoch.wrapping_add(1),
         index: 1,
     };
-    let error = machines[0].view(Consistency::Session(foreign)).await.unwrap_err();
-    assert_eq!(error, Unavailable::ForeignIndex { epoch: written.index.epoch });
+    let error = machines[0]
+        .view(Consistency::Session(foreign))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error,
+        Unavailable::ForeignIndex {
+            epoch: written.index.epoch
+        }
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +58,11 @@ async fn alone_a_node_reads_locally_and_promises_nothing_more() {
     }
     settled(&machines).await;
     let written = machines[0].create(1).await;
-    machines[2].view(Consistency::Session(written.index)).await.unwrap();
+    machines[2]
+        .view(Consistency::Session(written.index))
+        .await
+        .unwrap();
+    assert!(machines[2].sees(1).await);
     machines[0].kill().await;
     machines[1].kill().await;
 
@@ -71,6 +83,11 @@ async fn alone_a_node_reads_locally_and_promises_nothing_more() {
             "{consistency:?}: {error}"
         );
     }
-    let old = machines[2].view(Consistency::Local).await.unwrap().standing.staleness;
+    let old = machines[2]
+        .view(Consistency::Local)
+        .await
+        .unwrap()
+        .standing
+        .staleness;
     assert!(old.unwrap() >= Duration::from_millis(300), "{old:?}");
 }

@@ -1,4 +1,4 @@
-use crate::estate::{cluster, converged, settled};
+use crate::estate::{cluster, converged, eventually, settled};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_away_catches_up_from_the_log() {
@@ -29,6 +29,15 @@ async fn a_node_that_was_away_too_long_is_sent_a_snapshot() {
             assert_eq!(status, 204, "{body}");
         }
     }
+    let leader = settled(&machines).await;
+    eventually("a log that does not reach back", || {
+        machines
+            .iter()
+            .filter(|machine| machine.is_running())
+            .all(|machine| machine.node().status().purged > Some(150))
+            .then_some(())
+    })
+    .await;
     machines[leader].create(500).await;
     machines[away].start().await;
     assert!(machines[away].sees(500).await);

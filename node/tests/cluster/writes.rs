@@ -13,7 +13,11 @@ async fn what_is_written_on_any_node_is_read_on_all() {
         assert!(has(&written.view.state, number));
         assert!(written.view.standing.index >= written.index);
         for other in &machines {
-            assert!(other.sees(number).await, "node {} sees {number}", other.id());
+            assert!(
+                other.sees(number).await,
+                "node {} sees {number}",
+                other.id()
+            );
         }
     }
 }
@@ -27,7 +31,9 @@ async fn a_refusal_is_an_answer_wherever_it_is_asked() {
         assert!(
             matches!(
                 written.outcome,
-                Outcome::Refused(Refusal::DuplicateProviderUuid(_) | Refusal::DuplicateProviderName(_))
+                Outcome::Refused(
+                    Refusal::DuplicateProviderUuid(_) | Refusal::DuplicateProviderName(_)
+                )
             ),
             "{:?}",
             written.outcome
@@ -38,7 +44,10 @@ async fn a_refusal_is_an_answer_wherever_it_is_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_writes_at_once_through_all_nodes_are_each_done_once() {
     let machines = cluster(3).await;
-    let doors: Vec<_> = machines.iter().map(|machine| machine.node().write_door()).collect();
+    let doors: Vec<_> = machines
+        .iter()
+        .map(|machine| machine.node().write_door())
+        .collect();
     let writers: Vec<_> = (0..300_u128)
         .map(|number| {
             let door = doors[number as usize % 3].clone();
@@ -48,7 +57,11 @@ async fn many_writes_at_once_through_all_nodes_are_each_done_once() {
     let mut indexes = Vec::new();
     for writer in writers {
         let written = writer.await.unwrap().unwrap();
-        assert!(matches!(written.outcome, Outcome::Done(_)), "{:?}", written.outcome);
+        assert!(
+            matches!(written.outcome, Outcome::Done(_)),
+            "{:?}",
+            written.outcome
+        );
         indexes.push(written.index.index);
     }
     indexes.sort_unstable();
@@ -76,8 +89,14 @@ async fn writes_go_on_while_the_leader_dies_and_none_is_done_twice() {
     let outcomes = writer.await.unwrap();
     for (number, outcome) in outcomes.iter().enumerate() {
         // A second execution would be refused as a duplicate.
-        let written = outcome.as_ref().unwrap_or_else(|error| panic!("{number}: {error}"));
-        assert!(matches!(written.outcome, Outcome::Done(_)), "{number}: {:?}", written.outcome);
+        let written = outcome
+            .as_ref()
+            .unwrap_or_else(|error| panic!("{number}: {error}"));
+        assert!(
+            matches!(written.outcome, Outcome::Done(_)),
+            "{number}: {:?}",
+            written.outcome
+        );
     }
     for number in 0..200 {
         assert!(machines[survivor].sees(number).await);
@@ -100,7 +119,10 @@ async fn without_a_majority_a_write_is_answered_503_within_the_configured_time()
     let begun = tokio::time::Instant::now();
     let error = machines[leader].submit(create(2)).await.unwrap_err();
     let took = begun.elapsed();
-    assert!(took >= Duration::from_millis(1_400) && took < Duration::from_secs(4), "{took:?}");
+    assert!(
+        took >= Duration::from_millis(1_400) && took < Duration::from_secs(4),
+        "{took:?}"
+    );
     assert!(
         matches!(
             error,

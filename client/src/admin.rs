@@ -70,9 +70,9 @@ pub struct NewMember {
     pub id: u64,
     /// Where the other nodes reach it, `host:port`.
     pub rpc: String,
-    /// Where clients reach its REST API, `host:port`.
+    /// Where clients reach its REST API, `host:port`; empty: as the node says itself.
     pub api: String,
-    /// Where operators reach its admin door, `host:port`.
+    /// Where operators reach its admin door, `host:port`; empty: as the node says itself.
     pub admin: String,
 }
 
@@ -99,6 +99,12 @@ pub struct NodeStatus {
     pub snapshot: Option<u64>,
     /// The last entry purged from its log.
     pub purged: Option<u64>,
+    /// Why its disk cannot be used, if so.
+    #[serde(default)]
+    pub storage_failure: Option<String>,
+    /// The digest of its state: equal on all nodes at an equal `applied`.
+    #[serde(default)]
+    pub digest: Option<String>,
     /// The membership it knows.
     pub members: Vec<Member>,
 }

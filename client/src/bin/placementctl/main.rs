@@ -76,11 +76,11 @@ struct AddMember {
     /// Where the other nodes reach it, `host:port`.
     #[arg(long, value_name = "HOST:PORT")]
     rpc: String,
-    /// Where clients reach its REST API, `host:port`.
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Where clients reach its REST API, `host:port`; by default as the node says itself.
+    #[arg(long, value_name = "HOST:PORT", default_value = "")]
     api: String,
-    /// Where operators reach its admin door, `host:port`.
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Where operators reach its admin door, `host:port`; by default as the node says itself.
+    #[arg(long, value_name = "HOST:PORT", default_value = "")]
     admin: String,
 }
 

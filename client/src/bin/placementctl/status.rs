@@ -32,6 +32,8 @@ struct MemberReport {
     snapshot: Option<u64>,
     /// Entries that the leader has and this node has not applied.
     lag: Option<u64>,
+    storage_failure: Option<String>,
+    digest: Option<String>,
 }
 
 /// Asks one node for the membership and then every member for itself.
@@ -141,15 +143,17 @@ impl MemberReport {
             lag: head
                 .zip(applied)
                 .map(|(head, applied)| head.saturating_sub(applied)),
+            storage_failure: answer.and_then(|status| status.storage_failure.clone()),
+            digest: answer.and_then(|status| status.digest.clone()),
         }
     }
 
     fn row(&self) -> [String; 9] {
         let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
-        let role = if self.reachable {
-            self.role.clone()
-        } else {
-            format!("{} (unreachable)", self.role)
+        let role = match (self.reachable, &self.storage_failure) {
+            (false, _) => format!("{} (unreachable)", self.role),
+            (true, Some(_)) => format!("{} (disk failed)", self.role),
+            (true, None) => self.role.clone(),
         };
         [
             self.id.to_string(),
@@ -209,6 +213,8 @@ mod tests {
             applied: Some(applied),
             snapshot: None,
             purged: None,
+            storage_failure: None,
+            digest: None,
             members: vec![member(1), member(2), member(3)],
         }
     }

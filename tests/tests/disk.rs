@@ -1,0 +1,139 @@
+//! A node whose disk is full refuses writes, says why, leaves leadership and loses nothing.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use placement_client::{Claim, Client, Inventory, NewProvider};
+use placement_tests::cluster::Cluster;
+use uuid::Uuid;
+
+/// A small file system in memory; unmounted when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// `None` without the right to mount.
+    fn mount(at: &Path) -> Option<Self> {
+        fs::create_dir_all(at).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=192m", "tmpfs"])
+            .arg(at)
+            .output()
+            .is_ok_and(|output| output.status.success());
+        mounted.then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
+    }
+}
+
+fn fill(disk: &Path) {
+    let path = disk.join("ballast");
+    let mut file = fs::File::create(path).unwrap();
+    for size in [1 << 20, 4096, 1] {
+        let block = vec![7; size];
+        while file.write_all(&block).is_ok() {}
+    }
+}
+
+async fn write(client: &Client, host: Uuid) -> Result<Uuid, placement_client::Error> {
+    let consumer = Uuid::new_v4();
+    let claim = Claim::of(host, &[("VCPU", 1)]);
+    client
+        .put_allocations(consumer, &claim)
+        .await
+        .map(|()| consumer)
+}
+
+#[tokio::test]
+async fn a_full_disk_costs_the_leader_its_office_and_nobody_any_data() {
+    let mut cluster = Cluster::prepare(3, "[cluster]\nwait_ms = 2000\n").unwrap();
+    let Some(_disk) = SmallDisk::mount(&cluster.data_dir(1)) else {
+        eprintln!("skipped: mounting a small disk needs root");
+        return;
+    };
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let client = cluster
+        .client()
+        .with_patience(Duration::from_secs(60))
+        .repeating_unknown();
+    let host = Uuid::new_v4();
+    client
+        .create_provider(&NewProvider::named("host").uuid(host))
+        .await
+        .unwrap();
+    client
+        .set_inventories(host, 0, [("VCPU", Inventory::of(1_000_000))])
+        .await
+        .unwrap();
+    let asked = Instant::now();
+    while cluster.leader().await.unwrap() != 1 {
+        assert!(
+            asked.elapsed() < Duration::from_secs(20),
+            "node 1 does not lead"
+        );
+        let _ = cluster
+            .placementctl(&["transfer-leader", "--to", "1"])
+            .unwrap();
+    }
+    let mut acknowledged = vec![write(&client, host).await.unwrap()];
+
+    fill(&cluster.data_dir(1));
+    // Its log's file may have some room left; it ends soon.
+    let through_others = Client::new([cluster.place(2).api_url(), cluster.place(3).api_url()])
+        .unwrap()
+        .with_patience(Duration::from_secs(60));
+    let asked = Instant::now();
+    loop {
+        if let Ok(consumer) = write(&through_others, host).await {
+            acknowledged.push(consumer);
+        }
+        let leads =
+            cluster.statuses().await.iter().any(|status| {
+                status.node_id != 1 && status.leader.is_some_and(|leader| leader != 1)
+            });
+        if leads {
+            break;
+        }
+        assert!(
+            asked.elapsed() < Duration::from_secs(60),
+            "node 1 leads with a full disk"
+        );
+    }
+    acknowledged.push(write(&through_others, host).await.unwrap());
+
+    // The node itself: either it has ended and its log says why, or it says so to whoever asks.
+    let said = cluster.log(1, 200);
+    let words = ["space", "disk", "storage"];
+    assert!(
+        words.iter().any(|word| said.to_lowercase().contains(word)),
+        "{said}"
+    );
+    let refused = cluster.client_of(1).with_patience(Duration::ZERO);
+    assert!(write(&refused, host).await.is_err());
+
+    // With room again it comes back, and has everything.
+    cluster.kill_9(1);
+    fs::remove_file(cluster.data_dir(1).join("ballast")).unwrap();
+    cluster.start_node(1).unwrap();
+    cluster.wait_ready(1).await.unwrap();
+    let seen = cluster
+        .client_of(1)
+        .provider_allocations(host)
+        .await
+        .unwrap();
+    for consumer in acknowledged {
+        assert!(
+            seen.allocations.contains_key(&consumer),
+            "{consumer} is lost"
+        );
+    }
+}

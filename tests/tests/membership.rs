@@ -1,0 +1,188 @@
+//! Nodes come and go, led by an operator with `placementctl`.
+
+use std::time::{Duration, Instant};
+
+use placement_client::{Claim, Client, Inventory, NewProvider};
+use placement_tests::cluster::Cluster;
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Runs `placementctl`, which must succeed, and returns what it printed.
+fn ctl(cluster: &Cluster, arguments: &[&str]) -> String {
+    let output = cluster.placementctl(arguments).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "placementctl {arguments:?}: {said}"
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn status(cluster: &Cluster) -> Value {
+    serde_json::from_str(&ctl(cluster, &["status", "--output", "json"])).unwrap()
+}
+
+fn member(status: &Value, id: u64) -> Option<&Value> {
+    status["members"]
+        .as_array()?
+        .iter()
+        .find(|member| member["id"] == id)
+}
+
+async fn write(client: &Client, host: Uuid, count: u64) {
+    for _ in 0..count {
+        let claim = Claim::of(host, &[("VCPU", 1)]);
+        client
+            .put_allocations(Uuid::new_v4(), &claim)
+            .await
+            .unwrap();
+    }
+}
+
+async fn host(client: &Client) -> Uuid {
+    let uuid = Uuid::new_v4();
+    client
+        .create_provider(&NewProvider::named("host").uuid(uuid))
+        .await
+        .unwrap();
+    client
+        .set_inventories(uuid, 0, [("VCPU", Inventory::of(1_000_000))])
+        .await
+        .unwrap();
+    uuid
+}
+
+async fn used(client: &Client, host: Uuid) -> u64 {
+    client.provider_usages(host).await.unwrap().usages["VCPU"]
+}
+
+#[tokio::test]
+async fn status_is_a_table_for_people_and_json_for_programs() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let leader = cluster.leader().await.unwrap();
+    let json = status(&cluster);
+    assert_eq!(json["leader"], leader);
+    assert_eq!(json["members"].as_array().unwrap().len(), 3);
+    let line = member(&json, leader).unwrap();
+    assert_eq!(line["role"], "leader");
+    assert_eq!(line["lag"], 0);
+    let table = ctl(&cluster, &["status"]);
+    assert!(
+        table.contains("LAG") && table.contains("follower"),
+        "{table}"
+    );
+    cluster.kill_9(leader % 3 + 1);
+    let table = ctl(&cluster, &["status"]);
+    assert!(table.contains("unreachable"), "{table}");
+}
+
+#[tokio::test]
+async fn a_fresh_node_joins_is_promoted_and_another_one_leaves() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let client = cluster.client();
+    let host = host(&client).await;
+    write(&client, host, 20).await;
+
+    let place = cluster.add_place();
+    cluster.start_node(4).unwrap();
+    // It must listen before it can be invited.
+    let door = cluster.admin_of(4);
+    assert_eq!(door.status().await.unwrap().cluster_id, None);
+    ctl(&cluster, &["members", "add", "4", "--rpc", &place.peer()]);
+    assert_eq!(member(&status(&cluster), 4).unwrap()["role"], "learner");
+    ctl(&cluster, &["members", "promote", "4"]);
+    cluster.wait_ready(4).await.unwrap();
+    assert_eq!(used(&cluster.client_of(4), host).await, 20);
+
+    let leader = cluster.leader().await.unwrap();
+    let gone = if leader == 2 { 3 } else { 2 };
+    ctl(&cluster, &["members", "remove", &gone.to_string()]);
+    let json = status(&cluster);
+    assert!(member(&json, gone).is_none(), "{json:#}");
+    cluster.kill_9(gone);
+    write(&client, host, 5).await;
+    assert_eq!(used(&cluster.client_of(4), host).await, 25);
+
+    // A number is never used twice.
+    let again =
+        cluster.placementctl(&["members", "add", &gone.to_string(), "--rpc", &place.peer()]);
+    assert!(!again.unwrap().status.success());
+}
+
+#[tokio::test]
+async fn leadership_is_handed_over_on_request_and_when_the_leader_stops() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let client = cluster.client();
+    let host = host(&client).await;
+    let old = cluster.leader().await.unwrap();
+    let new = old % 3 + 1;
+    ctl(&cluster, &["transfer-leader", "--to", &new.to_string()]);
+    let asked = Instant::now();
+    while cluster.leader().await.unwrap() != new {
+        assert!(
+            asked.elapsed() < Duration::from_secs(10),
+            "{:#}",
+            status(&cluster)
+        );
+    }
+    // The leader stops: its successor leads before an election would even have begun to be due,
+    // which the writes show by not waiting for it.
+    write(&client, host, 1).await;
+    let term = status(&cluster)["term"].as_u64().unwrap();
+    cluster.stop_node(new).unwrap();
+    let stopped = Instant::now();
+    write(&client, host, 1).await;
+    let pause = stopped.elapsed();
+    assert!(pause < Duration::from_secs(5), "a write waited {pause:?}");
+    let json = status(&cluster);
+    assert_ne!(json["leader"], new);
+    assert_eq!(json["term"].as_u64().unwrap(), term + 1, "{json:#}");
+}
+
+#[tokio::test]
+async fn whoever_missed_more_than_the_log_keeps_is_sent_a_snapshot() {
+    let config = "[raft]\nsnapshot_after = 50\nlog_keep = 10\n";
+    let mut cluster = Cluster::start_with(3, config).await.unwrap();
+    let client = cluster.client();
+    let host = host(&client).await;
+    write(&client, host, 20).await;
+    let away = cluster.followers().await.unwrap()[0];
+    cluster.stop_node(away).unwrap();
+    write(&client, host, 150).await;
+    for id in cluster.ids() {
+        if id != away {
+            cluster.admin_of(id).trigger_snapshot().await.unwrap();
+        }
+    }
+    let json = status(&cluster);
+    let leader = json["leader"].as_u64().unwrap();
+    assert!(
+        member(&json, leader).unwrap()["snapshot"].as_u64().unwrap() > 100,
+        "{json:#}"
+    );
+
+    cluster.start_node(away).unwrap();
+    cluster.wait_ready(away).await.unwrap();
+    assert_eq!(used(&cluster.client_of(away), host).await, 170);
+
+    // A node that lost its disk comes back under a new number.
+    cluster.kill_9(away);
+    std::fs::remove_dir_all(cluster.data_dir(away)).unwrap();
+    ctl(&cluster, &["members", "remove", &away.to_string()]);
+    let place = cluster.add_place();
+    cluster.start_node(place.id).unwrap();
+    cluster.admin_of(place.id).status().await.unwrap();
+    ctl(
+        &cluster,
+        &[
+            "members",
+            "add",
+            &place.id.to_string(),
+            "--rpc",
+            &place.peer(),
+        ],
+    );
+    ctl(&cluster, &["members", "promote", &place.id.to_string()]);
+    cluster.wait_ready(place.id).await.unwrap();
+    assert_eq!(used(&cluster.client_of(place.id), host).await, 170);
+}

@@ -1,0 +1,194 @@
+//! OpenStack's own command-line client, from PyPI, against three nodes: it writes through one and
+//! reads through the others.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use placement_tests::cluster::Cluster;
+use serde_json::Value;
+use uuid::Uuid;
+
+const PACKAGES: [&str; 2] = ["osc-placement==4.9.1", "python-openstackclient==10.5.0"];
+
+/// The client in a virtual environment, made once per target directory.
+fn openstack() -> PathBuf {
+    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("osc-venv-4.9.1-10.5.0");
+    let ready = venv.join("ready");
+    if !ready.exists() {
+        eprintln!("installing {PACKAGES:?} into {}", venv.display());
+        run(Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&venv));
+        let pip = venv.join("bin/pip");
+        run(Command::new(pip)
+            .args(["install", "--quiet", "--disable-pip-version-check"])
+            .args(PACKAGES));
+        std::fs::write(ready, "").unwrap();
+    }
+    venv.join("bin/openstack")
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| {
+        panic!("{command:?} does not start ({error}); it needs python3 and python3-venv")
+    });
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// `openstack` against one node.
+struct Openstack<'a> {
+    program: &'a Path,
+    endpoint: String,
+}
+
+impl Openstack<'_> {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.program);
+        command
+            .env_clear()
+            .args(["--os-auth-type", "admin_token", "--os-token", "admin"])
+            .args(["--os-endpoint", &self.endpoint])
+            .args(["--os-placement-api-version", "1.39"])
+            .args(arguments);
+        command
+    }
+
+    fn does(&self, arguments: &[&str]) {
+        run(&mut self.command(arguments));
+    }
+
+    fn asks(&self, arguments: &[&str]) -> Value {
+        let text = run(self.command(arguments).args(["-f", "json"]));
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
+    }
+}
+
+fn column<'a>(rows: &'a Value, name: &str) -> BTreeSet<&'a str> {
+    let rows = rows.as_array().unwrap();
+    rows.iter().map(|row| row[name].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_real_client_writes_through_one_node_and_reads_through_the_others() {
+    let program = openstack();
+    let cluster = Cluster::start(3).await.unwrap();
+    let node = |id: u64| Openstack {
+        program: &program,
+        endpoint: cluster.place(id).api_url(),
+    };
+    let (one, two, three) = (node(1), node(2), node(3));
+    let host = Uuid::new_v4().to_string();
+    let numa = Uuid::new_v4().to_string();
+    let aggregate = Uuid::new_v4().to_string();
+    let consumer = Uuid::new_v4().to_string();
+
+    one.does(&["resource", "provider", "create", "host", "--uuid", &host]);
+    one.does(&[
+        "resource",
+        "provider",
+        "create",
+        "numa",
+        "--uuid",
+        &numa,
+        "--parent-provider",
+        &host,
+    ]);
+    let list = two.asks(&["resource", "provider", "list", "--in-tree", &host]);
+    assert_eq!(column(&list, "name"), BTreeSet::from(["host", "numa"]));
+
+    one.does(&[
+        "resource",
+        "provider",
+        "inventory",
+        "set",
+        &numa,
+        "--resource",
+        "VCPU=16",
+        "--resource",
+        "VCPU:allocation_ratio=2",
+        "--resource",
+        "MEMORY_MB=4096",
+    ]);
+    let inventory = three.asks(&["resource", "provider", "inventory", "list", &numa]);
+    assert_eq!(
+        column(&inventory, "resource_class"),
+        BTreeSet::from(["MEMORY_MB", "VCPU"])
+    );
+
+    one.does(&["trait", "create", "CUSTOM_FAST"]);
+    one.does(&[
+        "resource",
+        "provider",
+        "trait",
+        "set",
+        &numa,
+        "--trait",
+        "CUSTOM_FAST",
+    ]);
+    let traits = two.asks(&["resource", "provider", "trait", "list", &numa]);
+    assert_eq!(column(&traits, "name"), BTreeSet::from(["CUSTOM_FAST"]));
+
+    let generation = two.asks(&["resource", "provider", "show", &host])["generation"].to_string();
+    one.does(&[
+        "resource",
+        "provider",
+        "aggregate",
+        "set",
+        &host,
+        "--aggregate",
+        &aggregate,
+        "--generation",
+        &generation,
+    ]);
+    let aggregates = three.asks(&["resource", "provider", "aggregate", "list", &host]);
+    assert_eq!(
+        column(&aggregates, "uuid"),
+        BTreeSet::from([aggregate.as_str()])
+    );
+
+    let candidates = two.asks(&[
+        "allocation",
+        "candidate",
+        "list",
+        "--resource",
+        "VCPU=4",
+        "--resource",
+        "MEMORY_MB=1024",
+        "--required",
+        "CUSTOM_FAST",
+    ]);
+    assert!(candidates.to_string().contains(&numa), "{candidates}");
+
+    one.does(&[
+        "resource",
+        "provider",
+        "allocation",
+        "set",
+        &consumer,
+        "--allocation",
+        &format!("rp={numa},VCPU=4,MEMORY_MB=1024"),
+        "--project-id",
+        "project",
+        "--user-id",
+        "user",
+        "--consumer-type",
+        "INSTANCE",
+    ]);
+    for node in [&two, &three] {
+        let held = node.asks(&["resource", "provider", "allocation", "show", &consumer]);
+        assert_eq!(
+            column(&held, "resource_provider"),
+            BTreeSet::from([numa.as_str()])
+        );
+        let usage = node.asks(&["resource", "provider", "usage", "show", &numa]);
+        let usage = usage.as_array().unwrap();
+        let vcpu = usage
+            .iter()
+            .find(|row| row["resource_class"] == "VCPU")
+            .unwrap();
+        assert_eq!(vcpu["usage"], 4);
+    }
+}

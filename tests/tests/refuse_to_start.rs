@@ -1,0 +1,113 @@
+//! A node that must not run says why and does not.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use placement_tests::cluster::Cluster;
+use placement_tests::layout::{NodePlace, PORTS_PER_NODE};
+use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
+use placement_tests::ports;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Starts a node that is expected to end by itself, and returns what it said.
+fn refusal(place: &NodePlace, options: &StartOptions) -> String {
+    let mut process = NodeProcess::start(place, options).unwrap();
+    let status = process
+        .wait(LIMIT)
+        .unwrap_or_else(|error| panic!("{error}:\n{}", log_tail(&place.log, 20)));
+    assert!(!status.success(), "it ended with {status}");
+    log_tail(&place.log, 5)
+}
+
+/// The same data directory, other ports, another log.
+fn double(place: &NodePlace, directory: &Path) -> NodePlace {
+    NodePlace {
+        base_port: ports::free_range(PORTS_PER_NODE),
+        log: directory.join("refused.log"),
+        ..place.clone()
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_on_a_data_directory_is_refused() {
+    let mut cluster = Cluster::start(1).await.unwrap();
+    let place = double(cluster.place(1), cluster.directory());
+    let said = refusal(&place, cluster.options());
+    assert!(said.contains("in use by another placementd"), "{said}");
+    assert!(cluster.runs(1));
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let mut cluster = Cluster::start(1).await.unwrap();
+    cluster.stop_node(1).unwrap();
+    // The first byte of a record is the version of its encoding.
+    let identity = cluster.data_dir(1).join("identity");
+    let mut bytes = fs::read(&identity).unwrap();
+    bytes[0] = 200;
+    fs::write(&identity, bytes).unwrap();
+    let place = double(cluster.place(1), cluster.directory());
+    let said = refusal(&place, cluster.options());
+    assert!(
+        said.contains("format 200") && said.contains("knows formats up to"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn another_node_s_data_are_refused() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    cluster.stop_node(2).unwrap();
+    let mut place = double(cluster.place(2), cluster.directory());
+    place.id = 3;
+    let said = refusal(&place, cluster.options());
+    assert!(said.contains("belongs to node 2, not to node 3"), "{said}");
+}
+
+#[tokio::test]
+async fn another_cluster_s_data_are_refused() {
+    let mut ours = Cluster::start(3).await.unwrap();
+    let mut theirs = Cluster::start(3).await.unwrap();
+    theirs.stop_node(2).unwrap();
+    ours.stop_node(2).unwrap();
+    let wrong = ours.directory().join("wrong");
+    copy(&theirs.data_dir(2), &wrong);
+    let place = NodePlace {
+        data_dir: wrong,
+        log: ours.directory().join("refused.log"),
+        ..ours.place(2).clone()
+    };
+    let said = refusal(&place, ours.options());
+    assert!(said.contains("belongs to cluster"), "{said}");
+    // With its own data it is welcome.
+    ours.start_node(2).unwrap();
+    ours.wait_ready(2).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_named() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let mut place = double(cluster.place(1), cluster.directory());
+    place.base_port = cluster.place(1).base_port;
+    place.data_dir = cluster.directory().join("elsewhere");
+    let said = refusal(&place, cluster.options());
+    assert!(
+        said.contains(&cluster.place(1).base_port.to_string()),
+        "{said}"
+    );
+}

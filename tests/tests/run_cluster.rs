@@ -1,0 +1,150 @@
+//! The tool behind `scripts/run-cluster`.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use placement_client::Client;
+use placement_tests::{binaries, layout::PORTS_PER_NODE, ports};
+use serde_json::Value;
+
+/// The tool with a directory and ports of its own; the cluster is stopped whatever happens.
+struct Tool {
+    directory: tempfile::TempDir,
+    base_port: u16,
+}
+
+impl Tool {
+    fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            base_port: ports::free_range(4 * PORTS_PER_NODE),
+        }
+    }
+
+    fn directory(&self) -> std::path::PathBuf {
+        self.directory.path().join("cluster")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_run-cluster"))
+            .env("PLACEMENTD", binaries::placementd().unwrap())
+            .arg("--dir")
+            .arg(self.directory())
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// Starts a cluster and returns its announcement, which is all that stdout has.
+    fn detach(&self, arguments: &[&str]) -> Value {
+        let port = self.base_port.to_string();
+        let all = [&["--detach", "--base-port", &port], arguments].concat();
+        let output = self.run(&all);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Tool {
+    fn drop(&mut self) {
+        self.run(&["--stop"]);
+    }
+}
+
+#[tokio::test]
+async fn a_detached_cluster_is_announced_stopped_and_comes_back_with_its_data() {
+    let tool = Tool::new();
+    let started = Instant::now();
+    let announced = tool.detach(&[]);
+    eprintln!("up with the sample estate after {:?}", started.elapsed());
+    let nodes = announced["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), 3);
+    for (node, id) in nodes.iter().zip(1..) {
+        let keys: Vec<_> = node.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["api", "data_dir", "id", "pid"]);
+        assert_eq!(node["id"], id);
+        assert!(Path::new(node["data_dir"].as_str().unwrap()).is_dir());
+        assert!(Path::new(&format!("/proc/{}", node["pid"])).exists());
+    }
+    let client = Client::new(nodes.iter().map(|node| node["api"].as_str().unwrap())).unwrap();
+    let before = client.providers(&[]).await.unwrap().len();
+    assert!(before > 10);
+
+    let again = tool.run(&["--detach"]);
+    assert!(!again.status.success());
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(said.contains("already runs"), "{said}");
+
+    assert!(tool.run(&["--stop"]).status.success());
+    for node in nodes {
+        assert!(!Path::new(&format!("/proc/{}", node["pid"])).exists());
+    }
+    tool.detach(&["--no-sample"]);
+    assert_eq!(client.providers(&[]).await.unwrap().len(), before);
+
+    tool.run(&["--stop"]);
+    tool.detach(&["--no-sample", "--clean", "--nodes", "1"]);
+    assert_eq!(client.providers(&[]).await.unwrap().len(), 0);
+}
+
+#[test]
+fn a_port_in_use_is_a_clear_error() {
+    let tool = Tool::new();
+    let taken = tool.base_port + PORTS_PER_NODE;
+    let _listener = TcpListener::bind(("127.0.0.1", taken)).unwrap();
+    let output = tool.run(&["--detach", "--base-port", &tool.base_port.to_string()]);
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains(&format!("port {taken}")) && said.contains("in use"),
+        "{said}"
+    );
+}
+
+#[test]
+fn clean_deletes_nothing_that_is_not_a_cluster_s() {
+    let tool = Tool::new();
+    std::fs::create_dir_all(tool.directory()).unwrap();
+    let precious = tool.directory().join("thesis.tex");
+    std::fs::write(&precious, "x").unwrap();
+    let output = tool.run(&[
+        "--detach",
+        "--clean",
+        "--base-port",
+        &tool.base_port.to_string(),
+    ]);
+    assert!(!output.status.success());
+    assert!(precious.exists());
+}
+
+#[test]
+fn ctrl_c_stops_everything() {
+    let tool = Tool::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_run-cluster"))
+        .env("PLACEMENTD", binaries::placementd().unwrap())
+        .arg("--dir")
+        .arg(tool.directory())
+        .args(["--no-sample", "--base-port", &tool.base_port.to_string()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // It prints its report when the cluster is up.
+    let mut report = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("Ctrl-C stops") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut report, &mut line).unwrap() > 0);
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let started = Instant::now();
+    let status = child.wait().unwrap();
+    assert!(status.success() && started.elapsed() < Duration::from_secs(25));
+    for node in 0..3 {
+        assert!(ports::is_free(tool.base_port + node * PORTS_PER_NODE));
+    }
+}

@@ -105,8 +105,9 @@ pub struct ProviderSummary {
     pub root: ProviderUuid,
     /// Its inventories (the edge leaves out classes not asked for, below 1.27).
     pub resources: BTreeMap<ResourceClassName, SummaryResource>,
-    /// Its traits.
-    pub traits: BTreeSet<TraitName>,
+    /// Its traits, oldest first: standard ones, then custom ones as they were made. Clients' tests
+    /// rely on this order.
+    pub traits: Vec<TraitName>,
 }
 
 /// One inventory in a summary.

@@ -16,7 +16,7 @@ use placement_model::query::candidates::{
     AllocationRequest, Candidate, CandidateError, CandidateRequest, Placed, ProviderSummary,
     Summaries,
 };
-use placement_model::types::{ProviderUuid, ResourceClassName};
+use placement_model::types::{ProviderUuid, ResourceClassName, TraitName};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -177,6 +177,7 @@ struct AnswerWriter<'a> {
     first: bool,
     summaries: Summaries<'a>,
     requested: BTreeSet<&'a ResourceClassName>,
+    state: &'a State,
     version: Microversion,
 }
 
@@ -188,6 +189,7 @@ impl<'a> AnswerWriter<'a> {
             first: true,
             summaries: Summaries::new(&job.state, &job.request),
             requested: groups.flat_map(|group| group.resources.keys()).collect(),
+            state: &job.state,
             version: job.version,
         }
     }
@@ -239,6 +241,7 @@ impl<'a> AnswerWriter<'a> {
             mut bytes,
             summaries,
             requested,
+            state,
             version,
             ..
         } = self;
@@ -247,7 +250,7 @@ impl<'a> AnswerWriter<'a> {
         let shown = summaries.iter().map(|summary| {
             (
                 Shown(summary.provider),
-                summary_body(summary, version, &requested),
+                summary_body(summary, state, version, &requested),
             )
         });
         put(&mut bytes, &Members(shown));
@@ -320,6 +323,7 @@ struct ResourceBody {
 /// the place in the tree from 1.29.
 fn summary_body<'a>(
     summary: &'a ProviderSummary,
+    state: &State,
     version: Microversion,
     requested: &'a BTreeSet<&'a ResourceClassName>,
 ) -> impl Serialize + use<'a> {
@@ -334,10 +338,13 @@ fn summary_body<'a>(
             };
             (class.as_str(), body)
         });
+    // In the order of their creation: the standard ones first.
+    let mut traits: Vec<&TraitName> = summary.traits.iter().collect();
+    traits.sort_by_key(|name| state.trait_id(name));
     let nested = version.from(29);
     SummaryBody {
         resources: Members(resources),
-        traits: version.from(17).then_some(&summary.traits),
+        traits: version.from(17).then_some(traits),
         parent_provider_uuid: nested.then(|| summary.parent.map(Shown)),
         root_provider_uuid: nested.then_some(Shown(summary.root)),
     }

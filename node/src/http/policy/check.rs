@@ -1,11 +1,12 @@
 //! The rule language: `role:admin or (rule:reader and project_id:%(project_id)s)`.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use super::Target;
 use crate::http::auth::Identity;
 
-/// Rules that refer to rules: deeper is taken for a circle.
+/// Parentheses and negations within each other: deeper is not understood.
 const DEPTH_MAX: usize = 64;
 
 /// One rule, parsed.
@@ -167,35 +168,69 @@ fn one_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
 }
 
 /// Everything a rule can speak of.
-#[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
-    /// All rules by name.
-    pub(super) rules: &'a BTreeMap<String, Check>,
-    /// Who asks.
-    pub(super) identity: &'a Identity,
-    /// For what.
-    pub(super) target: &'a Target,
+    rules: &'a BTreeMap<String, Check>,
+    identity: &'a Identity,
+    target: &'a Target,
+    /// Each rule is judged once, however many refer to it. `None`: it is being judged.
+    judged: RefCell<BTreeMap<&'a str, Option<bool>>>,
+    /// Whether a rule was met that refers to itself, over whatever detours.
+    circular: Cell<bool>,
 }
 
-impl Scene<'_> {
-    /// Whether the rule of this name holds.
+impl<'a> Scene<'a> {
+    /// Nothing judged yet.
+    pub(super) fn new(
+        rules: &'a BTreeMap<String, Check>,
+        identity: &'a Identity,
+        target: &'a Target,
+    ) -> Self {
+        Self {
+            rules,
+            identity,
+            target,
+            judged: RefCell::default(),
+            circular: Cell::new(false),
+        }
+    }
+
+    /// Whether the rule of this name holds. Rules that go in circles do not.
     pub(super) fn rule(&self, name: &str) -> bool {
-        self.rule_at(name, 0)
+        self.judge(name) && !self.circular.get()
     }
 
-    fn rule_at(&self, name: &str, depth: usize) -> bool {
-        let rule = self.rules.get(name).or_else(|| self.rules.get("default"));
-        rule.is_some_and(|check| depth < DEPTH_MAX && self.holds(check, depth + 1))
+    fn judge(&self, name: &str) -> bool {
+        let found = self
+            .rules
+            .get_key_value(name)
+            .or_else(|| self.rules.get_key_value("default"));
+        let Some((name, check)) = found else {
+            return false;
+        };
+        let known = self.judged.borrow().get(name.as_str()).copied();
+        match known {
+            Some(Some(holds)) => holds,
+            Some(None) => {
+                self.circular.set(true);
+                false
+            }
+            None => {
+                self.judged.borrow_mut().insert(name, None);
+                let holds = self.holds(check);
+                self.judged.borrow_mut().insert(name, Some(holds));
+                holds
+            }
+        }
     }
 
-    fn holds(&self, check: &Check, depth: usize) -> bool {
+    fn holds(&self, check: &Check) -> bool {
         match check {
             Check::True => true,
             Check::False => false,
-            Check::Not(check) => !self.holds(check, depth),
-            Check::And(checks) => checks.iter().all(|check| self.holds(check, depth)),
-            Check::Or(checks) => checks.iter().any(|check| self.holds(check, depth)),
-            Check::Rule(name) => self.rule_at(name, depth),
+            Check::Not(check) => !self.holds(check),
+            Check::And(checks) => checks.iter().all(|check| self.holds(check)),
+            Check::Or(checks) => checks.iter().any(|check| self.holds(check)),
+            Check::Rule(name) => self.judge(name),
             Check::Role(name) => self.fill_in(name).is_some_and(|name| {
                 let roles = &self.identity.roles;
                 roles
@@ -270,6 +305,11 @@ mod tests {
         let mut rules = BTreeMap::new();
         rules.insert("it".to_owned(), Check::parse(rule));
         rules.insert("admin".to_owned(), Check::parse("role:admin"));
+        for depth in 0..40 {
+            let twice = format!("rule:deep{0} or rule:deep{0}", depth + 1);
+            rules.insert(format!("deep{depth}"), Check::parse(&twice));
+        }
+        rules.insert("not_me".to_owned(), Check::parse("not rule:not_me"));
         rules.insert("loop".to_owned(), Check::parse("rule:loop or rule:loop"));
         let identity = Identity {
             user_id: "u".to_owned(),
@@ -281,12 +321,7 @@ mod tests {
             project_id: Some("p".to_owned()),
             user_id: None,
         };
-        Scene {
-            rules: &rules,
-            identity: &identity,
-            target: &target,
-        }
-        .rule("it")
+        Scene::new(&rules, &identity, &target).rule("it")
     }
 
     #[test]
@@ -319,6 +354,8 @@ mod tests {
             ("True:True", true),
             ("http://somewhere/x", false),
             ("rule:loop", false),
+            ("rule:not_me", false),
+            ("rule:deep0", false),
         ] {
             assert_eq!(holds(rule, &["admin"]), expected, "{rule}");
         }

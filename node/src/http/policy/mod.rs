@@ -93,11 +93,7 @@ impl Policy {
             return Err(Denied::ByScope);
         }
         let rules = self.rules.load();
-        let scene = Scene {
-            rules: &rules,
-            identity,
-            target,
-        };
+        let scene = Scene::new(&rules, identity, target);
         if scene.rule(action) {
             Ok(())
         } else {

@@ -1,0 +1,209 @@
+use placement_node::http::{ApiSettings, CandidateSettings};
+use serde_json::{Value, json};
+
+use crate::cloud::{Cloud, uuid};
+
+/// Three hosts of 8 CPUs, the third with two children of one GPU each.
+async fn hosts(settings: CandidateSettings) -> Cloud {
+    let cloud = Cloud::with(ApiSettings {
+        candidates: settings,
+        ..ApiSettings::default()
+    });
+    for number in [1, 2, 3] {
+        cloud.provider(number, None).await;
+        cloud.stock(number, "VCPU", 8).await;
+    }
+    for number in [31, 32] {
+        cloud.provider(number, Some(3)).await;
+        cloud.stock(number, "VGPU", 1).await;
+    }
+    cloud
+}
+
+async fn ask(cloud: &Cloud, query: &str, version: &str) -> Value {
+    let answer = cloud
+        .get(&format!("/allocation_candidates?{query}"))
+        .version(version)
+        .send()
+        .await;
+    answer.expect(200).json()
+}
+
+fn count(answer: &Value) -> usize {
+    answer["allocation_requests"].as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn each_host_with_room_is_a_candidate() {
+    let cloud = hosts(CandidateSettings::default()).await;
+    let answer = ask(&cloud, "resources=VCPU:2", "1.39").await;
+    assert_eq!(count(&answer), 3);
+    assert_eq!(
+        answer["allocation_requests"][0],
+        json!({"allocations": {uuid(1): {"resources": {"VCPU": 2}}}, "mappings": {"": [uuid(1)]}})
+    );
+    assert_eq!(
+        answer["provider_summaries"][uuid(1)],
+        json!({
+            "resources": {"VCPU": {"capacity": 8, "used": 0}}, "traits": [],
+            "parent_provider_uuid": null, "root_provider_uuid": uuid(1),
+        })
+    );
+    assert!(
+        answer["provider_summaries"].get(uuid(31)).is_some(),
+        "whole trees are summarized"
+    );
+    assert_eq!(
+        count(&ask(&cloud, "resources=VCPU:2&limit=2", "1.39").await),
+        2
+    );
+    assert_eq!(count(&ask(&cloud, "resources=VCPU:99", "1.39").await), 0);
+    assert_eq!(
+        count(&ask(&cloud, "resources=VCPU:2,VGPU:1", "1.39").await),
+        2
+    );
+}
+
+#[tokio::test]
+async fn a_candidate_can_be_sent_back_as_a_claim() {
+    let cloud = hosts(CandidateSettings::default()).await;
+    let mut claim =
+        ask(&cloud, "resources=VCPU:2&resources1=VGPU:1", "1.39").await["allocation_requests"][0]
+            .clone();
+    for (key, value) in [
+        ("project_id", json!("p")),
+        ("user_id", json!("u")),
+        ("consumer_generation", Value::Null),
+        ("consumer_type", json!("INSTANCE")),
+    ] {
+        claim[key] = value;
+    }
+    cloud
+        .put(&format!("/allocations/{}", uuid(50)), claim)
+        .send()
+        .await
+        .expect(204);
+}
+
+#[tokio::test]
+async fn shapes_change_with_the_versions() {
+    let cloud = hosts(CandidateSettings::default()).await;
+    let old = ask(&cloud, "resources=VCPU:2", "1.10").await;
+    assert_eq!(
+        old["allocation_requests"][0],
+        json!({"allocations": [{"resource_provider": {"uuid": uuid(1)}, "resources": {"VCPU": 2}}]})
+    );
+    assert_eq!(
+        old["provider_summaries"][uuid(1)],
+        json!({"resources": {"VCPU": {"capacity": 8, "used": 0}}})
+    );
+    let dict = ask(&cloud, "resources=VCPU:2", "1.33").await;
+    assert_eq!(
+        dict["allocation_requests"][0],
+        json!({"allocations": {uuid(1): {"resources": {"VCPU": 2}}}})
+    );
+    cloud
+        .get("/allocation_candidates?resources=VCPU:1")
+        .version("1.9")
+        .send()
+        .await
+        .expect(404);
+}
+
+#[tokio::test]
+async fn configuration_bounds_and_orders_the_search() {
+    let bounded = hosts(CandidateSettings {
+        max: Some(2),
+        ..CandidateSettings::default()
+    })
+    .await;
+    assert_eq!(count(&ask(&bounded, "resources=VCPU:2", "1.39").await), 2);
+    let random = hosts(CandidateSettings {
+        randomize: true,
+        ..CandidateSettings::default()
+    })
+    .await;
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..60 {
+        let answer = ask(&random, "resources=VCPU:2&limit=1", "1.39").await;
+        assert_eq!(count(&answer), 1);
+        seen.insert(answer["allocation_requests"][0]["mappings"].to_string());
+    }
+    assert_eq!(seen.len(), 3, "every host has its turn");
+    let tiny = hosts(CandidateSettings {
+        memory_max_bytes: 100,
+        ..CandidateSettings::default()
+    })
+    .await;
+    tiny.get("/allocation_candidates?resources=VCPU:2")
+        .send()
+        .await
+        .refused(400, "memory_max_bytes")
+        .code("placement.candidates.search_ended");
+}
+
+#[tokio::test]
+async fn queries_say_where_they_are_wrong() {
+    let cloud = hosts(CandidateSettings::default()).await;
+    for (query, version, said) in [
+        ("", "1.10", "'resources' is a required property"),
+        ("", "1.39", "There must be at least one resources"),
+        ("resources=VCPU:1&limit=1", "1.15", "'limit' was unexpected"),
+        (
+            "resources=VCPU:1&limit=x",
+            "1.16",
+            "'x' does not match '^[1-9][0-9]*$'",
+        ),
+        ("resources=VCPU:1&limit=0", "1.16", "does not match"),
+        (
+            "resources=VCPU:1&group_policy=bogus",
+            "1.25",
+            "'bogus' is not one of ['none', 'isolate']",
+        ),
+        (
+            "resources01=VCPU:1",
+            "1.25",
+            "'resources01' does not match any of the regexes",
+        ),
+        (
+            "resources=VCPU:1&cows=1",
+            "1.33",
+            "^member_of([a-zA-Z0-9_-]{1,64})?$",
+        ),
+        (
+            "resources=cows:1",
+            "1.39",
+            "Invalid resource class in resources parameter: No such resource class cows.",
+        ),
+        (
+            "resources=VCPU:1&required=nope",
+            "1.39",
+            "No such trait(s): nope.",
+        ),
+        ("resources=VCPU:0", "1.39", "requires amount >= 1."),
+    ] {
+        cloud
+            .get(&format!("/allocation_candidates?{query}"))
+            .version(version)
+            .send()
+            .await
+            .refused(400, said);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_group_behind_one_without_an_answer_is_not_seen() {
+    let cloud = hosts(CandidateSettings::default()).await;
+    let base = "/allocation_candidates?group_policy=none";
+    let empty = cloud
+        .get(&format!("{base}&resources1=VCPU:9999&resources2=NOPE:1"))
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(count(&empty.json()), 0);
+    cloud
+        .get(&format!("{base}&resources2=nope:1&resources1=VCPU:9999"))
+        .send()
+        .await
+        .refused(400, "nope");
+}

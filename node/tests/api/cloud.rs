@@ -1,0 +1,230 @@
+//! What the stories are told with: a cloud to send requests to, and answers to look at.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use placement_node::http::{Api, ApiSettings, RealWorld, router};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::memory::Memory;
+
+/// Every member of a cloud has a UUID that can be read.
+pub(crate) fn uuid(number: u64) -> String {
+    format!("00000000-0000-4000-8000-{number:012x}")
+}
+
+/// An API of its own.
+pub(crate) struct Cloud {
+    app: axum::Router,
+    pub(crate) memory: Arc<Memory>,
+}
+
+impl Cloud {
+    pub(crate) fn new() -> Self {
+        Self::with(ApiSettings::default())
+    }
+
+    pub(crate) fn with(settings: ApiSettings) -> Self {
+        let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
+        let app = router(Api {
+            write: memory.clone(),
+            read: memory.clone(),
+            clock: world.clone(),
+            ids: world.clone(),
+            offload: world,
+            settings,
+        });
+        Self { app, memory }
+    }
+
+    /// A request by an admin who speaks the newest version.
+    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "cloud.example");
+        Ask {
+            app: self.app.clone(),
+            request: Some(request),
+            body: None,
+            token: Some("admin"),
+            version: "1.39".into(),
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Ask {
+        self.ask("GET", path)
+    }
+
+    pub(crate) fn put(&self, path: &str, body: Value) -> Ask {
+        self.ask("PUT", path).body(body)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: Value) -> Ask {
+        self.ask("POST", path).body(body)
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Ask {
+        self.ask("DELETE", path)
+    }
+
+    /// Creates a provider named after its number.
+    pub(crate) async fn provider(&self, number: u64, parent: Option<u64>) -> String {
+        let mut body = json!({"name": format!("provider {number}"), "uuid": uuid(number)});
+        if let Some(parent) = parent {
+            body["parent_provider_uuid"] = json!(uuid(parent));
+        }
+        self.post("/resource_providers", body)
+            .send()
+            .await
+            .expect(200);
+        uuid(number)
+    }
+
+    /// Gives a provider an inventory of plain units.
+    pub(crate) async fn stock(&self, number: u64, class: &str, total: u64) {
+        let path = format!("/resource_providers/{}/inventories", uuid(number));
+        self.post(&path, json!({"resource_class": class, "total": total}))
+            .send()
+            .await
+            .expect(201);
+    }
+
+    /// A new consumer takes something.
+    pub(crate) async fn claim(
+        &self,
+        consumer: u64,
+        provider: u64,
+        class: &str,
+        amount: u64,
+    ) -> Answer {
+        let body = json!({
+            "allocations": {uuid(provider): {"resources": {class: amount}}},
+            "project_id": "p", "user_id": "u", "consumer_generation": null, "consumer_type": "INSTANCE",
+        });
+        self.put(&format!("/allocations/{}", uuid(consumer)), body)
+            .send()
+            .await
+    }
+
+    /// A provider's generation.
+    pub(crate) async fn generation(&self, number: u64) -> i64 {
+        let answer = self
+            .get(&format!("/resource_providers/{}", uuid(number)))
+            .send()
+            .await;
+        answer.expect(200).json()["generation"].as_i64().unwrap()
+    }
+}
+
+/// A request to be.
+pub(crate) struct Ask {
+    app: axum::Router,
+    request: Option<http::request::Builder>,
+    body: Option<Vec<u8>>,
+    token: Option<&'static str>,
+    version: String,
+}
+
+impl Ask {
+    pub(crate) fn version(mut self, version: &str) -> Self {
+        self.version = version.to_owned();
+        self
+    }
+
+    pub(crate) fn token(mut self, token: Option<&'static str>) -> Self {
+        self.token = token;
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.request = self.request.map(|request| request.header(name, value));
+        self
+    }
+
+    pub(crate) fn body(self, body: Value) -> Self {
+        self.raw(body.to_string().as_bytes())
+            .header("content-type", "application/json")
+    }
+
+    pub(crate) fn raw(mut self, body: &[u8]) -> Self {
+        self.body = Some(body.to_vec());
+        let length = body.len().to_string();
+        self.header("content-length", &length)
+    }
+
+    pub(crate) async fn send(mut self) -> Answer {
+        let mut request = self.request.take().unwrap();
+        if let Some(token) = self.token {
+            request = request.header("x-auth-token", token);
+        }
+        if !self.version.is_empty() {
+            request = request.header(
+                "openstack-api-version",
+                format!("placement {}", self.version),
+            );
+        }
+        let request = request
+            .body(Body::from(self.body.unwrap_or_default()))
+            .unwrap();
+        let response = self.app.oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes().to_vec();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        }
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The same answer, if it has this status.
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        self
+    }
+
+    /// An error with this status that says this.
+    #[track_caller]
+    pub(crate) fn refused(self, status: u16, said: &str) -> Self {
+        let answer = self.expect(status);
+        let detail = answer.json()["errors"][0]["detail"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        assert!(detail.contains(said), "{detail:?} does not say {said:?}");
+        answer
+    }
+
+    /// An error with this code.
+    #[track_caller]
+    pub(crate) fn code(self, code: &str) -> Self {
+        assert_eq!(self.json()["errors"][0]["code"], code, "{}", self.text());
+        self
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}

@@ -1,0 +1,20 @@
+//! The REST API, noun by noun, over doors that open onto a state in memory.
+
+mod aggregates;
+mod allocation_candidates;
+mod allocations;
+mod consistency;
+mod edge;
+mod fuzz;
+mod inventories;
+mod policy;
+mod reshaper;
+mod resource_classes;
+mod resource_providers;
+mod traits;
+mod usages;
+
+#[path = "../support/memory.rs"]
+mod memory;
+
+mod cloud;

@@ -1,0 +1,181 @@
+use placement_node::http::{ApiSettings, CorsSettings, PolicySettings};
+use serde_json::json;
+
+use crate::cloud::Cloud;
+
+#[tokio::test]
+async fn tokens_and_roles_decide() {
+    let cloud = Cloud::new();
+    let path = "/resource_providers";
+    let none = cloud.get(path).token(None).send().await.expect(401);
+    assert_eq!(none.json()["code"], "401 Unauthorized");
+    assert_eq!(none.json()["title"], "Unauthorized");
+    assert_eq!(
+        (none.header("openstack-api-version"), none.header("vary")),
+        (None, None)
+    );
+    cloud.get("/").token(None).send().await.expect(200);
+    cloud
+        .get(path)
+        .token(Some("admin:anything"))
+        .send()
+        .await
+        .expect(200);
+    let denied = cloud.get(path).token(Some("user")).send().await;
+    let denied = denied.refused(
+        403,
+        "Policy does not allow placement:resource_providers:list to be performed.",
+    );
+    assert_eq!(denied.header("vary"), None);
+    assert_eq!(
+        denied.header("openstack-api-version"),
+        Some("placement 1.39")
+    );
+    cloud.get(path).token(Some("")).send().await.expect(403);
+    cloud
+        .get(path)
+        .header("x-roles", "")
+        .send()
+        .await
+        .expect(403);
+    cloud
+        .get(path)
+        .token(Some("user"))
+        .header("x-roles", "reader, Service ")
+        .send()
+        .await
+        .expect(200);
+    let system = cloud
+        .get(path)
+        .header("openstack-system-scope", "all")
+        .send()
+        .await
+        .expect(403);
+    assert_ne!(
+        system.json()["errors"][0]["detail"],
+        denied.json()["errors"][0]["detail"]
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_there_needs_no_role() {
+    let cloud = Cloud::new();
+    cloud
+        .ask("PATCH", "/resource_providers")
+        .token(Some("user"))
+        .send()
+        .await
+        .expect(405);
+    cloud
+        .get("/nowhere")
+        .token(Some("user"))
+        .send()
+        .await
+        .expect(404);
+    cloud.get("/nowhere").token(None).send().await.expect(401);
+}
+
+#[tokio::test]
+async fn a_policy_file_opens_doors() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.yaml");
+    std::fs::write(
+        &file,
+        "\"placement:traits:list\": \"@\"\n\"placement:usages\": \"!\"\n",
+    )
+    .unwrap();
+    let policy = PolicySettings {
+        file: Some(file),
+        ..PolicySettings::default()
+    };
+    let cloud = Cloud::with(ApiSettings {
+        policy,
+        ..ApiSettings::default()
+    });
+    cloud
+        .get("/traits")
+        .token(Some("user"))
+        .send()
+        .await
+        .expect(200);
+    cloud
+        .get("/resource_classes")
+        .token(Some("user"))
+        .send()
+        .await
+        .expect(403);
+    cloud.get("/usages?project_id=p").send().await.expect(403);
+}
+
+#[tokio::test]
+async fn old_defaults_let_admins_reshape() {
+    let policy = PolicySettings {
+        enforce_new_defaults: false,
+        ..PolicySettings::default()
+    };
+    let cloud = Cloud::with(ApiSettings {
+        policy,
+        ..ApiSettings::default()
+    });
+    cloud
+        .post("/reshaper", json!({}))
+        .send()
+        .await
+        .refused(400, "is a required property");
+}
+
+#[tokio::test]
+async fn web_pages_of_known_origins_may_call() {
+    let cors = CorsSettings {
+        allowed_origin: vec!["http://valid.example.com".to_owned()],
+        allow_headers: vec!["openstack-api-version".to_owned()],
+        ..CorsSettings::default()
+    };
+    let cloud = Cloud::with(ApiSettings {
+        cors,
+        ..ApiSettings::default()
+    });
+    let preflight = |origin: &str| {
+        cloud
+            .ask("OPTIONS", "/")
+            .header("origin", origin)
+            .header("access-control-request-method", "GET")
+            .header("access-control-request-headers", "OpenStack-API-Version")
+    };
+    let yes = preflight("http://valid.example.com")
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(
+        yes.header("access-control-allow-origin"),
+        Some("http://valid.example.com")
+    );
+    assert_eq!(
+        yes.header("access-control-allow-headers"),
+        Some("OpenStack-API-Version")
+    );
+    assert_eq!(yes.header("access-control-max-age"), Some("3600"));
+    let no = preflight("http://invalid.example.com")
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(no.header("access-control-allow-origin"), None);
+    let get = cloud
+        .get("/")
+        .header("origin", "http://valid.example.com")
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(
+        get.header("access-control-allow-origin"),
+        Some("http://valid.example.com")
+    );
+    assert_eq!(get.header("vary"), Some("openstack-api-version,Origin"));
+    let without = Cloud::new();
+    without
+        .ask("OPTIONS", "/")
+        .header("origin", "http://valid.example.com")
+        .send()
+        .await
+        .expect(405);
+}

@@ -1,0 +1,123 @@
+//! The doors over a state in memory: the model's own apply and commit, no Raft, no disk.
+
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use placement_model::types::Timestamp;
+use placement_model::{Command, Stamped, State, apply, standard};
+use placement_node::cluster::doors::{
+    Consistency, PlacementIndex, ReadDoor, Standing, Unavailable, View, WriteDoor, Written,
+};
+
+/// The epoch of the one history there is.
+pub(crate) const EPOCH: u64 = 1;
+
+/// A state and how many commands made it.
+pub(crate) struct Memory {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    state: State,
+    index: u64,
+    /// What the doors answer instead, while somebody wants to see how that looks.
+    down: Option<Unavailable>,
+}
+
+impl Memory {
+    /// A state with the standard resource classes and traits.
+    pub(crate) fn new() -> Self {
+        let memory = Self {
+            inner: Mutex::new(Inner {
+                state: State::default(),
+                index: 0,
+                down: None,
+            }),
+        };
+        memory.write(standard::sync());
+        memory
+    }
+
+    /// Makes both doors answer this, or work again.
+    #[allow(dead_code, reason = "not every test takes the doors away")]
+    pub(crate) fn set_down(&self, down: Option<Unavailable>) {
+        self.inner.lock().unwrap().down = down;
+    }
+
+    fn write(&self, command: Command) -> Written {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let at = Timestamp(now.as_micros() as i64);
+        let stamped = Stamped {
+            at,
+            request: None,
+            command,
+        };
+        let mut inner = self.inner.lock().unwrap();
+        let (outcome, changes) = apply(&inner.state, &stamped);
+        inner.state.commit(&changes);
+        inner.index += 1;
+        let view = inner.view();
+        Written {
+            outcome,
+            index: view.standing.index,
+            view,
+        }
+    }
+}
+
+impl Inner {
+    fn view(&self) -> View {
+        View {
+            state: self.state.clone(),
+            standing: self.standing(),
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        Standing {
+            index: PlacementIndex {
+                epoch: EPOCH,
+                index: self.index,
+            },
+            node: 1,
+            known_leader: Some(1),
+            staleness: Some(Duration::ZERO),
+        }
+    }
+}
+
+impl WriteDoor for Memory {
+    fn submit(
+        &self,
+        command: Command,
+        _request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+        let down = self.inner.lock().unwrap().down.clone();
+        ready(down.map_or_else(|| Ok(self.write(command)), Err)).boxed()
+    }
+}
+
+impl ReadDoor for Memory {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        let inner = self.inner.lock().unwrap();
+        let result = match (&inner.down, consistency) {
+            (Some(down), _) => Err(down.clone()),
+            (None, Consistency::Session(token)) if token.epoch != EPOCH => {
+                Err(Unavailable::ForeignIndex { epoch: EPOCH })
+            }
+            (None, Consistency::Session(token)) if token.index > inner.index => {
+                Err(Unavailable::NothingCommitted {
+                    reason: format!("this node stands at {}", inner.index),
+                    retry_after: Duration::from_millis(1),
+                })
+            }
+            _ => Ok(inner.view()),
+        };
+        ready(result).boxed()
+    }
+
+    fn standing(&self) -> Standing {
+        self.inner.lock().unwrap().standing()
+    }
+}

@@ -104,15 +104,18 @@ impl Provider {
 }
 
 /// Providers in the order of their creation; parents come before their children.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Estate {
     pub providers: Vec<Provider>,
+    /// UUIDs count from here.
+    pub first_uuid: u128,
 }
 
 /// An estate of these providers.
 pub fn estate(providers: impl IntoIterator<Item = Provider>) -> Estate {
     Estate {
         providers: providers.into_iter().collect(),
+        first_uuid: 0xabc0_0000,
     }
 }
 
@@ -138,7 +141,9 @@ impl Estate {
     }
 
     pub fn uuid(&self, name: &str) -> ProviderUuid {
-        ProviderUuid(Uuid::from_u128(0xabc0_0000 + u128::from(self.id(name).0)))
+        ProviderUuid(Uuid::from_u128(
+            self.first_uuid + u128::from(self.id(name).0),
+        ))
     }
 
     /// The name behind a UUID.
@@ -162,6 +167,20 @@ impl Estate {
         let mut state = State::default();
         state.commit(&names());
         for provider in &self.providers {
+            state.commit(&self.rows(provider));
+        }
+        state
+    }
+
+    /// The same without one tree, the others keeping their ids.
+    pub fn state_without(&self, root: &str) -> State {
+        let mut state = State::default();
+        state.commit(&names());
+        for provider in self
+            .providers
+            .iter()
+            .filter(|one| self.root(&one.name) != root)
+        {
             state.commit(&self.rows(provider));
         }
         state

@@ -1,0 +1,964 @@
+//! Which candidates there are: one story for each rule.
+
+mod estate;
+
+use std::ops::ControlFlow;
+
+use estate::{Estate, SHARES, Stock, Wishes, estate, group, provider, request, units};
+use placement_model::query::candidates::{
+    AllocationRequest, CandidateError, CandidateRequest, GenerationStrategy, GroupPolicy,
+};
+use placement_model::types::ProviderUuid;
+use uuid::Uuid;
+
+/// Answers in the order in which they come: `cn1 VCPU:1 MEMORY_MB:512, storage DISK_GB:10`.
+fn taken(estate: &Estate, request: &CandidateRequest) -> Vec<String> {
+    let state = estate.state();
+    let search = state
+        .candidates(request)
+        .expect("a request that names what exists");
+    search.map(|answer| allocations(estate, &answer)).collect()
+}
+
+fn allocations(estate: &Estate, answer: &AllocationRequest) -> String {
+    let placed = answer.allocations.iter().map(|placed| {
+        let amounts = placed.resources.iter();
+        let amounts: Vec<String> = amounts
+            .map(|(class, amount)| format!("{class}:{amount}"))
+            .collect();
+        format!("{} {}", estate.name(placed.provider), amounts.join(" "))
+    });
+    placed.collect::<Vec<_>>().join(", ")
+}
+
+/// Mappings in the order in which they come: `=cn1 _NET=vf0`.
+fn mapped(estate: &Estate, request: &CandidateRequest) -> Vec<String> {
+    let state = estate.state();
+    let search = state
+        .candidates(request)
+        .expect("a request that names what exists");
+    search
+        .map(|answer| {
+            let groups = answer.mappings.iter().map(|(suffix, providers)| {
+                let names: Vec<&str> = providers.iter().map(|uuid| estate.name(*uuid)).collect();
+                format!("{suffix}={}", names.join("+"))
+            });
+            groups.collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+}
+
+fn error(estate: &Estate, request: &CandidateRequest) -> CandidateError {
+    match estate.state().candidates(request) {
+        Ok(_) => panic!("a request that names what does not exist"),
+        Err(error) => error,
+    }
+}
+
+fn summarized(estate: &Estate, request: &CandidateRequest) -> Vec<String> {
+    let state = estate.state();
+    let found = state.candidates(request).unwrap().into_candidates();
+    found
+        .provider_summaries
+        .iter()
+        .map(|one| estate.name(one.provider).to_owned())
+        .collect()
+}
+
+const NOBODY: &[String] = &[];
+
+/// Two hosts, and storage that both reach.
+fn shared_storage() -> Estate {
+    estate([
+        provider("cn1").has("VCPU", 4).member("agg"),
+        provider("cn2").has("VCPU", 4).member("agg"),
+        provider("storage").has("DISK_GB", 100).shares_with("agg"),
+    ])
+}
+
+/// A host with two NUMA nodes, each with a network card below it.
+fn numa_host() -> Estate {
+    estate([
+        provider("host").has("DISK_GB", 100),
+        provider("numa0").under("host").has("VCPU", 4),
+        provider("numa1").under("host").has("VCPU", 4),
+        provider("nic0").under("numa0").has("CUSTOM_VF", 2),
+        provider("nic1").under("numa1").has("CUSTOM_VF", 2),
+    ])
+}
+
+/// A host with so many devices of one unit.
+fn devices(count: usize) -> Estate {
+    let mut providers = vec![provider("host").has("VCPU", 64)];
+    providers.extend((0..count).map(|n| {
+        provider(&format!("dev{n}"))
+            .under("host")
+            .has("CUSTOM_VF", 1)
+    }));
+    estate(providers)
+}
+
+fn alike_groups(count: usize) -> CandidateRequest {
+    let mut request = request((0..count).map(|n| group(&format!("_{n}"), &[("CUSTOM_VF", 1)])));
+    request.group_policy = Some(GroupPolicy::None);
+    request
+}
+
+mod errors_and_their_order {
+    use super::*;
+
+    fn unknown_class() -> CandidateError {
+        CandidateError::UnknownResourceClass("NOPE".parse().unwrap())
+    }
+
+    fn unknown_trait() -> CandidateError {
+        CandidateError::UnknownTraits(vec!["NOPE".parse().unwrap()])
+    }
+
+    #[test]
+    fn a_group_without_answer_hides_a_wrong_one_behind_it() {
+        let cloud = estate([provider("cn").has("VCPU", 4)]);
+        let hopeless = group("1", &[("VCPU", 9999)]);
+        let wrong = group("2", &[("NOPE", 1)]);
+        assert_eq!(
+            taken(&cloud, &request([hopeless.clone(), wrong.clone()])),
+            NOBODY
+        );
+        assert_eq!(error(&cloud, &request([wrong, hopeless])), unknown_class());
+    }
+
+    #[test]
+    fn a_group_with_an_answer_hides_nothing() {
+        let cloud = estate([provider("cn").has("VCPU", 4)]);
+        let good = group("1", &[("VCPU", 1)]);
+        let wrong = group("2", &[("VCPU", 1)]).required(&["NOPE"]);
+        assert_eq!(error(&cloud, &request([good, wrong])), unknown_trait());
+    }
+
+    #[test]
+    fn an_aggregate_without_members_is_seen_between_classes_and_traits() {
+        let cloud = estate([provider("cn").has("VCPU", 4)]);
+        let nobody = group("", &[("VCPU", 1)]).member_of(&["nobody"]);
+        assert_eq!(
+            taken(&cloud, &request([nobody.clone().required(&["NOPE"])])),
+            NOBODY
+        );
+        let mut wrong_class = nobody;
+        wrong_class.resources.insert("NOPE".parse().unwrap(), 1);
+        assert_eq!(error(&cloud, &request([wrong_class])), unknown_class());
+    }
+
+    #[test]
+    fn an_unknown_tree_is_seen_after_the_traits_of_its_group_and_before_the_next_group() {
+        let cloud = estate([provider("cn").has("VCPU", 4)]);
+        let lost = group("1", &[("VCPU", 1)]).in_tree(ProviderUuid(Uuid::from_u128(7)));
+        let wrong = group("2", &[("NOPE", 1)]);
+        assert_eq!(taken(&cloud, &request([lost.clone(), wrong])), NOBODY);
+        assert_eq!(
+            error(&cloud, &request([lost.without("NOPE")])),
+            unknown_trait()
+        );
+    }
+
+    #[test]
+    fn roots_come_before_all_groups() {
+        let cloud = estate([provider("cn").has("VCPU", 4)]);
+        let mut request = request([group("", &[("NOPE", 1)])]);
+        request.root_required.insert("CUSTOM_RED".parse().unwrap());
+        assert_eq!(taken(&cloud, &request), NOBODY, "no root is red");
+        request.root_forbidden.insert("NOPE".parse().unwrap());
+        assert_eq!(error(&cloud, &request), unknown_trait());
+    }
+
+    #[test]
+    fn an_empty_cloud_has_no_root_to_forbid_anything() {
+        let mut request = request([group("", &[("NOPE", 1)])]);
+        request.root_forbidden.insert("CUSTOM_RED".parse().unwrap());
+        assert_eq!(taken(&estate([]), &request), NOBODY);
+    }
+}
+
+mod the_unnumbered_group {
+    use super::*;
+
+    #[test]
+    fn spans_the_providers_of_a_tree() {
+        let request = request([group("", &[("VCPU", 1), ("DISK_GB", 5)])]);
+        assert_eq!(
+            taken(&numa_host(), &request),
+            [
+                "host DISK_GB:5, numa0 VCPU:1",
+                "host DISK_GB:5, numa1 VCPU:1"
+            ]
+        );
+    }
+
+    #[test]
+    fn takes_what_a_sharing_provider_gives() {
+        let request = request([group("", &[("VCPU", 1), ("DISK_GB", 5)])]);
+        assert_eq!(
+            taken(&shared_storage(), &request),
+            [
+                "cn1 VCPU:1, storage DISK_GB:5",
+                "cn2 VCPU:1, storage DISK_GB:5"
+            ]
+        );
+    }
+
+    #[test]
+    fn gets_no_class_from_two_providers() {
+        let request = request([group("", &[("VCPU", 5)])]);
+        assert_eq!(taken(&numa_host(), &request), NOBODY);
+    }
+
+    #[test]
+    fn needs_its_traits_on_the_providers_it_uses_together() {
+        let cloud = estate([
+            provider("host").has("DISK_GB", 10).bears("CUSTOM_RED"),
+            provider("child")
+                .under("host")
+                .has("VCPU", 4)
+                .bears("CUSTOM_BLUE"),
+            provider("idle").under("host").bears("CUSTOM_GREEN"),
+        ]);
+        let both = group("", &[("VCPU", 1), ("DISK_GB", 5)]);
+        let painted = both
+            .clone()
+            .required(&["CUSTOM_RED"])
+            .required(&["CUSTOM_BLUE"]);
+        assert_eq!(taken(&cloud, &request([painted])).len(), 1);
+        let unused = both.clone().required(&["CUSTOM_GREEN"]);
+        assert_eq!(
+            taken(&cloud, &request([unused])),
+            NOBODY,
+            "an unused provider does not count"
+        );
+        let either = both.clone().required(&["CUSTOM_GREEN", "CUSTOM_BLUE"]);
+        assert_eq!(taken(&cloud, &request([either])).len(), 1);
+        let no_green = both.clone().without("CUSTOM_GREEN");
+        assert_eq!(
+            taken(&cloud, &request([no_green])).len(),
+            1,
+            "nor does it harm"
+        );
+        assert_eq!(
+            taken(&cloud, &request([both.without("CUSTOM_BLUE")])),
+            NOBODY
+        );
+    }
+
+    #[test]
+    fn is_where_its_root_is_a_member() {
+        let cloud = estate([
+            provider("in").member("agg"),
+            provider("in-child").under("in").has("VCPU", 4),
+            provider("out"),
+            provider("out-child").under("out").has("VCPU", 4),
+            provider("out-member")
+                .under("out")
+                .has("VCPU", 4)
+                .member("agg"),
+        ]);
+        let vcpu = group("", &[("VCPU", 1)]);
+        assert_eq!(
+            taken(
+                &cloud,
+                &request([vcpu.clone().member_of(&["agg", "nobody"])])
+            ),
+            ["in-child VCPU:1", "out-member VCPU:1"]
+        );
+        assert_eq!(
+            taken(&cloud, &request([vcpu.not_member_of("agg")])),
+            ["out-child VCPU:1"]
+        );
+    }
+
+    #[test]
+    fn wants_a_sharing_provider_itself_to_be_a_member() {
+        let mut cloud = shared_storage();
+        cloud.providers[0].aggregates.insert("rack".to_owned());
+        let request_of =
+            |name| request([group("", &[("VCPU", 1), ("DISK_GB", 5)]).member_of(&[name])]);
+        assert_eq!(taken(&cloud, &request_of("rack")), NOBODY);
+        cloud.providers[2].aggregates.insert("rack".to_owned());
+        assert_eq!(
+            taken(&cloud, &request_of("rack")),
+            [
+                "cn1 VCPU:1, storage DISK_GB:5",
+                "cn2 VCPU:1, storage DISK_GB:5"
+            ][..1]
+        );
+    }
+
+    #[test]
+    fn with_in_tree_takes_nothing_shared_from_outside() {
+        let cloud = shared_storage();
+        let here = cloud.uuid("cn1");
+        let disk = group("", &[("VCPU", 1), ("DISK_GB", 5)]).in_tree(here);
+        assert_eq!(taken(&cloud, &request([disk])), NOBODY);
+        let vcpu = group("", &[("VCPU", 1)]).in_tree(here);
+        assert_eq!(taken(&cloud, &request([vcpu])), ["cn1 VCPU:1"]);
+    }
+}
+
+mod named_groups {
+    use super::*;
+
+    #[test]
+    fn have_everything_from_one_provider() {
+        let cloud = estate([
+            provider("host")
+                .has("DISK_GB", 10)
+                .bears("CUSTOM_RED")
+                .member("agg"),
+            provider("child")
+                .under("host")
+                .has("VCPU", 4)
+                .has("MEMORY_MB", 64),
+        ]);
+        let ask = |group| taken(&cloud, &request([group]));
+        assert_eq!(ask(group("1", &[("VCPU", 1), ("DISK_GB", 5)])), NOBODY);
+        let child = group("1", &[("VCPU", 1), ("MEMORY_MB", 8)]);
+        assert_eq!(ask(child.clone()), ["child MEMORY_MB:8 VCPU:1"]);
+        assert_eq!(ask(child.clone().required(&["CUSTOM_RED"])), NOBODY);
+        assert_eq!(
+            ask(child.clone().member_of(&["agg"])),
+            NOBODY,
+            "the root does not span"
+        );
+        assert_eq!(ask(child.not_member_of("agg")).len(), 1);
+    }
+
+    #[test]
+    fn are_served_by_sharing_providers_for_each_tree_with_any_member() {
+        let cloud = estate([
+            provider("host").has("VCPU", 4),
+            provider("child").under("host").member("agg"),
+            provider("stranger").has("VCPU", 4),
+            provider("storage").has("DISK_GB", 100).shares_with("agg"),
+        ]);
+        let request = request([group("", &[("VCPU", 1)]), group("_DISK", &[("DISK_GB", 5)])]);
+        assert_eq!(taken(&cloud, &request), ["host VCPU:1, storage DISK_GB:5"]);
+    }
+
+    #[test]
+    fn may_be_served_in_another_tree_by_a_sharing_provider_below_its_root() {
+        // Upstream answers 500 here for the unnumbered group.
+        let cloud = estate([
+            provider("host").has("VCPU", 4).member("agg"),
+            provider("array"),
+            provider("pool")
+                .under("array")
+                .has("DISK_GB", 100)
+                .shares_with("agg"),
+        ]);
+        let together = request([group("", &[("VCPU", 1), ("DISK_GB", 5)])]);
+        assert_eq!(taken(&cloud, &together), ["host VCPU:1, pool DISK_GB:5"]);
+        assert_eq!(summarized(&cloud, &together), ["host", "array", "pool"]);
+        let apart = request([group("", &[("VCPU", 1)]), group("1", &[("DISK_GB", 5)])]);
+        assert_eq!(taken(&cloud, &apart), ["host VCPU:1, pool DISK_GB:5"]);
+    }
+
+    #[test]
+    fn keep_to_in_tree_which_a_sharing_provider_of_that_tree_may_serve_for_others() {
+        let cloud = shared_storage();
+        let storage = cloud.uuid("storage");
+        let disk = group("_DISK", &[("DISK_GB", 5)]).in_tree(storage);
+        assert_eq!(
+            taken(&cloud, &request([group("", &[("VCPU", 1)]), disk])).len(),
+            2
+        );
+        let disk = group("_DISK", &[("DISK_GB", 5)]).in_tree(cloud.uuid("cn1"));
+        assert_eq!(
+            taken(&cloud, &request([group("", &[("VCPU", 1)]), disk])),
+            NOBODY
+        );
+    }
+
+    #[test]
+    fn have_providers_of_their_own_when_isolated() {
+        let mut request = request([
+            group("", &[("VCPU", 1)]),
+            group("1", &[("CUSTOM_VF", 1)]),
+            group("2", &[("CUSTOM_VF", 1)]),
+        ]);
+        request.group_policy = Some(GroupPolicy::Isolate);
+        assert_eq!(
+            mapped(&numa_host(), &request),
+            [
+                "=numa0 1=nic0 2=nic1",
+                "=numa0 1=nic1 2=nic0",
+                "=numa1 1=nic0 2=nic1",
+                "=numa1 1=nic1 2=nic0",
+            ]
+        );
+        request.group_policy = Some(GroupPolicy::None);
+        assert_eq!(mapped(&numa_host(), &request).len(), 8);
+    }
+
+    #[test]
+    fn may_share_a_provider_with_the_unnumbered_group_although_isolated() {
+        let cloud = estate([provider("cn").has("VCPU", 4)]);
+        let mut request = request([group("", &[("VCPU", 1)]), group("1", &[("VCPU", 2)])]);
+        request.group_policy = Some(GroupPolicy::Isolate);
+        // Upstream may show amounts that grow from candidate to candidate here.
+        assert_eq!(taken(&cloud, &request), ["cn VCPU:3"]);
+    }
+
+    #[test]
+    fn have_their_amounts_added_up_on_each_provider() {
+        let request = request([group("", &[("VCPU", 1)]), group("1", &[("VCPU", 1)])]);
+        assert_eq!(
+            taken(&numa_host(), &request),
+            [
+                "numa0 VCPU:2",
+                "numa0 VCPU:1, numa1 VCPU:1",
+                "numa0 VCPU:1, numa1 VCPU:1",
+                "numa1 VCPU:2"
+            ]
+        );
+    }
+}
+
+mod amounts {
+    use super::*;
+
+    fn one(stock: Stock, amounts: &[u64]) -> usize {
+        let cloud = estate([provider("cn").stocked("VCPU", stock)]);
+        let groups = amounts.iter().zip(1..);
+        let mut request =
+            request(groups.map(|(amount, n)| group(&format!("{n}"), &[("VCPU", *amount)])));
+        request.group_policy = Some(GroupPolicy::None);
+        taken(&cloud, &request).len()
+    }
+
+    #[test]
+    fn are_compared_with_the_product_of_what_is_not_reserved_and_the_ratio() {
+        let stock = Stock {
+            reserved: 1,
+            allocation_ratio: 0.5,
+            used: 1,
+            ..units(8)
+        };
+        assert_eq!(one(stock, &[2]), 1);
+        assert_eq!(one(stock, &[3]), 0);
+    }
+
+    #[test]
+    fn keep_to_the_units_one_by_one() {
+        let stock = Stock {
+            min_unit: 2,
+            max_unit: 6,
+            step_size: 2,
+            ..units(20)
+        };
+        let fits: Vec<u64> = (1..9)
+            .filter(|amount| one(stock, &[*amount]) == 1)
+            .collect();
+        assert_eq!(fits, [2, 4, 6]);
+    }
+
+    #[test]
+    fn of_several_groups_keep_to_capacity_and_max_unit_together() {
+        assert_eq!(one(units(4), &[2, 2]), 1);
+        assert_eq!(one(units(4), &[2, 3]), 0);
+        assert_eq!(
+            one(
+                Stock {
+                    max_unit: 3,
+                    ..units(8)
+                },
+                &[2, 2]
+            ),
+            0
+        );
+    }
+
+    #[test]
+    fn beyond_all_bounds_are_just_too_much() {
+        assert_eq!(one(units(4), &[u64::MAX]), 0);
+        assert_eq!(one(units(4), &[u64::MAX, u64::MAX]), 0);
+    }
+
+    #[test]
+    fn leave_nothing_of_what_is_over_committed() {
+        assert_eq!(
+            one(
+                Stock {
+                    used: 9,
+                    ..units(4)
+                },
+                &[1]
+            ),
+            0
+        );
+        assert_eq!(
+            one(
+                Stock {
+                    reserved: 6,
+                    ..units(4)
+                },
+                &[1]
+            ),
+            0
+        );
+    }
+}
+
+mod anchors {
+    use super::*;
+
+    #[test]
+    fn must_have_the_right_root_and_sharing_providers_need_not() {
+        let mut cloud = shared_storage();
+        cloud.providers[1].traits.insert("CUSTOM_RED".to_owned());
+        let mut request = request([group("", &[("VCPU", 1), ("DISK_GB", 5)])]);
+        request.root_required.insert("CUSTOM_RED".parse().unwrap());
+        assert_eq!(taken(&cloud, &request), ["cn2 VCPU:1, storage DISK_GB:5"]);
+        request.root_required.clear();
+        request.root_forbidden.insert("CUSTOM_RED".parse().unwrap());
+        assert_eq!(taken(&cloud, &request), ["cn1 VCPU:1, storage DISK_GB:5"]);
+    }
+
+    #[test]
+    fn are_sharing_providers_themselves_and_give_each_answer_once() {
+        let request = request([group("", &[("DISK_GB", 5)])]);
+        assert_eq!(taken(&shared_storage(), &request), ["storage DISK_GB:5"]);
+    }
+
+    #[test]
+    fn are_all_kept_for_what_is_shared() {
+        // Upstream keeps one of them by chance, and loses the others' answers.
+        let mut cloud = shared_storage();
+        cloud
+            .providers
+            .push(provider("cn3").has("VCPU", 4).member("agg"));
+        let request = request([group("", &[("DISK_GB", 1)]), group("1", &[("VCPU", 1)])]);
+        assert_eq!(
+            taken(&cloud, &request),
+            [
+                "cn1 VCPU:1, storage DISK_GB:1",
+                "cn2 VCPU:1, storage DISK_GB:1",
+                "storage DISK_GB:1, cn3 VCPU:1",
+            ]
+        );
+    }
+
+    #[test]
+    fn may_be_shared_with_by_any_class_but_only_with_the_trait() {
+        let cloud = estate([
+            provider("cn").has("VCPU", 4).member("agg"),
+            provider("pool").has("CUSTOM_FPGA", 4).shares_with("agg"),
+            provider("miser").has("CUSTOM_FPGA", 4).member("agg"),
+            provider("hermit").has("CUSTOM_FPGA", 4).bears(SHARES),
+        ]);
+        let request = request([group("", &[("VCPU", 1), ("CUSTOM_FPGA", 1)])]);
+        assert_eq!(taken(&cloud, &request), ["cn VCPU:1, pool CUSTOM_FPGA:1"]);
+    }
+
+    #[test]
+    fn come_in_the_order_of_their_creation_or_take_turns() {
+        let cloud = estate([
+            provider("b").has("VCPU", 4),
+            provider("a").has("VCPU", 4),
+            provider("a-child").under("a").has("VCPU", 4),
+            provider("b-child").under("b").has("VCPU", 4),
+        ]);
+        let mut request = request([group("", &[("VCPU", 1)])]);
+        assert_eq!(
+            taken(&cloud, &request),
+            ["b VCPU:1", "b-child VCPU:1", "a VCPU:1", "a-child VCPU:1"]
+        );
+        request.strategy = GenerationStrategy::BreadthFirst;
+        assert_eq!(
+            taken(&cloud, &request),
+            ["b VCPU:1", "a VCPU:1", "b-child VCPU:1", "a-child VCPU:1"]
+        );
+        request.limit = Some(2);
+        assert_eq!(taken(&cloud, &request), ["b VCPU:1", "a VCPU:1"]);
+        assert_eq!(
+            summarized(&cloud, &request),
+            ["b", "b-child", "a", "a-child"]
+        );
+    }
+
+    #[test]
+    fn give_their_providers_in_the_order_of_creation_too() {
+        let cloud = estate([
+            provider("host"),
+            provider("first").under("host"),
+            provider("second").under("host").has("VCPU", 1),
+            provider("below-first").under("first").has("VCPU", 1),
+        ]);
+        let request = request([group("", &[("VCPU", 1)])]);
+        assert_eq!(
+            taken(&cloud, &request),
+            ["second VCPU:1", "below-first VCPU:1"]
+        );
+    }
+}
+
+mod same_subtree {
+    use super::*;
+
+    fn near(suffixes: &[&str], mut request: CandidateRequest) -> CandidateRequest {
+        request.group_policy = Some(GroupPolicy::None);
+        request
+            .same_subtree
+            .push(suffixes.iter().map(|suffix| (*suffix).to_owned()).collect());
+        request
+    }
+
+    #[test]
+    fn keeps_groups_below_one_of_their_providers() {
+        let request = near(
+            &["_CPU", "_NIC"],
+            request([
+                group("_CPU", &[("VCPU", 1)]),
+                group("_NIC", &[("CUSTOM_VF", 1)]),
+            ]),
+        );
+        assert_eq!(
+            mapped(&numa_host(), &request),
+            ["_CPU=numa0 _NIC=nic0", "_CPU=numa1 _NIC=nic1"]
+        );
+    }
+
+    #[test]
+    fn does_not_accept_a_common_parent_that_serves_no_group() {
+        let cloud = estate([
+            provider("host"),
+            provider("a").under("host").has("VCPU", 4),
+            provider("b").under("host").has("CUSTOM_VF", 4),
+        ]);
+        let groups = [group("1", &[("VCPU", 1)]), group("2", &[("CUSTOM_VF", 1)])];
+        assert_eq!(
+            mapped(&cloud, &near(&["1", "2"], request(groups.clone()))),
+            NOBODY
+        );
+        let mut with_host = cloud.clone();
+        with_host.providers[0]
+            .traits
+            .insert("CUSTOM_RED".to_owned());
+        let head = group("_H", &[]).required(&["CUSTOM_RED"]);
+        let three = request(groups.into_iter().chain([head]));
+        let near = near(&["1", "2", "_H"], three);
+        assert_eq!(mapped(&with_host, &near), ["1=a 2=b _H=host"]);
+        assert_eq!(taken(&with_host, &near), ["a VCPU:1, b CUSTOM_VF:1"]);
+    }
+
+    #[test]
+    fn of_one_group_is_no_constraint() {
+        let near = near(
+            &["1"],
+            request([group("1", &[("VCPU", 1)]), group("2", &[("CUSTOM_VF", 1)])]),
+        );
+        assert_eq!(mapped(&numa_host(), &near).len(), 4);
+    }
+
+    #[test]
+    fn may_be_asked_for_several_times() {
+        let groups = [
+            group("1", &[("VCPU", 1)]),
+            group("2", &[("CUSTOM_VF", 1)]),
+            group("3", &[("VCPU", 1)]),
+            group("4", &[("CUSTOM_VF", 1)]),
+        ];
+        let near = near(&["3", "4"], near(&["1", "2"], request(groups)));
+        assert_eq!(mapped(&numa_host(), &near).len(), 4);
+    }
+
+    #[test]
+    fn groups_without_resources_need_something_to_look_for() {
+        let cloud = estate([provider("cn")
+            .has("VCPU", 4)
+            .bears("CUSTOM_RED")
+            .member("agg")]);
+        let with = |other| {
+            let near = near(&["1", "_X"], request([group("1", &[("VCPU", 1)]), other]));
+            mapped(&cloud, &near).len()
+        };
+        let nothing = || group("_X", &[]);
+        assert_eq!(with(nothing().required(&["CUSTOM_RED"])), 1);
+        assert_eq!(with(nothing().member_of(&["agg"])), 1);
+        assert_eq!(with(nothing().without("CUSTOM_BLUE")), 0);
+        assert_eq!(with(nothing().not_member_of("nobody")), 0);
+        assert_eq!(with(nothing().in_tree(cloud.uuid("cn"))), 0);
+    }
+
+    #[test]
+    fn in_tree_of_a_group_without_resources_must_exist_and_is_then_ignored() {
+        let cloud = estate([
+            provider("cn").has("VCPU", 4).bears("CUSTOM_RED"),
+            provider("other"),
+        ]);
+        let with = |tree| {
+            let red = group("_X", &[]).required(&["CUSTOM_RED"]).in_tree(tree);
+            mapped(
+                &cloud,
+                &near(&["1", "_X"], request([group("1", &[("VCPU", 1)]), red])),
+            )
+            .len()
+        };
+        assert_eq!(with(cloud.uuid("other")), 1);
+        assert_eq!(with(ProviderUuid(Uuid::from_u128(7))), 0);
+    }
+
+    #[test]
+    fn isolation_counts_groups_without_resources() {
+        let cloud = estate([provider("cn").has("VCPU", 4).bears("CUSTOM_RED")]);
+        let red = group("_X", &[]).required(&["CUSTOM_RED"]);
+        let mut near = near(&["1", "_X"], request([group("1", &[("VCPU", 1)]), red]));
+        assert_eq!(mapped(&cloud, &near).len(), 1);
+        near.group_policy = Some(GroupPolicy::Isolate);
+        assert_eq!(mapped(&cloud, &near), NOBODY);
+    }
+}
+
+mod versions {
+    use super::*;
+
+    #[test]
+    fn before_1_29_nothing_takes_two_providers_of_a_tree() {
+        let mut request = request([group("", &[("VCPU", 1), ("DISK_GB", 5)])]);
+        request.nested = false;
+        assert_eq!(taken(&numa_host(), &request), NOBODY);
+        let mut request = super::request([group("", &[("VCPU", 1)])]);
+        request.nested = false;
+        assert_eq!(
+            taken(&numa_host(), &request),
+            ["numa0 VCPU:1", "numa1 VCPU:1"]
+        );
+        assert_eq!(summarized(&numa_host(), &request), ["numa0", "numa1"]);
+        assert_eq!(
+            taken(&shared_storage(), &request),
+            ["cn1 VCPU:1", "cn2 VCPU:1"]
+        );
+    }
+
+    #[test]
+    fn from_1_29_summaries_show_all_providers_of_each_tree_used() {
+        let mut cloud = shared_storage();
+        cloud.providers.push(provider("cn1-child").under("cn1"));
+        let mut request = request([group("", &[("VCPU", 1), ("DISK_GB", 5)])]);
+        request.limit = Some(1);
+        assert_eq!(
+            summarized(&cloud, &request),
+            ["cn1", "cn1-child", "storage"]
+        );
+    }
+
+    #[test]
+    fn a_summary_tells_capacity_use_traits_and_place() {
+        let stock = Stock {
+            reserved: 1,
+            allocation_ratio: 1.5,
+            used: 3,
+            ..units(8)
+        };
+        let cloud = estate([
+            provider("cn"),
+            provider("child")
+                .under("cn")
+                .stocked("VCPU", stock)
+                .bears("CUSTOM_RED"),
+        ]);
+        let state = cloud.state();
+        let request = request([group("", &[("VCPU", 1)])]);
+        let found = state.candidates(&request).unwrap().into_candidates();
+        let child = &found.provider_summaries[1];
+        let vcpu = child.resources[&"VCPU".parse().unwrap()];
+        assert_eq!((vcpu.capacity, vcpu.used), (10, 3));
+        assert!(child.traits.contains(&"CUSTOM_RED".parse().unwrap()));
+        assert_eq!(
+            (child.parent, child.root),
+            (Some(cloud.uuid("cn")), cloud.uuid("cn"))
+        );
+    }
+
+    #[test]
+    fn requests_that_differ_in_mappings_alone_are_answers_of_their_own_at_any_version() {
+        let mut request = alike_groups(2);
+        for mappings in [true, false] {
+            request.mappings = mappings;
+            assert_eq!(
+                taken(&devices(2), &request),
+                [
+                    "dev0 CUSTOM_VF:1, dev1 CUSTOM_VF:1",
+                    "dev0 CUSTOM_VF:1, dev1 CUSTOM_VF:1"
+                ]
+            );
+        }
+    }
+}
+
+mod effort {
+    use super::*;
+
+    fn steps(estate: &Estate, request: &CandidateRequest) -> (usize, u64) {
+        let state = estate.state();
+        let mut search = state.candidates(request).unwrap();
+        let found = std::iter::from_fn(|| search.next_candidate()).count();
+        (found, search.steps())
+    }
+
+    #[test]
+    fn every_permutation_is_an_answer_and_nothing_is_tried_in_vain() {
+        let (found, steps) = steps(&devices(5), &alike_groups(5));
+        assert_eq!(found, 120);
+        assert!(steps < 120 * 20, "{steps} steps");
+    }
+
+    #[test]
+    fn eight_groups_over_seven_devices_end_before_the_first_step() {
+        let (found, steps) = steps(&devices(7), &alike_groups(8));
+        assert_eq!(found, 0);
+        assert!(steps < 5, "{steps} steps");
+    }
+
+    #[test]
+    fn groups_that_ask_differently_are_counted_together() {
+        // Four may have any device, four only a red one; each alone would fit.
+        let mut providers = vec![provider("host")];
+        for n in 0..7 {
+            let device = provider(&format!("dev{n}"))
+                .under("host")
+                .has("CUSTOM_VF", 1);
+            providers.push(if n < 4 {
+                device.bears("CUSTOM_RED")
+            } else {
+                device
+            });
+        }
+        let mut request = alike_groups(8);
+        for group in &mut request.groups[4..] {
+            *group = group.clone().required(&["CUSTOM_RED"]);
+        }
+        let (found, steps) = steps(&estate(providers), &request);
+        assert_eq!(found, 0);
+        assert!(steps < 5, "{steps} steps");
+    }
+
+    #[test]
+    fn what_failed_with_one_device_is_not_tried_with_its_twins() {
+        // Nine groups need a device each, which no sum of amounts shows.
+        let mut providers = vec![provider("host")];
+        providers.extend((0..8).map(|n| {
+            provider(&format!("dev{n}"))
+                .under("host")
+                .has("CUSTOM_VF", 5)
+        }));
+        let mut request = request((0..9).map(|n| {
+            group(
+                &format!("_{n}"),
+                &[("CUSTOM_VF", if n < 4 { 4 } else { 3 })],
+            )
+        }));
+        request.group_policy = Some(GroupPolicy::None);
+        let (found, steps) = steps(&estate(providers), &request);
+        assert_eq!(found, 0);
+        assert!(steps < 200, "{steps} steps");
+    }
+
+    #[test]
+    fn subtrees_that_are_alike_fail_together() {
+        // Each of twelve NUMA nodes has too few devices near it.
+        let mut providers = vec![provider("host")];
+        for n in 0..12 {
+            let numa = format!("numa{n}");
+            providers.push(provider(&numa).under("host").has("VCPU", 4));
+            for d in 0..3 {
+                let device = provider(&format!("{numa}-{d}")).under(&numa);
+                providers.push(device.has("CUSTOM_VF", 5).has("CUSTOM_FPGA", 5));
+            }
+        }
+        let mut request = request((0..4).map(|n| {
+            let (one, other) = if n < 2 { (4, 1) } else { (1, 4) };
+            group(
+                &format!("_{n}"),
+                &[("CUSTOM_VF", one), ("CUSTOM_FPGA", other)],
+            )
+        }));
+        request.groups.push(group("_CPU", &[("VCPU", 1)]));
+        request
+            .groups
+            .push(group("_5", &[("CUSTOM_VF", 3), ("CUSTOM_FPGA", 3)]));
+        request
+            .groups
+            .push(group("_6", &[("CUSTOM_VF", 3), ("CUSTOM_FPGA", 3)]));
+        request.group_policy = Some(GroupPolicy::None);
+        let all = request
+            .groups
+            .iter()
+            .map(|group| group.suffix.clone())
+            .collect();
+        request.same_subtree.push(all);
+        let (found, steps) = steps(&estate(providers), &request);
+        assert_eq!(found, 0);
+        assert!(steps < 1000, "{steps} steps");
+    }
+
+    #[test]
+    fn a_limit_opens_as_many_trees_as_it_takes() {
+        let hosts = |n: u32| estate((0..n).map(|n| provider(&format!("cn{n}")).has("VCPU", 4)));
+        let mut request = request([group("", &[("VCPU", 1)])]);
+        request.limit = Some(10);
+        let (few, many) = (steps(&hosts(20), &request), steps(&hosts(200), &request));
+        assert_eq!(few, many);
+    }
+
+    #[test]
+    fn hosts_without_room_are_not_opened() {
+        let stock = |n| {
+            if n == 150 {
+                units(64)
+            } else {
+                Stock {
+                    used: 40,
+                    ..units(64)
+                }
+            }
+        };
+        let cloud = estate((0..200).map(|n| provider(&format!("cn{n}")).stocked("VCPU", stock(n))));
+        let (found, steps) = steps(&cloud, &request([group("", &[("VCPU", 30)])]));
+        assert_eq!(found, 1);
+        assert!(steps < 10, "{steps} steps");
+    }
+
+    #[test]
+    fn whoever_watches_may_end_it() {
+        let cloud = devices(8);
+        let state = cloud.state();
+        let request = alike_groups(8);
+        let mut calls = 0;
+        let watch = Box::new(move |_steps| {
+            calls += 1;
+            if calls == 3 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        let mut search = state.candidates_watched(&request, watch).unwrap();
+        let found = search.by_ref().count();
+        assert!(search.interrupted());
+        assert!(found > 0 && found < 40_320, "{found} found");
+        assert!(search.next().is_none());
+    }
+
+    #[test]
+    fn an_undisturbed_search_says_so() {
+        let cloud = devices(2);
+        let state = cloud.state();
+        let request = alike_groups(2);
+        let mut search = state
+            .candidates_watched(&request, Box::new(|_| ControlFlow::Break(())))
+            .unwrap();
+        assert_eq!(
+            search.by_ref().count(),
+            2,
+            "too short for the watch to be called"
+        );
+        assert!(!search.interrupted());
+    }
+}

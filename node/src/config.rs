@@ -182,8 +182,9 @@ section! {
         heartbeat_ms: u64 = 250,
         /// Shortest silence of the leader before an election, in milliseconds.
         election_min_ms: u64 = 1_000,
-        /// Longest silence of the leader before an election, in milliseconds.
-        election_max_ms: u64 = 2_000,
+        /// Longest silence of the leader before an election, in milliseconds. A node that heard a
+        /// leader waits this long, and then a random part of the time between the shortest and this.
+        election_max_ms: u64 = 1_500,
         /// A snapshot is taken after this many log entries.
         snapshot_after: u64 = 20_000,
         /// Log entries kept although a snapshot covers them, so that a node that was briefly away
@@ -207,8 +208,9 @@ section! {
     LogSection {
         /// `human` or `json`.
         format: String = "human".to_owned(),
-        /// What is logged, e.g. `info` or `info,placement_node=debug`.
-        level: String = "info".to_owned(),
+        /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft
+        /// keeps quiet, as it repeats what this node says of its peers and of leadership.
+        level: String = "info,openraft=error".to_owned(),
     }
 }
 
@@ -275,14 +277,12 @@ impl Config {
     /// `[reads] default`.
     pub fn default_consistency(&self) -> Result<Consistency, ConfigError> {
         let text = self.reads.default.trim();
-        if let Some(seconds) = text.strip_prefix("bounded;max=") {
-            if let Some(bound) = seconds
-                .parse::<f64>()
-                .ok()
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            {
-                return Ok(Consistency::Bounded(bound));
-            }
+        let bound = text
+            .strip_prefix("bounded;max=")
+            .and_then(|seconds| seconds.parse::<f64>().ok())
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        if let Some(bound) = bound {
+            return Ok(Consistency::Bounded(bound));
         }
         match text {
             "linearizable" => Ok(Consistency::Linearizable),

@@ -17,14 +17,17 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// classes and traits that this binary knows.
 pub(crate) async fn watch(group: Arc<Group>) {
     let mut turns = group.turns();
-    let mut led = false;
+    let mut known = None;
     loop {
-        let leads = group.leads();
-        if leads != led {
-            led = leads;
-            tracing::info!(node = group.me, leads, "leadership has changed");
+        let leader = group.leader().map(|leader| leader.id);
+        if leader != known {
+            known = leader;
+            match leader {
+                Some(leader) => tracing::info!(node = group.me, leader, "a node leads"),
+                None => tracing::warn!(node = group.me, "no leader is known"),
+            }
         }
-        if leads && lacks_standards(&group) {
+        if group.leads() && lacks_standards(&group) {
             propose(&group, standard::sync()).await;
             tokio::time::sleep(PAUSE).await;
             continue;

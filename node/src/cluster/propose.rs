@@ -149,14 +149,13 @@ impl Proposer {
         if !leads || term == self.settled {
             return;
         }
-        if let Some(last) = last {
-            if timeout(SETTLE, self.views.wait_applied(last))
+        if let Some(last) = last
+            && timeout(SETTLE, self.views.wait_applied(last))
                 .await
                 .is_err()
-            {
-                // Without a quorum nothing is applied, and nothing will be committed either.
-                return;
-            }
+        {
+            // Without a quorum nothing is applied, and nothing will be committed either.
+            return;
         }
         self.settled = term;
     }

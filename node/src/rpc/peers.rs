@@ -1,6 +1,6 @@
 //! The other nodes: one connection per node and lane, made when needed, kept while it works.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub(crate) struct Peers {
     silence: Duration,
     tasks: Tasks,
     slots: Mutex<BTreeMap<(u64, Lane), Arc<Slot>>>,
+    /// Peers that could not be reached when last tried: said once.
+    lost: Mutex<BTreeSet<u64>>,
 }
 
 #[derive(Default)]
@@ -63,6 +65,7 @@ impl Peers {
             silence,
             tasks,
             slots: Mutex::default(),
+            lost: Mutex::default(),
         }
     }
 
@@ -95,9 +98,23 @@ impl Peers {
         if let Some(channel) = slot.get(address) {
             return Ok(channel);
         }
-        let channel = self.connect(Some(to), address, false).await?;
+        let connected = self.connect(Some(to), address, false).await;
+        self.note(to, address, connected.as_ref().err());
+        let channel = connected?;
         slot.set(address, channel.clone());
         Ok(channel)
+    }
+
+    /// Logs when a peer is lost or found again, not each attempt.
+    fn note(&self, peer: u64, address: &str, error: Option<&CallError>) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        match error {
+            Some(error) if lost.insert(peer) => {
+                tracing::warn!(peer, address, %error, "a peer cannot be reached");
+            }
+            None if lost.remove(&peer) => tracing::info!(peer, address, "a peer is reached again"),
+            _ => {}
+        }
     }
 
     /// One typed call to a node of this cluster.

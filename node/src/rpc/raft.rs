@@ -297,7 +297,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
     {
         Box::pin(async move {
             if self.lane == Lane::Control {
-                return Ok(openraft::network::stream_append_sequential(self, input, option).await?);
+                return openraft::network::stream_append_sequential(self, input, option).await;
             }
             // A request before the connection: it is while openraft makes the request that it waits
             // out its backoff. Connecting first would try a node that is down as fast as the
@@ -437,13 +437,13 @@ where
     /// The next answer; `None` when all requests are answered and no more come.
     async fn next(&mut self) -> Option<RpcResult<StreamAppendResult<TypeConfig>>> {
         loop {
-            if self.under_way.len() < APPENDS_MAX {
-                if let Some((request, from)) = self.split.take() {
-                    if let Err(error) = self.send(request, from) {
-                        return Some(Err(error));
-                    }
-                    continue;
+            if self.under_way.len() < APPENDS_MAX
+                && let Some((request, from)) = self.split.take()
+            {
+                if let Err(error) = self.send(request, from) {
+                    return Some(Err(error));
                 }
+                continue;
             }
             let may_send = !self.input_ended && self.under_way.len() < APPENDS_MAX;
             let Some((answer, begun)) = self.under_way.front_mut() else {

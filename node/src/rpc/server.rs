@@ -284,10 +284,10 @@ impl Refusals {
 
     fn log(&self, from: u64, address: SocketAddr, message: &str) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((logged, at)) = last.get(&from) {
-            if logged == message && at.elapsed() < REFUSAL_LOG {
-                return;
-            }
+        let is_old =
+            |(logged, at): &(String, Instant)| logged == message && at.elapsed() < REFUSAL_LOG;
+        if last.get(&from).is_some_and(is_old) {
+            return;
         }
         if last.len() >= Self::REMEMBERED {
             last.clear();

@@ -1,5 +1,11 @@
 //! Three nodes in one process, over loopback TCP and real disks.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on ends, and it is the real world here"
+)]
+
 mod estate;
 mod formation;
 mod leadership;

@@ -1,7 +1,8 @@
 //! What a candidate search costs: `cargo run -p placement-model --example candidates_bench`.
 //!
 //! Time per query from the plan to the last candidate with names, and summaries included where
-//! "answer" says so. Each figure is the median of several runs.
+//! "answer" says so. Each figure is the median of several runs, after
+//! some to warm up.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -130,7 +131,8 @@ fn measure(what: &str, state: &State, request: &CandidateRequest) {
 }
 
 fn median(mut run: impl FnMut()) -> Duration {
-    let mut times: Vec<Duration> = (0..9)
+    (0..5).for_each(|_| run());
+    let mut times: Vec<Duration> = (0..15)
         .map(|_| {
             let start = Instant::now();
             run();

@@ -203,9 +203,9 @@ impl Flow {
                 if self.room[slot] > 0 {
                     return self.send_along(from, slot, most, &kind_before, &slot_before);
                 }
-                for other in 0..self.limits.len() {
-                    if other != from && slot_before[other].is_none() && self.sent[other][slot] > 0 {
-                        slot_before[other] = Some(slot);
+                for (other, before) in slot_before.iter_mut().enumerate() {
+                    if other != from && before.is_none() && self.sent[other][slot] > 0 {
+                        *before = Some(slot);
                         queue.push(other);
                     }
                 }

@@ -3,6 +3,7 @@
 //! Time per query from the plan to the last candidate with names, and summaries included where
 //! "answer" says so. Each figure is the median of several runs, after
 //! some to warm up.
+#![allow(clippy::disallowed_methods)] // It measures time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -95,6 +96,14 @@ fn main() {
         "PCI, 1 host of 1,000, 8 groups, limit=1000",
         &wide,
         &pci_request(8, 1000),
+    );
+    let mut near = request(vec![group("_A", &[(0, 1)]), group("_B", &[(3, 1)])], 1000);
+    near.same_subtree
+        .push(["_A".to_owned(), "_B".to_owned()].into());
+    measure(
+        "1 host of 10,000 of two kinds, same_subtree (none fits)",
+        &mixed(10_000),
+        &near,
     );
 }
 
@@ -236,6 +245,16 @@ fn pci(hosts: u32, devices: u32) -> State {
         for device in 1..=devices {
             add(&mut changes, root + device, Some(root), &[(3, 1)], &[]);
         }
+    }
+    State::load(changes)
+}
+
+/// A root with so many children, half of them with processors, half with devices.
+fn mixed(children: u32) -> State {
+    let mut changes = names();
+    add(&mut changes, 0, None, &[], &[]);
+    for child in 1..=children {
+        add(&mut changes, child, Some(0), &[(child % 2 * 3, 1)], &[]);
     }
     State::load(changes)
 }

@@ -24,6 +24,9 @@ pub(super) struct Board<'a> {
     pub(super) room: Vec<u64>,
     /// For each slot and set of traits, whether the provider has one of them.
     pub(super) covers: Vec<bool>,
+    /// The same domains in the order of trees and nodes, for the kinds that a `same_subtree`
+    /// watches: what lies below a provider stands together there.
+    by_place: Vec<Vec<SlotIndex>>,
     found: Vec<Found>,
     kinds: Vec<usize>,
 }
@@ -138,6 +141,9 @@ impl<'a> Board<'a> {
         if self.domains.iter().any(Vec::is_empty) {
             return false;
         }
+        if !plan.subtrees.is_empty() {
+            self.sort_by_place(plan);
+        }
         for slot in &self.slots {
             for class in &plan.classes {
                 let stock = slot
@@ -151,6 +157,34 @@ impl<'a> Board<'a> {
                 .extend(plan.trait_sets.iter().map(|any| has_any(slot.node, any)));
         }
         true
+    }
+
+    fn sort_by_place(&mut self, plan: &Plan<'a>) {
+        let watched = |kind: usize| !plan.kinds[kind].subtrees.is_empty();
+        let sorted = (0..plan.kinds.len()).map(|kind| {
+            let mut slots = if watched(kind) {
+                self.domains[kind].clone()
+            } else {
+                Vec::new()
+            };
+            slots.sort_unstable_by_key(|slot| self.key(*slot));
+            slots
+        });
+        self.by_place = sorted.collect();
+    }
+
+    /// Slots that could serve a kind and lie in the subtree that another slot heads.
+    pub(super) fn below(&self, head: SlotIndex, kind: usize) -> &[SlotIndex] {
+        let head = &self.slots[head as usize];
+        let sorted = &self.by_place[kind];
+        let until =
+            |node: u32| sorted.partition_point(|slot| self.key(*slot) < (head.place.tree, node));
+        &sorted[until(head.place.node)..until(head.node.subtree_end)]
+    }
+
+    fn key(&self, slot: SlotIndex) -> (TreeNumber, u32) {
+        let place = self.slots[slot as usize].place;
+        (place.tree, place.node)
     }
 
     /// Whether a slot lies in the subtree that another heads.

@@ -37,14 +37,14 @@ impl<'a> TreeSearch<'a> {
         placed.iter().all(|slot| self.board.heads(head, *slot))
             && kinds.iter().all(|kind| {
                 let mut missing = self.left[*kind];
-                let mut below = self
-                    .open_slots(plan, *kind)
-                    .filter(|slot| self.board.heads(head, *slot));
+                let mut below = self.board.below(head, *kind).iter();
                 while missing > 0 {
                     let Some(slot) = below.next() else {
                         return false;
                     };
-                    missing = missing.saturating_sub(self.fits(plan, *kind, slot));
+                    if !self.is_banned(*kind, *slot) {
+                        missing = missing.saturating_sub(self.fits(plan, *kind, *slot));
+                    }
                 }
                 true
             })

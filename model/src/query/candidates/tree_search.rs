@@ -87,7 +87,7 @@ impl<'a> TreeSearch<'a> {
                 return Step::Stopped;
             }
             if self.placed == self.order.len() {
-                self.take_back(plan);
+                self.take_back(plan, clock);
             }
             let level = self.placed;
             if self.place_next(plan, clock) {
@@ -101,7 +101,7 @@ impl<'a> TreeSearch<'a> {
                 if level == 0 {
                     return Step::Exhausted;
                 }
-                self.take_back(plan);
+                self.take_back(plan, clock);
             }
         }
     }
@@ -149,7 +149,8 @@ impl<'a> TreeSearch<'a> {
                 self.choose(plan, kind, slot);
                 return true;
             }
-            if !clock.tick(1) {
+            // What follows looks at many slots, where there are many.
+            if !clock.tick(1 + self.board.slots.len() as u64 / 64) {
                 return false;
             }
             if self.is_banned(kind, slot) || self.fits(plan, kind, slot) == 0 {
@@ -191,7 +192,7 @@ impl<'a> TreeSearch<'a> {
 
     /// Takes the last placed variable back. If that place led to nothing, neither would its
     /// twins, nor any of these for another variable of the kind.
-    fn take_back(&mut self, plan: &Plan<'a>) {
+    fn take_back(&mut self, plan: &Plan<'a>, clock: &mut Clock<'_>) {
         let level = self.placed - 1;
         let kind = plan.variables[self.order[level]].kind;
         let Level {
@@ -201,6 +202,7 @@ impl<'a> TreeSearch<'a> {
         } = self.levels[level];
         self.unchoose(plan, kind, slot);
         if self.solutions == solutions_before {
+            clock.tick(self.board.slots.len() as u64 / 8);
             for twin in self.twins(plan, kind, slot) {
                 self.ban(level, kind, twin);
             }

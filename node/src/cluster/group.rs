@@ -342,3 +342,42 @@ impl Applier for StampKeeper {
         self.inner.apply(index, state, stamped)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    /// A clock that says what it is told, in seconds since 1970.
+    struct Told(Mutex<u64>);
+
+    impl Clock for Told {
+        fn now(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH + Duration::from_secs(*self.0.lock().unwrap())
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    #[test]
+    fn stamps_rise_although_the_clock_goes_back_and_an_earlier_leader_was_ahead() {
+        let clock = Arc::new(Told(Mutex::new(1_000)));
+        let last = Arc::new(AtomicI64::new(0));
+        let stamper = Stamper {
+            clock: clock.clone(),
+            last: last.clone(),
+        };
+        assert_eq!(stamper.stamp(), Timestamp(1_000_000_000));
+        *clock.0.lock().unwrap() = 900;
+        assert_eq!(stamper.stamp(), Timestamp(1_000_000_001));
+        // Applied from the log: another leader's clock was ahead.
+        last.fetch_max(2_000_000_000, Ordering::SeqCst);
+        assert_eq!(stamper.stamp(), Timestamp(2_000_000_001));
+        *clock.0.lock().unwrap() = 3_000;
+        assert_eq!(stamper.stamp(), Timestamp(3_000_000_000));
+    }
+}

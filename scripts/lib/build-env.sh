@@ -135,11 +135,8 @@ target_directory() {
     printf '%s\n' "${CARGO_TARGET_DIR:-$repository/target}"
 }
 
-# build_binaries PACKAGE...: builds the packages' binaries. Cargo's own output is its progress.
+# Builds every binary. Always the whole workspace: a part of it alone would choose other features of
+# its dependencies, and they would be compiled again. Cargo's own output is its progress.
 build_binaries() {
-    local selected=() package
-    for package in "$@"; do
-        selected+=(--package "$package")
-    done
-    (cd "$repository" && with_heartbeat "building" cargo build --locked --bins "${selected[@]}" >&2)
+    (cd "$repository" && with_heartbeat "building" cargo build --locked --workspace --bins >&2)
 }

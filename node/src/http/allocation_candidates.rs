@@ -27,8 +27,9 @@ use super::call::Call;
 use super::errors::{ApiError, code};
 use super::microversion::Microversion;
 use super::outside::Clock;
-use super::query::{Unnameable, parse_candidates};
+use super::query::parse_candidates;
 use super::settings::CandidateSettings;
+use super::unnameable::Unnameable;
 use super::wire::{Members, Shown};
 
 /// `GET /allocation_candidates`.

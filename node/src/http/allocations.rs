@@ -1,5 +1,7 @@
 //! `/allocations`, `/allocations/{consumer_uuid}` and `/resource_providers/{uuid}/allocations`.
 
+use std::collections::BTreeMap;
+
 use indexmap::IndexMap;
 use placement_model::Command;
 use placement_model::command::{
@@ -12,9 +14,10 @@ use serde::Serialize;
 
 use super::answer::Answer;
 use super::call::Call;
-use super::errors::{ApiError, Doing, class_not_found};
+use super::errors::{ApiError, Doing};
 use super::json::Json;
 use super::microversion::Microversion;
+use super::unnameable::Unnameable;
 use super::wire::{Members, Shown};
 use super::{python, schema};
 
@@ -145,23 +148,20 @@ pub(super) async fn set(call: &Call) -> Result<Answer, ApiError> {
     };
     let body = call.body(schema::put_allocations(call.version))?;
     let consumer = ConsumerUuid::from(uuid.as_hyphenated().to_string());
-    let consumers = vec![parse_consumer(
-        consumer,
-        &body,
-        call.version,
-        Doing::Allocate,
-    )?];
-    call.submit(Command::SetAllocations { consumers }, Doing::Allocate)
-        .await?;
+    let mut names = Unnameable::default();
+    let consumers = vec![parse_consumer(consumer, &body, call.version, &mut names)?];
+    let command = Command::SetAllocations { consumers };
+    call.submit_naming(command, Doing::Allocate, &names).await?;
     Ok(Answer::no_content())
 }
 
 /// `POST /allocations`, from 1.13.
 pub(super) async fn set_many(call: &Call) -> Result<Answer, ApiError> {
     let body = call.body(schema::post_allocations(call.version))?;
-    let consumers = parse_consumers(&body, call.version, Doing::Allocate)?;
-    call.submit(Command::SetAllocations { consumers }, Doing::Allocate)
-        .await?;
+    let mut names = Unnameable::default();
+    let consumers = parse_consumers(&body, call.version, &mut names)?;
+    let command = Command::SetAllocations { consumers };
+    call.submit_naming(command, Doing::Allocate, &names).await?;
     Ok(Answer::no_content())
 }
 
@@ -177,10 +177,10 @@ pub(super) async fn delete(call: &Call) -> Result<Answer, ApiError> {
 pub(super) fn parse_consumers(
     body: &Json,
     version: Microversion,
-    doing: Doing<'_>,
+    names: &mut Unnameable,
 ) -> Result<Vec<ConsumerAllocations>, ApiError> {
     body.members()
-        .map(|(consumer, body)| parse_consumer(ConsumerUuid::from(consumer), body, version, doing))
+        .map(|(consumer, body)| parse_consumer(ConsumerUuid::from(consumer), body, version, names))
         .collect()
 }
 
@@ -189,7 +189,7 @@ fn parse_consumer(
     consumer: ConsumerUuid,
     body: &Json,
     version: Microversion,
-    doing: Doing<'_>,
+    names: &mut Unnameable,
 ) -> Result<ConsumerAllocations, ApiError> {
     let text = |key: &str| body.get(key).and_then(Json::text);
     let generation = match body.get("consumer_generation") {
@@ -208,13 +208,13 @@ fn parse_consumer(
     let allocations = providers_in(body.get("allocations").unwrap_or(&Json::Null))
         .into_iter()
         .map(|(provider, item)| {
-            let resources = parse_amounts(item.get("resources").unwrap_or(&Json::Null), doing)?;
-            Ok(ProviderAmounts {
+            let resources = parse_amounts(item.get("resources").unwrap_or(&Json::Null), names);
+            ProviderAmounts {
                 provider: GivenUuid::from(provider),
                 resources,
-            })
+            }
         })
-        .collect::<Result<_, ApiError>>()?;
+        .collect();
     Ok(ConsumerAllocations {
         consumer,
         allocations,
@@ -236,16 +236,13 @@ fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
     listed.chain(allocations.members()).collect()
 }
 
-fn parse_amounts(
-    resources: &Json,
-    doing: Doing<'_>,
-) -> Result<std::collections::BTreeMap<ResourceClassName, u64>, ApiError> {
-    resources
-        .members()
-        .map(|(class, amount)| {
-            let name = class.parse().map_err(|_| class_not_found(doing, class))?;
-            let amount = amount.integer().unwrap_or_default();
-            Ok((name, u64::try_from(amount).unwrap_or_default()))
-        })
-        .collect()
+fn parse_amounts(resources: &Json, names: &mut Unnameable) -> BTreeMap<ResourceClassName, u64> {
+    let amounts = resources.members().map(|(class, amount)| {
+        let amount = amount.integer().unwrap_or_default();
+        (
+            names.class(class),
+            u64::try_from(amount).unwrap_or_default(),
+        )
+    });
+    amounts.collect()
 }

@@ -16,6 +16,7 @@ use super::microversion::Microversion;
 use super::policy::Policy;
 use super::query::{BadQuery, Query};
 use super::schema::{self, Schema};
+use super::unnameable::Unnameable;
 use crate::cluster::doors::{Consistency, Standing, View};
 
 /// What all requests share.
@@ -118,6 +119,20 @@ impl Call {
         command: Command,
         doing: Doing<'_>,
     ) -> Result<Done, ApiError> {
+        self.submit_naming(command, doing, &Unnameable::default())
+            .await
+    }
+
+    /// The same for a command in which names may stand for wrong ones.
+    ///
+    /// # Errors
+    /// As [`Call::submit`].
+    pub(super) async fn submit_naming(
+        &self,
+        command: Command,
+        doing: Doing<'_>,
+        names: &Unnameable,
+    ) -> Result<Done, ApiError> {
         let submitted = self
             .server
             .api
@@ -134,7 +149,7 @@ impl Call {
                 reply,
                 view: written.view,
             }),
-            Outcome::Refused(refusal) => Err(refused(doing, refusal)),
+            Outcome::Refused(refusal) => Err(refused(doing, refusal, names)),
             Outcome::AnsweredBefore => {
                 tracing::error!("a fresh write was taken for one that was answered long ago");
                 Err(ApiError::internal())
@@ -162,35 +177,20 @@ impl Call {
     ) -> Result<Json, ApiError> {
         match self.body(schema) {
             Ok(body) => Ok(body),
-            Err(error) => Err(self.unless_provider_is_wrong(provider, None, error).await),
+            Err(error) => Err(self.unless_provider_is_missing(provider, error).await),
         }
     }
 
-    /// An error that is found only when the provider exists and is at the generation that the
-    /// client believes; otherwise that is the error.
-    pub(super) async fn unless_provider_is_wrong(
+    /// An error that is found only when the provider exists.
+    pub(super) async fn unless_provider_is_missing(
         &self,
         provider: ProviderUuid,
-        generation: Option<(i64, Doing<'_>)>,
         error: ApiError,
     ) -> ApiError {
-        let view = match self.view_at(Consistency::Linearizable).await {
-            Ok(view) => view,
-            Err(unavailable) => return unavailable,
-        };
-        let Some(found) = view.state.provider(&provider) else {
-            return self.no_such_provider();
-        };
-        match generation {
-            Some((given, doing)) if found.generation.0 != given => refused(
-                doing,
-                placement_model::Refusal::ProviderGenerationConflict {
-                    provider,
-                    given: placement_model::types::Generation(given),
-                    actual: found.generation,
-                },
-            ),
-            _ => error,
+        match self.view_at(Consistency::Linearizable).await {
+            Ok(view) if view.state.provider(&provider).is_none() => self.no_such_provider(),
+            Ok(_) => error,
+            Err(unavailable) => unavailable,
         }
     }
 

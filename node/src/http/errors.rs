@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::accept::Format;
 use super::microversion::{BadVersion, Microversion};
+use super::unnameable::Unnameable;
 use crate::cluster::doors::Unavailable;
 
 /// The codes that programs tell errors apart by.
@@ -437,7 +438,7 @@ pub(super) enum Doing<'a> {
 }
 
 /// What a client hears when the model refuses: the whole table.
-pub(super) fn refused(doing: Doing<'_>, refusal: Refusal) -> ApiError {
+pub(super) fn refused(doing: Doing<'_>, refusal: Refusal, names: &Unnameable) -> ApiError {
     match refusal {
         Refusal::ProviderNotFound(uuid) => provider_not_found(doing, uuid),
         Refusal::AllocationProviderNotFound(provider) => ApiError::bad_request(format!(
@@ -508,7 +509,9 @@ pub(super) fn refused(doing: Doing<'_>, refusal: Refusal) -> ApiError {
             };
             ApiError::conflict(code::CONCURRENT_UPDATE, detail)
         }
-        Refusal::ResourceClassNotFound(name) => class_not_found(doing, name.as_str()),
+        Refusal::ResourceClassNotFound(name) => {
+            class_not_found(doing, names.spelled(name.as_str()))
+        }
         Refusal::ResourceClassExists(name) => ApiError::conflict(
             code::UNDEFINED,
             format!(
@@ -528,9 +531,9 @@ pub(super) fn refused(doing: Doing<'_>, refusal: Refusal) -> ApiError {
         Refusal::ResourceClassStandardUpdate(name) => {
             ApiError::bad_request(format!("Cannot update standard resource class {name}"))
         }
-        Refusal::TraitsNotFound(names) => {
-            let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-            traits_not_found(doing, &names)
+        Refusal::TraitsNotFound(traits) => {
+            let traits = traits.iter().map(|name| names.spelled(name.as_str()));
+            traits_not_found(doing, &traits.collect::<Vec<_>>())
         }
         Refusal::TraitInUse(name) => ApiError::conflict(
             code::UNDEFINED,

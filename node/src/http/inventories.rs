@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use http::StatusCode;
 use placement_model::command::CapacityRule;
-use placement_model::types::{Generation, Inventory, ResourceClassName};
+use placement_model::types::{Generation, Inventory, ProviderUuid, ResourceClassName};
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
 use super::answer::{Answer, Caching};
 use super::call::{Call, Done};
-use super::errors::{ApiError, Doing, class_not_found};
+use super::errors::{ApiError, Doing};
 use super::json::Json;
 use super::microversion::Microversion;
 use super::schema;
+use super::unnameable::Unnameable;
 use super::wire::Members;
 
 /// The largest unit, when a client gives none.
@@ -146,16 +147,14 @@ fn shown(generation: Generation) -> Option<Generation> {
 pub(super) async fn create(call: &Call) -> Result<Answer, ApiError> {
     let provider = call.provider_to_write()?;
     let body = call.body_below(provider, schema::post_inventory()).await?;
-    let doing = Doing::CreateInventory;
     let class = body
         .get("resource_class")
         .and_then(Json::text)
         .unwrap_or_default();
-    let parsed = parse_record(class, &body, doing);
-    let (resource_class, inventory) = match parsed {
-        Ok(parsed) => parsed,
-        Err(error) => return Err(call.unless_provider_is_wrong(provider, None, error).await),
-    };
+    let mut names = Unnameable::default();
+    let resource_class = names.class(class);
+    let inventory = parse_record(class, &body);
+    let inventory = found_below(call, provider, inventory).await?;
     let location = format!("/resource_providers/{provider}/inventories/{resource_class}");
     let command = Command::CreateInventory {
         provider,
@@ -163,34 +162,41 @@ pub(super) async fn create(call: &Call) -> Result<Answer, ApiError> {
         inventory,
         capacity_rule: capacity_rule(call.version),
     };
-    let done = call.submit(command, doing).await?;
+    let done = call
+        .submit_naming(command, Doing::CreateInventory, &names)
+        .await?;
     let (answer, at) = echo(&body, &done);
     Ok(call.modified(answer.status(StatusCode::CREATED).location(location), at))
+}
+
+/// What was read out of a body, or its error, which a missing provider comes before.
+async fn found_below<T>(
+    call: &Call,
+    provider: ProviderUuid,
+    parsed: Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    match parsed {
+        Ok(parsed) => Ok(parsed),
+        Err(error) => Err(call.unless_provider_is_missing(provider, error).await),
+    }
 }
 
 /// `PUT …/inventories/{resource_class}`.
 pub(super) async fn update(call: &Call) -> Result<Answer, ApiError> {
     let provider = call.provider_to_write()?;
     let body = call.body_below(provider, schema::put_inventory()).await?;
-    let doing = Doing::UpdateInventory;
-    let generation = generation(&body);
-    let (resource_class, inventory) = match parse_record(call.param(1), &body, doing) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let believed = Some((generation.0, doing));
-            return Err(call
-                .unless_provider_is_wrong(provider, believed, error)
-                .await);
-        }
-    };
+    let mut names = Unnameable::default();
+    let inventory = parse_record(call.param(1), &body);
     let command = Command::UpdateInventory {
         provider,
-        generation,
-        resource_class,
-        inventory,
+        generation: generation(&body),
+        resource_class: names.class(call.param(1)),
+        inventory: found_below(call, provider, inventory).await?,
         capacity_rule: capacity_rule(call.version),
     };
-    let done = call.submit(command, doing).await?;
+    let done = call
+        .submit_naming(command, Doing::UpdateInventory, &names)
+        .await?;
     let (answer, at) = echo(&body, &done);
     Ok(call.modified(answer, at))
 }
@@ -209,23 +215,18 @@ fn echo(body: &Json, done: &Done) -> (Answer, Option<placement_model::types::Tim
 pub(super) async fn replace(call: &Call) -> Result<Answer, ApiError> {
     let provider = call.provider_to_write()?;
     let body = call.body_below(provider, schema::put_inventories()).await?;
-    let doing = Doing::ReplaceInventories;
-    let (generation, inventories) = match parse_set(&body, doing) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let believed = Some((generation(&body).0, doing));
-            return Err(call
-                .unless_provider_is_wrong(provider, believed, error)
-                .await);
-        }
-    };
+    let mut names = Unnameable::default();
+    let parsed = parse_set(&body, &mut names);
+    let (generation, inventories) = found_below(call, provider, parsed).await?;
     let command = Command::ReplaceInventories {
         provider,
         generation,
         inventories,
         capacity_rule: capacity_rule(call.version),
     };
-    let done = call.submit(command, doing).await?;
+    let done = call
+        .submit_naming(command, Doing::ReplaceInventories, &names)
+        .await?;
     let Reply::ProviderWritten { generation, at } = done.reply else {
         return Err(ApiError::internal());
     };
@@ -248,19 +249,14 @@ pub(super) async fn replace(call: &Call) -> Result<Answer, ApiError> {
 /// `DELETE …/inventories/{resource_class}`.
 pub(super) async fn delete(call: &Call) -> Result<Answer, ApiError> {
     let provider = call.provider_to_write()?;
-    let doing = Doing::DeleteInventory;
-    let Ok(resource_class) = call.param(1).parse() else {
-        let error = class_not_found(doing, call.param(1));
-        return Err(call.unless_provider_is_wrong(provider, None, error).await);
+    let mut names = Unnameable::default();
+    let resource_class = names.class(call.param(1));
+    let command = Command::DeleteInventory {
+        provider,
+        resource_class,
     };
-    call.submit(
-        Command::DeleteInventory {
-            provider,
-            resource_class,
-        },
-        doing,
-    )
-    .await?;
+    call.submit_naming(command, Doing::DeleteInventory, &names)
+        .await?;
     Ok(Answer::no_content())
 }
 
@@ -292,25 +288,18 @@ fn generation(body: &Json) -> Generation {
 /// A provider's whole set, as in `PUT …/inventories` and in the reshaper.
 pub(super) fn parse_set(
     body: &Json,
-    doing: Doing<'_>,
+    names: &mut Unnameable,
 ) -> Result<(Generation, BTreeMap<ResourceClassName, Inventory>), ApiError> {
     let records = body.get("inventories").unwrap_or(&Json::Null);
     let inventories = records
         .members()
-        .map(|(class, record)| parse_record(class, record, doing))
-        .collect::<Result<_, _>>()?;
+        .map(|(class, record)| Ok((names.class(class), parse_record(class, record)?)))
+        .collect::<Result<_, ApiError>>()?;
     Ok((generation(body), inventories))
 }
 
-/// A record that fits the schema, except that its class may be nobody's name.
-fn parse_record(
-    class: &str,
-    record: &Json,
-    doing: Doing<'_>,
-) -> Result<(ResourceClassName, Inventory), ApiError> {
-    let Ok(name) = class.parse::<ResourceClassName>() else {
-        return Err(class_not_found(doing, class));
-    };
+/// A record that fits the schema, or stands under a name that no class can have.
+fn parse_record(class: &str, record: &Json) -> Result<Inventory, ApiError> {
     let whole = |key: &str, default: i64| {
         let given = record.get(key).and_then(Json::integer).unwrap_or(default);
         u32::try_from(given).unwrap_or_default()
@@ -319,20 +308,20 @@ fn parse_record(
         .get("allocation_ratio")
         .and_then(Json::number)
         .unwrap_or(1.0);
-    let inventory = Inventory {
-        total: whole("total", 1),
-        reserved: whole("reserved", 0),
-        min_unit: whole("min_unit", 1),
-        max_unit: whole("max_unit", MAX_UNIT),
-        step_size: whole("step_size", 1),
-        // Zero has two signs; one is enough.
-        allocation_ratio: if ratio == 0.0 { 0.0 } else { ratio },
-    };
-    if ratio.is_sign_negative() && ratio != 0.0 || !ratio.is_finite() {
+    // Zero has two signs; one is enough.
+    let ratio = if ratio == 0.0 { 0.0 } else { ratio };
+    if ratio < 0.0 || !ratio.is_finite() {
         return Err(ApiError::bad_request(format!(
             "Bad inventory {class}: allocation_ratio is {ratio}; give a finite number that is \
              not negative"
         )));
     }
-    Ok((name, inventory))
+    Ok(Inventory {
+        total: whole("total", 1),
+        reserved: whole("reserved", 0),
+        min_unit: whole("min_unit", 1),
+        max_unit: whole("max_unit", MAX_UNIT),
+        step_size: whole("step_size", 1).max(1),
+        allocation_ratio: ratio,
+    })
 }

@@ -32,6 +32,7 @@ mod schema;
 mod service;
 mod settings;
 mod traits;
+mod unnameable;
 mod usages;
 mod wire;
 

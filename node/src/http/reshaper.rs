@@ -8,17 +8,18 @@ use super::answer::Answer;
 use super::call::Call;
 use super::errors::{ApiError, Doing};
 use super::json::Json;
+use super::unnameable::Unnameable;
 use super::{allocations, inventories, schema};
 
 /// `POST /reshaper`.
 pub(super) async fn reshape(call: &Call) -> Result<Answer, ApiError> {
     let body = call.body(schema::reshaper(call.version))?;
-    let doing = Doing::Reshape;
+    let mut names = Unnameable::default();
     let given = body.get("inventories").unwrap_or(&Json::Null);
     let inventories = given
         .members()
         .map(|(provider, set)| {
-            let (generation, inventories) = inventories::parse_set(set, doing)?;
+            let (generation, inventories) = inventories::parse_set(set, &mut names)?;
             Ok(ReshapedInventories {
                 provider: GivenUuid::from(provider),
                 generation,
@@ -27,14 +28,11 @@ pub(super) async fn reshape(call: &Call) -> Result<Answer, ApiError> {
         })
         .collect::<Result<_, ApiError>>()?;
     let consumers = body.get("allocations").unwrap_or(&Json::Null);
-    let allocations = allocations::parse_consumers(consumers, call.version, doing)?;
-    call.submit(
-        Command::Reshape {
-            inventories,
-            allocations,
-        },
-        doing,
-    )
-    .await?;
+    let allocations = allocations::parse_consumers(consumers, call.version, &mut names)?;
+    let command = Command::Reshape {
+        inventories,
+        allocations,
+    };
+    call.submit_naming(command, Doing::Reshape, &names).await?;
     Ok(Answer::no_content())
 }

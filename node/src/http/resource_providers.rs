@@ -14,7 +14,8 @@ use super::call::Call;
 use super::errors::{ApiError, Doing, no_provider_to_delete};
 use super::json::Json;
 use super::microversion::Microversion;
-use super::query::{Query, Unnameable, parse_member_of, parse_required, parse_resources};
+use super::query::{Query, parse_member_of, parse_required, parse_resources};
+use super::unnameable::Unnameable;
 use super::{python, schema};
 
 /// A provider on the wire.

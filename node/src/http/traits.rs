@@ -11,6 +11,7 @@ use super::call::Call;
 use super::errors::{ApiError, Doing, traits_not_found};
 use super::json::Json;
 use super::schema;
+use super::unnameable::Unnameable;
 
 #[derive(Serialize)]
 struct TraitsBody<'a> {
@@ -177,34 +178,22 @@ pub(super) async fn of_provider(call: &Call) -> Result<Answer, ApiError> {
 pub(super) async fn replace(call: &Call) -> Result<Answer, ApiError> {
     let body = call.body(schema::provider_traits())?;
     let provider = call.provider_to_write()?;
-    let doing = Doing::ChangeProvider;
     let generation = body
         .get("resource_provider_generation")
         .and_then(Json::integer);
     let generation = Generation(generation.unwrap_or_default());
     let given = body.get("traits").map(Json::items).unwrap_or_default();
     let given = given.iter().filter_map(Json::text);
-    let mut traits = BTreeSet::new();
-    let mut wrong = Vec::new();
-    for name in given {
-        match name.parse::<TraitName>() {
-            Ok(name) => drop(traits.insert(name)),
-            Err(_) => wrong.push(name),
-        }
-    }
-    if !wrong.is_empty() {
-        let error = traits_not_found(doing, &wrong);
-        let believed = Some((generation.0, doing));
-        return Err(call
-            .unless_provider_is_wrong(provider, believed, error)
-            .await);
-    }
+    let mut names = Unnameable::default();
+    let traits: BTreeSet<TraitName> = given.map(|name| names.trait_(name)).collect();
     let command = Command::SetProviderTraits {
         provider,
         generation,
         traits: traits.clone(),
     };
-    let done = call.submit(command, doing).await?;
+    let done = call
+        .submit_naming(command, Doing::ChangeProvider, &names)
+        .await?;
     let generation = match done.reply {
         Reply::ProviderWritten { generation, .. } => generation,
         _ => return Err(ApiError::internal()),

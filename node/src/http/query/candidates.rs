@@ -6,7 +6,6 @@ use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestG
 use placement_model::types::ProviderUuid;
 
 use super::member_of::parse_member_of;
-use super::names::Unnameable;
 use super::resources::parse_resources;
 use super::string::Query;
 use super::traits::{parse_required, parse_root_required};
@@ -14,6 +13,7 @@ use crate::http::errors::{ApiError, code};
 use crate::http::microversion::Microversion;
 use crate::http::python;
 use crate::http::schema;
+use crate::http::unnameable::Unnameable;
 
 const PREFIXES: [&str; 4] = ["resources", "required", "member_of", "in_tree"];
 

@@ -2,14 +2,12 @@
 
 mod candidates;
 mod member_of;
-mod names;
 mod resources;
 mod string;
 mod traits;
 
 pub(super) use candidates::parse_candidates;
 pub(super) use member_of::parse_member_of;
-pub(super) use names::Unnameable;
 pub(super) use resources::parse_resources;
 pub(super) use string::{BadQuery, Query};
 pub(super) use traits::parse_required;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use placement_model::types::ResourceClassName;
 
-use super::names::Unnameable;
 use crate::http::errors::ApiError;
 use crate::http::python;
+use crate::http::unnameable::Unnameable;
 
 /// Amounts per class; of a class given twice the last counts. Amounts are read as Python reads
 /// integers, class names are taken as they are.

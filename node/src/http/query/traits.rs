@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use placement_model::types::TraitName;
 
-use super::names::Unnameable;
 use super::string::Query;
 use crate::http::errors::ApiError;
 use crate::http::microversion::Microversion;
 use crate::http::python;
+use crate::http::unnameable::Unnameable;
 
 /// What a group requires and forbids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,16 +1,17 @@
-//! Names in queries that cannot be anybody's name, such as `vcpu` for a class.
+//! Names that cannot be anybody's name, such as `vcpu` for a class.
 //!
 //! The model speaks of well-formed names only, yet when a wrong name is reported depends on facts
 //! that only the model knows. So a wrong name is replaced by a well-formed one that nobody can
 //! have (names made by clients begin with `CUSTOM_`), and put back into the error.
 
+use indexmap::IndexSet;
 use placement_model::types::{ResourceClassName, TraitName};
 
 const PREFIX: &str = "UNNAMEABLE_";
 
 /// The wrong names of one request.
 #[derive(Debug, Clone, Default)]
-pub(in crate::http) struct Unnameable(Vec<String>);
+pub(super) struct Unnameable(IndexSet<String>);
 
 fn is_stand_in(name: &str) -> bool {
     name.starts_with(PREFIX)
@@ -18,16 +19,12 @@ fn is_stand_in(name: &str) -> bool {
 
 impl Unnameable {
     fn stand_in(&mut self, text: &str) -> String {
-        let known = self.0.iter().position(|other| other == text);
-        let index = known.unwrap_or_else(|| {
-            self.0.push(text.to_owned());
-            self.0.len() - 1
-        });
+        let (index, _) = self.0.insert_full(text.to_owned());
         format!("{PREFIX}{index}")
     }
 
     /// The class of this name, or the stand-in for a wrong name.
-    pub(in crate::http) fn class(&mut self, text: &str) -> ResourceClassName {
+    pub(super) fn class(&mut self, text: &str) -> ResourceClassName {
         let parsed = text
             .parse()
             .ok()
@@ -40,7 +37,7 @@ impl Unnameable {
     }
 
     /// The trait of this name, or the stand-in for a wrong name.
-    pub(in crate::http) fn trait_(&mut self, text: &str) -> TraitName {
+    pub(super) fn trait_(&mut self, text: &str) -> TraitName {
         let parsed = text
             .parse()
             .ok()
@@ -53,10 +50,10 @@ impl Unnameable {
     }
 
     /// The name as the client spelled it.
-    pub(in crate::http) fn spelled<'a>(&'a self, name: &'a str) -> &'a str {
+    pub(super) fn spelled<'a>(&'a self, name: &'a str) -> &'a str {
         name.strip_prefix(PREFIX)
             .and_then(|index| index.parse::<usize>().ok())
-            .and_then(|index| self.0.get(index))
+            .and_then(|index| self.0.get_index(index))
             .map_or(name, String::as_str)
     }
 }

@@ -41,9 +41,16 @@ impl Accept {
         if header.is_empty() || header == "*/*" {
             return Self::Json;
         }
-        let ranges = split_outside_quotes(header, ',')
-            .into_iter()
+        let entries = split_outside_quotes(header, ',').into_iter();
+        let entries: Vec<&str> = entries
             .map(|entry| entry.trim_matches([' ', '\t']))
+            .collect();
+        // Entries may be empty, but for the first.
+        if entries[0].is_empty() && entries.iter().any(|entry| !entry.is_empty()) {
+            return Self::Unreadable;
+        }
+        let ranges = entries
+            .into_iter()
             .filter(|entry| !entry.is_empty())
             .map(MediaRange::parse)
             .collect::<Option<Vec<_>>>();
@@ -85,8 +92,7 @@ impl MediaRange {
             .next()?
             .trim_end_matches([' ', '\t'])
             .split_once('/')?;
-        let wild = main == "*" && sub != "*";
-        if wild || !is_token(main) || !is_token(sub) {
+        if !is_token(main) || !is_token(sub) {
             return None;
         }
         let mut range = Self {
@@ -212,6 +218,8 @@ mod tests {
         assert_eq!(read("text/html, */*;q=0.1"), (true, Format::Html));
         assert_eq!(read("text/html"), (false, Format::Html));
         assert_eq!(read("text/plain"), (false, Format::Plain));
+        assert_eq!(read("*/json"), (false, Format::Plain));
+        assert_eq!(read(","), (false, Format::Plain));
     }
 
     #[test]
@@ -228,7 +236,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_forbids_nothing() {
-        for header in ["foo", "*", "*/json", "application/json;q=2", "a/b;c", ";"] {
+        for header in [
+            "foo",
+            "*",
+            ",application/json",
+            "application/json;q=2",
+            "a/b;c",
+            ";",
+        ] {
             assert_eq!(read(header), (true, Format::Html), "{header}");
         }
     }

@@ -60,7 +60,7 @@ pub(in crate::http) fn parse_candidates(
 fn parse_wide(query: &Query, names: &mut Unnameable) -> Result<CandidateRequest, ApiError> {
     let mut request = CandidateRequest {
         limit: query.first("limit").map(parse_limit).transpose()?,
-        group_policy: query.first("group_policy").map(parse_policy).transpose()?,
+        group_policy: query.first("group_policy").and_then(parse_policy),
         ..CandidateRequest::default()
     };
     if let Some(value) = query.first("root_required") {
@@ -111,14 +111,13 @@ fn parse_limit(text: &str) -> Result<usize, ApiError> {
     }
 }
 
-fn parse_policy(text: &str) -> Result<GroupPolicy, ApiError> {
+/// The first of several policies counts, while the schema looks at the last; one that is neither
+/// isolates nothing.
+fn parse_policy(text: &str) -> Option<GroupPolicy> {
     match text {
-        "none" => Ok(GroupPolicy::None),
-        "isolate" => Ok(GroupPolicy::Isolate),
-        other => Err(ApiError::bad_request(format!(
-            "Invalid query string parameters: {} is not one of ['none', 'isolate'] (group_policy)",
-            python::repr(other)
-        ))),
+        "" => None,
+        "isolate" => Some(GroupPolicy::Isolate),
+        _ => Some(GroupPolicy::None),
     }
 }
 

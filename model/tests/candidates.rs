@@ -1,4 +1,5 @@
 //! Which candidates there are: one story for each rule.
+#![allow(clippy::unwrap_used)] // A test may fail.
 
 mod estate;
 

@@ -1,5 +1,6 @@
 //! The bitmaps of a state after many changes are those of a state made anew from the same rows,
 //! and they say what the trees say.
+#![allow(clippy::unwrap_used)] // A test may fail.
 
 mod estate;
 

@@ -1,0 +1,418 @@
+//! The life of an instance reservation as Blazar keeps it in Placement: a nested provider below
+//! the compute node, a resource class for each reservation, its inventory while the lease runs.
+//! Every step goes through another node than the one before.
+//!
+//! Blazar's side speaks microversion 1.29, as Blazar does; Nova's side the newest.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::StatusCode;
+use placement_client::{
+    AllocationCandidates, ApiRequest, ApiResponse, CandidateQuery, Claim, Client, Error, Inventory,
+    NewProvider,
+};
+use placement_tests::cluster::Cluster;
+use serde_json::json;
+use uuid::Uuid;
+
+const CONCURRENT_UPDATE: &str = "placement.concurrent_update";
+const INVENTORY_IN_USE: &str = "placement.inventory.inuse";
+const PROVIDER_IN_USE: &str = "placement.resource_provider.inuse";
+const HAS_CHILDREN: &str = "placement.resource_provider.cannot_delete_parent";
+const DUPLICATE_NAME: &str = "placement.duplicate_name";
+const UNDEFINED: &str = "placement.undefined_code";
+
+const VCPUS: u64 = 2;
+const MEMORY_MB: u64 = 2048;
+
+/// A cluster that is asked through its nodes in turn.
+struct Cloud {
+    cluster: Cluster,
+    asked: AtomicU64,
+}
+
+impl Cloud {
+    async fn new() -> Self {
+        Self {
+            cluster: Cluster::start(3).await.unwrap(),
+            asked: AtomicU64::new(0),
+        }
+    }
+
+    fn next_node(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::Relaxed) % 3 + 1
+    }
+
+    /// Nova, talking to another node than the last one asked.
+    fn nova(&self) -> Client {
+        self.cluster.client_of(self.next_node())
+    }
+
+    /// Blazar, talking to another node than the last one asked.
+    fn blazar(&self) -> Client {
+        self.nova().with_microversion("1.29")
+    }
+
+    /// What `nova-compute` does when it starts.
+    async fn compute_node(&self, name: &str) {
+        let uuid = Uuid::new_v4();
+        let host = NewProvider::named(name).uuid(uuid);
+        self.nova().create_provider(&host).await.unwrap();
+        let offer = [
+            ("VCPU", Inventory::of(64)),
+            ("MEMORY_MB", Inventory::of(262_144)),
+        ];
+        self.nova().set_inventories(uuid, 0, offer).await.unwrap();
+    }
+
+    async fn provider_named(&self, name: &str) -> Uuid {
+        let found = self.blazar().providers(&[("name", name)]).await.unwrap();
+        assert_eq!(found.len(), 1, "{name}: {found:?}");
+        found[0].uuid
+    }
+
+    /// What Blazar does when a host is given to it: looks it up by name and nests its own provider.
+    async fn add_host(&self, name: &str) -> Host {
+        let compute = self.provider_named(name).await;
+        let nested = NewProvider::named(&format!("blazar_{name}")).child_of(compute);
+        let made = self.blazar().create_provider(&nested).await.unwrap();
+        assert_eq!(made.parent_provider_uuid, Some(compute));
+        assert_eq!(made.root_provider_uuid, Some(compute));
+        Host {
+            name: name.to_owned(),
+            compute,
+            reservations: made.uuid,
+        }
+    }
+
+    async fn create_class(&self, reservation: Uuid) -> String {
+        let class = class_of(reservation);
+        let request = ApiRequest::post("/resource_classes").json(&json!({ "name": class }));
+        let made = self.blazar().call(request).await.unwrap();
+        assert_eq!(made.status, StatusCode::CREATED);
+        let location = made.header("location").unwrap_or_default();
+        assert!(location.ends_with(&format!("/resource_classes/{class}")));
+        class
+    }
+
+    /// What Blazar does on a host when a lease starts: adds the reservation to what is there, with
+    /// the generation just read, and again when somebody was faster.
+    async fn start_lease(&self, host: &Host, class: &str, instances: u64) {
+        loop {
+            let now = self.blazar().inventories(host.reservations).await.unwrap();
+            let mut offer = now.inventories;
+            offer.insert(class.to_owned(), reserved(instances));
+            let offer = offer
+                .iter()
+                .map(|(class, one)| (class.as_str(), one.clone()));
+            let generation = now.resource_provider_generation;
+            let put = self
+                .blazar()
+                .set_inventories(host.reservations, generation, offer)
+                .await;
+            match put {
+                Ok(put) => {
+                    assert_eq!(put.resource_provider_generation, generation + 1);
+                    return;
+                }
+                Err(error) => assert_refused::<()>(Err(error), 409, CONCURRENT_UPDATE),
+            }
+        }
+    }
+
+    async fn candidates(&self, class: &str) -> AllocationCandidates {
+        let query =
+            CandidateQuery::resources(&[("VCPU", VCPUS), ("MEMORY_MB", MEMORY_MB), (class, 1)]);
+        self.nova().allocation_candidates(&query).await.unwrap()
+    }
+
+    /// What Nova does for one instance of the reservation's flavour: takes a candidate, and another
+    /// one when somebody was faster. `None`: there is none left.
+    async fn boot(&self, class: &str, instance: Uuid) -> Option<Claim> {
+        loop {
+            let found = self.candidates(class).await;
+            let claim = Claim::from_candidate(found.allocation_requests.first()?);
+            match self.nova().put_allocations(instance, &claim).await {
+                Ok(()) => return Some(claim),
+                Err(error) => assert!(error.is_conflict(), "{error}"),
+            }
+        }
+    }
+
+    async fn used(&self, host: &Host, class: &str) -> u64 {
+        let usages = self.nova().provider_usages(host.reservations).await;
+        usages.unwrap().usages.get(class).copied().unwrap_or(0)
+    }
+
+    async fn deletes(&self, path: &str) -> Result<ApiResponse, Error> {
+        self.blazar().call(ApiRequest::delete(path)).await
+    }
+
+    async fn assert_deleted(&self, path: &str) {
+        let deleted = self.deletes(path).await.unwrap();
+        assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{path}");
+    }
+}
+
+/// A compute node in Blazar's hands.
+#[derive(Clone)]
+struct Host {
+    name: String,
+    compute: Uuid,
+    /// The provider of its reservations.
+    reservations: Uuid,
+}
+
+impl Host {
+    fn inventories(&self) -> String {
+        format!("/resource_providers/{}/inventories", self.reservations)
+    }
+}
+
+fn class_of(reservation: Uuid) -> String {
+    let suffix = reservation.to_string().replace('-', "_").to_uppercase();
+    format!("CUSTOM_RESERVATION_{suffix}")
+}
+
+fn reserved(instances: u64) -> Inventory {
+    Inventory {
+        max_unit: 1,
+        ..Inventory::of(instances)
+    }
+}
+
+/// An instance of the reservation's flavour on this host, whatever the candidates say.
+fn forced(host: &Host, class: &str) -> Claim {
+    Claim::of(host.compute, &[("VCPU", VCPUS), ("MEMORY_MB", MEMORY_MB)])
+        .and(host.reservations, &[(class, 1)])
+}
+
+fn assert_refused<T: std::fmt::Debug>(result: Result<T, Error>, status: u16, code: &str) {
+    match result {
+        Err(Error::Refused(error)) => {
+            assert_eq!(error.status.as_u16(), status, "{error}");
+            assert_eq!(error.code.as_deref(), Some(code), "{error}");
+        }
+        other => panic!("expected {status} {code}: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
+    let cloud = Cloud::new().await;
+    for name in ["compute-1", "compute-2"] {
+        cloud.compute_node(name).await;
+    }
+
+    // The host becomes Blazar's.
+    let host = cloud.add_host("compute-1").await;
+    let again = NewProvider::named("blazar_compute-1").child_of(host.compute);
+    let again = cloud.blazar().create_provider(&again).await;
+    assert_refused(again, 409, DUPLICATE_NAME);
+
+    // The lease is made.
+    let reservation = Uuid::new_v4();
+    let class = cloud.create_class(reservation).await;
+    let post = ApiRequest::post("/resource_classes");
+    let again = post.clone().json(&json!({ "name": class }));
+    assert_refused(cloud.blazar().call(again).await, 409, UNDEFINED);
+    let lower_case = post.json(&json!({ "name": class.to_lowercase() }));
+    assert_refused(cloud.blazar().call(lower_case).await, 400, UNDEFINED);
+    assert!(
+        cloud
+            .candidates(&class)
+            .await
+            .allocation_requests
+            .is_empty()
+    );
+
+    // It starts.
+    cloud.start_lease(&host, &class, 3).await;
+    let late = [(class.as_str(), reserved(4))];
+    let late = cloud
+        .blazar()
+        .set_inventories(host.reservations, 0, late)
+        .await;
+    assert_refused(late, 409, CONCURRENT_UPDATE);
+    let seen = cloud.nova().inventories(host.reservations).await.unwrap();
+    assert_eq!(seen.inventories[&class], reserved(3));
+
+    // Instances of its flavour go to its host, and only there.
+    let found = cloud.candidates(&class).await;
+    assert_eq!(found.allocation_requests.len(), 1, "{found:?}");
+    let request = Claim::from_candidate(&found.allocation_requests[0]);
+    assert_eq!(request.allocations, forced(&host, &class).allocations);
+    let mut instances = Vec::new();
+    for _ in 0..3 {
+        let instance = Uuid::new_v4();
+        cloud.boot(&class, instance).await.unwrap();
+        instances.push(instance);
+    }
+    let seen = cloud.nova().allocations(instances[0]).await.unwrap();
+    assert_eq!(seen.consumer_type.as_deref(), Some("INSTANCE"));
+    assert_eq!(seen.allocations, request.allocations);
+
+    // The one too many.
+    assert_eq!(cloud.boot(&class, Uuid::new_v4()).await, None);
+    let one_more = forced(&host, &class);
+    let one_more = cloud
+        .nova()
+        .put_allocations(Uuid::new_v4(), &one_more)
+        .await;
+    assert_refused(one_more, 409, UNDEFINED);
+    let of_project = cloud.nova().project_usages("project", None).await.unwrap();
+    let usage = &of_project["INSTANCE"];
+    assert_eq!((usage[&class], usage["consumer_count"]), (3, 3));
+    assert_eq!(usage["VCPU"], 3 * VCPUS);
+
+    assert_nothing_goes_while_in_use(&cloud, &host, &class).await;
+
+    // The lease ends: instances, inventory, class.
+    for instance in instances {
+        cloud.nova().delete_allocations(instance).await.unwrap();
+    }
+    let class_path = format!("/resource_classes/{class}");
+    assert_refused(cloud.deletes(&class_path).await, 409, UNDEFINED);
+    let inventory_path = format!("{}/{class}", host.inventories());
+    cloud.assert_deleted(&inventory_path).await;
+    let gone = cloud.deletes(&inventory_path).await.unwrap_err();
+    assert_eq!(gone.status(), Some(StatusCode::NOT_FOUND));
+    cloud.assert_deleted(&class_path).await;
+    let classes = cloud.nova().resource_classes().await.unwrap();
+    assert!(classes.iter().all(|known| known.name != class));
+
+    // The host is taken back from Blazar, then taken away.
+    let compute_path = format!("/resource_providers/{}", host.compute);
+    assert_refused(cloud.deletes(&compute_path).await, 409, HAS_CHILDREN);
+    let nested_path = format!("/resource_providers/{}", host.reservations);
+    cloud.assert_deleted(&nested_path).await;
+    cloud.assert_deleted(&compute_path).await;
+    for _ in cloud.cluster.ids() {
+        let left = cloud.nova().providers(&[]).await.unwrap();
+        let left: Vec<_> = left.iter().map(|left| left.name.as_str()).collect();
+        assert_eq!(left, ["compute-2"]);
+    }
+}
+
+async fn assert_nothing_goes_while_in_use(cloud: &Cloud, host: &Host, class: &str) {
+    let one = format!("{}/{class}", host.inventories());
+    assert_refused(cloud.deletes(&one).await, 409, CONCURRENT_UPDATE);
+    let all = cloud.deletes(&host.inventories()).await;
+    assert_refused(all, 409, INVENTORY_IN_USE);
+    let now = cloud.blazar().inventories(host.reservations).await.unwrap();
+    let none = cloud
+        .blazar()
+        .set_inventories(host.reservations, now.resource_provider_generation, [])
+        .await;
+    assert_refused(none, 409, INVENTORY_IN_USE);
+    let class = cloud.deletes(&format!("/resource_classes/{class}")).await;
+    assert_refused(class, 409, UNDEFINED);
+    for (provider, code) in [
+        (host.reservations, PROVIDER_IN_USE),
+        (host.compute, HAS_CHILDREN),
+    ] {
+        let path = format!("/resource_providers/{provider}");
+        assert_refused(cloud.deletes(&path).await, 409, code);
+    }
+}
+
+#[tokio::test]
+async fn no_more_instances_than_reserved_whatever_the_affinity() {
+    let cloud = Arc::new(Cloud::new().await);
+    let mut hosts = Vec::new();
+    for nth in 1..=3 {
+        let name = format!("compute-{nth}");
+        cloud.compute_node(&name).await;
+        hosts.push(cloud.add_host(&name).await);
+    }
+    for (affinity, spread) in [
+        ("together", vec![3]),
+        ("apart", vec![1, 1, 1]),
+        ("anywhere", vec![2, 0, 1]),
+    ] {
+        let class = cloud.create_class(Uuid::new_v4()).await;
+        for (host, &instances) in hosts.iter().zip(&spread) {
+            if instances > 0 {
+                cloud.start_lease(host, &class, instances).await;
+            }
+        }
+
+        // More instances than reserved, all at once and through all nodes.
+        let boots: Vec<_> = (0..8)
+            .map(|_| {
+                let (cloud, class) = (cloud.clone(), class.clone());
+                tokio::spawn(async move { cloud.boot(&class, Uuid::new_v4()).await })
+            })
+            .collect();
+        let mut booted = Vec::new();
+        for boot in boots {
+            booted.extend(boot.await.unwrap());
+        }
+        assert_eq!(
+            booted.len() as u64,
+            spread.iter().sum::<u64>(),
+            "{affinity}"
+        );
+        for (host, &instances) in hosts.iter().zip(&spread) {
+            let here = booted
+                .iter()
+                .filter(|claim| claim.allocations.contains_key(&host.reservations));
+            assert_eq!(here.count() as u64, instances, "{affinity}, {}", host.name);
+            assert_eq!(cloud.used(host, &class).await, instances, "{affinity}");
+            let one_more = forced(host, &class);
+            let one_more = cloud
+                .nova()
+                .put_allocations(Uuid::new_v4(), &one_more)
+                .await;
+            assert_refused(one_more, 409, UNDEFINED);
+        }
+    }
+
+    // Two units in one claim are more than one instance may have, though two are free.
+    let class = cloud.create_class(Uuid::new_v4()).await;
+    cloud.start_lease(&hosts[0], &class, 2).await;
+    let greedy = Claim::of(hosts[0].reservations, &[(&class, 2)]);
+    let greedy = cloud.nova().put_allocations(Uuid::new_v4(), &greedy).await;
+    assert_refused(greedy, 409, UNDEFINED);
+    assert_eq!(cloud.used(&hosts[0], &class).await, 0);
+}
+
+#[tokio::test]
+async fn leases_that_start_at_once_on_one_host_do_not_lose_each_other() {
+    let cloud = Arc::new(Cloud::new().await);
+    cloud.compute_node("compute-1").await;
+    let host = cloud.add_host("compute-1").await;
+    let mut classes = Vec::new();
+    for _ in 0..6 {
+        classes.push(cloud.create_class(Uuid::new_v4()).await);
+    }
+    let starts: Vec<_> = classes
+        .iter()
+        .cloned()
+        .map(|class| {
+            let (cloud, host) = (cloud.clone(), host.clone());
+            tokio::spawn(async move { cloud.start_lease(&host, &class, 1).await })
+        })
+        .collect();
+    for start in starts {
+        start.await.unwrap();
+    }
+    let seen = cloud.nova().inventories(host.reservations).await.unwrap();
+    assert_eq!(seen.resource_provider_generation, 6);
+    assert_eq!(seen.inventories.len(), 6);
+
+    // One ends while an instance of another runs.
+    cloud.boot(&classes[0], Uuid::new_v4()).await.unwrap();
+    for class in &classes[1..] {
+        cloud
+            .assert_deleted(&format!("{}/{class}", host.inventories()))
+            .await;
+        cloud
+            .assert_deleted(&format!("/resource_classes/{class}"))
+            .await;
+    }
+    let seen = cloud.nova().inventories(host.reservations).await.unwrap();
+    assert_eq!(seen.inventories.keys().collect::<Vec<_>>(), [&classes[0]]);
+    assert_eq!(cloud.used(&host, &classes[0]).await, 1);
+}

@@ -7,4 +7,5 @@ pub mod layout;
 pub mod load;
 pub mod node_process;
 pub mod ports;
+pub mod process_cost;
 pub mod sample;

@@ -1,5 +1,8 @@
 //! Measures a cluster on this machine; `scripts/bench` builds everything and then calls this.
 
+mod candidates;
+mod estates;
+
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -7,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use placement_client::{ApiRequest, Claim, Client, Consistency, Inventory, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::load::{self, Measured};
@@ -20,8 +23,11 @@ const WARM_UP: Duration = Duration::from_millis(500);
 /// `PUT /allocations` per second beside the disk's own syncs, and reads on a follower. The load
 /// comes from this process, which takes its share of the same cores.
 #[derive(Parser)]
-#[command(name = "scripts/bench")]
+#[command(name = "scripts/bench", args_conflicts_with_subcommands = true)]
 struct Command {
+    #[command(subcommand)]
+    part: Option<Part>,
+
     /// Seconds per figure.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
@@ -35,9 +41,18 @@ struct Command {
     nodes: Vec<u64>,
 }
 
+#[derive(Subcommand)]
+enum Part {
+    /// The allocation candidates instead.
+    Candidates(candidates::Options),
+}
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let command = Command::parse();
+    if let Some(Part::Candidates(options)) = &command.part {
+        return candidates::run(options).await;
+    }
     let duration = Duration::try_from_secs_f64(command.seconds)
         .context("--seconds is a number of seconds, such as 5")?;
     println!("{}", machine());

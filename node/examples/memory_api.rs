@@ -5,6 +5,12 @@
 //! `--policy FILE`, `--old-defaults` and `--cors ORIGIN` set what the configuration would.
 //! `DELETE /__state` empties the state, so that a suite of tests can begin anew.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test or a demonstration, in the real world"
+)]
+
 #[path = "../tests/support/memory.rs"]
 mod memory;
 

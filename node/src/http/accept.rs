@@ -206,7 +206,7 @@ mod tests {
             "application/*",
             "Application/JSON;q=0.5",
         ] {
-            assert_eq!(read(header).0, true, "{header}");
+            assert!(read(header).0, "{header}");
         }
         assert_eq!(read("application/json"), (true, Format::Json));
     }
@@ -230,8 +230,8 @@ mod tests {
         ] {
             assert_eq!(read(header), (false, Format::Plain), "{header}");
         }
-        assert_eq!(read("application/json;q=1;version=1").0, true);
-        assert_eq!(read("application/json;q=0, */*").0, false);
+        assert!(read("application/json;q=1;version=1").0);
+        assert!(!read("application/json;q=0, */*").0);
     }
 
     #[test]

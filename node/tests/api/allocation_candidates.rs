@@ -207,3 +207,23 @@ async fn a_wrong_group_behind_one_without_an_answer_is_not_seen() {
         .await
         .refused(400, "nope");
 }
+
+#[tokio::test]
+async fn of_several_policies_the_first_counts_and_the_last_is_checked() {
+    let cloud = hosts(CandidateSettings::default()).await;
+    let base = "resources1=VCPU:1&resources2=VCPU:1";
+    let answer = ask(
+        &cloud,
+        &format!("{base}&group_policy=isolate&group_policy=none"),
+        "1.39",
+    )
+    .await;
+    assert_eq!(count(&answer), 0, "no host has two providers of CPUs");
+    let answer = ask(
+        &cloud,
+        &format!("{base}&group_policy=bogus&group_policy=none"),
+        "1.39",
+    )
+    .await;
+    assert_eq!(count(&answer), 3);
+}

@@ -1,5 +1,11 @@
 //! The REST API, noun by noun, over doors that open onto a state in memory.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test or a demonstration, in the real world"
+)]
+
 mod aggregates;
 mod allocation_candidates;
 mod allocations;

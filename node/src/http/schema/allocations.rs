@@ -164,7 +164,7 @@ const SHAPE_8: Shape = Shape {
     consumer_type: false,
 };
 
-fn newest<'a>(schemas: &'a [(u8, Schema)], version: Microversion) -> &'a Schema {
+fn newest(schemas: &[(u8, Schema)], version: Microversion) -> &Schema {
     let fitting = schemas.iter().find(|(minor, _)| version.from(*minor));
     &fitting.or(schemas.last()).expect("there are schemas").1
 }

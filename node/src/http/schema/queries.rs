@@ -21,7 +21,7 @@ fn object(properties: Vec<(&'static str, Schema)>) -> Object {
 }
 
 /// Finds the newest of some schemas, of which the newest stands first.
-fn newest<'a>(schemas: &'a [(u8, Schema)], version: Microversion) -> &'a Schema {
+fn newest(schemas: &[(u8, Schema)], version: Microversion) -> &Schema {
     let fitting = schemas.iter().find(|(minor, _)| version.from(*minor));
     &fitting.or(schemas.last()).expect("there are schemas").1
 }

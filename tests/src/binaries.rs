@@ -56,8 +56,9 @@ fn build(cargo: &std::ffi::OsStr) -> anyhow::Result<()> {
     let mut command = Command::new(cargo);
     command
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["build", "--quiet", "--bins"])
-        .args(["-p", "placement-node", "-p", "placement-client"]);
+        // The same selection as everywhere: another one means other features of what is shared,
+        // and with that another compilation of it.
+        .args(["build", "--quiet", "--workspace", "--bins"]);
     if directory()?.ends_with("release") {
         command.arg("--release");
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use http::StatusCode;
 use placement_client::{Admin, ApiRequest, Client, NodeStatus};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::binaries;
@@ -133,9 +134,20 @@ impl Cluster {
     }
 
     /// Stops a node properly.
-    pub fn stop_node(&mut self, id: u64) -> anyhow::Result<()> {
+    pub async fn stop_node(&mut self, id: u64) -> anyhow::Result<()> {
         if let Some(mut process) = self.running[index(id)].take() {
-            let status = process.stop(STOP_LIMIT)?;
+            process.signal(Signal::TERM);
+            let started = Instant::now();
+            let status = loop {
+                if let Some(status) = process.ended() {
+                    break status;
+                }
+                if started.elapsed() > STOP_LIMIT {
+                    bail!("node {id} does not stop:\n{}", self.log(id, 30));
+                }
+                // Not a blocking wait: this thread's clients must see their connections close.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            };
             if !status.success() {
                 bail!("node {id} stopped with {status}:\n{}", self.log(id, 20));
             }

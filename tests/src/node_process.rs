@@ -106,12 +106,6 @@ impl NodeProcess {
         bail!("node {} did not end within {limit:?}", self.place.id)
     }
 
-    /// Asks it to stop and waits for that.
-    pub fn stop(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
-        self.signal(Signal::TERM);
-        self.wait(limit)
-    }
-
     /// Lets it run on when this value is dropped.
     pub fn release(mut self) {
         self.released = true;

@@ -81,8 +81,6 @@ const MUST_NOT_REACH: [(&str, &[&str]); 3] = [
             "openraft",
             "rocksdb",
             "serde_json",
-            "rand",
-            "getrandom",
         ],
     ),
     ("placement-raft-store", &["axum", "hyper"]),

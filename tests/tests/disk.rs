@@ -18,7 +18,7 @@ impl SmallDisk {
     fn mount(at: &Path) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=192m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", "size=48m", "tmpfs"])
             .arg(at)
             .output()
             .is_ok_and(|output| output.status.success());
@@ -39,6 +39,14 @@ fn fill(disk: &Path) {
         let block = vec![7; size];
         while file.write_all(&block).is_ok() {}
     }
+}
+
+/// Many consumers in one entry of the log: what is left of the log's file is soon used up.
+async fn write_much(client: &Client, host: Uuid) {
+    let claims = (0..500)
+        .map(|_| (Uuid::new_v4(), Claim::of(host, &[("VCPU", 1)])))
+        .collect();
+    let _ = client.post_allocations(&claims).await;
 }
 
 async fn write(client: &Client, host: Uuid) -> Result<Uuid, placement_client::Error> {
@@ -93,6 +101,7 @@ async fn a_full_disk_costs_the_leader_its_office_and_nobody_any_data() {
         .with_patience(Duration::from_secs(60));
     let asked = Instant::now();
     loop {
+        write_much(&through_others, host).await;
         if let Ok(consumer) = write(&through_others, host).await {
             acknowledged.push(consumer);
         }

@@ -129,7 +129,7 @@ async fn leadership_is_handed_over_on_request_and_when_the_leader_stops() {
     // which the writes show by not waiting for it.
     write(&client, host, 1).await;
     let term = status(&cluster)["term"].as_u64().unwrap();
-    cluster.stop_node(new).unwrap();
+    cluster.stop_node(new).await.unwrap();
     let stopped = Instant::now();
     write(&client, host, 1).await;
     let pause = stopped.elapsed();
@@ -147,7 +147,7 @@ async fn whoever_missed_more_than_the_log_keeps_is_sent_a_snapshot() {
     let host = host(&client).await;
     write(&client, host, 20).await;
     let away = cluster.followers().await.unwrap()[0];
-    cluster.stop_node(away).unwrap();
+    cluster.stop_node(away).await.unwrap();
     write(&client, host, 150).await;
     for id in cluster.ids() {
         if id != away {

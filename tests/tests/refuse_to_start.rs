@@ -55,7 +55,7 @@ async fn a_second_process_on_a_data_directory_is_refused() {
 #[tokio::test]
 async fn a_newer_format_is_refused() {
     let mut cluster = Cluster::start(1).await.unwrap();
-    cluster.stop_node(1).unwrap();
+    cluster.stop_node(1).await.unwrap();
     // The first byte of a record is the version of its encoding.
     let identity = cluster.data_dir(1).join("identity");
     let mut bytes = fs::read(&identity).unwrap();
@@ -72,7 +72,7 @@ async fn a_newer_format_is_refused() {
 #[tokio::test]
 async fn another_node_s_data_are_refused() {
     let mut cluster = Cluster::start(3).await.unwrap();
-    cluster.stop_node(2).unwrap();
+    cluster.stop_node(2).await.unwrap();
     let mut place = double(cluster.place(2), cluster.directory());
     place.id = 3;
     let said = refusal(&place, cluster.options());
@@ -83,8 +83,8 @@ async fn another_node_s_data_are_refused() {
 async fn another_cluster_s_data_are_refused() {
     let mut ours = Cluster::start(3).await.unwrap();
     let mut theirs = Cluster::start(3).await.unwrap();
-    theirs.stop_node(2).unwrap();
-    ours.stop_node(2).unwrap();
+    theirs.stop_node(2).await.unwrap();
+    ours.stop_node(2).await.unwrap();
     let wrong = ours.directory().join("wrong");
     copy(&theirs.data_dir(2), &wrong);
     let place = NodePlace {

@@ -68,7 +68,7 @@ async fn one_node_at_a_time_stops_and_the_cluster_goes_on() {
     let client = cluster.client();
     let mut estate = Estate::new(&client).await;
     for id in cluster.ids() {
-        cluster.stop_node(id).unwrap();
+        cluster.stop_node(id).await.unwrap();
         estate.write(&client, 5).await;
         cluster.start_node(id).unwrap();
         cluster.wait_ready(id).await.unwrap();
@@ -144,7 +144,7 @@ async fn all_three_stop_in_good_order_and_come_back() {
     let mut estate = Estate::new(&client).await;
     estate.write(&client, 20).await;
     for id in cluster.ids() {
-        cluster.stop_node(id).unwrap();
+        cluster.stop_node(id).await.unwrap();
     }
     for id in cluster.ids() {
         cluster.start_node(id).unwrap();

@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_raft_store::{Identity, Member, runtime};
+use futures::future::join_all;
+use placement_raft_store::{Identity, Member, OpenError, runtime};
 use tokio::sync::Mutex;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::group::Group;
@@ -27,6 +28,8 @@ use crate::tasks::Tasks;
 
 const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);
+/// How long a starting node waits for its neighbours to say which cluster theirs is.
+const CHECK: Duration = Duration::from_millis(500);
 
 /// Takes this node from an empty directory into a cluster.
 pub(crate) struct Formation {
@@ -59,7 +62,33 @@ impl Formation {
     pub(crate) async fn resume(&self) -> Result<(), StartError> {
         let dir = self.config.data_dir.clone();
         match runtime::blocking(move || placement_raft_store::identity(&dir)).await? {
-            Some(identity) => self.take_seat(identity).await.map(|_| ()),
+            Some(identity) => {
+                self.check_neighbours(&identity).await?;
+                self.take_seat(identity).await.map(|_| ())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a data directory of another cluster than the one that the configured members form.
+    /// Only those that answer at once are heard: a node must be able to start alone.
+    async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
+        let members = self.config.initial_members()?;
+        let others = members.iter().filter(|(id, _)| *id != identity.node);
+        let asked = others.map(|(id, address)| async move {
+            let call = self
+                .peers
+                .introduce::<_, Introduction>(address, Method::Probe, &(), CHECK);
+            let who = timeout(CHECK, call).await.ok()?.ok()?;
+            let theirs = who.cluster.filter(|_| who.formed && who.node == *id)?;
+            (theirs != identity.cluster).then_some(theirs)
+        });
+        match join_all(asked).await.into_iter().flatten().next() {
+            Some(expected) => Err(StartError::Store(OpenError::OtherCluster {
+                dir: self.config.data_dir.clone(),
+                found: identity.cluster,
+                expected,
+            })),
             None => Ok(()),
         }
     }

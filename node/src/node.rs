@@ -207,7 +207,11 @@ impl Node {
             }
         }));
         let server = HttpServer {
-            router: self.checks().router().fallback_service(api),
+            router: self
+                .checks()
+                .router()
+                .merge(crate::http::openapi())
+                .fallback_service(api),
             purpose: "the REST API",
             connections_max: self.config.api.max_connections,
             header_timeout: Duration::from_millis(self.config.api.header_timeout_ms),

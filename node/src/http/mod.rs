@@ -18,6 +18,7 @@ mod headers;
 mod inventories;
 mod json;
 mod microversion;
+mod openapi;
 mod outside;
 mod policy;
 mod python;
@@ -38,6 +39,7 @@ mod wire;
 
 use std::sync::Arc;
 
+pub(crate) use openapi::router as openapi;
 pub use outside::{Clock, Offload, RealWorld, UuidSource};
 pub use policy::{PolicyError, check_policy_file};
 pub use service::ServedRoute;

@@ -5,6 +5,7 @@
 
 mod allocations;
 mod inventories;
+mod json_schema;
 mod kind;
 mod names;
 mod pattern;

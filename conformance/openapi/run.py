@@ -1,0 +1,148 @@
+"""Runs schemathesis with the document that a node serves against that node."""
+
+import argparse
+import copy
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import requests
+
+from estate import Estate
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+TOKEN = {'X-Auth-Token': 'admin', 'X-Roles': 'admin,service'}
+CHECKS = ['not_a_server_error', 'status_code_conformance', 'content_type_conformance',
+          'response_headers_conformance', 'response_schema_conformance']
+# Cases whose version, body and parameters are drawn apart from each other, and cases in which
+# everything is as the newest version has it.
+PASSES = {'versions at random': 'fuzzing', 'newest version': 'coverage,fuzzing'}
+
+
+def main():
+    options = parse()
+    started = time.monotonic()
+    print(f'seed {options.seed}: scripts/schemathesis --seed {options.seed} makes the same cases again',
+          flush=True)
+    with Node(options.cluster) as api:
+        Estate(api, TOKEN).build()
+        failed = [name for name in PASSES if not run(api, name, options)]
+    print(f'{time.monotonic() - started:.0f} s')
+    sys.exit(1 if failed else 0)
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog='scripts/schemathesis',
+        description='Makes requests of the OpenAPI document that a node serves, right ones and wrong '
+                    'ones, and fails on a 5xx, a status, a header or a body that the document does '
+                    'not have.')
+    parser.add_argument('--seed', type=int, default=1, help='of the cases (default: 1)')
+    parser.add_argument('--cases', type=int, default=30,
+                        help='at most so many random cases per operation and pass, beside those that '
+                             'follow from the document (default: 30)')
+    parser.add_argument('--cluster', metavar='COMMAND',
+                        default=os.path.join(ROOT, 'scripts', 'run-cluster'),
+                        help='what starts and stops the node (default: scripts/run-cluster)')
+    parser.add_argument('rest', nargs='*', metavar='OPTION',
+                        help='after --: more options for schemathesis, e.g. --include-path /traits')
+    return parser.parse_args()
+
+
+def run(api, name, options):
+    """One pass; says whether nothing was found."""
+    print(f'==== {name}', flush=True)
+    document = requests.get(f'{api}/openapi.json', timeout=30).json()
+    headers = dict(TOKEN)
+    if name == 'newest version':
+        headers['OpenStack-API-Version'] = f'placement {document["info"]["version"]}'
+        document = newest(document)
+    with tempfile.NamedTemporaryFile('w', suffix='.json') as file:
+        json.dump(document, file)
+        file.flush()
+        command = [
+            os.path.join(os.path.dirname(sys.executable), 'schemathesis'),
+            '--config-file', os.path.join(HERE, 'schemathesis.toml'),
+            'run', file.name, '--url', api,
+            '--checks', ','.join(CHECKS), '--phases', PASSES[name],
+            '--seed', str(options.seed), '--max-examples', str(options.cases),
+            '--generation-database', 'none', '--suppress-health-check', 'all',
+            '--request-timeout', '60', '--continue-on-failure', '--warnings', 'off', '--no-color']
+        for header, value in headers.items():
+            command += ['--header', f'{header}: {value}']
+        environment = dict(os.environ, PLACEMENT_API=api, PYTHONPATH=HERE)
+        result = subprocess.run(command + options.rest, env=environment, cwd=HERE, check=False)
+    return result.returncode == 0
+
+
+def newest(document):
+    """The document with bodies and parameters as the newest version has them: of several shapes the
+    last. Its answers are kept as they are."""
+    document = copy.deepcopy(document)
+    for item in document['paths'].values():
+        for operation in item.values():
+            if not isinstance(operation, dict):
+                continue
+            places = [content for content in
+                      operation.get('requestBody', {}).get('content', {}).values()]
+            places += [parameter for parameter in operation.get('parameters', ())
+                       if 'schema' in parameter]
+            for place in places:
+                shapes = place['schema'].get('anyOf', [])
+                if shapes and all('title' in shape for shape in shapes):
+                    place['schema'] = shapes[-1]
+    return document
+
+
+class Node:
+    """One running node; a context manager that gives the address of its API."""
+
+    def __init__(self, command):
+        self._command = command
+
+    def __enter__(self):
+        self._directory = tempfile.mkdtemp(prefix='placement-schemathesis-')
+        self._data = os.path.join(self._directory, 'cluster')
+        try:
+            port = free_port()
+            output = subprocess.run(
+                [self._command, '--nodes', '1', '--clean', '--detach', '--no-sample',
+                 '--dir', self._data, '--base-port', str(port)],
+                check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True).stdout
+            return json.loads(output)['nodes'][0]['api']
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        subprocess.run([self._command, '--stop', '--dir', self._data], check=False,
+                       stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def free_port(wanted=20):
+    """The first of some consecutive ports of loopback that nobody listens on."""
+    for base in range(20000 + os.getpid() % 500 * wanted, 32000, wanted):
+        if all(is_free(port) for port in range(base, base + wanted)):
+            return base
+    sys.exit('no free range of ports below 32000')
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        try:
+            probe.bind(('127.0.0.1', port))
+        except OSError:
+            return False
+        return True
+
+
+if __name__ == '__main__':
+    main()

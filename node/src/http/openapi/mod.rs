@@ -1,0 +1,263 @@
+//! The API's description of itself: an OpenAPI 3.1 document, made of the routes, of the schemas
+//! that requests are checked against, and of `operations`, which says what each operation is for
+//! and what it answers. Kept as `docs/openapi.json`; served as `GET /openapi.json`.
+//! Source of the format: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12.
+
+mod answers;
+mod components;
+mod operations;
+mod versions;
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::routing::get;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use serde_json::{Map, Value, json};
+
+use self::operations::About;
+use self::versions::Span;
+use super::microversion::Microversion;
+use super::routes::{Needs, Operation, ROUTES, Route};
+use super::schema::Schema;
+
+/// The paths beside the API that every node answers without a token.
+const BESIDE: [&str; 3] = ["/livez", "/openapi.json", "/readyz"];
+
+/// `GET /openapi.json`, to be mounted beside the API. Needs no token, like a node's health.
+pub(crate) fn router() -> Router {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(document().to_string()));
+    let json = HeaderValue::from_static("application/json");
+    Router::new().route(
+        "/openapi.json",
+        get(|| async move { ([(CONTENT_TYPE, json)], TEXT.clone()) }),
+    )
+}
+
+/// The whole document.
+fn document() -> Value {
+    let mut paths: Map<String, Value> = ROUTES
+        .iter()
+        // A path without its slash, which some clients ask for, is no path to OpenAPI.
+        .filter(|route| !route.path.is_empty())
+        .map(|route| (route.path.to_owned(), path_item(route)))
+        .collect();
+    paths.extend(BESIDE.map(|path| (path.to_owned(), components::beside(path))));
+    json!({
+        "openapi": "3.1.1",
+        "info": {
+            "title": "Placement",
+            "version": Microversion::MAX.to_string(),
+            "summary": "The OpenStack Placement API as placementd serves it",
+            "description": components::DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}],
+        "tags": components::tags(),
+        "paths": paths,
+        "components": components::components(),
+    })
+}
+
+fn path_item(route: &Route) -> Value {
+    let mut methods: Vec<&str> = route.operations.iter().map(|one| one.method).collect();
+    methods.sort_unstable();
+    methods.dedup();
+    let mut item: Map<String, Value> = methods
+        .into_iter()
+        .filter_map(|method| {
+            let about = operations::find(method, route.path)?;
+            Some((method.to_ascii_lowercase(), operation_item(route, about)))
+        })
+        .collect();
+    let names: Vec<Value> = components::names_in(route.path)
+        .map(components::path_parameter)
+        .collect();
+    if !names.is_empty() {
+        item.insert("parameters".to_owned(), names.into());
+    }
+    item.into()
+}
+
+fn operation_item(route: &Route, about: &About) -> Value {
+    let variants: Vec<&Operation> = route
+        .operations
+        .iter()
+        .filter(|operation| operation.method == about.method)
+        .collect();
+    let span = variants
+        .iter()
+        .map(|variant| Span::of(variant))
+        .reduce(Span::with)
+        .expect("an operation is described if its route has it");
+    let mut item = json!({
+        "operationId": about.id,
+        "tags": [about.tag()],
+        "summary": about.summary,
+        "description": description(about, span),
+        "x-placement-microversions": {"min": span.first().to_string(), "max": span.last().to_string()},
+        "parameters": parameters(&variants, about, span),
+        "responses": answers::responses(route, &variants, about),
+    });
+    let policies: Vec<&str> = variants.iter().filter_map(|one| one.policy).collect();
+    match policies.first() {
+        Some(policy) => item["x-placement-policy"] = json!(policy),
+        // Everybody may: no token is needed.
+        None => item["security"] = json!([]),
+    }
+    if let Some(body) = request_body(&variants, about) {
+        item["requestBody"] = body;
+    }
+    item
+}
+
+fn description(about: &About, span: Span) -> String {
+    let since = if span.first() == Microversion::MIN {
+        "At every microversion.".to_owned()
+    } else {
+        format!("From microversion {}.", span.first())
+    };
+    [about.description, &since]
+        .iter()
+        .filter(|text| !text.is_empty())
+        .copied()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn parameters(variants: &[&Operation], about: &About, span: Span) -> Value {
+    let reads = about.method == "GET";
+    let mut found = vec![components::parameter("Microversion")];
+    if reads && variants.iter().any(|variant| variant.policy.is_some()) {
+        found.push(components::parameter("Consistency"));
+        found.push(components::parameter("MinIndex"));
+    }
+    found.push(components::parameter("CallerRequestId"));
+    if let Some(query) = about.query {
+        found.extend(versions::query_parameters(query, span));
+    }
+    found.into()
+}
+
+/// The body, where some version wants one; each shape with the versions it belongs to.
+fn request_body(variants: &[&Operation], about: &About) -> Option<Value> {
+    let schema_of: fn(Microversion) -> &'static Schema = about.body?;
+    let wanting: Vec<Span> = variants
+        .iter()
+        .filter(|variant| variant.needs == Needs::Content)
+        .map(|variant| Span::of(variant))
+        .collect();
+    let shapes: Vec<_> = wanting
+        .iter()
+        .flat_map(|span| versions::shapes(*span, |version| schema_of(version).to_json_schema()))
+        .collect();
+    Some(json!({
+        // Of a method of which some versions want no body, none needs to be sent.
+        "required": wanting.len() == variants.len(),
+        "content": {"application/json": {"schema": versions::any_of(shapes)}},
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::operations::OPERATIONS;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
+
+    #[test]
+    fn each_operation_of_the_routes_is_described_and_no_other() {
+        let routed: BTreeSet<(&str, &str)> = ROUTES
+            .iter()
+            .filter(|route| !route.path.is_empty())
+            .flat_map(|route| route.operations.iter().map(|one| (one.method, route.path)))
+            .collect();
+        let described: BTreeSet<(&str, &str)> = OPERATIONS
+            .iter()
+            .map(|about| (about.method, about.path))
+            .collect();
+        assert_eq!(routed, described);
+        assert_eq!(described.len(), OPERATIONS.len(), "described once each");
+    }
+
+    /// The document says of methods what the routes say.
+    #[test]
+    fn the_document_has_the_methods_of_the_routes() {
+        let document = document();
+        let paths = document["paths"].as_object().unwrap();
+        for route in ROUTES.iter().filter(|route| !route.path.is_empty()) {
+            let item = paths[route.path].as_object().unwrap();
+            let shown: BTreeSet<String> = item
+                .keys()
+                .filter(|key| *key != "parameters")
+                .map(|key| key.to_ascii_uppercase())
+                .collect();
+            let allowed = route.allow();
+            let allowed = allowed.split(", ").map(str::to_owned).collect();
+            assert_eq!(shown, allowed, "{}", route.path);
+        }
+        assert_eq!(paths.len(), ROUTES.len() - 1 + BESIDE.len());
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn check(value: &Value, document: &Value) {
+            match value {
+                Value::Object(members) => {
+                    if let Some(target) = members.get("$ref").and_then(Value::as_str) {
+                        let pointer = target.strip_prefix('#').unwrap();
+                        assert!(document.pointer(pointer).is_some(), "{target}");
+                    }
+                    members.values().for_each(|member| check(member, document));
+                }
+                Value::Array(items) => items.iter().for_each(|item| check(item, document)),
+                _ => {}
+            }
+        }
+        let document = document();
+        check(&document, &document);
+    }
+
+    /// `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib openapi` writes the file anew.
+    #[test]
+    fn the_file_in_docs_is_the_document_that_is_served() {
+        let text = serde_json::to_string_pretty(&document()).unwrap();
+        if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
+            std::fs::write(KEPT, format!("{text}\n")).unwrap();
+        }
+        // Read back, since reading may round the last digit of a number.
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let kept: Value = serde_json::from_slice(&std::fs::read(KEPT).unwrap()).unwrap();
+        assert!(
+            kept == document,
+            "docs/openapi.json is not what the routes and schemas say now; write it anew with \
+             PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib openapi, and read the \
+             difference"
+        );
+    }
+
+    #[test]
+    fn bodies_are_shown_for_each_span_of_versions() {
+        let document = document();
+        let path = "/paths/~1allocations~1{consumer_uuid}/put/requestBody/content/application~1json/schema/anyOf";
+        let shapes = document.pointer(path).unwrap().as_array().unwrap();
+        let titles: Vec<&str> = shapes
+            .iter()
+            .map(|shape| shape["title"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            titles,
+            [
+                "1.0 to 1.7",
+                "1.8 to 1.11",
+                "1.12 to 1.27",
+                "1.28 to 1.33",
+                "1.34 to 1.37",
+                "1.38 to 1.39"
+            ]
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! The measurements behind `scripts/bench candidates`, on clouds so small that their figures mean
+//! nothing: they still seed, ask, find candidates and print a line for each question.
+
+use std::process::Command;
+
+use placement_tests::binaries;
+
+#[test]
+fn every_question_for_candidates_gets_its_line() {
+    let output = Command::new(env!("CARGO_BIN_EXE_placement-bench"))
+        .env("PLACEMENTD", binaries::placementd().unwrap())
+        .args(["candidates", "--seconds", "0.05", "--hosts", "12,24"])
+        .args(["--trees", "2", "--pci-hosts", "2"])
+        .output()
+        .unwrap();
+    // Whether the bars are met is for a machine that does nothing else.
+    let table = String::from_utf8(output.stdout).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    for (question, candidates) in [
+        ("flat, 12 hosts | limit=10", 10),
+        ("flat, 12 hosts | no limit", 12),
+        ("flat, 24 hosts | limit=10", 10),
+        ("flat, 24 hosts | no limit", 24),
+        ("nested, 2 trees of 7 | limit=10", 4),
+        ("nested, 2 trees of 7 | no limit", 4),
+        ("PCI, 2 hosts of 8 | 1 devices, limit=1000", 16),
+        ("PCI, 2 hosts of 8 | 2 devices, limit=1000", 112),
+        ("PCI, 2 hosts of 8 | 4 devices, limit=1000", 1000),
+        ("PCI, 2 hosts of 8 | 8 devices, limit=1000", 1000),
+        ("flat with limit=10 at 24 hosts within", 0),
+        ("PCI, 8 devices, within 64.0 MiB", 0),
+        ("no request above 1s", 0),
+    ] {
+        let line = match candidates {
+            0 => format!("| {question}"),
+            count => format!("| {question} | {count} |"),
+        };
+        assert!(
+            table.contains(&line),
+            "`{line}` is not in:\n{table}\n{said}"
+        );
+    }
+}

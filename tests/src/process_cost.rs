@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn this_process_has_a_cost() {
         let pid = std::process::id();
-        let memory = memory(pid).unwrap();
+        let memory = memory(pid).expect("this process runs");
         assert!(memory.resident > 0 && memory.peak >= memory.resident);
         assert!(cpu_time(pid).is_ok());
     }

@@ -4,6 +4,8 @@
 //!
 //! Blazar's side speaks microversion 1.29, as Blazar does; Nova's side the newest.
 
+#![allow(clippy::unwrap_used)] // A test may fail.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

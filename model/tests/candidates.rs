@@ -584,6 +584,24 @@ mod anchors {
     }
 
     #[test]
+    fn are_summarized_with_traits_oldest_first_whatever_their_names() {
+        // Red was made before blue.
+        let cloud = estate([provider("host")
+            .has("VCPU", 1)
+            .bears("CUSTOM_BLUE")
+            .bears("CUSTOM_RED")]);
+        let request = request([group("", &[("VCPU", 1)])]);
+        let state = cloud.state();
+        let found = state.candidates(&request).unwrap().into_candidates();
+        let traits: Vec<&str> = found.provider_summaries[0]
+            .traits
+            .iter()
+            .map(|name| name.as_str())
+            .collect();
+        assert_eq!(traits, ["CUSTOM_RED", "CUSTOM_BLUE"]);
+    }
+
+    #[test]
     fn give_their_providers_in_the_order_of_creation_too() {
         let cloud = estate([
             provider("host"),

@@ -17,6 +17,10 @@ pub struct Ledger {
     pub violations: Vec<String>,
     /// How many commands were applied, repetitions after crashes included.
     pub applied: usize,
+    /// How often a node went on behind commands that it had not applied: a snapshot had them.
+    pub snapshots: usize,
+    /// The last command that each node applied.
+    last: BTreeMap<u64, u64>,
     invariants: Vec<Box<dyn Invariant + Send>>,
 }
 
@@ -31,6 +35,8 @@ impl SharedLedger {
             log: BTreeMap::new(),
             violations: Vec::new(),
             applied: 0,
+            snapshots: 0,
+            last: BTreeMap::new(),
             invariants,
         };
         Self(Arc::new(Mutex::new(ledger)))
@@ -77,6 +83,13 @@ impl Applier for Witnessed {
 impl Ledger {
     fn note(&mut self, applied: &Applied<'_>) {
         self.applied += 1;
+        let last = self
+            .last
+            .insert(applied.node, applied.index)
+            .unwrap_or_default();
+        if last < applied.index && self.log.range(last + 1..applied.index).next().is_some() {
+            self.snapshots += 1;
+        }
         for invariant in &mut self.invariants {
             if let Err(wrong) = invariant.applied(applied) {
                 let Applied { node, index, .. } = applied;

@@ -67,7 +67,7 @@ impl Parameters {
         let nodes = if random.random_bool(0.15) { 5 } else { 3 };
         let heartbeat = ms(*[50, 100, 150].choose(random).expect("not empty"));
         let latency_max = ms(*[2, 5, 10, 30].choose(random).expect("not empty"));
-        let sync_max = ms(*[1, 5, 15, 40].choose(random).expect("not empty"));
+        let sync_max = ms(*[1, 5, 20, 60, 250].choose(random).expect("not empty"));
         Self {
             seed,
             nodes,

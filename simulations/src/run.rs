@@ -55,6 +55,8 @@ pub struct Counts {
     pub unavailable: usize,
     /// Terms that had a leader.
     pub elections: usize,
+    /// How often a node was given a snapshot instead of entries.
+    pub snapshots: usize,
     /// Connections that nodes tried to make to each other.
     pub connections: u64,
     /// Bytes of the log that power cuts took.
@@ -127,6 +129,7 @@ fn judge(
     counts.simulated = course.simulated;
     counts.commits = ledger.log.len();
     counts.applied = ledger.applied;
+    counts.snapshots = ledger.snapshots;
     counts.connections = net::connections();
     counts.elections = course.leaders.elections();
     counts.lost_bytes = course.lost_bytes;

@@ -15,7 +15,7 @@ use crate::oracle::Verdict;
 use crate::witness::Finding;
 
 /// Longer histories are left to the witness check: the search is exponential in the worst case.
-const EVENTS_MAX: usize = 150;
+const EVENTS_MAX: usize = 400;
 
 /// What was seen of one consumer.
 #[derive(Debug, Clone)]

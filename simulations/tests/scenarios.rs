@@ -1,0 +1,160 @@
+//! Courses of events that are worth a test of their own, and every bug that a simulation found.
+
+use std::time::Duration;
+
+use placement_simulations::faults::{Fault, Planned};
+use placement_simulations::parameters::Parameters;
+use placement_simulations::run::{Report, run_with};
+use placement_simulations::seed::Seed;
+
+const fn ms(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+fn at(begins: u64, lasts: u64, fault: Fault) -> Planned {
+    Planned {
+        begins: ms(begins),
+        lasts: ms(lasts),
+        fault,
+    }
+}
+
+/// A quiet cluster of three with a fast disk and network.
+fn quiet(seed: u64) -> Parameters {
+    Parameters {
+        nodes: 3,
+        latency_max: ms(5),
+        sync_max: ms(5),
+        heartbeat: ms(100),
+        election: ms(400),
+        snapshot_every: 1000,
+        keep_in_log: 50,
+        clients: 3,
+        pause_max: ms(20),
+        patience: ms(7000),
+        writes_percent: 60,
+        storm: ms(10_000),
+        minority_stays_down: false,
+        ..Parameters::from_seed(Seed(seed))
+    }
+}
+
+fn goes_well(parameters: Parameters, faults: Vec<Planned>) -> Report {
+    let report = std::thread::spawn(move || run_with(&parameters, None, faults))
+        .join()
+        .expect("a run reports its panics");
+    assert!(
+        report.violations.is_empty(),
+        "{:#?}\n{:?}",
+        report.violations,
+        report.counts
+    );
+    assert!(
+        report.counts.commits > 50,
+        "hardly anything was written: {:?}",
+        report.counts
+    );
+    report
+}
+
+#[test]
+fn nothing_fails_and_nobody_notices() {
+    let report = goes_well(quiet(1), Vec::new());
+    assert_eq!(report.counts.unavailable, 0, "{:?}", report.counts);
+    assert_eq!(report.counts.elections, 1, "{:?}", report.counts);
+}
+
+/// Where leases are believed, followers that restart forget the lease they granted, elect another
+/// leader, and the old one answers from the past.
+#[test]
+fn a_leader_that_is_cut_off_while_its_followers_restart_answers_nothing_stale() {
+    for seed in 1..=3 {
+        let faults = vec![
+            at(1000, 4000, Fault::IsolateLeader),
+            at(1010, 100, Fault::PowerCutFollowers),
+            at(6000, 3000, Fault::IsolateLeader),
+            at(6010, 50, Fault::PowerCutFollowers),
+        ];
+        goes_well(quiet(seed), faults);
+    }
+}
+
+#[test]
+fn all_power_fails_again_and_again() {
+    let faults = (1..9)
+        .map(|time| at(time * 1100, 200, Fault::PowerCutAll))
+        .collect();
+    let report = goes_well(quiet(4), faults);
+    assert!(report.counts.lost_bytes > 0, "{:?}", report.counts);
+}
+
+/// Its heartbeats keep the others quiet, but nothing can be committed: it has to notice by itself.
+#[test]
+fn a_leader_that_hears_nobody_steps_aside() {
+    let faults = vec![
+        at(1000, 4000, Fault::DeafenLeader),
+        at(6000, 3500, Fault::DeafenLeader),
+    ];
+    let report = goes_well(quiet(5), faults);
+    assert!(report.counts.elections > 1, "{:?}", report.counts);
+}
+
+#[test]
+fn a_node_that_was_away_while_the_log_was_purged_is_sent_a_snapshot() {
+    for seed in 6..=7 {
+        let parameters = Parameters {
+            snapshot_every: 10,
+            keep_in_log: 0,
+            ..quiet(seed)
+        };
+        let faults = vec![
+            at(500, 2500, Fault::Isolate(1)),
+            at(3500, 2500, Fault::PowerCut(2)),
+            at(6500, 2500, Fault::Isolate(3)),
+        ];
+        let report = goes_well(parameters, faults);
+        assert!(report.counts.snapshots > 0, "{:?}", report.counts);
+    }
+}
+
+/// openraft waits out its backoff while it makes a request, not before it opens a stream: a leader
+/// that connects first tries a node that refuses connections as fast as its processor can.
+#[test]
+fn a_node_that_is_down_is_not_tried_without_a_pause() {
+    let faults = vec![
+        at(1000, 8000, Fault::PowerCut(1)),
+        at(1000, 8000, Fault::CutClients(2)),
+    ];
+    let report = goes_well(quiet(9), faults);
+    assert!(report.counts.connections < 1000, "{:?}", report.counts);
+}
+
+/// Callers with little patience once hid from a connection that the path below it was dead, so
+/// that a leader could not get through to half of its followers long after the path was mended.
+#[test]
+fn connections_that_a_fault_struck_dumb_are_given_up() {
+    let parameters = Parameters {
+        nodes: 5,
+        heartbeat: ms(50),
+        election: ms(250),
+        latency_max: ms(30),
+        ..quiet(10)
+    };
+    let faults = vec![
+        at(1000, 120, Fault::Mute(3)),
+        at(2000, 950, Fault::PowerCut(5)),
+        at(4000, 990, Fault::Deafen(4)),
+        at(6000, 720, Fault::Mute(5)),
+        at(8000, 800, Fault::IsolateLeader),
+    ];
+    let report = goes_well(parameters, faults);
+    assert!(report.counts.simulated < ms(25_000), "{:?}", report.counts);
+}
+
+#[test]
+fn a_slow_disk_of_the_leader_costs_time_but_no_truth() {
+    let faults = (1..=3)
+        .map(|node| at(node * 2500, 2000, Fault::SlowDisk(node)))
+        .collect();
+    goes_well(quiet(8), faults);
+}

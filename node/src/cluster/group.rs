@@ -293,7 +293,7 @@ fn raft_config(config: &Config, identity: &Identity) -> Result<openraft::Config,
         max_in_snapshot_log_to_keep: raft.log_keep,
         // A follower that still finds its next entry in the log is sent entries.
         replication_lag_threshold: raft.snapshot_after + raft.log_keep,
-        purge_batch_size: 256,
+        purge_batch_size: (raft.snapshot_after / 4).clamp(1, 256),
         backoff: "100ms 200ms ...1s".to_owned(),
         // A node that was away must not unseat a healthy leader by a higher term.
         enable_pre_vote: Some(true),

@@ -94,6 +94,11 @@ fn something_happened(reports: &[Report], count: u64) {
             "no forwarded write: {replay}: {counts:?}"
         );
         assert!(counts.elections >= 1, "no leader: {replay}: {counts:?}");
+        let simulated_s = counts.simulated.as_secs().max(1);
+        assert!(
+            counts.connections < 150 * simulated_s,
+            "nodes connect without a pause: {replay}: {counts:?}"
+        );
         assert!(
             counts.searched >= 1,
             "no second opinion: {replay}: {counts:?}"
@@ -131,6 +136,10 @@ fn something_happened(reports: &[Report], count: u64) {
     assert!(
         sum(|one| one.counts.unavailable as u64) > 0,
         "some requests find no quorum"
+    );
+    assert!(
+        sum(|one| one.counts.snapshots as u64) > 0,
+        "some nodes are sent snapshots"
     );
     assert!(
         sum(|one| one.counts.applied as u64) > sum(|one| one.counts.commits as u64) * 3,

@@ -10,7 +10,8 @@
 //!   what they saw.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] with [`invariants`]: what must hold.
 
-#[cfg(not(tokio_unstable))]
+// rustdoc is not given the flags that compilers are given.
+#[cfg(not(any(tokio_unstable, doc)))]
 compile_error!(
     "simulations need `--cfg tokio_unstable`, which .cargo/config.toml sets: without it tokio's \
      own random choices differ from run to run. A RUSTFLAGS variable in the environment hides \

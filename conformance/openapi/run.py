@@ -64,21 +64,24 @@ def run(api, name, options):
     if name == 'newest version':
         headers['OpenStack-API-Version'] = f'placement {document["info"]["version"]}'
         document = newest(document)
-    with tempfile.NamedTemporaryFile('w', suffix='.json') as file:
-        json.dump(document, file)
-        file.flush()
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'openapi.json')
+        with open(path, 'w') as file:
+            json.dump(document, file)
         command = [
             os.path.join(os.path.dirname(sys.executable), 'schemathesis'),
             '--config-file', os.path.join(HERE, 'schemathesis.toml'),
-            'run', file.name, '--url', api,
+            'run', path, '--url', api,
             '--checks', ','.join(CHECKS), '--phases', PASSES[name],
             '--seed', str(options.seed), '--max-examples', str(options.cases),
             '--generation-database', 'none', '--suppress-health-check', 'all',
             '--request-timeout', '60', '--continue-on-failure', '--warnings', 'off', '--no-color']
         for header, value in headers.items():
             command += ['--header', f'{header}: {value}']
-        environment = dict(os.environ, PLACEMENT_API=api, PYTHONPATH=HERE)
-        result = subprocess.run(command + options.rest, env=environment, cwd=HERE, check=False)
+        environment = dict(os.environ, PLACEMENT_API=api, PYTHONPATH=HERE,
+                           PYTHONDONTWRITEBYTECODE='1')
+        result = subprocess.run(command + options.rest, env=environment, cwd=directory,
+                                check=False)
     return result.returncode == 0
 
 

@@ -131,10 +131,9 @@ impl About {
 
     /// The noun it belongs to: the last one of its path.
     pub(super) fn tag(&self) -> &'static str {
-        let nouns = self.path.split('/');
-        nouns
-            .filter(|part| !part.is_empty() && !part.starts_with('{'))
-            .next_back()
+        self.path
+            .rsplit('/')
+            .find(|part| !part.is_empty() && !part.starts_with('{'))
             .unwrap_or("versions")
     }
 }

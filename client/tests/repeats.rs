@@ -1,0 +1,198 @@
+//! What the client repeats, and what it never does, shown with a transport that plays the nodes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use placement_client::{
+    ApiRequest, ApiResponse, BoxFuture, Client, Error, Transport, TransportError,
+};
+
+type Answer = Result<Response<Bytes>, TransportError>;
+
+/// Gives its answers in order and remembers who was asked.
+#[derive(Clone)]
+struct Script {
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    asked: Arc<Mutex<Vec<Request<Full<Bytes>>>>>,
+}
+
+impl Script {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self {
+            answers: Arc::new(Mutex::new(answers.into_iter().collect())),
+            asked: Arc::default(),
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client::over(
+            ["http://one:1", "http://two:2", "http://three:3"],
+            self.clone(),
+        )
+        .unwrap()
+        .with_patience(Duration::from_secs(5))
+    }
+
+    fn hosts(&self) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        let host = |request: &Request<_>| request.uri().host().unwrap().to_owned();
+        asked.iter().map(host).collect()
+    }
+
+    fn header(&self, nth: usize, name: &str) -> Option<String> {
+        let asked = self.asked.lock().unwrap();
+        let value = asked[nth].headers().get(name)?;
+        Some(value.to_str().unwrap().to_owned())
+    }
+}
+
+impl Transport for Script {
+    fn send(&self, request: Request<Full<Bytes>>) -> BoxFuture<Answer> {
+        self.asked.lock().unwrap().push(request);
+        let answer = self.answers.lock().unwrap().pop_front();
+        Box::pin(async move { answer.expect("the client asks no more often than expected") })
+    }
+}
+
+fn refused() -> Answer {
+    Err(TransportError::NotSent("connection refused".into()))
+}
+
+fn lost() -> Answer {
+    Err(TransportError::Lost("connection reset".into()))
+}
+
+fn answered(index: &str) -> Answer {
+    let response = Response::builder()
+        .header("placement-index", index)
+        .body(Bytes::from_static(b"{}"));
+    Ok(response.unwrap())
+}
+
+fn unavailable(code: &str) -> Answer {
+    let body = format!(
+        r#"{{"errors": [{{"status": 503, "detail": "no leader", "code": "placement.unavailable.{code}"}}]}}"#
+    );
+    let response = Response::builder()
+        .status(StatusCode::SERVICE_UNAVAILABLE)
+        .header("retry-after", "1")
+        .body(Bytes::from(body));
+    Ok(response.unwrap())
+}
+
+async fn write(client: &Client) -> Result<ApiResponse, Error> {
+    client.request(ApiRequest::post("/allocations")).await
+}
+
+async fn read(client: &Client) -> Result<ApiResponse, Error> {
+    client.request(ApiRequest::get("/traits")).await
+}
+
+#[tokio::test]
+async fn a_node_that_refuses_the_connection_is_passed_over_and_the_next_one_kept() {
+    let script = Script::new([refused(), answered("1.1"), answered("1.2")]);
+    let client = script.client();
+    write(&client).await.unwrap();
+    write(&client).await.unwrap();
+    assert_eq!(script.hosts(), ["one", "two", "two"]);
+}
+
+#[tokio::test]
+async fn a_write_that_may_have_arrived_is_never_sent_again() {
+    for doubt in [lost(), unavailable("outcome_unknown")] {
+        let script = Script::new([doubt]);
+        let result = write(&script.client()).await;
+        assert!(
+            matches!(result, Err(Error::OutcomeUnknown { .. })),
+            "{result:?}"
+        );
+        assert_eq!(script.hosts().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn unless_the_caller_says_so() {
+    let script = Script::new([lost(), unavailable("outcome_unknown"), answered("1.1")]);
+    write(&script.client().repeating_unknown()).await.unwrap();
+    assert_eq!(script.hosts(), ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn doubt_is_not_forgotten_when_later_attempts_do_no_harm() {
+    let script = Script::new([lost(), refused(), refused()]);
+    let client = script
+        .client()
+        .repeating_unknown()
+        .with_patience(Duration::ZERO);
+    let result = write(&client).await;
+    assert!(
+        matches!(result, Err(Error::OutcomeUnknown { .. })),
+        "{result:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_read_is_repeated_whatever_happened() {
+    let script = Script::new([lost(), unavailable("outcome_unknown"), answered("1.1")]);
+    read(&script.client()).await.unwrap();
+    assert_eq!(script.hosts(), ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn a_write_that_was_not_committed_goes_to_the_next_node_and_waits_as_long_as_all_ask_for() {
+    let nothing = || unavailable("nothing_committed");
+    let script = Script::new([nothing(), nothing(), nothing(), answered("1.1")]);
+    let started = Instant::now();
+    write(&script.client()).await.unwrap();
+    assert_eq!(script.hosts(), ["one", "two", "three", "one"]);
+    assert!(started.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn without_patience_each_node_is_asked_once() {
+    let nothing = || unavailable("nothing_committed");
+    let script = Script::new([nothing(), nothing(), nothing()]);
+    let result = write(&script.client().with_patience(Duration::ZERO)).await;
+    assert!(
+        matches!(result, Err(Error::NothingCommitted { .. })),
+        "{result:?}"
+    );
+    assert_eq!(script.hosts(), ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn a_session_carries_the_greatest_index_it_has_seen() {
+    let answers = [
+        answered("7.9"),
+        answered("7.12"),
+        answered("7.10"),
+        answered("7.12"),
+    ];
+    let script = Script::new(answers);
+    let client = script.client().with_session();
+    write(&client).await.unwrap();
+    for _ in 0..3 {
+        read(&client).await.unwrap();
+    }
+    assert_eq!(script.header(0, "placement-min-index"), None);
+    assert_eq!(
+        script.header(1, "placement-min-index").as_deref(),
+        Some("7.9")
+    );
+    assert_eq!(
+        script.header(2, "placement-min-index").as_deref(),
+        Some("7.12")
+    );
+    assert_eq!(
+        script.header(3, "placement-min-index").as_deref(),
+        Some("7.12")
+    );
+    assert_eq!(
+        script.header(3, "placement-consistency").as_deref(),
+        Some("session")
+    );
+}

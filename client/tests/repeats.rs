@@ -1,5 +1,7 @@
 //! What the client repeats, and what it never does, shown with a transport that plays the nodes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

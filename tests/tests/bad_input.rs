@@ -1,5 +1,7 @@
 //! Hostile and broken requests: upstream's status, a clear error, and the node goes on.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

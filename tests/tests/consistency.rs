@@ -1,5 +1,7 @@
 //! What reads promise, on every node, with and without a majority.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::time::{Duration, Instant};
 
 use http::StatusCode;

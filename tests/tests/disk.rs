@@ -1,5 +1,7 @@
 //! A node whose disk is full refuses writes, says why, leaves leadership and loses nothing.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Nodes come and go, led by an operator with `placementctl`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::time::{Duration, Instant};
 
 use placement_client::{Claim, Client, Inventory, NewProvider};

@@ -1,5 +1,7 @@
 //! One, two or all nodes stop, in good order or not, and come back with everything.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! The tool behind `scripts/run-cluster`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};

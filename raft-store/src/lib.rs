@@ -1,6 +1,6 @@
 //! The memory of a node: openraft's log and state machine over RocksDB.
 //!
-//! * [`create`] makes a data directory, [`open`] opens it and gives a [`Store`].
+//! * [`create`] makes a data directory, [`open()`] opens it and gives a [`Store`].
 //! * [`LogStore`] is the Raft log: appends are gathered and synced by one thread.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
 //!   and the whole state in memory, and builds and installs snapshots.

@@ -91,7 +91,14 @@ impl Proposer {
         let mut waiting = Vec::new();
         let mut commands = Vec::new();
         for proposal in group {
-            let span = tracing::info_span!("propose", request_id = %proposal.request_id);
+            // Apply knows a write by the number it has in the log; here both names stand together.
+            let span = tracing::info_span!(
+                "propose",
+                request_id = %proposal.request_id,
+                origin = proposal.request.map(|request| request.origin),
+                boot = proposal.request.map(|request| request.boot),
+                sequence = proposal.request.map(|request| request.sequence),
+            );
             commands.push(Stamped {
                 at: self.stamper.stamp(),
                 request: proposal.request,

@@ -112,6 +112,8 @@ fn parse_rule(rule: &Yaml) -> Option<Check> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -127,6 +129,14 @@ mod tests {
                 parse(bad).is_err() || parse(bad).unwrap().is_empty(),
                 "{bad:?}"
             );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_breaks_the_parser(text in "[-a-z:\\[\\]{}&*!|>'\"#%@, \n\t]{0,80}|.{0,80}") {
+            // What counts is that it returns.
+            let _ = parse(&text);
         }
     }
 }

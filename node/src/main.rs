@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use placement_node::{Config, Env, Node, config, telemetry};
+use placement_node::{Config, Env, Node, config, http, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> ExitCode {
@@ -29,6 +29,9 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
         eprintln!("placementd: warning: {warning}");
     }
     telemetry::check(&config.log.level).map_err(anyhow::Error::msg)?;
+    if let Some(file) = &config.policy.file {
+        http::check_policy_file(file).context("[policy] file")?;
+    }
     println!("{}", config.to_toml());
     Ok(())
 }

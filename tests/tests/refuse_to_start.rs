@@ -4,8 +4,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
+use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::layout::{NodePlace, PORTS_PER_NODE};
 use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
@@ -112,4 +114,25 @@ async fn a_port_in_use_is_named() {
         said.contains(&cluster.place(1).base_port.to_string()),
         "{said}"
     );
+}
+
+#[test]
+fn a_wrong_configuration_is_found_before_it_is_used() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("placementd.toml");
+    let checked = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let output = Command::new(binaries::placementd().unwrap())
+            .args(["check-config", "--node-id", "1", "--config"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), said)
+    };
+    assert!(checked("[candidates]\nrandomize = true").0);
+    let (fits, said) = checked("[policy]\nfile = \"/nowhere/policy.yaml\"");
+    assert!(!fits && said.contains("/nowhere/policy.yaml"), "{said}");
+    let (fits, said) = checked("[candidates]\nrandomise = true");
+    assert!(!fits && said.contains("randomize"), "{said}");
 }

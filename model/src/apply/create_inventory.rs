@@ -4,7 +4,6 @@ use super::{Decision, inventories, provider};
 use crate::command::CapacityRule;
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::{Change, InventoryRow};
 use crate::types::{Inventory, ProviderUuid, ResourceClassName, Timestamp};
 
 /// Adds one inventory. No generation is asked for.
@@ -27,13 +26,5 @@ pub(super) fn create_inventory(
         }
         .into());
     }
-    let row = InventoryRow {
-        inventory,
-        updated_at: at,
-    };
-    let changes = vec![
-        Change::PutInventory(found.node.id, class, row),
-        found.bump(at),
-    ];
-    Ok((found.written(at), changes))
+    Ok(inventories::put_one(&found, class, inventory, at))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::provider::Found;
 use crate::command::CapacityRule;
-use crate::outcome::Refusal;
+use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Change, Changes, InventoryRow, ResourceClassId};
 use crate::types::{Inventory, ResourceClassName, Timestamp};
@@ -94,4 +94,17 @@ pub(super) fn replace(
     put(found, stocks, at, changes);
     changes.push(found.bump(at));
     Ok(())
+}
+
+/// Writes one inventory, new or not, and raises the provider's generation.
+pub(super) fn put_one(
+    found: &Found<'_>,
+    class: ResourceClassId,
+    inventory: Inventory,
+    at: Timestamp,
+) -> (Reply, Changes) {
+    let mut changes = Changes::new();
+    put(found, &Stocks::from([(class, inventory)]), at, &mut changes);
+    changes.push(found.bump(at));
+    (found.written(at), changes)
 }

@@ -4,7 +4,6 @@ use super::{Decision, inventories, provider};
 use crate::command::CapacityRule;
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::{Change, InventoryRow};
 use crate::types::{Generation, Inventory, ProviderUuid, ResourceClassName, Timestamp};
 
 /// Replaces one inventory. It may shrink below what is taken of it.
@@ -28,13 +27,5 @@ pub(super) fn update_inventory(
         }
         .into());
     }
-    let row = InventoryRow {
-        inventory,
-        updated_at: at,
-    };
-    let changes = vec![
-        Change::PutInventory(found.node.id, class, row),
-        found.bump(at),
-    ];
-    Ok((found.written(at), changes))
+    Ok(inventories::put_one(&found, class, inventory, at))
 }

@@ -56,10 +56,13 @@ install_packages() {
         apt-get install -q -y --no-install-recommends "$@" >&2
 }
 
+# What bindgen looks for: libclang.so, libclang-VERSION.so, and either with a version behind it.
+# libclang-cpp is another library, and comes with LLVM alone.
 has_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return 0
     local found
-    found=$(find /usr/lib /usr/lib64 /usr/local/lib -name 'libclang*.so*' -print -quit 2>/dev/null)
+    found=$(find /usr/lib /usr/lib64 /usr/local/lib \( -name 'libclang.so*' -o -name 'libclang-*.so*' \) \
+        ! -name 'libclang-cpp*' -print -quit 2>/dev/null)
     [ -n "$found" ]
 }
 

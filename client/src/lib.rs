@@ -9,7 +9,7 @@
 //! # async fn example() -> Result<(), placement_client::Error> {
 //! use placement_client::{Client, NewProvider};
 //!
-//! let client = Client::new(["http://127.0.0.1:8778", "http://127.0.0.1:8779"])?;
+//! let client = Client::new(["http://10.0.0.1:8778", "http://10.0.0.2:8778"])?;
 //! let host = client.create_provider(&NewProvider::named("compute-1")).await?;
 //! println!("{} has generation {}", host.name, host.generation);
 //! # Ok(())

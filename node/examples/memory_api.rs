@@ -1,6 +1,6 @@
 //! The API over a state in memory, for looking at it and for comparing it with others:
 //!
-//!     cargo run -p placement-node --example memory_api -- 127.0.0.1:8780
+//!     cargo run -p placement-node --example memory_api -- 127.0.0.1:8778
 //!
 //! `--policy FILE`, `--old-defaults` and `--cors ORIGIN` set what the configuration would.
 //! `DELETE /__state` empties the state, so that a suite of tests can begin anew.
@@ -57,7 +57,7 @@ async fn main() {
         .init();
     let address = std::env::args()
         .nth(1)
-        .unwrap_or_else(|| "127.0.0.1:8780".to_owned());
+        .unwrap_or_else(|| "127.0.0.1:8778".to_owned());
     let current = Arc::new(RwLock::new(api()));
     let app = axum::Router::new().fallback(move |request: Request| {
         let current = current.clone();

@@ -74,7 +74,7 @@ section! {
     /// `[peer]`.
     PeerSection {
         /// Address for the other nodes, `host:port`.
-        listen: String = "127.0.0.1:8779".to_owned(),
+        listen: String = "127.0.0.1:18779".to_owned(),
         /// The address that the other nodes reach, `host:port`; empty: the one listened on.
         advertise: String = String::new(),
         /// A connection that answers nothing for this long while an answer is due is given up,
@@ -90,7 +90,7 @@ section! {
     AdminSection {
         /// Address for `placementctl`, health checks and `/metrics`, `host:port`. Whoever reaches it
         /// is obeyed: keep it on a private network.
-        listen: String = "127.0.0.1:8780".to_owned(),
+        listen: String = "127.0.0.1:18780".to_owned(),
         /// The address that operators reach, `host:port`; empty: the one listened on.
         advertise: String = String::new(),
     }

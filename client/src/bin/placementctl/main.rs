@@ -19,7 +19,7 @@ struct Command {
         global = true,
         env = "PLACEMENTCTL_ENDPOINT",
         value_delimiter = ',',
-        default_value = "http://127.0.0.1:8780"
+        default_value = "http://127.0.0.1:18780"
     )]
     endpoint: Vec<String>,
 

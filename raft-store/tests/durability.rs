@@ -2,6 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
+#[path = "../../tests/src/skip.rs"]
+#[allow(
+    unreachable_pub,
+    reason = "it is public in the crate that it belongs to"
+)]
+mod skip;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -19,6 +25,7 @@ use openraft::storage::{
 use openraft::type_config::TypeConfigExt;
 use placement_raft_store::simulation::SimulatedDisk;
 use placement_raft_store::{Disk, Faults, Store, StoreOptions, TypeConfig, Vote, open, runtime};
+use skip::skipped;
 
 #[test]
 fn a_store_that_is_just_dropped_loses_nothing_acknowledged() {
@@ -440,7 +447,10 @@ fn a_full_disk_stops_the_node_and_loses_nothing() {
         .env("PLACEMENT_STORE_TEST_SMALL_DISK", mount.path())
         .output();
     let Ok(output) = output else {
-        eprintln!("skipped: there is no `unshare` to mount a small disk with");
+        skipped(
+            "a full disk under a store",
+            "there is no `unshare` to mount a small disk with",
+        );
         return;
     };
     let (out, err) = (
@@ -448,7 +458,10 @@ fn a_full_disk_stops_the_node_and_loses_nothing() {
         String::from_utf8_lossy(&output.stderr),
     );
     if !out.contains("running 1 test") {
-        eprintln!("skipped: a small disk cannot be mounted here: {err}");
+        skipped(
+            "a full disk under a store",
+            &format!("a small disk cannot be mounted here: {err}"),
+        );
         return;
     }
     assert!(output.status.success(), "{out}\n{err}");

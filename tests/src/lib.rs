@@ -9,3 +9,4 @@ pub mod node_process;
 pub mod ports;
 pub mod process_cost;
 pub mod sample;
+pub mod skip;

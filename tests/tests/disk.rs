@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use placement_client::{Claim, Client, Inventory, NewProvider};
 use placement_tests::cluster::Cluster;
+use placement_tests::skip::skipped;
 use uuid::Uuid;
 
 /// A small file system in memory; unmounted when dropped.
@@ -64,7 +65,10 @@ async fn write(client: &Client, host: Uuid) -> Result<Uuid, placement_client::Er
 async fn a_full_disk_costs_the_leader_its_office_and_nobody_any_data() {
     let mut cluster = Cluster::prepare(3, "[cluster]\nwait_ms = 2000\n").unwrap();
     let Some(_disk) = SmallDisk::mount(&cluster.data_dir(1)) else {
-        eprintln!("skipped: mounting a small disk needs root");
+        skipped(
+            "a full disk under a cluster",
+            "no small disk can be mounted",
+        );
         return;
     };
     for id in cluster.ids() {

@@ -29,7 +29,7 @@ PROFILES = {
 class Cluster:
     """A running cluster of one profile; a context manager that gives its `Nodes`.
 
-    `command` takes the options of scripts/run-cluster and prints what that prints.
+    `command` is a list; it takes the options of scripts/run-cluster and prints what that prints.
     """
 
     def __init__(self, command, profile, choice: random.Random):
@@ -47,16 +47,16 @@ class Cluster:
             raise
 
     def _start(self):
-        port = free_ports(self._choice)
+        port = free_ports()
         output = subprocess.run(
-            [self._command, '--clean', '--detach', '--no-sample', '--dir', self._data,
-             '--base-port', str(port), '--config', self._write_config()],
+            self._command + ['--clean', '--detach', '--no-sample', '--dir', self._data,
+                             '--base-port', str(port), '--config', self._write_config()],
             check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True).stdout
         self._nodes = Nodes([node['api'] for node in json.loads(output)['nodes']], self._choice)
         return self._nodes
 
     def __exit__(self, *_):
-        subprocess.run([self._command, '--stop', '--dir', self._data], check=False,
+        subprocess.run(self._command + ['--stop', '--dir', self._data], check=False,
                        stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         shutil.rmtree(self._directory, ignore_errors=True)
 
@@ -77,10 +77,10 @@ def open_policy():
     return ''.join(f'"{name}": "@"\n' for name in names)
 
 
-def free_ports(choice, wanted=40, attempts=100):
+def free_ports(wanted=40, attempts=100):
     """The first of `wanted` consecutive ports of loopback that nobody listens on."""
     for _ in range(attempts):
-        base = choice.randrange(20000, 32000, wanted)
+        base = random.randrange(20000, 32000, wanted)
         if all(is_free(port) for port in range(base, base + wanted)):
             return base
     sys.exit('no free range of ports between 20000 and 32000')

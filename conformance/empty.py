@@ -29,7 +29,8 @@ def release(rest, providers):
         consumers.update(
             rest.get(f'/resource_providers/{provider["uuid"]}/allocations')['allocations'])
     Session.consumers.update(consumers)
-    for consumer in consumers:
+    # Sorted, here and below: in what order a set gives its names is another with each process.
+    for consumer in sorted(consumers):
         rest.delete(f'/allocations/{consumer}')
 
 
@@ -38,7 +39,7 @@ def delete_trees(rest, providers):
     parents = {provider['uuid']: provider['parent_provider_uuid'] for provider in providers}
     while parents:
         leaves = set(parents) - set(parents.values())
-        for uuid in leaves:
+        for uuid in sorted(leaves):
             rest.delete(f'/resource_providers/{uuid}')
             del parents[uuid]
 
@@ -60,7 +61,7 @@ def forget_consumers(rest):
     for allocations in (one, {}):
         rest.post('/allocations',
                   {consumer: owner | {'allocations': allocations}
-                   for consumer in Session.consumers},
+                   for consumer in sorted(Session.consumers)},
                   version='1.27')
     rest.delete(f'/resource_providers/{SCRATCH}')
     Session.consumers.clear()

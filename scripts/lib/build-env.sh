@@ -8,6 +8,11 @@
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 placementd_cache=${XDG_CACHE_HOME:-$HOME/.cache}/placementd
 
+# shellcheck source=scripts/lib/libclang.sh
+. "$repository/scripts/lib/libclang.sh"
+# shellcheck source=scripts/lib/needs.sh
+. "$repository/scripts/lib/needs.sh"
+
 say() {
     printf '==> %s\n' "$*" >&2
 }
@@ -41,46 +46,40 @@ with_heartbeat() {
     return "$status"
 }
 
-# install_packages WHY PACKAGE...
-install_packages() {
-    local why=$1 sudo=()
+# compile WHAT COMMAND...: runs a cargo command. Where it says that libclang or clang's headers are
+# missing, installs them and runs it once more: what was looked for before is a guess, this is not.
+compile() {
+    local what=$1 log status=0
     shift
-    command -v apt-get >/dev/null || fail "$why needs: $*. Please install them; there is no apt-get here."
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || fail "$why needs: $*. As root: apt-get install $*"
-        sudo=(sudo)
+    log=$(mktemp)
+    compile_once "$log" "$what" "$@" || status=$?
+    if [ "$status" != 0 ] && misses_libclang "$log"; then
+        if [ -n "${LIBCLANG_PATH+set}" ]; then
+            say "LIBCLANG_PATH is ignored: bindgen did not get on with what is in $LIBCLANG_PATH"
+            unset LIBCLANG_PATH
+        fi
+        install_packages "bindgen, which says above that it does not find all of libclang," libclang-dev
+        status=0
+        compile_once "$log" "$what" "$@" || status=$?
+        if [ "$status" != 0 ] && misses_libclang "$log"; then
+            rm -f "$log"
+            fail "libclang-dev is installed, and bindgen still does not find what it needs. It takes the newest of these: $(find_libclang | tr '\n' ' '). LIBCLANG_PATH=FOLDER chooses another one"
+        fi
     fi
-    say "$why: installing $* with apt-get"
-    with_heartbeat "apt-get update" "${sudo[@]}" apt-get update -q >&2
-    with_heartbeat "apt-get install" "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -q -y --no-install-recommends "$@" >&2
+    rm -f "$log"
+    return "$status"
 }
 
-# What bindgen looks for: libclang.so, libclang-VERSION.so, and either with a version behind it.
-# libclang-cpp is another library, and comes with LLVM alone.
-has_libclang() {
-    [ -n "${LIBCLANG_PATH:-}" ] && return 0
-    local found
-    found=$(find /usr/lib /usr/lib64 /usr/local/lib \( -name 'libclang.so*' -o -name 'libclang-*.so*' \) \
-        ! -name 'libclang-cpp*' -print -quit 2>/dev/null)
-    [ -n "$found" ]
-}
-
-ensure_build_packages() {
-    local packages=() why=()
-    if ! command -v cc >/dev/null || ! command -v c++ >/dev/null; then
-        packages+=(build-essential)
-        why+=("a C and C++ compiler compiles and links RocksDB")
-    fi
-    if ! has_libclang; then
-        packages+=(libclang-dev)
-        why+=("libclang reads RocksDB's header to make its Rust bindings")
-    fi
-    if [ ${#packages[@]} -gt 0 ]; then
-        printf '    %s\n' "${why[@]}" >&2
-        install_packages "the build" "${packages[@]}"
-    fi
-    command -v cargo >/dev/null || fail "cargo is not on the PATH. Install Rust from https://rustup.rs, then run this again."
+# compile_once LOG WHAT COMMAND...: keeps what the command writes to stderr, and shows it.
+compile_once() {
+    local log=$1 what=$2 colour=${CARGO_TERM_COLOR:-}
+    shift 2
+    if [ -z "$colour" ] && [ -t 2 ]; then colour=always; fi
+    # A pipe and no process substitution: bash waits for all of a pipe, so the log is whole.
+    {
+        CARGO_TERM_COLOR=${colour:-auto} with_heartbeat "$what" "$@" 2>&1 >&3 3>&- | tee "$log" >&2
+        return "${PIPESTATUS[0]}"
+    } 3>&1
 }
 
 # The version of librocksdb-sys in Cargo.lock, without the "+..." of the RocksDB it brings.
@@ -93,6 +92,7 @@ rocksdb_version() {
 ensure_rocksdb() {
     local directory=$1 scratch library
     [ -f "$directory/librocksdb.a" ] && return 0
+    ensure_command flock util-linux "taking turns with other builds"
     mkdir -p "$placementd_cache"
     # Two builds at once take turns; the second finds the library of the first.
     exec 8>"$placementd_cache/lock"
@@ -102,7 +102,7 @@ ensure_rocksdb() {
     if [ ! -f "$directory/librocksdb.a" ]; then
         say "compiling RocksDB once, into $directory (20 to 30 minutes on two cores)"
         scratch=$(mktemp -d "$placementd_cache/building.XXXXXX")
-        if ! with_heartbeat "compiling RocksDB" \
+        if ! compile "compiling RocksDB" \
             env -u ROCKSDB_LIB_DIR -u ROCKSDB_STATIC CARGO_TARGET_DIR="$scratch/target" \
             cargo build --locked --manifest-path "$repository/Cargo.toml" -p librocksdb-sys >&2; then
             rm -rf "$scratch"
@@ -126,20 +126,40 @@ build_env() {
         printf 'note: RUSTFLAGS is ignored: it would replace the flags in .cargo/config.toml\n' >&2
         unset RUSTFLAGS
     fi
-    ensure_build_packages
+    ensure_rust
+    ensure_build_packages ""
     local directory
     directory=$placementd_cache/librocksdb-sys-$(rocksdb_version)
     ensure_rocksdb "$directory"
     export ROCKSDB_LIB_DIR=$directory ROCKSDB_STATIC=1
 }
 
-# Where cargo puts what it builds.
-target_directory() {
-    printf '%s\n' "${CARGO_TARGET_DIR:-$repository/target}"
+# Prints what makes another shell ready for cargo, for `eval`.
+print_exports() {
+    build_env >&2
+    printf 'unset RUSTFLAGS\n'
+    [ -n "${LIBCLANG_PATH+set}" ] || printf 'unset LIBCLANG_PATH\n'
+    printf 'export PATH=%q ROCKSDB_LIB_DIR=%q ROCKSDB_STATIC=1\n' "$PATH" "$ROCKSDB_LIB_DIR"
 }
 
-# Builds every binary. Always the whole workspace: a part of it alone would choose other features of
-# its dependencies, and they would be compiled again. Cargo's own output is its progress.
+# Where cargo puts what it builds; variables and cargo's own configuration choose it.
+target_directory() {
+    local found
+    found=$(cd "$repository" && cargo metadata --locked --offline --no-deps --format-version 1 2>/dev/null |
+        sed -nE 's/.*"target_directory":"([^"]*)".*/\1/p')
+    printf '%s\n' "${found:-$repository/target}"
+}
+
+# build_binaries PROFILE [NAME...]: builds the binaries, or only these, with cargo's profile `dev` or
+# `release`. Always of the whole workspace: a part of it alone would choose other features of its
+# dependencies, and they would be compiled again.
 build_binaries() {
-    (cd "$repository" && with_heartbeat "building" cargo build --locked --workspace --bins >&2)
+    local profile=$1 chosen=() name
+    shift
+    for name in "$@"; do
+        chosen+=(--bin "$name")
+    done
+    [ ${#chosen[@]} -gt 0 ] || chosen=(--bins)
+    (cd "$repository" && compile "building" \
+        cargo build --locked --workspace --profile "$profile" "${chosen[@]}" >&2)
 }

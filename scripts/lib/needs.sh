@@ -1,0 +1,177 @@
+# shellcheck shell=bash
+# Sourced by build-env.sh: what the machine must have. Each question is put to the thing itself (does
+# the compiler make a program?), since a name on the PATH or a file in a folder may be half of it.
+
+: "${repository:?}" "${placementd_cache:?}"
+
+# install_packages WHY PACKAGE...
+install_packages() {
+    local why=$1 sudo=() apt=(apt-get -q -o DPkg::Lock::Timeout=600)
+    shift
+    command -v apt-get >/dev/null ||
+        fail "$why needs what Debian has as: $*. There is no apt-get here: please install it, then run this again."
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null ||
+            fail "$why needs: $*. This is not root, and there is no sudo. As root: apt-get install $*"
+        sudo=(sudo)
+    fi
+    say "$why: installing $* with apt-get"
+    # A source that is not to be had need not be the one with these packages.
+    with_heartbeat "apt-get update" "${sudo[@]}" "${apt[@]}" update >&2 ||
+        say "apt-get update failed; going on with the package lists that are there"
+    with_heartbeat "apt-get install" "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+        "${apt[@]}" install -y --no-install-recommends "$@" >&2 ||
+        fail "apt-get install $* failed; the reason stands above"
+}
+
+# makes_program LANGUAGE COMPILER...: whether the compiler turns stdin into a program.
+makes_program() {
+    local language=$1 scratch status=0
+    shift
+    scratch=$(mktemp -d)
+    "$@" -x "$language" -o "$scratch/program" - >/dev/null 2>&1 || status=$?
+    rm -rf "$scratch"
+    return "$status"
+}
+
+has_c_compiler() {
+    local compiler
+    read -ra compiler <<<"${CC:-cc}"
+    # rustc links with `cc`, whatever CC says.
+    command -v cc >/dev/null && makes_program c "${compiler[@]}" <<'PROGRAM'
+#include <stdio.h>
+int main(void) { return puts("") < 0; }
+PROGRAM
+}
+
+has_cxx_compiler() {
+    local compiler
+    read -ra compiler <<<"${CXX:-c++}"
+    makes_program c++ "${compiler[@]}" <<'PROGRAM'
+#include <vector>
+int main() { return static_cast<int>(std::vector<int>().size()); }
+PROGRAM
+}
+
+has_compilers() {
+    has_c_compiler && has_cxx_compiler
+}
+
+# ensure_build_packages [ROOT]
+ensure_build_packages() {
+    local root=${1:-} packages=() lack
+    if ! has_compilers; then
+        packages+=(build-essential)
+        printf '    a C and C++ compiler compiles and links RocksDB\n' >&2
+    fi
+    drop_useless_libclang_path
+    lack=$(libclang_lack "$root")
+    # Elsewhere than on Debian the headers may lie where this does not look; then they are no reason
+    # to end.
+    if [ -n "$lack" ] && { [ -z "$(find_libclang "$root")" ] || command -v apt-get >/dev/null; }; then
+        packages+=(libclang-dev)
+        printf '    libclang reads the header of RocksDB to make its Rust bindings; %s\n' "$lack" >&2
+    fi
+    [ ${#packages[@]} -gt 0 ] || return 0
+    install_packages "the build" "${packages[@]}"
+    has_compilers || fail "the C and C++ compilers (CC=${CC:-cc}, CXX=${CXX:-c++}) do not make a program, although build-essential is installed. Try: echo 'int main() {}' | ${CXX:-c++} -x c++ -"
+    # Without libclang the compilation says so itself, and is believed more than this guess.
+}
+
+# rust_lack: prints why the cargo and rustc on the PATH cannot build this; nothing if they can.
+rust_lack() (
+    cd "$repository" || exit
+    needed=$(rust_version_needed)
+    for tool in cargo rustc; do
+        if ! command -v "$tool" >/dev/null; then
+            echo "$tool is not on the PATH"
+            exit
+        fi
+        version=$("$tool" --version 2>/dev/null | awk '{ print $2 }') || version=''
+        if [ -z "$version" ]; then
+            echo "$tool does not run (\`rustup default stable\` gives rustup a toolchain)"
+            exit
+        fi
+        if ! printf '%s\n' "$needed" "$version" | sort -VC; then
+            echo "$tool is version $version, too old (\`rustup update\` brings a newer one)"
+            exit
+        fi
+    done
+)
+
+rust_version_needed() {
+    awk -F'"' '/^rust-version = / { print $2; exit }' "$repository/Cargo.toml"
+}
+
+# Rust is not installed by a script: how is the user's choice. But a shell that was opened before
+# rustup was installed, or a distribution's older cargo before it on the PATH, stops nobody.
+ensure_rust() {
+    local lack home=${CARGO_HOME:-${HOME:-}/.cargo}/bin
+    lack=$(rust_lack)
+    [ -n "$lack" ] || return 0
+    if [ -x "$home/cargo" ] && [ -z "$(PATH=$home:$PATH rust_lack)" ]; then
+        say "$lack: using $home"
+        export PATH=$home:$PATH
+        return 0
+    fi
+    fail "$lack. Building needs Rust $(rust_version_needed) or newer, from https://rustup.rs"
+}
+
+# ensure_rust_components SUBCOMMAND...: fmt and clippy are left out of rustup's smallest profile.
+ensure_rust_components() {
+    local subcommand
+    for subcommand in "$@"; do
+        cargo "$subcommand" --version >/dev/null 2>&1 && continue
+        command -v rustup >/dev/null || fail "there is no \`cargo $subcommand\`; install it with the package that brought cargo"
+        say "rustup: adding $subcommand"
+        (cd "$repository" && rustup component add "${subcommand/fmt/rustfmt}" >&2) ||
+            fail "rustup could not add $subcommand; the reason stands above"
+    done
+}
+
+# python_with_venv [ROOT]: prints the first Python that makes virtual environments and is new enough
+# for openstack-placement 16.0.0. On Debian `python3` comes without venv, and a Python of the user's
+# may stand before the one that apt-get completes.
+python_with_venv() {
+    local python
+    for python in python3 "${1:-}/usr/bin/python3"; do
+        if "$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+            printf '%s\n' "$python"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# ensure_python WHY [ROOT]
+ensure_python() {
+    local why=$1 root=${2:-}
+    python_with_venv "$root" >/dev/null && return 0
+    install_packages "$why" python3 python3-venv
+    python_with_venv "$root" >/dev/null ||
+        fail "$why needs Python 3.10 or newer that makes virtual environments: \`python3 -m venv DIRECTORY\` must work"
+}
+
+# python_environment NAME REQUIREMENTS WHY: makes a virtual environment with these packages once, and
+# prints where it is.
+python_environment() {
+    local name=$1 requirements=$2 why=$3 venv
+    venv=$placementd_cache/$name-$(sha256sum "$requirements" | cut -c1-12)
+    # One whose Python has gone since is made again.
+    if [ ! -e "$venv/ready" ] || ! "$venv/bin/python" -c '' 2>/dev/null; then
+        ensure_python "$why"
+        say "installing what $requirements names into $venv"
+        mkdir -p "$placementd_cache"
+        "$(python_with_venv)" -m venv --clear "$venv" >&2 || fail "$venv could not be made; the reason stands above"
+        with_heartbeat "pip install" \
+            "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements" >&2 ||
+            fail "pip could not install what $requirements names; the reason stands above"
+        touch "$venv/ready"
+    fi
+    printf '%s\n' "$venv"
+}
+
+# ensure_command COMMAND PACKAGE WHY
+ensure_command() {
+    command -v "$1" >/dev/null || install_packages "$3" "$2"
+}

@@ -1,0 +1,704 @@
+//! The scripts' decisions on machines that lack something. The machines are made up: a folder for
+//! what is on the PATH and one for the file system, and an `apt-get` that installs nothing real.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// What every machine has that the scripts run on at all.
+const ESSENTIAL: [&str; 22] = [
+    "awk",
+    "bash",
+    "cat",
+    "cut",
+    "date",
+    "dirname",
+    "du",
+    "env",
+    "grep",
+    "install",
+    "ln",
+    "mkdir",
+    "mktemp",
+    "mv",
+    "readlink",
+    "rm",
+    "sed",
+    "sha256sum",
+    "sleep",
+    "sort",
+    "tee",
+    "touch",
+];
+const ELF_OF_64_BITS: &[u8] = b"\x7fELF\x02\x01\x01";
+const ELF_OF_32_BITS: &[u8] = b"\x7fELF\x01\x01\x01";
+const MULTIARCH: &str = "usr/lib/x86_64-linux-gnu";
+const HEADER: &str = "usr/lib/llvm-14/lib/clang/14.0.6/include/stddef.h";
+
+fn repository() -> PathBuf {
+    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap()
+}
+
+/// A made-up machine, on which root works, with Rust and compilers but nothing else.
+struct Machine {
+    directory: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for folder in ["bin", "home", "root", "tmp"] {
+            fs::create_dir(directory.path().join(folder)).unwrap();
+        }
+        let path = std::env::var_os("PATH").unwrap();
+        for name in ESSENTIAL {
+            let real = std::env::split_paths(&path)
+                .map(|folder| folder.join(name))
+                .find(|file| file.exists())
+                .unwrap_or_else(|| panic!("there is no {name} on the PATH"));
+            symlink(real, directory.path().join("bin").join(name)).unwrap();
+        }
+        Self {
+            directory,
+            variables: Vec::new(),
+        }
+        .program("id", "echo 0")
+        .program("cargo", "echo cargo 1.99.0")
+        .program("rustc", "echo rustc 1.99.0")
+        .program("cc", "exit 0")
+        .program("c++", "exit 0")
+        .program("apt-get", r#"echo "$*" >>"$HOME/apt-get""#)
+    }
+
+    /// Puts a program on the PATH.
+    fn program(self, name: &str, script: &str) -> Self {
+        self.script(&format!("bin/{name}"), script)
+    }
+
+    fn script(self, path: &str, script: &str) -> Self {
+        let file = self.path(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let _ = fs::remove_file(&file);
+        let shebang = format!("#!{}\n{script}\n", self.path("bin/bash").display());
+        fs::write(&file, shebang).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    /// Takes a program off the PATH.
+    fn without(self, name: &str) -> Self {
+        fs::remove_file(self.path("bin").join(name)).unwrap();
+        self
+    }
+
+    /// Puts a file into the file system.
+    fn file(self, path: &str, content: &[u8]) -> Self {
+        let file = self.root().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
+        self
+    }
+
+    /// libclang and its headers, as libclang-dev of Debian brings them.
+    fn with_libclang(self) -> Self {
+        self.file("usr/lib/llvm-14/lib/libclang-14.so.1", ELF_OF_64_BITS)
+            .file(HEADER, b"")
+    }
+
+    fn variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.directory.path().join(path)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.path("root")
+    }
+
+    /// bash with nothing of the real machine but this repository.
+    fn bash(&self) -> Command {
+        let mut command = Command::new(self.path("bin/bash"));
+        command
+            .env_clear()
+            .env("PATH", self.path("bin"))
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.path("tmp"))
+            .env("ROOT", self.root())
+            .envs(self.variables.iter().cloned())
+            .current_dir(self.path("home"));
+        command
+    }
+
+    /// What a line of bash says and does after `build-env.sh` was sourced.
+    fn run(&self, line: &str) -> Said {
+        let library = repository().join("scripts/lib/build-env.sh");
+        let script = format!("set -euo pipefail; . '{}'; {line}", library.display());
+        self.bash().args(["-c", &script]).output().unwrap().into()
+    }
+
+    /// What one of the scripts says and does.
+    fn script_says(&self, name: &str, arguments: &[&str]) -> Said {
+        let script = repository().join("scripts").join(name);
+        let output = self.bash().arg(script).args(arguments).output();
+        output.unwrap().into()
+    }
+
+    /// What bindgen would miss here.
+    fn lack(&self) -> String {
+        let said = self.run("libclang_lack \"$ROOT\"");
+        assert!(said.succeeded, "{said:?}");
+        said.out
+    }
+
+    /// What apt-get was asked to install.
+    fn installed(&self) -> Vec<String> {
+        let asked = fs::read_to_string(self.path("home/apt-get")).unwrap_or_default();
+        asked
+            .lines()
+            .filter_map(|line| line.split_once("install -y --no-install-recommends "))
+            .map(|(_, packages)| packages.to_owned())
+            .collect()
+    }
+}
+
+#[derive(Debug)]
+struct Said {
+    succeeded: bool,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().trim().to_owned();
+        Self {
+            succeeded: output.status.success(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+}
+
+impl Said {
+    #[track_caller]
+    fn fails_with(&self, words: &str) {
+        assert!(!self.succeeded && self.err.contains(words), "{self:?}");
+    }
+}
+
+#[test]
+fn libclang_is_found_where_bindgen_finds_it() {
+    for library in [
+        "usr/lib/libclang.so",
+        "usr/lib64/libclang.so.18",
+        "usr/lib/x86_64-linux-gnu/libclang-14.so.14.0.6",
+        "usr/lib/llvm-14/lib/libclang-14.so",
+        "usr/local/lib/libclang.so.1",
+        "usr/local/llvm 18/lib/libclang.so",
+    ] {
+        let machine = Machine::new().file(library, ELF_OF_64_BITS);
+        let found = machine.run("find_libclang \"$ROOT\"").out;
+        let wanted = machine.root().join(library);
+        assert_eq!(found, wanted.to_str().unwrap());
+    }
+}
+
+#[test]
+fn what_is_no_libclang_to_bindgen_is_none_here() {
+    for (file, content) in [
+        // Comes with LLVM alone.
+        ("usr/lib/llvm-14/lib/libclang-cpp.so.14", ELF_OF_64_BITS),
+        ("usr/lib/llvm-14/lib/libclang-cpp.so", ELF_OF_64_BITS),
+        ("usr/lib/llvm-14/lib/libclangBasic.a", ELF_OF_64_BITS),
+        ("usr/lib/i386-linux-gnu/libclang.so", ELF_OF_32_BITS),
+        ("usr/lib/libclang.so", b"INPUT(-lclang-14)"),
+        ("usr/lib/libclang.so", b""),
+        ("usr/lib/too/deep/below/libclang.so", ELF_OF_64_BITS),
+        ("opt/llvm/lib/libclang.so", ELF_OF_64_BITS),
+    ] {
+        let machine = Machine::new().file(file, content).file(HEADER, b"");
+        assert_eq!(machine.lack(), "there is no libclang", "{file}");
+    }
+}
+
+#[test]
+fn libclang_without_clang_s_headers_is_half_of_it() {
+    let machine = Machine::new().file("usr/lib/llvm-14/lib/libclang-14.so.1", ELF_OF_64_BITS);
+    assert!(
+        machine
+            .lack()
+            .starts_with("clang's own headers are not there")
+    );
+    assert_eq!(machine.file(HEADER, b"").lack(), "");
+
+    // As other distributions lay them out.
+    let fedora = Machine::new()
+        .file("usr/lib64/libclang.so.18", ELF_OF_64_BITS)
+        .file("usr/lib/clang/18/include/stddef.h", b"");
+    assert_eq!(fedora.lack(), "");
+    let told = Machine::new()
+        .file("usr/lib/libclang.so", ELF_OF_64_BITS)
+        .variable("BINDGEN_EXTRA_CLANG_ARGS", "-isystem /somewhere");
+    assert_eq!(told.lack(), "");
+}
+
+#[test]
+fn libclang_is_looked_for_where_the_environment_says() {
+    for variable in ["LD_LIBRARY_PATH", "LIBRARY_PATH", "LIBCLANG_PATH"] {
+        let machine = Machine::new()
+            .file("opt/llvm/lib/libclang.so", ELF_OF_64_BITS)
+            .file("opt/llvm/lib/clang/18/include/stddef.h", b"");
+        assert_eq!(machine.lack(), "there is no libclang");
+        let folder = machine.root().join("opt/llvm/lib");
+        let machine = machine.variable(variable, folder.to_str().unwrap());
+        assert_eq!(machine.lack(), "", "{variable}");
+    }
+    let machine = Machine::new()
+        .file("opt/llvm/lib64/libclang.so", ELF_OF_64_BITS)
+        .file("opt/llvm/lib64/clang/18/include/stddef.h", b"");
+    let tell = format!("echo {}", machine.root().join("opt/llvm").display());
+    assert_eq!(machine.program("llvm-config", &tell).lack(), "");
+}
+
+#[test]
+fn a_libclang_path_that_names_nothing_is_said_and_ignored() {
+    for value in ["", "/nowhere", "/etc/hostname"] {
+        let machine = Machine::new()
+            .with_libclang()
+            .variable("LIBCLANG_PATH", value);
+        assert_eq!(machine.lack(), "there is no libclang");
+        let said = machine.run("ensure_build_packages \"$ROOT\"; echo \"${LIBCLANG_PATH-unset}\"");
+        assert!(said.err.contains("LIBCLANG_PATH is ignored"), "{said:?}");
+        assert_eq!(said.out, "unset");
+        assert_eq!(machine.installed(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_the_build_lacks_is_installed_and_nothing_else() {
+    let complete = Machine::new().with_libclang();
+    assert!(complete.run("ensure_build_packages \"$ROOT\"").succeeded);
+    assert_eq!(complete.installed(), Vec::<String>::new());
+
+    // LLVM is there, and with it libclang-cpp; libclang is not.
+    let llvm = Machine::new().file(&format!("{MULTIARCH}/libclang-cpp.so.14"), ELF_OF_64_BITS);
+    assert!(llvm.run("ensure_build_packages \"$ROOT\"").succeeded);
+    assert_eq!(llvm.installed(), ["libclang-dev"]);
+
+    for half in ["echo 'vector: no such file' >&2; exit 1", "exit 127"] {
+        let repaired = r#"case "$*" in *install*) for name in cc c++; do
+            printf '#!%s/bash\n' "$PATH" >"$PATH/$name"; done ;; esac; echo "$*" >>"$HOME/apt-get""#;
+        let machine = Machine::new()
+            .with_libclang()
+            .program("c++", half)
+            .program("apt-get", repaired);
+        assert!(machine.run("ensure_build_packages \"$ROOT\"").succeeded);
+        assert_eq!(machine.installed(), ["build-essential"]);
+    }
+    let bare = Machine::new().without("cc").without("c++");
+    bare.run("ensure_build_packages \"$ROOT\"")
+        .fails_with("do not make a program");
+    assert_eq!(bare.installed(), ["build-essential libclang-dev"]);
+}
+
+#[test]
+fn who_may_not_install_is_told_what_to_do() {
+    let line = "ensure_build_packages \"$ROOT\"";
+    let no_root = Machine::new().program("id", "echo 1000");
+    no_root
+        .run(line)
+        .fails_with("not root, and there is no sudo. As root: apt-get install libclang-dev");
+
+    let sudo = Machine::new()
+        .program("id", "echo 1000")
+        .program("sudo", r#"echo yes >"$HOME/sudo"; "$@""#);
+    assert!(sudo.run(line).succeeded);
+    assert!(sudo.path("home/sudo").exists());
+    assert_eq!(sudo.installed(), ["libclang-dev"]);
+
+    let no_apt = Machine::new().without("apt-get");
+    no_apt.run(line).fails_with("There is no apt-get here");
+    // There the headers may lie where nobody looks; the compiler will tell.
+    let elsewhere = Machine::new()
+        .without("apt-get")
+        .file("usr/lib/libclang.so", ELF_OF_64_BITS);
+    assert!(elsewhere.run(line).succeeded);
+
+    let broken = Machine::new().program("apt-get", "exit 100");
+    broken
+        .run(line)
+        .fails_with("apt-get install libclang-dev failed");
+    let one_source_is_down = Machine::new().program(
+        "apt-get",
+        r#"case "$*" in *update*) exit 100 ;; esac; echo "$*" >>"$HOME/apt-get""#,
+    );
+    assert!(one_source_is_down.run(line).succeeded);
+    assert_eq!(one_source_is_down.installed(), ["libclang-dev"]);
+}
+
+/// A cargo that says `complaint` until apt-get has installed something.
+fn complains(complaint: &str) -> String {
+    format!(
+        "echo run >>\"$HOME/runs\"; [ -e \"$HOME/apt-get\" ] && echo built && exit 0; \
+         echo \"{complaint}\" >&2; exit 101"
+    )
+}
+
+#[test]
+fn a_build_that_says_libclang_is_missing_goes_on_with_it() {
+    for complaint in [
+        "Unable to find libclang: \\\"couldn't find any valid shared libraries matching: …\\\"",
+        "the \\`libclang\\` shared library at /usr/lib/libclang.so could not be opened: …",
+        "/usr/include/rocksdb/c.h:66:10: fatal error: 'stdbool.h' file not found",
+        "fatal error: 'stddef.h' file not found",
+    ] {
+        let machine = Machine::new().program("cargo", &complains(complaint));
+        let said = machine.run("compile building cargo build");
+        assert!(said.succeeded && said.out == "built", "{said:?}");
+        assert!(said.err.contains("installing libclang-dev"), "{said:?}");
+        assert_eq!(machine.installed(), ["libclang-dev"]);
+    }
+}
+
+#[test]
+fn a_build_that_fails_otherwise_fails_once() {
+    let machine = Machine::new().program("cargo", &complains("error[E0308]: mismatched types"));
+    let said = machine.run("compile building cargo build");
+    said.fails_with("mismatched types");
+    assert_eq!(machine.installed(), Vec::<String>::new());
+    assert_eq!(
+        fs::read_to_string(machine.path("home/runs")).unwrap(),
+        "run\n"
+    );
+}
+
+#[test]
+fn a_build_that_never_finds_libclang_ends_with_a_sentence() {
+    let machine = Machine::new().program("cargo", "echo Unable to find libclang >&2; exit 101");
+    let said = machine.run("compile building cargo build");
+    said.fails_with("libclang-dev is installed, and bindgen still does not find");
+    assert_eq!(machine.installed(), ["libclang-dev"]);
+}
+
+#[test]
+fn rust_must_be_there_and_new_enough() {
+    for (machine, words) in [
+        (Machine::new().without("cargo"), "cargo is not on the PATH"),
+        (Machine::new().without("rustc"), "rustc is not on the PATH"),
+        (
+            Machine::new().program("rustc", "echo rustc 1.63.0"),
+            "rustc is version 1.63.0, too old",
+        ),
+        (
+            Machine::new().program("cargo", "echo cargo 1.9.0"),
+            "cargo is version 1.9.0, too old",
+        ),
+        (
+            Machine::new().program("cargo", "echo no default toolchain >&2; exit 1"),
+            "cargo does not run",
+        ),
+    ] {
+        let said = machine.run("ensure_rust");
+        said.fails_with(words);
+        said.fails_with("from https://rustup.rs");
+        assert!(
+            said.err.contains(env!("CARGO_PKG_RUST_VERSION")),
+            "{said:?}"
+        );
+    }
+    for version in [env!("CARGO_PKG_RUST_VERSION"), "1.100.0", "2.0.0-nightly"] {
+        let tell = format!("echo tool {version}");
+        let machine = Machine::new()
+            .program("cargo", &tell)
+            .program("rustc", &tell);
+        assert!(machine.run("ensure_rust").succeeded, "{version}");
+    }
+}
+
+#[test]
+fn rustup_s_cargo_is_used_where_the_path_has_none_or_an_old_one() {
+    for machine in [
+        Machine::new().without("cargo").without("rustc"),
+        Machine::new().program("rustc", "echo rustc 1.63.0"),
+    ] {
+        let machine = machine
+            .script("home/.cargo/bin/cargo", "echo cargo 1.99.0")
+            .script("home/.cargo/bin/rustc", "echo rustc 1.99.0");
+        let said = machine.run("ensure_rust; rustc --version");
+        assert!(said.succeeded && said.out == "rustc 1.99.0", "{said:?}");
+    }
+}
+
+#[test]
+fn rustfmt_and_clippy_are_added_to_a_small_toolchain() {
+    let fails = r#"[ -e "$HOME/rustup" ] || exit 1"#;
+    let machine = Machine::new().program("cargo", fails);
+    machine
+        .run("ensure_rust_components fmt clippy")
+        .fails_with("there is no `cargo fmt`");
+    let machine = machine.program("rustup", r#"echo "$*" >>"$HOME/rustup""#);
+    assert!(machine.run("ensure_rust_components fmt clippy").succeeded);
+    let asked = fs::read_to_string(machine.path("home/rustup")).unwrap();
+    assert_eq!(asked, "component add rustfmt\n");
+}
+
+#[test]
+fn a_python_without_venv_is_completed() {
+    let good = Machine::new().program("python3", "exit 0");
+    assert!(good.run("ensure_python tests \"$ROOT\"").succeeded);
+    assert_eq!(good.installed(), Vec::<String>::new());
+
+    // Debian's, which apt-get completes.
+    let debian = Machine::new().program("python3", r#"[ -e "$HOME/apt-get" ]"#);
+    assert!(debian.run("ensure_python tests \"$ROOT\"").succeeded);
+    assert_eq!(debian.installed(), ["python3 python3-venv"]);
+
+    // The user's own, which hides Debian's and stays as it is.
+    let hidden = Machine::new()
+        .program("python3", "exit 1")
+        .script("root/usr/bin/python3", r#"[ -e "$HOME/apt-get" ]"#);
+    let said = hidden.run("ensure_python tests \"$ROOT\"; python_with_venv \"$ROOT\"");
+    assert_eq!(
+        said.out,
+        hidden.path("root/usr/bin/python3").to_str().unwrap()
+    );
+
+    let never = Machine::new().program("python3", "exit 1");
+    never
+        .run("ensure_python tests \"$ROOT\"")
+        .fails_with("needs Python 3.10 or newer");
+}
+
+#[test]
+fn a_virtual_environment_whose_python_has_gone_is_made_again() {
+    let machine = Machine::new().program(
+        "python3",
+        r#"[ "$1" = -m ] || exit 0
+           echo made >>"$HOME/made"; mkdir -p "$4/bin"
+           for name in python pip; do cp=$4/bin/$name; printf '#!%s/bash\n' "$PATH" >"$cp"; chmod +x "$cp"; done"#,
+    );
+    let chmod = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+        .map(|folder| folder.join("chmod"))
+        .find(|file| file.exists())
+        .unwrap();
+    symlink(chmod, machine.path("bin/chmod")).unwrap();
+    let machine = machine.file("requirements.txt", b"gabbi");
+    let make = "python_environment suite \"$ROOT/requirements.txt\" tests";
+    let first = machine.run(make);
+    assert!(first.succeeded, "{first:?}");
+    assert_eq!(machine.run(make).out, first.out);
+    fs::remove_file(Path::new(&first.out).join("bin/python")).unwrap();
+    assert!(machine.run(make).succeeded);
+    assert_eq!(
+        fs::read_to_string(machine.path("home/made")).unwrap(),
+        "made\nmade\n"
+    );
+}
+
+#[test]
+fn without_flock_two_builds_cannot_take_turns() {
+    let machine = Machine::new();
+    machine.run("ensure_rocksdb \"$HOME/cache\"");
+    assert_eq!(machine.installed(), ["util-linux"]);
+}
+
+#[test]
+fn verify_without_shellcheck_says_how_to_get_it() {
+    Machine::new()
+        .script_says("verify", &[])
+        .fails_with("apt-get install shellcheck");
+}
+
+#[test]
+fn nonsense_is_refused_with_a_sentence_before_anything_is_built() {
+    for (script, arguments, words) in [
+        (
+            "test",
+            &["--only", "everything"][..],
+            "does not know \"--only everything\"",
+        ),
+        ("test", &["--only"], "does not know \"--only\""),
+        ("install", &["--prefix"], "--prefix needs a directory"),
+        (
+            "install",
+            &["--prefix", "--from"],
+            "--prefix needs a directory",
+        ),
+        ("install", &["/usr"], "does not know \"/usr\""),
+        (
+            "install",
+            &["--prefix", "/dev/null"],
+            "/dev/null/bin cannot be made",
+        ),
+        (
+            "install",
+            &["--prefix", "there", "--from", "nowhere"],
+            "nowhere holds no program",
+        ),
+    ] {
+        let said = Machine::new().script_says(script, arguments);
+        said.fails_with(words);
+    }
+    for script in ["test", "install"] {
+        let said = Machine::new().script_says(script, &["--help"]);
+        assert!(said.succeeded && said.out.contains("usage:"), "{said:?}");
+    }
+}
+
+#[test]
+fn install_puts_both_binaries_in_place_and_says_how_to_start_them() {
+    let machine = Machine::new()
+        .script("built/placementd", "echo new")
+        .script("built/placementctl", "echo new")
+        .script("home/prefix/bin/placementd", "echo old");
+    let built = machine.path("built");
+    // A prefix is relative to where the script is called.
+    let said = machine.script_says(
+        "install",
+        &["--prefix=prefix", "--from", built.to_str().unwrap()],
+    );
+    assert!(said.succeeded, "{said:?}");
+    let bin = machine.path("home/prefix/bin");
+    let mut there: Vec<_> = fs::read_dir(&bin)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    there.sort();
+    assert_eq!(there, ["placementctl", "placementd"]);
+    let node = Command::new(bin.join("placementd")).output().unwrap();
+    assert_eq!(node.stdout, b"new\n");
+    let start = format!("{}/placementd --node-id 1", bin.display());
+    assert!(said.out.contains(&start), "{said:?}");
+}
+
+/// What `scripts/test` says at its end if its parts say this.
+fn closing(machine: &Machine, parts: &[(&str, &str)]) -> Said {
+    let mut line = format!(". '{}/scripts/lib/parts.sh'; ", repository().display());
+    for (name, does) in parts {
+        line.push_str(&format!(
+            "does() {{ {does}; }}; part {name} does; \
+             count {name} '^test result: .* ([0-9]+) passed; ([0-9]+) failed.*'; "
+        ));
+    }
+    machine.run(&format!("{line} closing"))
+}
+
+const THREE_PASS: &str = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored'";
+
+#[test]
+fn the_suite_counts_what_passed_failed_and_was_skipped() {
+    let machine = Machine::new();
+    let said = closing(&machine, &[("one", THREE_PASS), ("two", THREE_PASS)]);
+    assert!(
+        said.succeeded && said.out.ends_with("6 passed, 0 failed, 0 skipped"),
+        "{said:?}"
+    );
+
+    let fails = "echo 'test result: FAILED. 2 passed; 1 failed;'; return 101";
+    let said = closing(&machine, &[("one", fails), ("two", THREE_PASS)]);
+    assert!(
+        !said.succeeded && said.out.contains("FAILED: one"),
+        "{said:?}"
+    );
+    assert!(
+        said.out.ends_with("5 passed, 1 failed, 0 skipped"),
+        "{said:?}"
+    );
+
+    // Broken without a count, and silently empty.
+    for does in ["return 3", "true"] {
+        let said = closing(&machine, &[("one", does), ("two", THREE_PASS)]);
+        assert!(
+            !said.succeeded && said.out.ends_with("3 passed, 1 failed, 0 skipped"),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn the_suite_repeats_its_skips_and_fails_with_them_where_ci_is_set() {
+    let skip =
+        format!("echo 'test a_full_disk ... SKIPPED: a full disk: no mount' >&2; {THREE_PASS}");
+    let said = closing(&Machine::new(), &[("one", &skip)]);
+    assert!(said.succeeded, "{said:?}");
+    assert!(
+        said.out
+            .contains("\nSKIPPED: a full disk: no mount\n3 passed, 0 failed, 1 skipped"),
+        "{said:?}"
+    );
+
+    let ci = Machine::new().variable("CI", "true");
+    let said = closing(&ci, &[("one", &skip)]);
+    assert!(
+        !said.succeeded && said.out.ends_with("3 passed, 1 failed, 1 skipped"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn the_suite_counts_all_of_what_a_part_says() {
+    // More than a pipe holds, and the count at its very end.
+    let much = format!("for at in {{1..20000}}; do echo \"line $at\"; done; {THREE_PASS}");
+    let said = closing(&Machine::new(), &[("one", &much)]);
+    assert!(
+        said.out.ends_with("3 passed, 0 failed, 0 skipped"),
+        "the count is lost"
+    );
+}
+
+#[test]
+fn a_conformance_run_that_lost_a_file_or_a_test_has_failed() {
+    let shortfall = |files: u32, tests: u32| {
+        let ask = format!("import extent; print(extent.shortfall({files}, {tests}))");
+        let output = Command::new("python3")
+            .args(["-B", "-c", &ask])
+            .current_dir(repository().join("conformance"))
+            .output();
+        let said = Said::from(output.unwrap());
+        assert!(said.succeeded, "{said:?}");
+        said.out
+    };
+    assert_eq!(shortfall(79, 1316), "None");
+    for (files, tests) in [(78, 1316), (79, 1315), (0, 0), (80, 1320)] {
+        let lost = shortfall(files, tests);
+        let counted = format!("{files} files with {tests} tests were run");
+        assert!(lost.contains(&counted), "{lost}");
+    }
+}
+
+#[test]
+#[ignore = "run by the test after it, as a test that has to skip"]
+fn a_test_that_has_to_skip() {
+    placement_tests::skip::skipped("a part of the proof", "this machine\nlacks it");
+}
+
+#[test]
+fn a_skip_is_seen_although_its_test_passes_and_fails_where_ci_is_set() {
+    let run = |ci: &str| -> Said {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_test_that_has_to_skip", "--ignored"])
+            .env("CI", ci)
+            .output();
+        output.unwrap().into()
+    };
+    let said = run("");
+    assert!(said.succeeded, "{said:?}");
+    assert_eq!(
+        said.err,
+        "SKIPPED: a part of the proof: this machine; lacks it"
+    );
+    let said = run("true");
+    assert!(
+        !said.succeeded && said.out.contains("cannot be skipped where CI is set"),
+        "{said:?}"
+    );
+}

@@ -99,18 +99,22 @@ pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
     write_durably(dir, IDENTITY, &wire::encode(&record))
 }
 
-/// Counts one more start of the node, durably, and returns the count.
-pub(crate) fn next_boot(dir: &Path) -> Result<u64, OpenError> {
+/// How often the node has started so far.
+pub(crate) fn boots(dir: &Path) -> Result<u64, OpenError> {
     let path = dir.join(BOOT);
-    let before = match fs::read(&path) {
+    match fs::read(&path) {
         Ok(bytes) => wire::decode::<u64>(&bytes).map_err(|error| OpenError::Damaged {
             path,
             reason: error.to_string(),
-        })?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-        Err(error) => return Err(OpenError::io("read", &path, error)),
-    };
-    let boot = before + 1;
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(OpenError::io("read", &path, error)),
+    }
+}
+
+/// Counts one more start of the node, durably, and returns the count.
+pub(crate) fn next_boot(dir: &Path) -> Result<u64, OpenError> {
+    let boot = boots(dir)? + 1;
     write_durably(dir, BOOT, &wire::encode(&boot))?;
     Ok(boot)
 }

@@ -23,7 +23,7 @@ const LOCK: &str = "lock";
 pub struct Store {
     /// Whose directory it is.
     pub identity: Identity,
-    /// Which start of the node this is: rises with each, durably, before anything else is done.
+    /// Which start of the node this is: rises with each, durably, before anything is handed out.
     pub boot: u64,
     /// The log, for openraft.
     pub log: LogStore,
@@ -130,6 +130,20 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The node has started before, and its log is not there.
+    #[error(
+        "{log} is gone, but node {} of cluster {} has started before: without its log it no longer \
+         knows how it voted and what it acknowledged, and by voting again it could lose committed \
+         writes. Put the whole data directory back as it was; if that is impossible, remove this \
+         node from the cluster and let it join anew with an empty directory and a new id",
+        identity.node, identity.cluster
+    )]
+    LogGone {
+        /// Where the log was.
+        log: PathBuf,
+        /// Whose directory it is.
+        identity: Identity,
+    },
     /// The operating system said no.
     #[error("cannot {action} {path}: {source}")]
     Io {
@@ -168,10 +182,10 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     let identity =
         identity::identity(dir)?.ok_or_else(|| OpenError::Missing { dir: dir.clone() })?;
     check_owner(&options, &identity)?;
+    check_log(dir, identity)?;
     let snapshots_dir = dir.join(SNAPSHOT_DIR);
     fs::create_dir_all(&snapshots_dir)
         .map_err(|error| OpenError::io("create", &snapshots_dir, error))?;
-    let boot = identity::next_boot(dir)?;
 
     let (reporter, health) = Reporter::new();
     let snapshots = SnapshotDir::open(&snapshots_dir, identity)?;
@@ -192,6 +206,10 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
         lock,
         Arc::clone(&counters),
     )?;
+    // RocksDB does not sync the directory that it makes its own in. Only what is sure to be found
+    // again may count as a start: from then on a missing log means a lost one.
+    identity::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
+    let boot = identity::next_boot(dir)?;
     let views = machine.views();
     let metrics = StoreMetrics::new(log.database(), machine.database(), counters);
     Ok(Store {
@@ -225,6 +243,16 @@ fn check_owner(options: &StoreOptions, found: &Identity) -> Result<(), OpenError
             found: found.node,
             expected,
         });
+    }
+    Ok(())
+}
+
+/// A node that has started before has voted, and must find its votes again.
+fn check_log(dir: &Path, identity: Identity) -> Result<(), OpenError> {
+    let log = dir.join(LOG_DIR);
+    let has_started = identity::boots(dir)? > 0;
+    if has_started && !crate::rocks::is_there(&log) {
+        return Err(OpenError::LogGone { log, identity });
     }
     Ok(())
 }

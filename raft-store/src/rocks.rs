@@ -41,9 +41,14 @@ fn table_options(cache: &Cache) -> BlockBasedOptions {
     table
 }
 
+/// Whether there is a database: `CURRENT` is the last file of a new one.
+pub(crate) fn is_there(dir: &Path) -> bool {
+    dir.join("CURRENT").exists()
+}
+
 /// Opens a database with these column families, and no others.
 pub(crate) fn open(options: &Options, dir: &Path, families: &[&str]) -> Result<DB, OpenError> {
-    if dir.join("CURRENT").exists() {
+    if is_there(dir) {
         let found = DB::list_cf(options, dir).map_err(|error| open_error(dir, &error))?;
         let known = |name: &String| name == "default" || families.contains(&name.as_str());
         if let Some(unknown) = found.into_iter().find(|name| !known(name)) {

@@ -174,6 +174,60 @@ fn a_directory_of_nobody_is_refused() {
 }
 
 #[test]
+fn a_node_whose_log_is_gone_is_refused_before_it_can_vote_again() {
+    let dir = new_dir();
+    drop(opened(dir.path()));
+    let log = dir.path().join("log");
+    let aside = dir.path().join("aside");
+    let assert_refused = |what| {
+        let error = refusal(options(dir.path()));
+        let words = error.to_string();
+        assert!(
+            matches!(error, OpenError::LogGone { .. }),
+            "{what}: {words}"
+        );
+        let lost = format!("{} is gone, but node 1 of cluster", log.display());
+        assert!(words.contains(&lost), "{words}");
+        assert!(words.contains("no longer knows how it voted"), "{words}");
+        assert!(words.contains("join anew"), "{words}");
+    };
+
+    fs::rename(&log, &aside).unwrap();
+    assert_refused("no directory");
+    fs::create_dir(&log).unwrap();
+    assert_refused("an empty directory");
+    fs::remove_dir(&log).unwrap();
+    fs::rename(&aside, &log).unwrap();
+    fs::rename(log.join("CURRENT"), &aside).unwrap();
+    assert_refused("no database");
+    fs::rename(&aside, log.join("CURRENT")).unwrap();
+    assert_eq!(
+        opened(dir.path()).boot,
+        2,
+        "with its log back it starts; a refused start is not counted"
+    );
+}
+
+/// A node that was made, and ended before its first start was complete, has not voted.
+#[test]
+fn a_first_start_that_was_cut_off_can_be_repeated() {
+    let dir = new_dir();
+    fs::create_dir(dir.path().join("log")).unwrap();
+    assert_eq!(opened(dir.path()).boot, 1, "no database yet");
+    fs::remove_file(dir.path().join("boot")).unwrap();
+    assert_eq!(opened(dir.path()).boot, 1, "not counted yet");
+}
+
+#[test]
+fn a_start_that_fails_is_not_counted() {
+    let dir = new_dir();
+    fs::write(dir.path().join("state"), "where a database should be").unwrap();
+    refusal(options(dir.path()));
+    fs::remove_file(dir.path().join("state")).unwrap();
+    assert_eq!(opened(dir.path()).boot, 1);
+}
+
+#[test]
 fn a_table_of_a_newer_binary_is_refused() {
     let dir = new_dir();
     drop(opened(dir.path()));

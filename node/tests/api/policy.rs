@@ -1,7 +1,7 @@
 use placement_node::http::{ApiSettings, CorsSettings, PolicySettings};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cloud::Cloud;
+use crate::cloud::{Answer, Cloud, uuid};
 
 #[tokio::test]
 async fn tokens_and_roles_decide() {
@@ -73,6 +73,57 @@ async fn what_is_not_there_needs_no_role() {
         .await
         .expect(404);
     cloud.get("/nowhere").token(None).send().await.expect(401);
+}
+
+/// Every operation that has a rule, with an admin's and a plain user's roles. They are read off the
+/// API's description, which a test of its own keeps equal to the routes.
+#[tokio::test]
+async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
+    let description: Value =
+        serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
+    let mut guarded = 0;
+    for (path, operations) in description["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let Some(rule) = operation["x-placement-policy"].as_str() else {
+                continue;
+            };
+            let versions = &operation["x-placement-microversions"];
+            for version in [&versions["min"], &versions["max"]] {
+                let status = async |roles| request_as(roles, method, path, version).await;
+                let said = status("member,reader").await.refused(403, rule);
+                let shown = said.json()["errors"][0]["detail"].clone();
+                let expected = format!("Policy does not allow {rule} to be performed.");
+                assert!(shown.as_str().unwrap().contains(&expected), "{shown}");
+                let open = status("admin,service").await.status;
+                assert!(open != 401 && open != 403, "{method} {path}: {open}");
+                guarded += 1;
+            }
+        }
+    }
+    assert_eq!(guarded, 2 * 35, "the operations of the API");
+}
+
+/// A request that is right but for its roles, or as far as can be said without knowing the noun.
+async fn request_as(roles: &str, method: &str, path: &str, version: &Value) -> Answer {
+    let path = path
+        .replace("{uuid}", &uuid(1))
+        .replace("{consumer_uuid}", &uuid(1))
+        .replace("{resource_class}", "VCPU")
+        .replace("{name}", "CUSTOM_X");
+    let query = if path == "/usages" {
+        "?project_id=p"
+    } else {
+        ""
+    };
+    let cloud = Cloud::new();
+    let ask = cloud
+        .ask(&method.to_uppercase(), &format!("{path}{query}"))
+        .version(version.as_str().unwrap())
+        .header("x-roles", roles);
+    match method {
+        "put" | "post" => ask.body(json!({})).send().await,
+        _ => ask.send().await,
+    }
 }
 
 #[tokio::test]

@@ -73,13 +73,13 @@ impl Error {
 
 /// An error body in the API's own format.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{status}: {detail}{}", request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default())]
+#[error("{status}: {}{}", self.message(), request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default())]
 pub struct ApiError {
     /// The HTTP status.
     pub status: StatusCode,
     /// The error's code (from microversion 1.23), such as `placement.concurrent_update`.
     pub code: Option<String>,
-    /// What happened, for a person.
+    /// What happened, for a person: the status's standard sentence, and on the last line the message.
     pub detail: String,
     /// The id under which the nodes logged the request.
     pub request_id: Option<String>,
@@ -124,6 +124,12 @@ impl ApiError {
         }
     }
 
+    /// What happened, without the status's standard sentence.
+    pub fn message(&self) -> &str {
+        let detail = self.detail.trim_end();
+        detail.rsplit('\n').next().unwrap_or(detail).trim_start()
+    }
+
     /// The node says that the write never entered the log.
     pub(crate) fn nothing_committed(&self) -> bool {
         self.code
@@ -138,7 +144,8 @@ mod tests {
 
     #[test]
     fn an_error_in_the_api_s_format_keeps_its_parts() {
-        let body = br#"{"errors": [{"status": 409, "title": "Conflict", "detail": "generation",
+        let body = br#"{"errors": [{"status": 409, "title": "Conflict",
+            "detail": "There was a conflict when trying to complete your request.\n\n generation  ",
             "code": "placement.concurrent_update", "request_id": "req-1"}]}"#;
         let error = ApiError::parse(StatusCode::CONFLICT, body);
         assert_eq!(error.code.as_deref(), Some("placement.concurrent_update"));

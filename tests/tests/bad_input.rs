@@ -148,11 +148,8 @@ async fn broken_requests_get_upstream_s_status_and_a_reason() {
         let response = client.request(request).await.unwrap();
         let body = String::from_utf8_lossy(&response.body).into_owned();
         assert_eq!(response.status.as_u16(), status, "{what}: {body}");
-        let detail = response
-            .error()
-            .map(|error| error.detail)
-            .unwrap_or_default();
-        assert!(!detail.is_empty(), "{what} has no reason: {body}");
+        let error = response.error().unwrap();
+        assert!(!error.message().is_empty(), "{what} has no reason: {body}");
     }
 
     // Nothing of all that was written, and nothing died of it.

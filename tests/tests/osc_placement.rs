@@ -62,6 +62,13 @@ impl Openstack<'_> {
         run(&mut self.command(arguments));
     }
 
+    /// What the user reads when the service refuses.
+    fn is_refused(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().unwrap();
+        assert!(!output.status.success(), "{arguments:?} was carried out");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     fn asks(&self, arguments: &[&str]) -> Value {
         let text = run(self.command(arguments).args(["-f", "json"]));
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
@@ -71,6 +78,30 @@ impl Openstack<'_> {
 fn column<'a>(rows: &'a Value, name: &str) -> BTreeSet<&'a str> {
     let rows = rows.as_array().unwrap();
     rows.iter().map(|row| row[name].as_str().unwrap()).collect()
+}
+
+/// The client shows what stands behind the last newline of an error, so that must be all of it.
+fn the_user_reads_why(client: &Openstack<'_>) {
+    let said = client.is_refused(&["resource", "class", "create", "fake_class"]);
+    assert!(
+        said.contains("JSON does not validate: 'fake_class' does not match '^CUSTOM_[A-Z0-9_]+$'"),
+        "{said}"
+    );
+    assert!(
+        said.contains("On instance['name']:     'fake_class'"),
+        "{said}"
+    );
+    let said = client.is_refused(&["resource", "provider", "create", "host"]);
+    assert!(
+        said.contains("Conflicting resource provider name: host already exists."),
+        "{said}"
+    );
+    let nobody = Uuid::new_v4().to_string();
+    let said = client.is_refused(&["resource", "provider", "show", &nobody]);
+    assert!(
+        said.contains(&format!("No resource provider with uuid {nobody} found")),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -88,6 +119,7 @@ async fn the_real_client_writes_through_one_node_and_reads_through_the_others() 
     let consumer = Uuid::new_v4().to_string();
 
     one.does(&["resource", "provider", "create", "host", "--uuid", &host]);
+    the_user_reads_why(&two);
     one.does(&[
         "resource",
         "provider",

@@ -147,11 +147,13 @@ pub(super) async fn set(call: &Call) -> Result<Answer, ApiError> {
         )));
     };
     let body = call.body(schema::put_allocations(call.version))?;
-    let consumer = ConsumerUuid::from(uuid.as_hyphenated().to_string());
+    let spelled = uuid.as_hyphenated().to_string();
+    let consumer = ConsumerUuid::from(spelled.as_str());
     let mut names = Unnameable::default();
     let consumers = vec![parse_consumer(consumer, &body, call.version, &mut names)?];
     let command = Command::SetAllocations { consumers };
-    call.submit_naming(command, Doing::Allocate, &names).await?;
+    let doing = Doing::Allocate { consumer: &spelled };
+    call.submit_naming(command, doing, &names).await?;
     Ok(Answer::no_content())
 }
 
@@ -161,7 +163,8 @@ pub(super) async fn set_many(call: &Call) -> Result<Answer, ApiError> {
     let mut names = Unnameable::default();
     let consumers = parse_consumers(&body, call.version, &mut names)?;
     let command = Command::SetAllocations { consumers };
-    call.submit_naming(command, Doing::Allocate, &names).await?;
+    call.submit_naming(command, Doing::AllocateMany, &names)
+        .await?;
     Ok(Answer::no_content())
 }
 

@@ -163,7 +163,7 @@ pub(super) async fn create(call: &Call) -> Result<Answer, ApiError> {
         capacity_rule: capacity_rule(call.version),
     };
     let done = call
-        .submit_naming(command, Doing::CreateInventory, &names)
+        .submit_naming(command, Doing::CreateInventory { provider }, &names)
         .await?;
     let (answer, at) = echo(&body, &done);
     Ok(call.modified(answer.status(StatusCode::CREATED).location(location), at))
@@ -225,7 +225,7 @@ pub(super) async fn replace(call: &Call) -> Result<Answer, ApiError> {
         capacity_rule: capacity_rule(call.version),
     };
     let done = call
-        .submit_naming(command, Doing::ReplaceInventories, &names)
+        .submit_naming(command, Doing::ReplaceInventories { provider }, &names)
         .await?;
     let Reply::ProviderWritten { generation, at } = done.reply else {
         return Err(ApiError::internal());

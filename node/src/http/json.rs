@@ -9,8 +9,17 @@ use serde::{Serialize, Serializer};
 
 use super::python;
 
-/// How much of a value is shown in an error.
-const SHOWN_MAX: usize = 1000;
+/// How many bytes of a value are shown in an error. What requests usually carry is shown whole.
+pub(super) const SHOWN_MAX: usize = 4096;
+
+/// The text, cut off if it is too long to be shown.
+pub(super) fn cut(mut text: String) -> String {
+    if text.len() > SHOWN_MAX {
+        text.truncate(text.floor_char_boundary(SHOWN_MAX));
+        text.push_str("...");
+    }
+    text
+}
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,14 +107,7 @@ impl Json {
     pub(super) fn repr(&self) -> String {
         let mut shown = String::new();
         self.write_repr(&mut shown);
-        if shown.len() > SHOWN_MAX {
-            let end = (0..=SHOWN_MAX)
-                .rev()
-                .find(|end| shown.is_char_boundary(*end));
-            shown.truncate(end.unwrap_or(0));
-            shown.push_str("...");
-        }
-        shown
+        cut(shown)
     }
 
     fn write_repr(&self, shown: &mut String) {
@@ -117,7 +119,7 @@ impl Json {
             Self::Bool(true) => shown.push_str("True"),
             Self::Bool(false) => shown.push_str("False"),
             Self::Int(value) => shown.push_str(&value.to_string()),
-            Self::Float(value) => shown.push_str(&format!("{value:?}")),
+            Self::Float(value) => shown.push_str(&python::float(*value)),
             Self::Text(text) => {
                 let end = text
                     .char_indices()

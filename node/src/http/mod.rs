@@ -21,6 +21,7 @@ mod microversion;
 mod openapi;
 mod outside;
 mod policy;
+mod pretty;
 mod python;
 mod query;
 mod request_id;

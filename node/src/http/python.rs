@@ -105,14 +105,72 @@ pub(super) fn repr(text: &str) -> String {
                 shown.push('\\');
                 shown.push(c);
             }
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                shown.push_str(&format!("\\x{:02x}", c as u32));
-            }
-            c => shown.push(c),
+            c if is_printable(c) => shown.push(c),
+            c => shown.push_str(&match c as u32 {
+                code @ ..=0xff => format!("\\x{code:02x}"),
+                code @ ..=0xffff => format!("\\u{code:04x}"),
+                code => format!("\\U{code:08x}"),
+            }),
         }
     }
     shown.push(quote);
     shown
+}
+
+/// Whether `repr` shows the character as it is. Rust's `Debug` draws the same line, but for marks
+/// that combine with the character before them: those it escapes unless there is one.
+fn is_printable(c: char) -> bool {
+    let mut text = [b'a', 0, 0, 0, 0];
+    let length = c.encode_utf8(&mut text[1..]).len();
+    let text = std::str::from_utf8(&text[..=length]).expect("a letter and a character");
+    text.escape_debug().count() == 2 || matches!(c, '"' | '\'')
+}
+
+/// A number with a point as `repr` shows it.
+pub(super) fn float(value: f64) -> String {
+    let shown = format!("{value:?}");
+    match shown.split_once('e') {
+        None => shown,
+        Some((digits, exponent)) => match exponent.strip_prefix('-') {
+            Some(small) => format!("{digits}e-{small:0>2}"),
+            None => format!("{digits}e+{exponent:0>2}"),
+        },
+    }
+}
+
+/// The lines of a text with what ends them, as `splitlines` finds them.
+pub(super) fn lines(text: &str) -> Vec<&str> {
+    let ends = |c| {
+        matches!(
+            c,
+            '\n' | '\x0b' | '\x0c' | '\r' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some(position) = rest.find(ends) {
+        let crlf = rest[position..].starts_with("\r\n");
+        let end = rest[position..].chars().next().map_or(0, char::len_utf8);
+        let (line, after) = rest.split_at(position + end + usize::from(crlf));
+        lines.push(line);
+        rest = after;
+    }
+    lines.extend(Some(rest).filter(|rest| !rest.is_empty()));
+    lines
+}
+
+/// The words of a text, each with the white space behind it.
+pub(super) fn words(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let space = rest.find(is_space).unwrap_or(rest.len());
+        let end = rest[space..].find(|c| !is_space(c));
+        let (word, after) = rest.split_at(end.map_or(rest.len(), |end| space + end));
+        words.push(word);
+        rest = after;
+    }
+    words
 }
 
 /// Several strings as `repr` shows them, with commas between.
@@ -176,5 +234,34 @@ mod tests {
         assert_eq!(repr("it's"), "\"it's\"");
         assert_eq!(repr("'\""), "'\\'\"'");
         assert_eq!(repr("a\nb\x01"), "'a\\nb\\x01'");
+        assert_eq!(
+            repr("\u{a0}\u{200b}\u{e000}\u{f0000} é\u{301}"),
+            "'\\xa0\\u200b\\ue000\\U000f0000 é\u{301}'"
+        );
+    }
+
+    #[test]
+    fn numbers_are_shown_with_two_digits_of_exponent() {
+        for (value, shown) in [
+            (5.0, "5.0"),
+            (0.0001, "0.0001"),
+            (1.5e-7, "1.5e-07"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (3.40282e38, "3.40282e+38"),
+            (-1e300, "-1e+300"),
+        ] {
+            assert_eq!(float(value), shown);
+        }
+    }
+
+    #[test]
+    fn texts_are_divided_into_lines_and_words() {
+        assert_eq!(
+            lines("a\r\nb\u{2028}\nc"),
+            ["a\r\n", "b\u{2028}", "\n", "c"]
+        );
+        assert!(lines("").is_empty());
+        assert_eq!(words(" a  b c"), [" ", "a  ", "b ", "c"]);
     }
 }

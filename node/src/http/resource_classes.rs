@@ -102,7 +102,7 @@ pub(super) async fn rename(call: &Call) -> Result<Answer, ApiError> {
         name: named(call)?,
         new_name,
     };
-    call.submit(command, Doing::ChangeResourceClass).await?;
+    call.submit(command, Doing::RenameResourceClass).await?;
     Ok(Answer::json(&ClassBody::new(shown.as_str())))
 }
 

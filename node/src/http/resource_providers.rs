@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::answer::Answer;
 use super::call::Call;
-use super::errors::{ApiError, Doing, no_provider_to_delete};
+use super::errors::{ApiError, Doing, no_provider_to_delete, provider_without_name};
 use super::json::Json;
 use super::microversion::Microversion;
 use super::query::{Query, parse_member_of, parse_required, parse_resources};
@@ -178,9 +178,7 @@ pub(super) async fn create(call: &Call) -> Result<Answer, ApiError> {
         uuid,
     };
     if name.as_str().is_empty() {
-        return Err(ApiError::bad_request(format!(
-            "Unable to create resource provider \"\", {uuid}: name is required"
-        )));
+        return Err(provider_without_name(uuid));
     }
     let parent = body
         .get("parent_provider_uuid")

@@ -25,7 +25,7 @@ use super::answer::{Answer, Caching};
 use super::auth::Identity;
 use super::call::{Call, Server};
 use super::consistency::{self, Effective};
-use super::errors::ApiError;
+use super::errors::{ApiError, Asked};
 use super::microversion::Microversion;
 use super::policy::{Denied, Target};
 use super::query::Query;
@@ -167,13 +167,13 @@ fn find_operation(
         .filter(|operation| operation.method == method)
         .peekable();
     let Some(first) = known.peek() else {
-        return Err(ApiError::method_not_allowed(method, Some(route.allow())));
+        return Err(ApiError::method_not_allowed(route.allow()));
     };
     if first.headers_first {
         check_headers(first)?;
     }
     let too_old = if first.too_old_is_405 {
-        ApiError::method_not_allowed(method, None)
+        ApiError::method_too_new(format!("Microversion 1.{} has it.", first.since))
     } else {
         ApiError::no_such_path(true)
     };
@@ -319,14 +319,22 @@ fn failure(
     error: &ApiError,
 ) -> Response<Body> {
     if error.status == StatusCode::INTERNAL_SERVER_ERROR {
-        tracing::error!(detail = error.detail, "answering 500");
+        tracing::error!(reason = error.message, "answering 500");
     }
     let head = parts.method == Method::HEAD;
-    let format = match headers::text(&parts.headers, "accept") {
-        _ if head => Format::Html,
-        accept => Accept::parse(accept.as_deref()).error_format(),
+    let accept = headers::text(&parts.headers, "accept");
+    let sent = headers::text(&parts.headers, "content-type");
+    let format = if head {
+        Format::Html
+    } else {
+        Accept::parse(accept.as_deref()).error_format()
     };
-    let (body, content_type) = error.render(format, request_id, version);
+    let asked = Asked {
+        method: parts.method.as_str(),
+        accept: accept.as_deref(),
+        content_type: sent.as_deref().filter(|sent| !sent.is_empty()),
+    };
+    let (body, content_type) = error.render(format, asked, request_id, version);
     let mut response = Response::new(if head {
         Body::empty()
     } else {

@@ -11,6 +11,7 @@ mod allocation_candidates;
 mod allocations;
 mod consistency;
 mod edge;
+mod errors;
 mod fuzz;
 mod inventories;
 mod policy;

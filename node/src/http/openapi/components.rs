@@ -507,6 +507,8 @@ fn said(mut schema: Value, description: &str) -> Value {
     schema
 }
 
+const DETAIL: &str = "The status's standard sentence, an empty line, and on the last line what happened, what it means, what to do.";
+
 fn error_schema() -> Value {
     let codes = [
         code::UNDEFINED,
@@ -532,7 +534,7 @@ fn error_schema() -> Value {
         json!({
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
             "title": {"type": "string"},
-            "detail": {"type": "string", "description": "What happened, what it means, what to do."},
+            "detail": {"type": "string", "description": DETAIL},
             "code": {
                 "type": "string",
                 "enum": codes,

@@ -90,7 +90,7 @@ fn parse_wide(query: &Query, names: &mut Unnameable) -> Result<CandidateRequest,
             .collect();
         if suffixes.contains("") {
             return Err(ApiError::bad_request(
-                "Empty string (unsuffixed group) can not be specified in `same_subtree`",
+                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
             )
             .with_code(code::BAD_VALUE));
         }
@@ -324,7 +324,7 @@ mod tests {
         let nobody = ProviderUuid(uuid::Uuid::nil());
         parse_candidates(&query, Microversion::new(minor), nobody)
             .map(|(request, _)| request)
-            .map_err(|error| error.detail)
+            .map_err(|error| error.message)
     }
 
     #[test]

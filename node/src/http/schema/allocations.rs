@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Schema, Text};
+use super::kind::{Object, Order, Schema, Text};
 use super::pattern::Pattern;
 use crate::http::microversion::Microversion;
 
@@ -26,7 +26,7 @@ struct Shape {
 fn resources() -> Schema {
     Schema::Object(Object {
         patterns: vec![(Pattern::Upper, Schema::integer_from(1))],
-        min_properties: 1,
+        min_properties: Some(1),
         ..Object::default()
     })
 }
@@ -35,6 +35,7 @@ fn list() -> Schema {
     let provider = Schema::Object(Object {
         properties: vec![("uuid", Schema::uuid())],
         required: vec!["uuid"],
+        order: Order::AdditionalFirst,
         ..Object::default()
     });
     let item = Schema::Object(Object {
@@ -60,7 +61,7 @@ fn dict(may_be_empty: bool) -> Schema {
     });
     Schema::Object(Object {
         patterns: vec![(Pattern::Uuid, item)],
-        min_properties: usize::from(!may_be_empty),
+        min_properties: Some(usize::from(!may_be_empty)),
         ..Object::default()
     })
 }
@@ -74,7 +75,7 @@ fn mappings() -> Schema {
     Schema::Object(Object {
         patterns: vec![(Pattern::MappingKey, providers)],
         additional: true,
-        min_properties: 1,
+        min_properties: Some(1),
         ..Object::default()
     })
 }
@@ -88,6 +89,11 @@ fn consumer(shape: Shape) -> Schema {
     let mut object = Object {
         properties: vec![("allocations", allocations)],
         required: vec!["allocations"],
+        order: if shape.dict {
+            Order::AdditionalFirst
+        } else {
+            Order::RequiredFirst
+        },
         ..Object::default()
     };
     let mut add = |name, schema, required: bool| {
@@ -101,11 +107,7 @@ fn consumer(shape: Shape) -> Schema {
         add("user_id", Schema::text_of(1, 255), true);
     }
     if shape.generation {
-        add(
-            "consumer_generation",
-            Schema::Nullable(Box::new(Schema::integer())),
-            true,
-        );
+        add("consumer_generation", Schema::IntegerOrNull, true);
     }
     if shape.mappings {
         add("mappings", mappings(), false);
@@ -188,7 +190,8 @@ pub(super) fn many(shape_of: u8, min_properties: usize) -> Schema {
     });
     Schema::Object(Object {
         patterns: vec![(Pattern::Uuid, one)],
-        min_properties,
+        min_properties: Some(min_properties),
+        order: Order::AdditionalFirst,
         ..Object::default()
     })
 }

@@ -4,11 +4,13 @@
 //! what would be right, in the phrases of JSON Schema validators that clients know.
 
 mod allocations;
+mod check;
 mod inventories;
 mod json_schema;
 mod kind;
 mod names;
 mod pattern;
+mod problem;
 mod queries;
 mod reshaper;
 mod resource_providers;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Schema, Text, UuidForm};
+use super::kind::{Object, Order, Schema, ShownAs, Text, UuidForm};
 use super::pattern::Pattern;
 use crate::http::microversion::Microversion;
 
@@ -108,13 +108,7 @@ fn candidates(minor: u8) -> Schema {
                 _ => (Pattern::NumberedKey(prefix), Schema::text()),
             })
             .collect();
-        let policy = Text {
-            one_of: &["none", "isolate"],
-            ..Text::default()
-        };
-        found
-            .properties
-            .push(("group_policy", Schema::Text(policy)));
+        found.order = Order::AdditionalFirst;
     } else {
         found.properties.push(("resources", Schema::text()));
         found.required.push("resources");
@@ -123,9 +117,19 @@ fn candidates(minor: u8) -> Schema {
         let limit = Text {
             min_length: 1,
             pattern: Some(Pattern::Positive),
+            shown_as: ShownAs::PositiveOrText,
             ..Text::default()
         };
         found.properties.push(("limit", Schema::Text(limit)));
+    }
+    if minor >= 25 {
+        let policy = Text {
+            one_of: &["none", "isolate"],
+            ..Text::default()
+        };
+        found
+            .properties
+            .push(("group_policy", Schema::Text(policy)));
     }
     for (since, until, name) in [
         (17, 25, "required"),
@@ -134,7 +138,11 @@ fn candidates(minor: u8) -> Schema {
         (36, 99, "same_subtree"),
     ] {
         if (since..until).contains(&minor) {
-            found.properties.push((name, Schema::text()));
+            let text = Text {
+                shown_as: ShownAs::ListedText,
+                ..Text::default()
+            };
+            found.properties.push((name, Schema::Text(text)));
         }
     }
     Schema::Object(found)

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Schema};
+use super::kind::{Object, Order, Schema};
 use super::pattern::Pattern;
 use super::{allocations, inventories};
 use crate::http::microversion::Microversion;
@@ -10,7 +10,8 @@ use crate::http::microversion::Microversion;
 fn body(minor: u8) -> Schema {
     let inventories = Schema::Object(Object {
         patterns: vec![(Pattern::Uuid, inventories::set())],
-        min_properties: 1,
+        min_properties: Some(1),
+        order: Order::CountLate,
         ..Object::default()
     });
     Schema::Object(Object {

@@ -1,0 +1,103 @@
+//! Errors as JSON, HTML and text.
+//!
+//! JSON follows the OpenStack API guideline on errors: `errors[0]` with `status`, `title`,
+//! `detail`, `request_id` and, from 1.23, `code`. 401 is built otherwise.
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Serialize;
+
+use super::frame::{Asked, Frame};
+use super::{ApiError, to_json};
+use crate::http::accept::Format;
+use crate::http::microversion::Microversion;
+
+impl ApiError {
+    /// The body, and its content type.
+    pub(in crate::http) fn render(
+        &self,
+        format: Format,
+        asked: Asked<'_>,
+        request_id: &str,
+        version: Option<Microversion>,
+    ) -> (Bytes, &'static str) {
+        let frame = Frame::of(self.status, asked);
+        match format {
+            Format::Json if self.unauthenticated => {
+                (self.json_unauthenticated(&frame), "application/json")
+            }
+            Format::Json => (self.json(&frame, request_id, version), "application/json"),
+            Format::Html => (self.html(&frame).into(), "text/html; charset=UTF-8"),
+            Format::Plain => (self.plain(&frame).into(), "text/plain; charset=UTF-8"),
+        }
+    }
+
+    fn title(&self) -> &'static str {
+        match self.status {
+            StatusCode::PAYLOAD_TOO_LARGE => "Request Entity Too Large",
+            status => status.canonical_reason().unwrap_or("Error"),
+        }
+    }
+
+    fn status_line(&self) -> String {
+        format!("{} {}", self.status.as_u16(), self.title())
+    }
+
+    fn json(&self, frame: &Frame, request_id: &str, version: Option<Microversion>) -> Bytes {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            errors: [One<'a>; 1],
+        }
+        #[derive(Serialize)]
+        struct One<'a> {
+            status: u16,
+            title: &'a str,
+            detail: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<&'a str>,
+            request_id: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            max_version: Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            min_version: Option<String>,
+        }
+        let coded = self.code_always || version.is_some_and(|version| version.from(23));
+        to_json(&Body {
+            errors: [One {
+                status: self.status.as_u16(),
+                title: self.title(),
+                detail: frame.text(&self.message),
+                code: coded.then_some(self.code),
+                request_id,
+                max_version: self.versions.then(|| Microversion::MAX.to_string()),
+                min_version: self.versions.then(|| Microversion::MIN.to_string()),
+            }],
+        })
+    }
+
+    fn json_unauthenticated(&self, frame: &Frame) -> Bytes {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            message: String,
+            code: String,
+            title: &'a str,
+        }
+        to_json(&Body {
+            message: frame.html_unescaped(&self.message),
+            code: self.status_line(),
+            title: self.title(),
+        })
+    }
+
+    fn html(&self, frame: &Frame) -> String {
+        let (line, body) = (self.status_line(), frame.html(&self.message));
+        format!(
+            "<html>\n <head>\n  <title>{line}</title>\n </head>\n <body>\n  <h1>{line}</h1>\n  \
+             {body}\n </body>\n</html>"
+        )
+    }
+
+    fn plain(&self, frame: &Frame) -> String {
+        format!("{}\n\n{}", self.status_line(), frame.text(&self.message))
+    }
+}

@@ -58,7 +58,7 @@ compile() {
             say "LIBCLANG_PATH is ignored: bindgen did not get on with what is in $LIBCLANG_PATH"
             unset LIBCLANG_PATH
         fi
-        install_packages "bindgen, which says above that it does not find all of libclang," libclang-dev
+        install_packages "bindgen, which misses a part of libclang" libclang-dev
         status=0
         compile_once "$log" "$what" "$@" || status=$?
         if [ "$status" != 0 ] && misses_libclang "$log"; then
@@ -146,7 +146,7 @@ print_exports() {
 target_directory() {
     local found
     found=$(cd "$repository" && cargo metadata --locked --offline --no-deps --format-version 1 2>/dev/null |
-        sed -nE 's/.*"target_directory":"([^"]*)".*/\1/p')
+        sed -nE 's/.*"target_directory":"([^"]*)".*/\1/p') || found=''
     printf '%s\n' "${found:-$repository/target}"
 }
 

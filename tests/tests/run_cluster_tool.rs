@@ -32,6 +32,7 @@ impl Tool {
     fn run(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_run-cluster"))
             .env("PLACEMENTD", binaries::placementd().unwrap())
+            .env("PLACEMENTCTL", binaries::placementctl().unwrap())
             .arg("--dir")
             .arg(self.directory())
             .args(arguments)
@@ -41,12 +42,17 @@ impl Tool {
 
     /// Starts a cluster and returns its announcement, which is all that stdout has.
     fn detach(&self, arguments: &[&str]) -> Value {
+        self.detach_and_tell(arguments).0
+    }
+
+    /// Starts a cluster and returns its announcement and what it tells people.
+    fn detach_and_tell(&self, arguments: &[&str]) -> (Value, String) {
         let port = self.base_port.to_string();
         let all = [&["--detach", "--base-port", &port], arguments].concat();
         let output = self.run(&all);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
-        serde_json::from_slice(&output.stdout).unwrap()
+        (serde_json::from_slice(&output.stdout).unwrap(), said)
     }
 }
 
@@ -94,6 +100,60 @@ async fn a_detached_cluster_is_announced_stopped_and_comes_back_with_its_data() 
     assert_eq!(client.providers(&[]).await.unwrap().len(), 0);
 }
 
+/// The first line of the report that begins with this, as a shell would be given it.
+fn line<'a>(report: &'a str, beginning: &str) -> &'a str {
+    report
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with(beginning))
+        .unwrap_or_else(|| panic!("no line `{beginning}…` in\n{report}"))
+}
+
+#[track_caller]
+fn shell(line: &str) -> String {
+    let output = Command::new("sh").args(["-c", line]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_report_says_how_to_kill_the_leader_and_what_to_ask_then() {
+    let tool = Tool::new();
+    let (announced, report) = tool.detach_and_tell(&[]);
+    let placementctl = binaries::placementctl().unwrap();
+    let status = line(&report, &format!("{} --endpoint ", placementctl.display()));
+    let members = shell(status);
+    assert!(members.contains("leader"), "{members}");
+
+    let kill = line(&report, "kill -9 ");
+    let nodes = announced["nodes"].as_array().unwrap();
+    let killed = nodes
+        .iter()
+        .find(|node| kill == format!("kill -9 {}", node["pid"]))
+        .unwrap_or_else(|| panic!("`{kill}` kills no node of {announced}"));
+    let leads = format!("Node {} leads.", killed["id"]);
+    assert!(report.contains(&leads), "{report}");
+    shell(kill);
+
+    // One that did not lead: it waits for the new leader, and has what was written.
+    let ask = line(&report, "curl ");
+    assert!(!ask.contains(killed["api"].as_str().unwrap()), "{ask}");
+    let survivor = nodes.iter().map(|node| node["api"].as_str().unwrap());
+    let survivor = survivor.into_iter().find(|api| ask.contains(api)).unwrap();
+    let claim = Client::new([survivor])
+        .unwrap()
+        .with_patience(Duration::from_secs(60))
+        .allocations(placement_tests::sample::CONSUMER)
+        .await
+        .unwrap();
+    assert!(!claim.allocations.is_empty());
+    assert!(ask.ends_with(&format!(
+        "/allocations/{}",
+        placement_tests::sample::CONSUMER
+    )));
+}
+
 #[test]
 fn a_port_in_use_is_a_clear_error() {
     let tool = Tool::new();
@@ -129,6 +189,7 @@ fn ctrl_c_stops_everything() {
     let tool = Tool::new();
     let mut child = Command::new(env!("CARGO_BIN_EXE_run-cluster"))
         .env("PLACEMENTD", binaries::placementd().unwrap())
+        .env("PLACEMENTCTL", binaries::placementctl().unwrap())
         .arg("--dir")
         .arg(tool.directory())
         .args(["--no-sample", "--base-port", &tool.base_port.to_string()])

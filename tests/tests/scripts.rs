@@ -452,6 +452,18 @@ fn rustfmt_and_clippy_are_added_to_a_small_toolchain() {
 }
 
 #[test]
+fn binaries_are_looked_for_where_cargo_puts_them() {
+    // As cargo tells, wherever it was told so.
+    let tells = r#"echo '{"packages":[],"target_directory":"/elsewhere/built","version":1}'"#;
+    let machine = Machine::new().program("cargo", tells);
+    assert_eq!(machine.run("target_directory").out, "/elsewhere/built");
+    // What runs can be stopped although cargo has gone.
+    let without = Machine::new().without("cargo");
+    let usual = repository().join("target");
+    assert_eq!(without.run("target_directory").out, usual.to_str().unwrap());
+}
+
+#[test]
 fn a_python_without_venv_is_completed() {
     let good = Machine::new().program("python3", "exit 0");
     assert!(good.run("ensure_python tests \"$ROOT\"").succeeded);

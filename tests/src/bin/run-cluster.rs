@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
-use placement_client::Client;
+use placement_client::{Admin, Client};
 use placement_tests::cluster::is_ready;
 use placement_tests::layout::{NodePlace, PORTS_PER_NODE, initial_members};
 use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
-use placement_tests::{ports, sample};
+use placement_tests::{binaries, ports, sample};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
@@ -283,7 +283,65 @@ async fn prepare(command: &Command, nodes: &mut [NodeProcess]) -> anyhow::Result
          --os-placement-api-version 1.39 resource provider list",
         endpoints[0]
     )?;
+    tell_operator(nodes, !command.no_sample, &mut report).await?;
     Ok(report)
+}
+
+/// Where the binaries are, who leads, and how to see that the cluster outlives its leader.
+async fn tell_operator(
+    nodes: &[NodeProcess],
+    sample: bool,
+    report: &mut String,
+) -> anyhow::Result<()> {
+    let admins: Vec<_> = nodes.iter().map(|node| node.place().admin()).collect();
+    let placementctl = binaries::placementctl()?;
+    let status = format!(
+        "{} --endpoint {} status",
+        shell_word(&placementctl.to_string_lossy()),
+        admins.join(",")
+    );
+    writeln!(
+        report,
+        "\nThe binaries are\n  {}\n  {}\nWho is a member, who leads and who lags:\n  {status}",
+        binaries::placementd()?.display(),
+        placementctl.display(),
+    )?;
+    let leader = Admin::new(Client::new(admins)?).status().await?.leader;
+    let Some(leader) = nodes.iter().find(|node| Some(node.place().id) == leader) else {
+        return Ok(());
+    };
+    let survivor = nodes
+        .iter()
+        .find(|node| node.place().id != leader.place().id);
+    // Of two nodes, none can be missed.
+    let Some(survivor) = survivor.filter(|_| nodes.len() > 2) else {
+        return Ok(());
+    };
+    let question = if sample {
+        format!("allocations/{}", sample::CONSUMER)
+    } else {
+        "resource_providers".to_owned()
+    };
+    writeln!(
+        report,
+        "\nNode {} leads. Kill it in another terminal, and watch the others go on with all that was written:\n  \
+         kill -9 {}\n  \
+         curl -i -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement 1.39' {}/{question}\n  \
+         {status}\nscripts/run-cluster, stopped and started again, brings it back.",
+        leader.place().id,
+        leader.pid(),
+        survivor.place().api_url(),
+    )?;
+    Ok(())
+}
+
+/// A word as the shell reads it.
+fn shell_word(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,:@%=".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 async fn wait_healthy(nodes: &mut [NodeProcess]) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! A cluster of real processes for one test; gone when the test is.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -11,9 +12,9 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::binaries;
-use crate::layout::{NodePlace, PORTS_PER_NODE, initial_members};
+use crate::layout::{NodePlace, initial_members};
 use crate::node_process::{NodeProcess, StartOptions, log_tail};
-use crate::ports;
+use crate::ports::Ports;
 
 /// How long a cluster may take to become healthy; a loaded machine is slow.
 pub const HEALTHY_LIMIT: Duration = Duration::from_secs(60);
@@ -23,7 +24,7 @@ pub const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// A cluster. Node ids begin at 1.
 pub struct Cluster {
     directory: TempDir,
-    base_port: u16,
+    ports: Ports,
     options: StartOptions,
     places: Vec<NodePlace>,
     running: Vec<Option<NodeProcess>>,
@@ -52,8 +53,8 @@ impl Cluster {
             .tempdir()?;
         // Room for nodes that are added later.
         let room = u16::try_from(nodes)? + 3;
-        let base_port = ports::free_range(room * PORTS_PER_NODE);
-        let places = NodePlace::all(directory.path(), base_port, nodes);
+        let ports = Ports::claim(room);
+        let places = NodePlace::all(directory.path(), ports.first(), nodes);
         let file = directory.path().join("placementd.toml");
         std::fs::write(&file, config)?;
         let options = StartOptions {
@@ -63,7 +64,7 @@ impl Cluster {
         };
         Ok(Self {
             directory,
-            base_port,
+            ports,
             options,
             running: places.iter().map(|_| None).collect(),
             places,
@@ -92,11 +93,16 @@ impl Cluster {
 
     /// A place for one more node, which is not started, and which no member knows.
     pub fn add_place(&mut self) -> NodePlace {
-        let id = self.places.len() as u64 + 1;
-        let place = NodePlace::new(self.directory.path(), self.base_port, id);
+        let place = self.spare_place();
         self.places.push(place.clone());
         self.running.push(None);
         place
+    }
+
+    /// Where the next node would be.
+    pub fn spare_place(&self) -> NodePlace {
+        let id = self.places.len() as u64 + 1;
+        NodePlace::new(self.directory.path(), self.ports.first(), id)
     }
 
     /// Starts a node that does not run. One that was added by [`Cluster::add_place`] waits to be
@@ -232,6 +238,47 @@ impl Cluster {
             }
         }
         statuses
+    }
+
+    /// Waits until all nodes answer and have applied the same entries, and asserts that the same
+    /// came of them.
+    ///
+    /// # Panics
+    /// If the digests differ, or a node lags for too long.
+    pub async fn assert_equal_states(&self) {
+        let started = Instant::now();
+        loop {
+            let statuses = self.statuses().await;
+            let applied: BTreeSet<_> = statuses.iter().map(|status| status.applied).collect();
+            if statuses.len() == self.places.len() && applied.len() == 1 {
+                let digests: BTreeSet<_> = statuses.iter().map(|status| &status.digest).collect();
+                assert!(
+                    digests.len() == 1 && !digests.contains(&None),
+                    "the same entries, but different states: {statuses:#?}"
+                );
+                return;
+            }
+            assert!(
+                started.elapsed() < HEALTHY_LIMIT,
+                "the nodes do not come to the same entry: {statuses:#?}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Whether a provider of this name exists, asked of every node, which must agree.
+    ///
+    /// # Panics
+    /// If they do not, or a node cannot be asked.
+    pub async fn has_provider(&self, name: &str) -> bool {
+        let mut seen = BTreeSet::new();
+        for id in self.ids() {
+            let found = self.client_of(id).providers(&[("name", name)]).await;
+            let found = found.unwrap_or_else(|error| panic!("node {id}: {error}"));
+            seen.insert(!found.is_empty());
+        }
+        assert_eq!(seen.len(), 1, "{name:?} is on some nodes and not on others");
+        seen.contains(&true)
     }
 
     /// The node that says of itself that it leads, and that a majority follows; waits for it.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// How many ports one node takes of the cluster's range.
-pub const PORTS_PER_NODE: u16 = 10;
+pub const PORTS_PER_NODE: u16 = crate::ports::BLOCK;
 
 /// One node's place.
 #[derive(Debug, Clone, PartialEq, Eq)]

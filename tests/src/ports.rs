@@ -6,22 +6,73 @@ use rand::Rng;
 
 /// Below the ports that the system gives to outgoing connections (from 32768).
 const RANGE: std::ops::Range<u16> = 10_000..32_000;
+/// Ports are claimed in blocks that begin at multiples of this.
+pub const BLOCK: u16 = 10;
+
+/// Consecutive ports that are this process's until it is dropped, whether it listens on them or
+/// not. Whoever else claims ports this way, in whatever process, gets others.
+#[derive(Debug)]
+pub struct Ports {
+    first: u16,
+    /// Listeners on the last port of each block: the system lets nobody else have it, and forgets
+    /// it if this process dies.
+    _claims: Vec<TcpListener>,
+}
+
+impl Ports {
+    /// Claims blocks in a row, of which each but the last port is free to be used.
+    ///
+    /// # Panics
+    /// If none is found.
+    pub fn claim(blocks: u16) -> Self {
+        let places = (RANGE.end - RANGE.start) / BLOCK - blocks;
+        (0..1000)
+            .find_map(|_| Self::try_at(rand::rng().random_range(0..places), blocks))
+            .unwrap_or_else(|| panic!("no {blocks} free blocks of ports in {RANGE:?}"))
+    }
+
+    fn try_at(place: u16, blocks: u16) -> Option<Self> {
+        let first = RANGE.start + place * BLOCK;
+        let lasts = (0..blocks).map(|block| first + (block + 1) * BLOCK - 1);
+        let claims = lasts.map(listen).collect::<Option<_>>()?;
+        (first..first + blocks * BLOCK)
+            .filter(|port| port % BLOCK != BLOCK - 1)
+            .all(is_free)
+            .then_some(Self {
+                first,
+                _claims: claims,
+            })
+    }
+
+    /// The first port.
+    pub fn first(&self) -> u16 {
+        self.first
+    }
+}
 
 /// Whether a listener could be bound to this port of loopback right now.
 pub fn is_free(port: u16) -> bool {
-    TcpListener::bind(("127.0.0.1", port)).is_ok()
+    listen(port).is_some()
 }
 
-/// The first of `count` consecutive free ports.
-pub fn free_range(count: u16) -> u16 {
-    for _ in 0..1000 {
-        let base = rand::rng().random_range(RANGE.start..RANGE.end - count);
-        if (base..base + count).all(is_free) {
-            return base;
+fn listen(port: u16) -> Option<TcpListener> {
+    TcpListener::bind(("127.0.0.1", port)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_claimed_is_claimed_once() {
+        let mine = Ports::claim(2);
+        let place = (mine.first() - RANGE.start) / BLOCK;
+        for overlap in [place, place + 1] {
+            assert!(Ports::try_at(overlap, 2).is_none(), "nobody listens yet");
         }
+        let listener = listen(mine.first()).expect("mine to use");
+        drop(mine);
+        assert!(Ports::try_at(place, 2).is_none(), "somebody listens");
+        drop(listener);
     }
-    panic!(
-        "no {count} consecutive free ports between {} and {}",
-        RANGE.start, RANGE.end
-    );
 }

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
-use placement_tests::layout::{NodePlace, PORTS_PER_NODE};
+use placement_tests::layout::NodePlace;
 use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
-use placement_tests::ports;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -26,11 +25,11 @@ fn refusal(place: &NodePlace, options: &StartOptions) -> String {
 }
 
 /// The same data directory, other ports, another log.
-fn double(place: &NodePlace, directory: &Path) -> NodePlace {
+fn double(cluster: &Cluster, id: u64) -> NodePlace {
     NodePlace {
-        base_port: ports::free_range(PORTS_PER_NODE),
-        log: directory.join("refused.log"),
-        ..place.clone()
+        base_port: cluster.spare_place().base_port,
+        log: cluster.directory().join("refused.log"),
+        ..cluster.place(id).clone()
     }
 }
 
@@ -50,7 +49,7 @@ fn copy(from: &Path, to: &Path) {
 #[tokio::test]
 async fn a_second_process_on_a_data_directory_is_refused() {
     let mut cluster = Cluster::start(1).await.unwrap();
-    let place = double(cluster.place(1), cluster.directory());
+    let place = double(&cluster, 1);
     let said = refusal(&place, cluster.options());
     assert!(said.contains("in use by another placementd"), "{said}");
     assert!(cluster.runs(1));
@@ -65,7 +64,7 @@ async fn a_newer_format_is_refused() {
     let mut bytes = fs::read(&identity).unwrap();
     bytes[0] = 200;
     fs::write(&identity, bytes).unwrap();
-    let place = double(cluster.place(1), cluster.directory());
+    let place = double(&cluster, 1);
     let said = refusal(&place, cluster.options());
     assert!(
         said.contains("format 200") && said.contains("knows formats up to"),
@@ -77,7 +76,7 @@ async fn a_newer_format_is_refused() {
 async fn another_node_s_data_are_refused() {
     let mut cluster = Cluster::start(3).await.unwrap();
     cluster.stop_node(2).await.unwrap();
-    let mut place = double(cluster.place(2), cluster.directory());
+    let mut place = double(&cluster, 2);
     place.id = 3;
     let said = refusal(&place, cluster.options());
     assert!(said.contains("belongs to node 2, not to node 3"), "{said}");
@@ -106,7 +105,7 @@ async fn another_cluster_s_data_are_refused() {
 #[tokio::test]
 async fn a_port_in_use_is_named() {
     let cluster = Cluster::start(1).await.unwrap();
-    let mut place = double(cluster.place(1), cluster.directory());
+    let mut place = double(&cluster, 1);
     place.base_port = cluster.place(1).base_port;
     place.data_dir = cluster.directory().join("elsewhere");
     let said = refusal(&place, cluster.options());

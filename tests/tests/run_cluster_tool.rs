@@ -8,20 +8,21 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use placement_client::Client;
-use placement_tests::{binaries, layout::PORTS_PER_NODE, ports};
+use placement_tests::ports::{self, Ports};
+use placement_tests::{binaries, layout::PORTS_PER_NODE};
 use serde_json::Value;
 
 /// The tool with a directory and ports of its own; the cluster is stopped whatever happens.
 struct Tool {
     directory: tempfile::TempDir,
-    base_port: u16,
+    ports: Ports,
 }
 
 impl Tool {
     fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
-            base_port: ports::free_range(4 * PORTS_PER_NODE),
+            ports: Ports::claim(4),
         }
     }
 
@@ -47,7 +48,7 @@ impl Tool {
 
     /// Starts a cluster and returns its announcement and what it tells people.
     fn detach_and_tell(&self, arguments: &[&str]) -> (Value, String) {
-        let port = self.base_port.to_string();
+        let port = self.ports.first().to_string();
         let all = [&["--detach", "--base-port", &port], arguments].concat();
         let output = self.run(&all);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -157,9 +158,9 @@ async fn the_report_says_how_to_kill_the_leader_and_what_to_ask_then() {
 #[test]
 fn a_port_in_use_is_a_clear_error() {
     let tool = Tool::new();
-    let taken = tool.base_port + PORTS_PER_NODE;
+    let taken = tool.ports.first() + PORTS_PER_NODE;
     let _listener = TcpListener::bind(("127.0.0.1", taken)).unwrap();
-    let output = tool.run(&["--detach", "--base-port", &tool.base_port.to_string()]);
+    let output = tool.run(&["--detach", "--base-port", &tool.ports.first().to_string()]);
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -178,7 +179,7 @@ fn clean_deletes_nothing_that_is_not_a_cluster_s() {
         "--detach",
         "--clean",
         "--base-port",
-        &tool.base_port.to_string(),
+        &tool.ports.first().to_string(),
     ]);
     assert!(!output.status.success());
     assert!(precious.exists());
@@ -192,7 +193,11 @@ fn ctrl_c_stops_everything() {
         .env("PLACEMENTCTL", binaries::placementctl().unwrap())
         .arg("--dir")
         .arg(tool.directory())
-        .args(["--no-sample", "--base-port", &tool.base_port.to_string()])
+        .args([
+            "--no-sample",
+            "--base-port",
+            &tool.ports.first().to_string(),
+        ])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
         .spawn()
@@ -210,6 +215,6 @@ fn ctrl_c_stops_everything() {
     let status = child.wait().unwrap();
     assert!(status.success() && started.elapsed() < Duration::from_secs(25));
     for node in 0..3 {
-        assert!(ports::is_free(tool.base_port + node * PORTS_PER_NODE));
+        assert!(ports::is_free(tool.ports.first() + node * PORTS_PER_NODE));
     }
 }

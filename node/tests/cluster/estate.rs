@@ -1,6 +1,5 @@
 //! Nodes to tell stories with.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use placement_model::command::Command;
@@ -12,6 +11,8 @@ use placement_node::{Config, Env, Node, StartError};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
+use crate::ports::Ports;
+
 /// Longest wait for anything that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -20,6 +21,8 @@ pub(crate) struct Machine {
     pub(crate) config: Config,
     dir: TempDir,
     node: Option<Node>,
+    /// Its own also while no node runs.
+    _ports: Ports,
 }
 
 impl Machine {
@@ -31,17 +34,22 @@ impl Machine {
             data_dir: dir.path().join("data"),
             ..Config::default()
         };
-        config.api.listen = free_address();
-        config.peer.listen = free_address();
-        config.admin.listen = free_address();
+        let ports = Ports::claim(1);
+        let address = |nth| format!("127.0.0.1:{}", ports.first() + nth);
+        config.api.listen = address(0);
+        config.peer.listen = address(1);
+        config.admin.listen = address(2);
+        // A machine that is busy with other tests lets a node wait now and then; that is no reason
+        // for an election.
         config.raft.heartbeat_ms = 100;
-        config.raft.election_min_ms = 400;
-        config.raft.election_max_ms = 800;
+        config.raft.election_min_ms = 1_000;
+        config.raft.election_max_ms = 2_000;
         config.cluster.wait_ms = 10_000;
         Self {
             config,
             dir,
             node: None,
+            _ports: ports,
         }
     }
 
@@ -144,12 +152,6 @@ async fn request(address: &str, method: &str, path: &str, body: &str) -> (u16, S
     let status = answer[9..12].parse().unwrap();
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status, body.to_owned())
-}
-
-/// An address that was free a moment ago.
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
 }
 
 pub(crate) fn uuid(number: u128) -> ProviderUuid {

@@ -10,6 +10,9 @@ mod estate;
 mod formation;
 mod leadership;
 mod membership;
+#[path = "../../../tests/src/ports.rs"]
+#[allow(unreachable_pub, reason = "part of a library as well")]
+mod ports;
 mod reads;
 mod recovery;
 mod storage;

@@ -17,6 +17,7 @@ mod errors;
 mod headers;
 mod inventories;
 mod json;
+mod like;
 mod microversion;
 mod openapi;
 mod outside;

@@ -10,6 +10,7 @@ use super::answer::Answer;
 use super::call::Call;
 use super::errors::{ApiError, Doing, traits_not_found};
 use super::json::Json;
+use super::like::StartsLike;
 use super::schema;
 use super::unnameable::Unnameable;
 
@@ -33,7 +34,7 @@ impl<'a> TraitsBody<'a> {
 enum NameFilter<'a> {
     All,
     In(BTreeSet<&'a str>),
-    StartsWith(&'a str),
+    StartsWith(StartsLike),
 }
 
 impl<'a> NameFilter<'a> {
@@ -43,7 +44,7 @@ impl<'a> NameFilter<'a> {
         };
         match text.split_once(':') {
             Some(("in", names)) => Ok(Self::In(names.split(',').collect())),
-            Some(("startswith", prefix)) => Ok(Self::StartsWith(prefix)),
+            Some(("startswith", prefix)) => Ok(Self::StartsWith(StartsLike::new(prefix))),
             // Other operators filter nothing.
             Some(_) => Ok(Self::All),
             None => Err(ApiError::bad_request(format!(
@@ -57,33 +58,9 @@ impl<'a> NameFilter<'a> {
         match self {
             Self::All => true,
             Self::In(names) => names.contains(name),
-            Self::StartsWith(prefix) => starts_like(name, prefix),
+            Self::StartsWith(prefix) => prefix.admits(name),
         }
     }
-}
-
-/// SQL's LIKE with `%` at the end: `_` is any character, `%` any characters, case is ignored.
-fn starts_like(name: &str, prefix: &str) -> bool {
-    let name: Vec<char> = name.chars().collect();
-    let mut reachable: BTreeSet<usize> = BTreeSet::from([0]);
-    for c in prefix.chars() {
-        let next = match c {
-            '%' => {
-                let first = reachable.first().copied().unwrap_or(name.len());
-                (first..=name.len()).collect()
-            }
-            c => reachable
-                .into_iter()
-                .filter(|at| {
-                    name.get(*at)
-                        .is_some_and(|n| c == '_' || n.eq_ignore_ascii_case(&c))
-                })
-                .map(|at| at + 1)
-                .collect(),
-        };
-        reachable = next;
-    }
-    !reachable.is_empty()
 }
 
 /// `GET /traits`.
@@ -214,26 +191,4 @@ pub(super) async fn clear(call: &Call) -> Result<Answer, ApiError> {
     let command = Command::ClearProviderTraits { provider };
     call.submit(command, Doing::ChangeProvider).await?;
     Ok(Answer::no_content())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prefix_may_hold_wildcards() {
-        for (prefix, expected) in [
-            ("", true),
-            ("CUSTOM", true),
-            ("custom_", true),
-            ("C_STOM", true),
-            ("C%A", true),
-            ("%_A", true),
-            ("CUSTOM_AB", false),
-            ("X", false),
-            ("%X", false),
-        ] {
-            assert_eq!(starts_like("CUSTOM_A", prefix), expected, "{prefix}");
-        }
-    }
 }

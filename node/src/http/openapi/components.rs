@@ -103,7 +103,9 @@ pub(super) fn path_parameter(name: &str) -> Value {
 /// What a parameter of a query string is for.
 pub(super) fn about_query(name: &str) -> &'static str {
     match name {
-        "name" => "Of traits: `in:A,B` or `startswith:PREFIX`. Of providers: the name.",
+        "name" => {
+            "Of traits: `in:A,B` or `startswith:PREFIX`, where `%` and `_` are SQL's wildcards. Of providers: the name."
+        }
         "uuid" => "The provider's UUID.",
         "associated" => "`true`: traits that some provider has; `false`: traits that none has.",
         "in_tree" => "Providers of the tree to which this provider belongs.",

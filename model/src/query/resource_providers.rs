@@ -6,7 +6,7 @@ use crate::outcome::Provider;
 use crate::state::change::{ProviderId, ResourceClassId, TraitId};
 use crate::state::tree::Node;
 use crate::state::{Place, State};
-use crate::types::{AggregateUuid, ProviderUuid, ResourceClassName, TraitName};
+use crate::types::{AggregateUuid, ProviderUuid, ResourceClassName, Timestamp, TraitName};
 
 /// Which providers to list; everything given must hold of a provider at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +46,14 @@ impl State {
     /// The provider with this UUID.
     pub fn provider(&self, uuid: &ProviderUuid) -> Option<Provider> {
         Some(self.provider_at(self.place(uuid)?))
+    }
+
+    /// When a provider was last changed after its creation, if ever. A root counts as changed
+    /// when it is created: upstream makes its row first and then names it its own root.
+    pub fn provider_updated(&self, uuid: &ProviderUuid) -> Option<Timestamp> {
+        let node = self.node(self.place(uuid)?);
+        let changed = node.parent.is_none() || node.updated_at != node.created_at;
+        changed.then_some(node.updated_at)
     }
 
     /// The provider at a place of this state.

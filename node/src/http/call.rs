@@ -99,6 +99,15 @@ impl Call {
         self.view_at(self.consistency).await
     }
 
+    /// A state with everything that was acknowledged before now, for what a write's answer tells
+    /// of the time before it.
+    ///
+    /// # Errors
+    /// 503.
+    pub(super) async fn view_to_write(&self) -> Result<View, ApiError> {
+        self.view_at(Consistency::Linearizable).await
+    }
+
     async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
         let view = self.server.api.read.view(consistency).await?;
         self.note(view.standing, Effective::Kept(consistency));
@@ -187,10 +196,18 @@ impl Call {
         provider: ProviderUuid,
         error: ApiError,
     ) -> ApiError {
-        match self.view_at(Consistency::Linearizable).await {
+        match self.view_to_write().await {
             Ok(view) if view.state.provider(&provider).is_none() => self.no_such_provider(),
             Ok(_) => error,
             Err(unavailable) => unavailable,
+        }
+    }
+
+    /// Adds what caches are told, from 1.15, of what may never have been modified.
+    pub(super) fn modified_if_ever(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
+        match at {
+            None if self.version.from(15) => answer.caching(Caching::NoDate),
+            at => self.modified(answer, at),
         }
     }
 

@@ -200,7 +200,8 @@ pub(super) async fn create(call: &Call) -> Result<Answer, ApiError> {
     }
 }
 
-/// `PUT /resource_providers/{uuid}`.
+/// `PUT /resource_providers/{uuid}`. The reference reads the provider, writes it, and answers with
+/// what is new but for the time, which is that of the change before this one.
 pub(super) async fn update(call: &Call) -> Result<Answer, ApiError> {
     let uuid = call.provider_to_write()?;
     let body = call
@@ -222,12 +223,17 @@ pub(super) async fn update(call: &Call) -> Result<Answer, ApiError> {
         parent,
         may_reparent: call.version.from(37),
     };
+    let updated = if call.version.from(15) {
+        call.view_to_write().await?.state.provider_updated(&uuid)
+    } else {
+        None
+    };
     let done = call.submit(command, doing).await?;
     let Reply::Provider(provider) = done.reply else {
         return Ok(Answer::no_content().status(StatusCode::OK));
     };
     let answer = Answer::json(&ProviderBody::new(&provider, call.version));
-    Ok(call.modified(answer, Some(provider.modified)))
+    Ok(call.modified_if_ever(answer, updated))
 }
 
 fn name(body: &Json) -> Result<ProviderName, ApiError> {

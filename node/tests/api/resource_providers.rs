@@ -46,6 +46,44 @@ async fn a_provider_is_created_named_anew_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_rename_tells_when_the_provider_was_changed_before() {
+    let cloud = Cloud::new();
+    let rename = |number: u64, name: &str, version: &str| {
+        let path = format!("/resource_providers/{}", uuid(number));
+        cloud
+            .put(&path, json!({"name": name}))
+            .version(version)
+            .send()
+    };
+    let created = cloud.post(
+        "/resource_providers",
+        json!({"name": "host", "uuid": uuid(1)}),
+    );
+    let created = created.send().await.expect(200);
+    cloud.provider(2, Some(1)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    let root = rename(1, "root", "1.39").await.expect(200);
+    assert_eq!(
+        root.header("last-modified"),
+        created.header("last-modified")
+    );
+    let child = rename(2, "numa 0", "1.39").await.expect(200);
+    assert_eq!(child.header("last-modified"), None, "it never was");
+    assert_eq!(child.header("cache-control"), Some("no-cache"));
+    let read = cloud.get(&format!("/resource_providers/{}", uuid(2)));
+    let read = read.send().await.expect(200);
+    let again = rename(2, "numa 1", "1.39").await.expect(200);
+    assert!(again.header("last-modified").is_some());
+    assert_eq!(again.header("last-modified"), read.header("last-modified"));
+    let old = rename(2, "numa 2", "1.14").await.expect(200);
+    assert_eq!(
+        (old.header("last-modified"), old.header("cache-control")),
+        (None, None)
+    );
+    rename(3, "nobody", "1.39").await.expect(404);
+}
+
+#[tokio::test]
 async fn before_1_20_creation_answers_without_a_body() {
     let cloud = Cloud::new();
     let body = json!({"name": "cn1"});

@@ -787,12 +787,33 @@ mod versions {
         let found = state.candidates(&request).unwrap().into_candidates();
         let child = &found.provider_summaries[1];
         let vcpu = child.resources[&"VCPU".parse().unwrap()];
-        assert_eq!((vcpu.capacity, vcpu.used), (10, 3));
+        assert_eq!((vcpu.capacity.small(), vcpu.used), (Some(10), 3));
         assert!(child.traits.contains(&"CUSTOM_RED".parse().unwrap()));
         assert_eq!(
             (child.parent, child.root),
             (Some(cloud.uuid("cn")), cloud.uuid("cn"))
         );
+    }
+
+    #[test]
+    fn a_capacity_may_be_larger_than_any_integer_type() {
+        let vast = Stock {
+            allocation_ratio: 3.40282e38,
+            used: 3,
+            ..units(2_147_483_647)
+        };
+        let cloud = estate([provider("cn").stocked("VCPU", vast)]);
+        let state = cloud.state();
+        let request = request([group("", &[("VCPU", 2_147_483_647)])]);
+        let found = state.candidates(&request).unwrap().into_candidates();
+        assert_eq!(found.allocation_requests.len(), 1);
+        let vcpu = found.provider_summaries[0].resources[&"VCPU".parse().unwrap()];
+        let shown = "730750030368454069204497451323897263056217964544";
+        assert_eq!(
+            (vcpu.capacity.to_string(), vcpu.used),
+            (shown.to_owned(), 3)
+        );
+        assert_eq!(vcpu.capacity.small(), None);
     }
 
     #[test]

@@ -243,8 +243,8 @@ fn recount(state: &State) -> Result<(), TestCaseError> {
 fn offers(node: &Node, class: ResourceClassId) -> i64 {
     let stock = node.inventories.iter().find(|stock| stock.class == class);
     stock.map_or(0, |stock| {
-        let free = stock.inventory.capacity() - i64::try_from(stock.used).unwrap();
-        free.min(i64::from(stock.inventory.max_unit))
+        let free = stock.inventory.capacity_exact().floor() - stock.used as f64;
+        free.min(f64::from(stock.inventory.max_unit)) as i64
     })
 }
 

@@ -54,7 +54,7 @@ impl CandidateQuery {
 }
 
 /// The answer: ways to satisfy the request, and the state of the providers they use.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AllocationCandidates {
     /// Each can be claimed as it is.
     pub allocation_requests: Vec<AllocationRequest>,
@@ -73,7 +73,7 @@ pub struct AllocationRequest {
 }
 
 /// What a provider in the answer has and uses.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ProviderSummary {
     /// By resource class.
     pub resources: BTreeMap<String, SummaryResource>,
@@ -89,10 +89,11 @@ pub struct ProviderSummary {
 }
 
 /// Capacity and usage of one class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct SummaryResource {
-    /// `(total - reserved) * allocation_ratio`, rounded down.
-    pub capacity: i64,
+    /// `(total - reserved) * allocation_ratio`, rounded down: an integer that may be too large
+    /// for any integer type.
+    pub capacity: f64,
     /// Allocated.
     pub used: i64,
 }

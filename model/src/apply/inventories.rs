@@ -7,7 +7,7 @@ use crate::command::CapacityRule;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Change, Changes, InventoryRow, ResourceClassId};
-use crate::types::{Inventory, ResourceClassName, Timestamp};
+use crate::types::{Capacity, Inventory, ResourceClassName, Timestamp};
 
 /// Inventories with their classes looked up.
 pub(super) type Stocks = BTreeMap<ResourceClassId, Inventory>;
@@ -21,7 +21,7 @@ pub(super) fn check_capacity<'a>(
     for (resource_class, inventory) in inventories {
         let capacity = inventory.capacity();
         let may_reserve_all = rule == CapacityRule::NotNegative;
-        if capacity < 0 || (capacity == 0 && !may_reserve_all) {
+        if capacity < Capacity::ZERO || (capacity == Capacity::ZERO && !may_reserve_all) {
             return Err(Refusal::InventoryCapacity {
                 provider: found.node.uuid,
                 resource_class: resource_class.clone(),

@@ -28,10 +28,8 @@ pub struct Indexes {
 /// The most that one provider can give of this stock to one request: what is free, at most
 /// `max_unit`.
 pub fn offer(stock: &Stock) -> u64 {
-    let free = i128::from(stock.inventory.capacity()) - i128::from(stock.used);
-    u64::try_from(free)
-        .unwrap_or(0)
-        .min(u64::from(stock.inventory.max_unit))
+    let free = stock.inventory.capacity().without(stock.used);
+    free.min(u64::from(stock.inventory.max_unit))
 }
 
 /// Two values of one tree, and the nodes in which they may differ.

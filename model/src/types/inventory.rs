@@ -1,5 +1,6 @@
 //! One provider's stock of one resource class.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
@@ -32,8 +33,8 @@ impl Inventory {
     }
 
     /// The capacity truncated towards zero, as provider summaries show it.
-    pub fn capacity(&self) -> i64 {
-        self.capacity_exact() as i64
+    pub fn capacity(&self) -> Capacity {
+        Capacity(self.capacity_exact().trunc())
     }
 
     /// Whether one allocation may have this amount (min_unit, max_unit and step_size).
@@ -41,6 +42,41 @@ impl Inventory {
         amount >= u64::from(self.min_unit)
             && amount <= u64::from(self.max_unit)
             && amount.is_multiple_of(u64::from(self.step_size))
+    }
+}
+
+/// Whole units: an integer of up to 160 bits, as a float can be much larger than any integer type.
+/// Negative if more is reserved than there is. Displayed with all its digits, which are those of
+/// Python's `int()` of the same float.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Capacity(f64);
+
+/// The product of finite numbers within the ranges of [`Inventory`] is not NaN.
+impl Eq for Capacity {}
+
+impl Capacity {
+    /// Nothing at all.
+    pub const ZERO: Self = Self(0.0);
+
+    /// The units, if they fit.
+    pub fn small(self) -> Option<i64> {
+        // 2^63 as a float; `i64::MAX` is none.
+        const BOUND: f64 = 9_223_372_036_854_775_808.0;
+        (-BOUND..BOUND).contains(&self.0).then_some(self.0 as i64)
+    }
+
+    /// What is left beside these units, at most `u64::MAX`.
+    pub fn without(self, used: u64) -> u64 {
+        // `as` clips to the range of `i128`, where more than any `u64` is left, or nothing.
+        let left = (self.0 as i128).saturating_sub(i128::from(used));
+        u64::try_from(left.max(0)).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Zero has two signs, of which the sum has the positive one.
+        write!(f, "{:.0}", self.0 + 0.0)
     }
 }
 
@@ -74,5 +110,54 @@ impl Hash for Inventory {
         )
             .hash(hasher);
         self.allocation_ratio.to_bits().hash(hasher);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capacity(total: u32, reserved: u32, allocation_ratio: f64) -> Capacity {
+        let inventory = Inventory {
+            total,
+            reserved,
+            min_unit: 1,
+            max_unit: 1,
+            step_size: 1,
+            allocation_ratio,
+        };
+        inventory.capacity()
+    }
+
+    /// Facts from Python 3.11: `int((total - reserved) * allocation_ratio)`.
+    #[test]
+    fn a_capacity_has_the_digits_that_python_gives_it() {
+        for (total, reserved, ratio, digits) in [
+            (8, 1, 1.5, "10"),
+            (8, 8, 1.5, "0"),
+            (1, 2, 0.5, "0"),
+            (1, 3, 1.0, "-2"),
+            (2_147_483_647, 0, 1e-7, "214"),
+            (2_147_483_647, 0, 16_777_217.0, "36028799149670400"),
+            (1, 0, 9_223_372_036_854_774_784.0, "9223372036854774784"),
+            (1, 0, 9_223_372_036_854_775_808.0, "9223372036854775808"),
+            (2_147_483_647, 0, 1e19, "21474836469999998919981924352"),
+            (1, 3, 1e30, "-2000000000000000039769249677312"),
+            (1, 0, 3.40282e38, "340282000000000014192072600942972764160"),
+        ] {
+            let capacity = capacity(total, reserved, ratio);
+            assert_eq!(capacity.to_string(), digits);
+            assert_eq!(capacity.small(), digits.parse().ok(), "{digits}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_is_never_negative_and_never_wraps() {
+        assert_eq!(capacity(8, 0, 1.0).without(3), 5);
+        assert_eq!(capacity(8, 0, 1.0).without(u64::MAX), 0);
+        assert_eq!(capacity(1, 3, 3.40282e38).without(1), 0);
+        assert_eq!(capacity(1, 0, 1e19).without(1), 9_999_999_999_999_999_999);
+        let vast = capacity(2_147_483_647, 0, 3.40282e38);
+        assert_eq!(vast.without(u64::MAX), u64::MAX);
     }
 }

@@ -7,5 +7,5 @@ mod names;
 pub use ids::{
     AggregateUuid, ConsumerUuid, Generation, GivenUuid, ProjectId, ProviderUuid, Timestamp, UserId,
 };
-pub use inventory::Inventory;
+pub use inventory::{Capacity, Inventory};
 pub use names::{ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName};

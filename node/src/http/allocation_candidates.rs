@@ -30,7 +30,7 @@ use super::outside::Clock;
 use super::query::parse_candidates;
 use super::settings::CandidateSettings;
 use super::unnameable::Unnameable;
-use super::wire::{Members, Shown};
+use super::wire::{Members, Shown, Whole};
 
 /// `GET /allocation_candidates`.
 pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
@@ -316,7 +316,7 @@ struct SummaryBody<R: Serialize, T: Serialize> {
 
 #[derive(Serialize)]
 struct ResourceBody {
-    capacity: i64,
+    capacity: Whole,
     used: u64,
 }
 
@@ -334,7 +334,7 @@ fn summary_body<'a>(
         .filter(move |(class, _)| version.from(27) || requested.contains(class))
         .map(|(class, resource)| {
             let body = ResourceBody {
-                capacity: resource.capacity,
+                capacity: Whole(resource.capacity),
                 used: resource.used,
             };
             (class.as_str(), body)

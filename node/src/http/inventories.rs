@@ -8,14 +8,14 @@ use placement_model::types::{Generation, Inventory, ProviderUuid, ResourceClassN
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
-use super::answer::{Answer, Caching};
+use super::answer::Answer;
 use super::call::{Call, Done};
 use super::errors::{ApiError, Doing};
 use super::json::Json;
 use super::microversion::Microversion;
 use super::schema;
 use super::unnameable::Unnameable;
-use super::wire::Members;
+use super::wire::{Float, Members};
 
 /// The largest unit, when a client gives none.
 const MAX_UNIT: i64 = 2_147_483_647;
@@ -28,7 +28,7 @@ struct InventoryBody {
     min_unit: u32,
     max_unit: u32,
     step_size: u32,
-    allocation_ratio: f64,
+    allocation_ratio: Float,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_provider_generation: Option<i64>,
 }
@@ -41,7 +41,7 @@ impl InventoryBody {
             min_unit: inventory.min_unit,
             max_unit: inventory.max_unit,
             step_size: inventory.step_size,
-            allocation_ratio: inventory.allocation_ratio,
+            allocation_ratio: Float(inventory.allocation_ratio),
             resource_provider_generation: generation.map(|generation| generation.0),
         }
     }
@@ -101,19 +101,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
             records.map(|(class, row)| (class.as_str(), InventoryBody::new(&row.inventory, None))),
         ),
     });
-    Ok(match modified {
-        Some(at) => call.modified(answer, Some(at)),
-        None => undated(call, answer),
-    })
-}
-
-/// Of no inventories, nobody can say when they were modified.
-fn undated(call: &Call, answer: Answer) -> Answer {
-    if call.version.from(15) {
-        answer.caching(Caching::NoDate)
-    } else {
-        answer
-    }
+    Ok(call.modified_if_ever(answer, modified))
 }
 
 /// `GET …/inventories/{resource_class}`.
@@ -239,11 +227,8 @@ pub(super) async fn replace(call: &Call) -> Result<Answer, ApiError> {
         resource_provider_generation: generation.0,
         inventories: Members(records.iter().map(|(class, record)| (class, record))),
     });
-    Ok(if records.is_empty() {
-        undated(call, answer)
-    } else {
-        call.modified(answer, Some(at))
-    })
+    let modified = Some(at).filter(|_| !records.is_empty());
+    Ok(call.modified_if_ever(answer, modified))
 }
 
 /// `DELETE …/inventories/{resource_class}`.

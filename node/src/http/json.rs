@@ -1,13 +1,14 @@
 //! JSON as clients send it: members keep their order, of a repeated member the last counts, and
-//! numbers keep whether they were written as integers.
+//! numbers keep whether they were written as integers, of any size.
 
 use std::fmt;
 
 use indexmap::IndexMap;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
 use super::python;
+use super::wire::{Digits, Float};
 
 /// How many bytes of a value are shown in an error. What requests usually carry is shown whole.
 pub(super) const SHOWN_MAX: usize = 4096;
@@ -30,7 +31,9 @@ pub(super) enum Json {
     Bool(bool),
     /// Written without point and exponent, and not too large for `i64`.
     Int(i64),
-    /// Any other number.
+    /// The digits of an integer that is too large for `i64`.
+    BigInt(Box<str>),
+    /// Written with point or exponent.
     Float(f64),
     /// Text.
     Text(String),
@@ -46,7 +49,11 @@ impl Json {
     /// # Errors
     /// Text that is not JSON: also `NaN` and `Infinity`, half surrogates, and nesting beyond 128.
     pub(super) fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(body)
+        let mut numbers = Numbers { rest: body };
+        let mut deserializer = serde_json::Deserializer::from_slice(body);
+        let json = JsonSeed(&mut numbers).deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(json)
     }
 
     /// The member of an object.
@@ -89,6 +96,8 @@ impl Json {
     pub(super) fn integer(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
+            Self::BigInt(digits) if digits.starts_with('-') => Some(i64::MIN),
+            Self::BigInt(_) => Some(i64::MAX),
             Self::Float(value) if value.fract() == 0.0 => Some(*value as i64),
             _ => None,
         }
@@ -98,6 +107,7 @@ impl Json {
     pub(super) fn number(&self) -> Option<f64> {
         match self {
             Self::Int(value) => Some(*value as f64),
+            Self::BigInt(digits) => digits.parse().ok(),
             Self::Float(value) => Some(*value),
             _ => None,
         }
@@ -119,6 +129,7 @@ impl Json {
             Self::Bool(true) => shown.push_str("True"),
             Self::Bool(false) => shown.push_str("False"),
             Self::Int(value) => shown.push_str(&value.to_string()),
+            Self::BigInt(digits) => shown.push_str(digits),
             Self::Float(value) => shown.push_str(&python::float(*value)),
             Self::Text(text) => {
                 let end = text
@@ -159,15 +170,71 @@ impl Json {
     }
 }
 
-impl<'de> Deserialize<'de> for Json {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonVisitor)
+/// The numbers of a text as they are written, in their order. The text is JSON as far as it is
+/// read: whoever asks for the next number has just parsed it.
+struct Numbers<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Numbers<'a> {
+    fn next(&mut self) -> &'a str {
+        loop {
+            let (step, is_number) = match self.rest.first() {
+                None => return "",
+                Some(b'"') => (string_length(self.rest), false),
+                Some(b'-' | b'0'..=b'9') => (number_length(self.rest), true),
+                Some(_) => (1, false),
+            };
+            let (token, rest) = self.rest.split_at(step);
+            self.rest = rest;
+            if is_number {
+                return str::from_utf8(token).unwrap_or_default();
+            }
+        }
     }
 }
 
-struct JsonVisitor;
+/// The length of the string that the text begins with, quotes included.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
 
-impl<'de> Visitor<'de> for JsonVisitor {
+fn number_length(text: &[u8]) -> usize {
+    let ends = |byte: &u8| !matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    text.iter().position(ends).unwrap_or(text.len())
+}
+
+/// Makes a value, and looks up how its numbers are written.
+struct JsonSeed<'s, 'a>(&'s mut Numbers<'a>);
+
+impl<'de> DeserializeSeed<'de> for JsonSeed<'_, '_> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl JsonSeed<'_, '_> {
+    fn number(self, value: f64) -> Json {
+        let text = self.0.next();
+        if text.contains(['.', 'e', 'E']) {
+            return Json::Float(value);
+        }
+        text.parse()
+            .map_or_else(|_| Json::BigInt(text.into()), Json::Int)
+    }
+}
+
+impl<'de> Visitor<'de> for JsonSeed<'_, '_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,15 +250,15 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(Json::Int(value))
+        Ok(self.number(value as f64))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(i64::try_from(value).map_or(Json::Float(value as f64), Json::Int))
+        Ok(self.number(value as f64))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        Ok(Json::Float(value))
+        Ok(self.number(value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Json, E> {
@@ -204,7 +271,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
+        while let Some(item) = seq.next_element_seed(JsonSeed(&mut *self.0))? {
             items.push(item);
         }
         Ok(Json::Array(items))
@@ -212,8 +279,8 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut members = IndexMap::new();
-        while let Some((key, value)) = map.next_entry()? {
-            members.insert(key, value);
+        while let Some(key) = map.next_key()? {
+            members.insert(key, map.next_value_seed(JsonSeed(&mut *self.0))?);
         }
         Ok(Json::Object(members))
     }
@@ -225,7 +292,8 @@ impl Serialize for Json {
             Self::Null => serializer.serialize_unit(),
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Int(value) => serializer.serialize_i64(*value),
-            Self::Float(value) => serializer.serialize_f64(*value),
+            Self::BigInt(digits) => Digits(digits).serialize(serializer),
+            Self::Float(value) => Float(*value).serialize(serializer),
             Self::Text(text) => serializer.serialize_str(text),
             Self::Array(items) => serializer.collect_seq(items),
             Self::Object(members) => serializer.collect_map(members),
@@ -278,6 +346,37 @@ mod tests {
         assert_eq!(integer("true"), None);
         assert_eq!(integer("99999999999999999999"), Some(i64::MAX));
         assert_eq!(integer("-99999999999999999999"), Some(i64::MIN));
+    }
+
+    #[test]
+    fn numbers_are_written_back_as_they_came() {
+        let same = [
+            "0",
+            "-1",
+            "9223372036854775807",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "340282000000000000000000000000000000000",
+            "5.0",
+            "3.40282e+38",
+            r#"{"1":["2\"3",{"4\\":5e-324},-6.5],"seven":[true,1e+16]}"#,
+        ];
+        for text in same {
+            let json = Json::parse(text.as_bytes()).unwrap();
+            assert_eq!(serde_json::to_string(&json).unwrap(), text);
+        }
+        for (text, written) in [
+            ("-0", "0"),
+            ("1E2", "100.0"),
+            ("1e0", "1.0"),
+            ("-0.0", "-0.0"),
+        ] {
+            let json = Json::parse(text.as_bytes()).unwrap();
+            assert_eq!(serde_json::to_string(&json).unwrap(), written);
+        }
+        let big = Json::parse(b"18446744073709551616").unwrap();
+        assert_eq!(big.number(), Some(18_446_744_073_709_551_616.0));
+        assert_eq!(big.repr(), "18446744073709551616");
     }
 
     #[test]

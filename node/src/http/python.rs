@@ -126,7 +126,9 @@ fn is_printable(c: char) -> bool {
     text.escape_debug().count() == 2 || matches!(c, '"' | '\'')
 }
 
-/// A number with a point as `repr` shows it.
+/// A float as `repr` shows it: the fewest digits that read back as the same float, with an
+/// exponent below 1e-4 and from 1e16 on, as Rust's `{:?}` has it too, but of at least two digits
+/// and with its sign.
 pub(super) fn float(value: f64) -> String {
     let shown = format!("{value:?}");
     match shown.split_once('e') {
@@ -226,6 +228,39 @@ mod tests {
         }
         assert!(is_hyphenated_uuid("7D0B8A2C-5C0F-4B0E-9D0C-3B1F2A4E6D8C"));
         assert!(!is_hyphenated_uuid(plain));
+    }
+
+    /// Facts from Python 3.11: `repr(float(text))`.
+    #[test]
+    fn floats_are_shown_as_python_shows_them() {
+        for (text, shown) in [
+            ("0", "0.0"),
+            ("-0.0", "-0.0"),
+            ("1", "1.0"),
+            ("0.1", "0.1"),
+            ("0.30000000000000004", "0.30000000000000004"),
+            ("100", "100.0"),
+            ("16777217", "16777217.0"),
+            ("1e15", "1000000000000000.0"),
+            ("9007199254740993", "9007199254740992.0"),
+            ("9999999999999998", "9999999999999998.0"),
+            ("1e16", "1e+16"),
+            ("1.5e16", "1.5e+16"),
+            ("123456789012345680", "1.2345678901234568e+17"),
+            ("1e22", "1e+22"),
+            ("1e23", "1e+23"),
+            ("3.40282e38", "3.40282e+38"),
+            ("1.7976931348623157e308", "1.7976931348623157e+308"),
+            ("0.0001", "0.0001"),
+            ("0.00012345", "0.00012345"),
+            ("0.00009999", "9.999e-05"),
+            ("1e-7", "1e-07"),
+            ("2.2250738585072014e-308", "2.2250738585072014e-308"),
+            ("5e-324", "5e-324"),
+        ] {
+            assert_eq!(float(text.parse().unwrap()), shown);
+        }
+        assert_eq!(float(0.1 + 0.2), "0.30000000000000004");
     }
 
     #[test]

@@ -267,3 +267,62 @@ async fn deleting_all_inventories_came_with_1_5() {
         "deleting nothing is a write, too"
     );
 }
+
+/// What the reference writes: `repr` of the float, or the integer as it was given.
+#[tokio::test]
+async fn ratios_are_echoed_as_given_and_read_as_floats() {
+    let cloud = Cloud::new();
+    cloud.provider(1, None).await;
+    let path = format!("/resource_providers/{}/inventories", uuid(1));
+    for (generation, (given, echoed, read)) in [
+        ("1", "1", "1.0"),
+        ("2.5", "2.5", "2.5"),
+        (
+            "0.30000000000000004",
+            "0.30000000000000004",
+            "0.30000000000000004",
+        ),
+        ("3.40282e+38", "3.40282e+38", "3.40282e+38"),
+        ("10000000000000000000", "10000000000000000000", "1e+19"),
+        (
+            "340282000000000000000000000000000000000",
+            "340282000000000000000000000000000000000",
+            "3.40282e+38",
+        ),
+        (
+            "123456789012345680.0",
+            "1.2345678901234568e+17",
+            "1.2345678901234568e+17",
+        ),
+        ("1E2", "100.0", "100.0"),
+        ("1e-7", "1e-07", "1e-07"),
+        ("5e-324", "5e-324", "5e-324"),
+        ("-0", "0", "0.0"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let body = format!(
+            "{{\"resource_provider_generation\":{generation},\
+             \"inventories\":{{\"VCPU\":{{\"total\":5.0,\"allocation_ratio\":{given}}}}}}}"
+        );
+        let written = cloud
+            .ask("PUT", &path)
+            .raw(body.as_bytes())
+            .header("content-type", "application/json")
+            .send()
+            .await
+            .expect(200)
+            .text();
+        assert!(written.contains("\"total\":5.0"), "{written}");
+        assert!(
+            written.contains(&format!("\"allocation_ratio\":{echoed}}}")),
+            "{written}"
+        );
+        let kept = cloud.get(&path).send().await.expect(200).text();
+        assert!(
+            kept.contains(&format!("\"allocation_ratio\":{read}}}")),
+            "{kept}"
+        );
+    }
+}

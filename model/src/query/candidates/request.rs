@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::types::{AggregateUuid, ProviderUuid, ResourceClassName, TraitName};
+use crate::types::{AggregateUuid, Capacity, ProviderUuid, ResourceClassName, TraitName};
 
 /// `GET /allocation_candidates`, parsed. Form is checked; facts (unknown classes, traits) are not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -113,8 +113,8 @@ pub struct ProviderSummary {
 /// One inventory in a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SummaryResource {
-    /// Truncated.
-    pub capacity: i64,
+    /// Units in all.
+    pub capacity: Capacity,
     /// Units taken.
     pub used: u64,
 }

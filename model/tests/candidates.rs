@@ -756,6 +756,44 @@ mod versions {
     }
 
     #[test]
+    fn before_1_29_a_limit_does_not_shorten_the_summaries_of_its_trees() {
+        let mut cloud = numa_host();
+        let full = Stock {
+            used: 4,
+            ..units(4)
+        };
+        cloud.providers.extend([
+            provider("gpu").under("host").has("CUSTOM_VF", 4),
+            provider("full").under("host").stocked("VCPU", full),
+            provider("other").has("VCPU", 4),
+        ]);
+        let mut request = request([group("", &[("VCPU", 1)])]);
+        request.nested = false;
+        request.limit = Some(1);
+        assert_eq!(summarized(&cloud, &request), ["numa0", "numa1"]);
+        request.search_max = Some(1);
+        assert_eq!(summarized(&cloud, &request), ["numa0"]);
+    }
+
+    /// The host's other sharing provider is used by another host alone, beyond the limit.
+    #[test]
+    fn before_1_29_what_only_another_host_uses_of_a_tree_is_summarized_too() {
+        let cloud = estate([
+            provider("storage").has("DISK_GB", 100).shares_with("near"),
+            provider("attic")
+                .under("storage")
+                .has("DISK_GB", 100)
+                .shares_with("far"),
+            provider("cn1").has("VCPU", 4).member("near"),
+            provider("cn2").has("VCPU", 4).member("far"),
+        ]);
+        let mut request = request([group("", &[("VCPU", 1), ("DISK_GB", 5)])]);
+        request.nested = false;
+        request.limit = Some(1);
+        assert_eq!(summarized(&cloud, &request), ["storage", "attic", "cn1"]);
+    }
+
+    #[test]
     fn from_1_29_summaries_show_all_providers_of_each_tree_used() {
         let mut cloud = shared_storage();
         cloud.providers.push(provider("cn1-child").under("cn1"));

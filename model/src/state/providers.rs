@@ -9,7 +9,7 @@ use super::tree::{Node, Tree, TreeNumber};
 use crate::types::{ProviderName, ProviderUuid};
 
 /// Where a provider is: its tree, and its index in [`Tree::nodes`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The tree.
     pub tree: TreeNumber,

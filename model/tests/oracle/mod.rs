@@ -368,30 +368,28 @@ fn answer(assignment: &Assignment<'_>) -> Answer {
     }
 }
 
-/// The providers that an answer of these must summarize.
+/// The providers that an answer of these must summarize: of the trees that they use, from 1.29 all
+/// providers, before only those that any of all answers uses, be it beyond the limit.
 pub fn summarized(
     estate: &Estate,
     request: &CandidateRequest,
-    answers: &BTreeSet<Answer>,
+    given: &BTreeSet<Answer>,
+    all: &BTreeSet<Answer>,
 ) -> BTreeSet<String> {
-    let used: BTreeSet<&str> = answers
-        .iter()
-        .flat_map(|one| one.allocations.keys())
-        .map(String::as_str)
-        .collect();
-    let trees: BTreeSet<&str> = used.iter().map(|name| estate.root(name)).collect();
+    let trees: BTreeSet<&str> = used(given).map(|name| estate.root(name)).collect();
+    let used: BTreeSet<&str> = used(all).collect();
     let names = estate
         .providers
         .iter()
         .map(|provider| provider.name.as_str());
     names
-        .filter(|name| {
-            if request.nested {
-                trees.contains(estate.root(name))
-            } else {
-                used.contains(name)
-            }
-        })
+        .filter(|name| trees.contains(estate.root(name)))
+        .filter(|name| request.nested || used.contains(name))
         .map(str::to_owned)
         .collect()
+}
+
+fn used(answers: &BTreeSet<Answer>) -> impl Iterator<Item = &str> {
+    let providers = answers.iter().flat_map(|one| one.allocations.keys());
+    providers.map(String::as_str)
 }

@@ -89,11 +89,8 @@ struct Job {
 
 impl Job {
     fn run(mut self) -> Result<Bytes, ApiError> {
-        let bounds = [
-            self.settings.max,
-            self.limit.filter(|_| !self.settings.randomize),
-        ];
-        self.request.limit = bounds.into_iter().flatten().min();
+        self.request.search_max = self.settings.max;
+        self.request.limit = self.limit.filter(|_| !self.settings.randomize);
         let mut writer = AnswerWriter::new(&self);
         let started = self.clock.monotonic();
         let (clock, deadline) = (self.clock.clone(), self.settings.deadline);
@@ -118,16 +115,20 @@ impl Job {
             }
             let mut random = SmallRng::seed_from_u64(self.seed);
             let wanted = self.limit.unwrap_or(usize::MAX).min(all.len());
-            let (chosen, _) = all.partial_shuffle(&mut random, wanted);
+            let (chosen, others) = all.partial_shuffle(&mut random, wanted);
             for candidate in chosen.iter() {
                 writer.write(candidate, &search.describe(candidate));
                 self.check_size(writer.size())?;
+            }
+            for candidate in others.iter() {
+                writer.summaries.note_beyond(candidate);
             }
         } else {
             while let Some(candidate) = search.next_candidate() {
                 writer.write(&candidate, &search.describe(&candidate));
                 self.check_size(writer.size())?;
             }
+            search.complete(&mut writer.summaries);
         }
         if search.interrupted() {
             return Err(too_long(deadline));

@@ -227,3 +227,39 @@ async fn of_several_policies_the_first_counts_and_the_last_is_checked() {
     .await;
     assert_eq!(count(&answer), 3);
 }
+
+#[tokio::test]
+async fn a_capacity_beyond_64_bits_is_shown_whole() {
+    let cloud = Cloud::new();
+    cloud.provider(1, None).await;
+    let path = format!("/resource_providers/{}/inventories", uuid(1));
+    let record = json!({
+        "resource_class": "VCPU", "total": 2_147_483_647, "allocation_ratio": 3.40282e38,
+    });
+    cloud.post(&path, record).send().await.expect(201);
+    let found = cloud.get("/allocation_candidates?resources=VCPU:2147483647");
+    let found = found.send().await.expect(200).text();
+    let shown = "\"capacity\":730750030368454069204497451323897263056217964544,";
+    assert!(found.contains(shown), "{found}");
+}
+
+/// From the reference: with a limit, the summaries show of the trees in the answer what any
+/// candidate would use.
+#[tokio::test]
+async fn before_1_29_a_limit_does_not_shorten_the_summaries_of_its_trees() {
+    for (randomize, queries) in [(false, 1), (true, 20)] {
+        let cloud = hosts(CandidateSettings {
+            randomize,
+            ..CandidateSettings::default()
+        })
+        .await;
+        for _ in 0..queries {
+            let answer = ask(&cloud, "resources=VGPU:1&limit=1", "1.28").await;
+            assert_eq!(count(&answer), 1);
+            let summaries = answer["provider_summaries"].as_object().unwrap();
+            let mut shown: Vec<&String> = summaries.keys().collect();
+            shown.sort();
+            assert_eq!(shown, [&uuid(31), &uuid(32)]);
+        }
+    }
+}

@@ -67,6 +67,15 @@ impl Candidate {
         amounts
     }
 
+    /// The providers that something is taken from; those of groups without resources are not.
+    pub(super) fn used<'a>(
+        &'a self,
+        request: &'a CandidateRequest,
+    ) -> impl Iterator<Item = Place> + 'a {
+        let taking = self.placements.iter().filter(move |one| one.takes(request));
+        taking.map(|one| one.place)
+    }
+
     pub(super) fn describe(&self, state: &State, request: &CandidateRequest) -> AllocationRequest {
         let amounts = self.amounts(state, request);
         let allocations = amounts.chunk_by(|one, other| one.node.id == other.node.id);
@@ -117,13 +126,13 @@ impl Placement {
     }
 }
 
-/// Gathers the providers that an answer has to summarize: from 1.29 all of each tree used, below
-/// only those used.
+/// Gathers the providers that an answer has to summarize: from 1.29 all of each tree used; below,
+/// of these trees the providers that some candidate uses, be it one beyond the limit.
 pub struct Summaries<'a> {
     state: &'a State,
     request: &'a CandidateRequest,
     trees: BTreeSet<TreeNumber>,
-    used: BTreeSet<(TreeNumber, u32)>,
+    used: BTreeSet<Place>,
 }
 
 impl<'a> Summaries<'a> {
@@ -137,20 +146,33 @@ impl<'a> Summaries<'a> {
         }
     }
 
-    /// Adds what one candidate uses. Providers of groups without resources are not used.
+    /// Adds what a candidate of the answer uses.
     pub fn note(&mut self, candidate: &Candidate) {
-        for placement in candidate
-            .placements
-            .iter()
-            .filter(|one| one.takes(self.request))
-        {
-            let Place { tree, node } = placement.place;
-            if self.request.nested {
-                self.trees.insert(tree);
-            } else {
-                self.used.insert((tree, node));
+        for place in candidate.used(self.request) {
+            self.trees.insert(place.tree);
+            if !self.request.nested {
+                self.used.insert(place);
             }
         }
+    }
+
+    /// Adds what a candidate that is not in the answer uses of the trees that are. To be called
+    /// when all of the answer is noted.
+    pub fn note_beyond(&mut self, candidate: &Candidate) {
+        let used = candidate.used(self.request);
+        self.used
+            .extend(used.filter(|place| self.trees.contains(&place.tree)));
+    }
+
+    /// The providers of the trees noted that no candidate noted uses.
+    pub(super) fn unused(&self) -> impl Iterator<Item = Place> + '_ {
+        let trees = self.trees.iter().filter_map(move |number| {
+            let nodes = self.state.tree(*number)?.nodes.len();
+            Some((*number, nodes))
+        });
+        trees
+            .flat_map(|(tree, nodes)| (0..).take(nodes).map(move |node| Place { tree, node }))
+            .filter(move |place| !self.used.contains(place))
     }
 
     /// The trees of which all providers are to be summarized (from 1.29), in the order of their
@@ -161,22 +183,20 @@ impl<'a> Summaries<'a> {
 
     /// The summaries, tree by tree.
     pub fn into_list(self) -> Vec<ProviderSummary> {
-        let mut list = Vec::new();
-        for tree in self
+        let trees = self
             .trees
             .iter()
-            .filter_map(|number| self.state.tree(*number))
-        {
-            list.extend(
-                tree.nodes
-                    .iter()
-                    .map(|node| summary(self.state, tree, node)),
-            );
-        }
-        for (number, node) in &self.used {
-            if let Some(tree) = self.state.tree(*number) {
-                list.push(summary(self.state, tree, &tree.nodes[*node as usize]));
-            }
+            .filter_map(|number| Some((*number, self.state.tree(*number)?)));
+        let mut list = Vec::new();
+        for (number, tree) in trees {
+            let shown = (0..).zip(&tree.nodes).filter(|(node, _)| {
+                let place = Place {
+                    tree: number,
+                    node: *node,
+                };
+                self.request.nested || self.used.contains(&place)
+            });
+            list.extend(shown.map(|(_, node)| summary(self.state, tree, node)));
         }
         list
     }

@@ -39,6 +39,12 @@ impl Filter {
         filter
     }
 
+    /// Only those of the trees that are in one of these sets.
+    pub(super) fn within(mut self, trees: Vec<TreeSet>) -> Self {
+        self.all.push(trees);
+        self
+    }
+
     fn roots(indexes: &Indexes, required: &[TraitId], forbidden: &[TraitId]) -> Self {
         let sets = |ids: &[TraitId]| -> Vec<TreeSet> {
             ids.iter()

@@ -6,10 +6,10 @@ use super::clock::Clock;
 use super::filter;
 use super::request::{CandidateError, CandidateRequest, GroupPolicy, RequestGroup};
 use super::search::Explorer;
-use crate::state::State;
 use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, TreeNumber};
+use crate::state::{Place, State};
 use crate::types::{AggregateUuid, TraitName};
 
 /// A resolved request.
@@ -260,6 +260,18 @@ impl<'a> Plan<'a> {
             && (rule.is_member(node) || rule.is_member(root))
             && !rule.is_barred(node)
             && !rule.is_barred(root)
+    }
+
+    /// Whether a provider can serve anything for its own tree or, if it shares, for others.
+    pub(super) fn could_use(&self, place: Place) -> bool {
+        let Some(tree) = self.state.tree(place.tree) else {
+            return false;
+        };
+        let node = &tree.nodes[place.node as usize];
+        self.kinds.iter().any(|kind| {
+            self.serves(kind, place.tree, &tree.nodes[0], node)
+                || self.serves_others(kind, place.tree, node)
+        })
     }
 
     /// Whether a sharing provider can serve a variable of this kind for other trees. What is

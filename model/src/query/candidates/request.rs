@@ -20,6 +20,8 @@ pub struct CandidateRequest {
     pub same_subtree: Vec<BTreeSet<String>>,
     /// At most this many allocation requests.
     pub limit: Option<usize>,
+    /// At most this many are looked for, whatever the limit.
+    pub search_max: Option<usize>,
     /// From 1.29: requests may use several providers of one tree, summaries show whole trees.
     pub nested: bool,
     /// From 1.34: mappings are shown, and so part of what makes two requests identical. Below,

@@ -12,6 +12,7 @@ use super::request::{
 use super::sharers::Sharers;
 use super::tree_search::{Step, TreeSearch};
 use crate::state::tree::TreeNumber;
+use crate::state::tree_set::TreeSet;
 use crate::state::{Place, State};
 
 /// A running search over one state: the next candidate is made when it is asked for, at most
@@ -23,6 +24,8 @@ pub struct Search<'a> {
     explorer: Option<Explorer<'a>>,
     clock: Clock<'a>,
     left: usize,
+    /// How many candidates may be looked at beyond those given.
+    beyond: usize,
 }
 
 impl<'a> Search<'a> {
@@ -33,12 +36,15 @@ impl<'a> Search<'a> {
     ) -> Result<Self, CandidateError> {
         let mut clock = Clock::new(watch);
         let plan = Plan::resolve(state, request, &mut clock)?;
+        let most = request.search_max.unwrap_or(usize::MAX);
+        let left = request.limit.unwrap_or(usize::MAX).min(most);
         Ok(Self {
             state,
             request,
             explorer: plan.map(|plan| Explorer::new(plan, request.strategy)),
             clock,
-            left: request.limit.unwrap_or(usize::MAX),
+            left,
+            beyond: most - left,
         })
     }
 
@@ -80,6 +86,32 @@ impl<'a> Search<'a> {
         candidate.describe(self.state, self.request)
     }
 
+    /// Ends the search, and finds what the summaries of its candidates lack because of the limit:
+    /// below 1.29 also those providers of their trees count that only candidates beyond it use.
+    /// Looks at no other candidates than those that could use one of these providers.
+    pub fn complete(&mut self, summaries: &mut Summaries<'a>) {
+        let Some(mut explorer) = self.explorer.take().filter(|one| one.plan.one_per_tree) else {
+            return;
+        };
+        let mut wanted: BTreeSet<Place> = summaries
+            .unused()
+            .filter(|place| explorer.plan.could_use(*place))
+            .collect();
+        explorer.confine_to(&wanted);
+        for _ in 0..self.beyond {
+            if wanted.is_empty() {
+                return;
+            }
+            let Some(candidate) = explorer.next(&mut self.clock) else {
+                return;
+            };
+            summaries.note_beyond(&candidate);
+            for place in candidate.used(self.request) {
+                wanted.remove(&place);
+            }
+        }
+    }
+
     /// All that is left, with the summaries of the providers concerned.
     pub fn into_candidates(mut self) -> Candidates {
         let mut summaries = Summaries::new(self.state, self.request);
@@ -88,6 +120,7 @@ impl<'a> Search<'a> {
             summaries.note(&candidate);
             allocation_requests.push(self.describe(&candidate));
         }
+        self.complete(&mut summaries);
         Candidates {
             allocation_requests,
             provider_summaries: summaries.into_list(),
@@ -137,6 +170,24 @@ impl<'a> Explorer<'a> {
             given: BTreeSet::new(),
             outside: BTreeSet::new(),
         }
+    }
+
+    /// Begins anew, with only those anchors for which these providers could serve something.
+    fn confine_to(&mut self, places: &BTreeSet<Place>) {
+        let own = TreeSet::from_iter(places.iter().map(|place| place.tree.0));
+        let state = self.plan.state;
+        let shared = places
+            .iter()
+            .map(|place| state.node(*place))
+            .filter(|node| self.sharers.shares(node))
+            .flat_map(|node| node.aggregates.iter())
+            .filter_map(|aggregate| state.indexes().with_member(aggregate).cloned());
+        let trees = std::iter::once(own).chain(shared).collect();
+        self.anchors = Filter::anchors(&self.plan, &self.sharers).within(trees);
+        self.under_way = false;
+        self.waiting.clear();
+        self.given.clear();
+        self.outside.clear();
     }
 
     /// The next candidate; `None` at the end, or when the clock says stop.

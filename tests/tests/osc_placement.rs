@@ -19,7 +19,9 @@ fn openstack() -> PathBuf {
     let ready = venv.join("ready");
     if !ready.exists() {
         eprintln!("installing {PACKAGES:?} into {}", venv.display());
-        run(Command::new("python3")
+        // scripts/test names one that makes virtual environments; the one on the PATH may not.
+        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        run(Command::new(python)
             .args(["-m", "venv", "--clear"])
             .arg(&venv));
         let pip = venv.join("bin/pip");

@@ -2,7 +2,11 @@
 //! os-traits 3.9.0. They reach a state only through [`Command::SyncStandards`], so that two
 //! versions of the binary agree on what exists.
 
+use std::collections::BTreeSet;
+
 use crate::command::Command;
+use crate::state::State;
+use crate::types::{ResourceClassName, TraitName};
 
 /// The standard resource classes, in the order of os-resource-classes, which only ever appends.
 pub const RESOURCE_CLASSES: [&str; 21] = [
@@ -410,16 +414,48 @@ pub const TRAITS: [&str; 377] = [
     "STORAGE_DISK_SSD",
 ];
 
-/// The command that makes sure that all of these exist.
-pub fn sync() -> Command {
-    Command::SyncStandards {
-        resource_classes: RESOURCE_CLASSES
-            .iter()
-            .map(|name| name.parse().expect("the list holds valid names only"))
-            .collect(),
-        traits: TRAITS
-            .iter()
-            .map(|name| name.parse().expect("the list holds valid names only"))
-            .collect(),
+/// The names that a binary brings with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandardNames {
+    /// Resource classes, in the order in which they are to be made.
+    pub resource_classes: Vec<ResourceClassName>,
+    /// Traits.
+    pub traits: BTreeSet<TraitName>,
+}
+
+impl StandardNames {
+    /// The names of this binary.
+    pub fn of_this_binary() -> Self {
+        Self {
+            resource_classes: RESOURCE_CLASSES
+                .iter()
+                .map(|name| name.parse().expect("the list holds valid names only"))
+                .collect(),
+            traits: TRAITS
+                .iter()
+                .map(|name| name.parse().expect("the list holds valid names only"))
+                .collect(),
+        }
     }
+
+    /// The command that makes sure that all of them exist.
+    pub fn sync(&self) -> Command {
+        Command::SyncStandards {
+            resource_classes: self.resource_classes.clone(),
+            traits: self.traits.clone(),
+        }
+    }
+
+    /// Whether a state has all of them. What a state has once, it keeps: no command removes a
+    /// standard name.
+    pub fn are_in(&self, state: &State) -> bool {
+        let class = |name| state.resource_class_id(name).is_some();
+        let known = |name| state.trait_id(name).is_some();
+        self.resource_classes.iter().all(class) && self.traits.iter().all(known)
+    }
+}
+
+/// The command that makes sure that all names of this binary exist.
+pub fn sync() -> Command {
+    StandardNames::of_this_binary().sync()
 }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::cluster::doors::ReadDoor;
 pub use crate::http::{Clock, Offload, RealWorld, UuidSource};
+use placement_model::standard::StandardNames;
 use placement_raft_store::StoreOptions;
 
 /// Everything a node needs of the outside world.
@@ -26,6 +27,8 @@ pub struct Env {
     /// How the store is opened: who syncs the disk, who decides on commands. The directory and the
     /// node come from the configuration.
     pub storage: StoreOptions,
+    /// The standard resource classes and traits: those of this binary. Tests play a newer one.
+    pub standards: StandardNames,
     /// What is put around the read door that the API is given: nothing. Simulations break its
     /// promises on purpose, to prove that they notice.
     pub around_read_door: fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor>,
@@ -43,6 +46,7 @@ impl Env {
             ids: world.clone(),
             offload: world,
             storage: StoreOptions::new(""),
+            standards: StandardNames::of_this_binary(),
             around_read_door: |door| door,
             http_date: true,
         }

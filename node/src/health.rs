@@ -13,6 +13,7 @@ use openraft::async_runtime::watch::WatchReceiver;
 use tokio::time::Instant;
 
 use crate::cluster::seat::Seat;
+use crate::cluster::standards::LACKING;
 
 /// How long the question to the leader may take.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -48,6 +49,9 @@ impl HealthChecks {
         }
         if group.leader().is_none() {
             return Err("no leader is known".to_owned());
+        }
+        if !group.has_standards() {
+            return Err(LACKING.to_owned());
         }
         let committed = {
             let receiver = group.raft.metrics();

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use placement_model::standard::StandardNames;
 use placement_model::state::Digest;
 use placement_node::{Config, Env, Node};
 use placement_raft_store::simulation::SimulatedDisk;
@@ -159,6 +160,7 @@ impl Host {
             ids: world.clone(),
             offload: world,
             storage,
+            standards: StandardNames::of_this_binary(),
             around_read_door: mutant::read_door(self.mutant),
             http_date: false,
         }

@@ -21,6 +21,7 @@ use super::doors::{PlacementIndex, Standing, View};
 use super::freshness::Freshness;
 use super::propose::{Proposal, Proposer};
 use super::read::{Round, Rounds};
+use super::standards::Standards;
 use super::tickets::Tickets;
 use crate::config::Config;
 use crate::env::{Clock, Env};
@@ -42,6 +43,7 @@ pub(crate) struct Group {
     pub(crate) store_metrics: StoreMetrics,
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) freshness: Freshness,
+    pub(crate) standards: Standards,
     pub(crate) proposals: mpsc::UnboundedSender<Proposal>,
     pub(crate) rounds: mpsc::UnboundedSender<Round>,
     pub(crate) read_metrics: Arc<ReadMetrics>,
@@ -120,6 +122,7 @@ impl Group {
             store_metrics: store.metrics,
             tickets: Arc::new(Tickets::new(config.node_id, store.boot)),
             freshness: Freshness::default(),
+            standards: Standards::new(env.standards.clone()),
             proposals,
             rounds,
             read_metrics,
@@ -139,6 +142,7 @@ impl Group {
         tasks.spawn(Rounds::new(group.clone()).run(asked));
         tasks.spawn(super::leadership::watch(group.clone()));
         tasks.spawn(super::leadership::leave_on_failure(group.clone()));
+        tasks.spawn(super::standards::bring(group.clone()));
         tracing::info!(
             node = group.me,
             cluster = %group.identity.cluster,

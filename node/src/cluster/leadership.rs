@@ -3,18 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_model::command::Command;
-use placement_model::standard;
-use tokio::sync::oneshot;
-
 use super::group::Group;
-use super::propose::{Proposal, Proposed};
 
 /// How long to wait before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Whenever this node becomes the leader: makes sure that the state has the standard resource
-/// classes and traits that this binary knows.
+/// Tells the log whenever another node leads.
 pub(crate) async fn watch(group: Arc<Group>) {
     let mut turns = group.turns();
     let mut known = None;
@@ -27,46 +21,7 @@ pub(crate) async fn watch(group: Arc<Group>) {
                 None => tracing::warn!(node = group.me, "no leader is known"),
             }
         }
-        if group.leads() && lacks_standards(&group) {
-            propose(&group, standard::sync()).await;
-            tokio::time::sleep(PAUSE).await;
-            continue;
-        }
         turns.next().await;
-    }
-}
-
-fn lacks_standards(group: &Group) -> bool {
-    let applied = group.views.current();
-    let Command::SyncStandards {
-        resource_classes,
-        traits,
-    } = standard::sync()
-    else {
-        return false;
-    };
-    resource_classes
-        .iter()
-        .any(|name| applied.state.resource_class_id(name).is_none())
-        || traits
-            .iter()
-            .any(|name| applied.state.trait_id(name).is_none())
-}
-
-/// Proposes a command of the leader's own. What does not work out is seen and tried again.
-async fn propose(group: &Group, command: Command) {
-    let (answer, proposed) = oneshot::channel();
-    let proposal = Proposal {
-        request: None,
-        request_id: "standards".to_owned(),
-        command,
-        answer,
-    };
-    if group.proposals.send(proposal).is_err() {
-        return;
-    }
-    if let Ok(Proposed::Written { index, .. }) = proposed.await {
-        tracing::info!(index, "standard resource classes and traits are up to date");
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod peer_calls;
 mod propose;
 pub(crate) mod read;
 pub(crate) mod seat;
+pub(crate) mod standards;
 pub(crate) mod submit;
 mod tickets;
 

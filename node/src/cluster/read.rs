@@ -7,6 +7,8 @@
 //! * bounded: a state that was complete recently enough is answered at once, else as linearizable.
 //! * local: this node's state as it is.
 //!
+//! Nothing is answered before the state has all standard names of this binary (`standards.rs`).
+//!
 //! Leases are not used: a restarted follower has forgotten the lease it granted.
 
 use std::sync::Arc;
@@ -41,6 +43,7 @@ impl Read {
     async fn promise(&self, consistency: Consistency) -> Result<View, Unavailable> {
         let deadline = Instant::now() + self.seat.wait();
         let group = self.seat.group(deadline).await?;
+        group.wait_for_standards(deadline).await?;
         match consistency {
             Consistency::Local => {}
             Consistency::Linearizable => group.linearize(deadline).await?,
@@ -102,7 +105,11 @@ impl Group {
         self.apply_up_to(token.index, deadline).await
     }
 
-    async fn apply_up_to(&self, index: u64, deadline: Instant) -> Result<(), Unavailable> {
+    pub(super) async fn apply_up_to(
+        &self,
+        index: u64,
+        deadline: Instant,
+    ) -> Result<(), Unavailable> {
         match timeout_at(deadline, self.views.wait_applied(index)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(stopped)) => Err(nothing(stopped.to_string())),
@@ -113,7 +120,7 @@ impl Group {
         }
     }
 
-    fn without_leader(&self) -> String {
+    pub(super) fn without_leader(&self) -> String {
         match self.failure() {
             Some(failure) => format!("this node takes no part any more: {failure}"),
             None => match self.leader() {

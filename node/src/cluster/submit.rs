@@ -39,6 +39,8 @@ impl Submit {
         let begun = Instant::now();
         let deadline = begun + self.seat.wait();
         let group = self.seat.group(deadline).await?;
+        // Once they are in the state of this node, they stand before this write in the log.
+        group.wait_for_standards(deadline).await?;
         let ticket = group.tickets.issue();
         let call = WriteCall {
             request: ticket.request(),
@@ -78,7 +80,7 @@ impl WriteDoor for Submit {
 
 impl Group {
     /// Has a write committed, once, by whoever leads.
-    async fn commit(
+    pub(super) async fn commit(
         &self,
         call: WriteCall,
         deadline: Instant,

@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// One machine: a directory and an address, with or without a node running.
 pub(crate) struct Machine {
     pub(crate) config: Config,
+    pub(crate) env: Env,
     dir: TempDir,
     node: Option<Node>,
     /// Its own also while no node runs.
@@ -47,6 +48,7 @@ impl Machine {
         config.cluster.wait_ms = 10_000;
         Self {
             config,
+            env: Env::production(),
             dir,
             node: None,
             _ports: ports,
@@ -55,7 +57,7 @@ impl Machine {
 
     pub(crate) async fn try_start(&mut self) -> Result<(), StartError> {
         assert!(self.node.is_none(), "runs already");
-        self.node = Some(Node::start(Env::production(), self.config.clone()).await?);
+        self.node = Some(Node::start(self.env.clone(), self.config.clone()).await?);
         Ok(())
     }
 

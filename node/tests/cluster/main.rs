@@ -15,5 +15,6 @@ mod membership;
 mod ports;
 mod reads;
 mod recovery;
+mod standards;
 mod storage;
 mod writes;

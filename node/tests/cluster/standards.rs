@@ -1,0 +1,150 @@
+//! No request is answered before the standard resource classes and traits are there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use placement_model::command::Command;
+use placement_model::{Changes, Outcome, Reply, Stamped, State};
+use placement_node::cluster::doors::{Consistency, Unavailable};
+use placement_raft_store::{Applier, Rules};
+use tokio::time::Instant;
+
+use crate::estate::{Machine, cluster, create, eventually, machines, settled};
+
+/// Keeps the standard names out of a node's state for as long as it is told to, as a log that
+/// this node has not applied yet would.
+#[derive(Default)]
+struct HeldBack(AtomicBool);
+
+impl HeldBack {
+    fn on(machine: &mut Machine) -> Arc<Self> {
+        let held = Arc::new(Self(AtomicBool::new(true)));
+        machine.env.storage.applier = held.clone();
+        held
+    }
+
+    fn release(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Applier for HeldBack {
+    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+        let standards = matches!(stamped.command, Command::SyncStandards { .. });
+        match standards && self.0.load(Ordering::SeqCst) {
+            true => (Outcome::Done(Reply::Done), Changes::new()),
+            false => Rules.apply(index, state, stamped),
+        }
+    }
+}
+
+/// Has a node refuse everything, as one whose state lacks the standard names must.
+async fn answers_nothing(machine: &Machine) {
+    let (status, body) = machine.api("GET", "/readyz", "").await;
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("standard resource classes"), "{body}");
+    for consistency in [Consistency::Local, Consistency::Linearizable] {
+        let error = machine.view(consistency).await.unwrap_err();
+        is_early(&error);
+    }
+    is_early(&machine.submit(create(1)).await.unwrap_err());
+}
+
+fn is_early(error: &Unavailable) {
+    match error {
+        Unavailable::NothingCommitted {
+            reason,
+            retry_after,
+        } => {
+            assert!(reason.contains("standard resource classes"), "{reason}");
+            assert!(*retry_after > Duration::ZERO);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fresh_cluster_answers_nothing_before_the_standard_names_are_in_it() {
+    let mut machines = machines(1);
+    machines[0].config.cluster.wait_ms = 300;
+    let held = HeldBack::on(&mut machines[0]);
+    machines[0].start().await;
+    settled(&machines).await;
+    answers_nothing(&machines[0]).await;
+
+    machines[0].kill().await;
+    machines[0].config.cluster.wait_ms = 30_000;
+    machines[0].start().await;
+    settled(&machines).await;
+    // Who asks too early waits, as for a leader.
+    let begun = Instant::now();
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        held.release();
+    };
+    let (written, ()) = tokio::join!(machines[0].create(1), release);
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    let vcpu = "VCPU".parse().unwrap();
+    assert!(written.view.state.resource_class_id(&vcpu).is_some());
+    assert_eq!(machines[0].api("GET", "/readyz", "").await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_that_has_not_applied_the_standard_names_answers_nothing() {
+    let mut machines = machines(3);
+    // Patient, so that another one leads.
+    let held = HeldBack::on(&mut machines[2]);
+    machines[2].config.cluster.wait_ms = 300;
+    machines[2].config.raft.election_min_ms = 5_000;
+    machines[2].config.raft.election_max_ms = 6_000;
+    for machine in &mut machines {
+        machine.start().await;
+    }
+    let leader = settled(&machines).await;
+    assert_ne!(leader, 2);
+    machines[leader].create(7).await;
+    answers_nothing(&machines[2]).await;
+    assert_eq!(machines[leader].api("GET", "/readyz", "").await.0, 200);
+
+    held.release();
+    eventually("a state with the names", || {
+        let views = machines[2].node().views()?;
+        let vcpu = "VCPU".parse().unwrap();
+        views.current().state.resource_class_id(&vcpu).map(drop)
+    })
+    .await;
+    machines[2].create(8).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_binary_brings_its_names_although_an_older_one_leads() {
+    let mut machines = cluster(3).await;
+    machines[0].create(1).await;
+    let leader = settled(&machines).await;
+    let upgraded = (leader + 1) % 3;
+    let name: placement_model::types::TraitName = "HW_OF_THE_NEXT_RELEASE".parse().unwrap();
+    machines[upgraded].shutdown().await;
+    machines[upgraded].env.standards.traits.insert(name.clone());
+    machines[upgraded].start().await;
+    machines[upgraded].create(2).await;
+    for machine in &machines {
+        let view = machine.view(Consistency::Linearizable).await.unwrap();
+        assert!(view.state.trait_id(&name).is_some());
+    }
+
+    // Alone it cannot bring any, and says nothing that may be wrong.
+    let last = (leader + 2) % 3;
+    let name: placement_model::types::TraitName = "HW_OF_THE_ONE_AFTER".parse().unwrap();
+    for machine in &mut machines {
+        machine.kill().await;
+    }
+    machines[last].env.standards.traits.insert(name);
+    machines[last].config.cluster.wait_ms = 300;
+    machines[last].start().await;
+    let error = machines[last].view(Consistency::Local).await.unwrap_err();
+    assert!(
+        matches!(error, Unavailable::NothingCommitted { .. }),
+        "{error}"
+    );
+}

@@ -1,16 +1,19 @@
-//! The admin door of a node: membership, leadership, snapshots. It is another listener than the
+//! The admin door of a node: status, membership, leadership. It is another listener than the
 //! REST API's, speaks HTTP and JSON, and is meant for operators on a private network.
 //!
 //! | request | does |
 //! |---|---|
 //! | `GET /v1/status` | this node's [`NodeStatus`] |
+//! | `POST /v1/init` with `{"members": {"ID": "host:port"}}` | forms a cluster of these nodes, or of this one alone |
 //! | `POST /v1/members` with a [`NewMember`] | adds a fresh node as learner |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `DELETE /v1/members/{id}` | removes a node |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over |
-//! | `POST /v1/snapshot` | snapshots this node's state and purges the log it covers |
+//! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers |
 //!
 //! Any node answers; what only the leader can do is passed on to it.
+
+use std::collections::BTreeMap;
 
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -31,6 +34,10 @@ pub enum NodeRole {
     Candidate,
     /// Replicates without a vote.
     Learner,
+    /// Belongs to no cluster yet.
+    Waiting,
+    /// Was removed from its cluster.
+    Removed,
     /// Is stopping or has stopped taking part.
     Shutdown,
 }
@@ -53,7 +60,7 @@ pub struct Member {
     /// Voter or learner.
     pub role: MemberRole,
     /// Where the other nodes reach it, `host:port`.
-    pub rpc: String,
+    pub peer: String,
     /// Where clients reach its REST API, `host:port`.
     pub api: String,
     /// Where operators reach its admin door, `host:port`.
@@ -69,7 +76,7 @@ pub struct NewMember {
     /// An id that no node of this cluster has ever had.
     pub id: u64,
     /// Where the other nodes reach it, `host:port`.
-    pub rpc: String,
+    pub peer: String,
     /// Where clients reach its REST API, `host:port`; empty: as the node says itself.
     pub api: String,
     /// Where operators reach its admin door, `host:port`; empty: as the node says itself.
@@ -105,8 +112,28 @@ pub struct NodeStatus {
     /// The digest of its state: equal on all nodes at an equal `applied`.
     #[serde(default)]
     pub digest: Option<String>,
+    /// The version of its binary.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Whether it is ready, as `/readyz` says.
+    #[serde(default)]
+    pub ready: bool,
+    /// Why not.
+    #[serde(default)]
+    pub not_ready: Option<String>,
+    /// Bytes of the files in its data directory.
+    #[serde(default)]
+    pub disk_used_bytes: Option<u64>,
+    /// Bytes that are free on its disk.
+    #[serde(default)]
+    pub disk_free_bytes: Option<u64>,
     /// The membership it knows.
     pub members: Vec<Member>,
+}
+
+#[derive(Deserialize)]
+struct Leading {
+    leader: u64,
 }
 
 /// The admin doors of one cluster.
@@ -147,16 +174,26 @@ impl Admin {
         self.client.call(request).await.map(drop)
     }
 
-    /// Hands leadership to a given voter, or to one that the leader chooses.
-    pub async fn transfer_leader(&self, to: Option<u64>) -> Result<(), Error> {
+    /// Hands leadership to a given voter, or to one that the leader chooses. Returns who leads then.
+    pub async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Error> {
         let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
+        let leading: Leading = self.client.call(request).await?.json()?;
+        Ok(leading.leader)
+    }
+
+    /// Forms a cluster of these nodes (`id` and `host:port` for the other nodes), all of which run
+    /// and belong to none; of the node that answers first alone, if there are none.
+    pub async fn init(&self, members: &BTreeMap<u64, String>) -> Result<(), Error> {
+        let body = serde_json::json!({ "members": members });
+        let request = ApiRequest::post("/v1/init").json(&body);
         self.client.call(request).await.map(drop)
     }
 
-    /// Snapshots the state of the node that answers first and purges the log behind it.
-    pub async fn trigger_snapshot(&self) -> Result<(), Error> {
+    /// Has the node that answers first write its state down and drop the log entries that it
+    /// covers. Not a backup.
+    pub async fn compact(&self) -> Result<(), Error> {
         self.client
-            .call(ApiRequest::post("/v1/snapshot"))
+            .call(ApiRequest::post("/v1/compact"))
             .await
             .map(drop)
     }

@@ -126,7 +126,7 @@ impl Client {
     }
 
     /// Reads its own writes (and everything it has read) on any node, without the leader: carries
-    /// the greatest `Placement-Index` it has seen. Clones made from the result share the session.
+    /// the greatest `Placement-Index` of the successful answers that it has seen. Clones made from the result share the session.
     #[must_use]
     pub fn with_session(mut self) -> Self {
         self.session = Some(Arc::default());
@@ -328,6 +328,10 @@ impl Client {
 
     fn remember(&self, response: &ApiResponse) {
         let Some(session) = &self.session else { return };
+        // What refuses may stand nowhere, or in another history than the one this session follows.
+        if !response.status.is_success() {
+            return;
+        }
         let Some(index) = response.standing().index else {
             return;
         };

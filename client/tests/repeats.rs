@@ -198,3 +198,21 @@ async fn a_session_carries_the_greatest_index_it_has_seen() {
         Some("session")
     );
 }
+
+#[tokio::test]
+async fn a_session_takes_no_token_from_an_answer_that_is_no_success() {
+    let refusal = Response::builder()
+        .status(StatusCode::PRECONDITION_FAILED)
+        .header("placement-index", "8.1")
+        .body(Bytes::new());
+    let answers = [answered("7.9"), Ok(refusal.unwrap()), answered("7.9")];
+    let script = Script::new(answers);
+    let client = script.client().with_session();
+    for _ in 0..3 {
+        read(&client).await.unwrap();
+    }
+    assert_eq!(
+        script.header(2, "placement-min-index").as_deref(),
+        Some("7.9")
+    );
+}

@@ -12,6 +12,7 @@ use axum::routing::get;
 use openraft::async_runtime::watch::WatchReceiver;
 use tokio::time::Instant;
 
+use crate::cluster::removal::REMOVED;
 use crate::cluster::seat::Seat;
 use crate::cluster::standards::LACKING;
 
@@ -36,7 +37,7 @@ impl HealthChecks {
     }
 
     /// Why this node is not ready, if it is not.
-    async fn not_ready(&self) -> Result<(), String> {
+    pub(crate) async fn not_ready(&self) -> Result<(), String> {
         if self.stopping.load(Ordering::Relaxed) {
             return Err("this node is stopping".to_owned());
         }
@@ -46,6 +47,9 @@ impl HealthChecks {
             .ok_or_else(|| "this node does not belong to a cluster yet".to_owned())?;
         if let Some(failure) = group.failure() {
             return Err(format!("storage has failed: {failure}"));
+        }
+        if group.is_removed() {
+            return Err(REMOVED.to_owned());
         }
         if group.leader().is_none() {
             return Err("no leader is known".to_owned());

@@ -5,6 +5,7 @@
 pub mod admin;
 pub mod cluster;
 pub mod config;
+mod disk_space;
 pub mod env;
 mod health;
 pub mod http;

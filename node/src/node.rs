@@ -226,6 +226,7 @@ impl Node {
         let admin = Admin {
             formation: self.formation.clone(),
             metrics,
+            checks: self.checks(),
         };
         let router: Router = admin.router().merge(self.checks().router());
         let server = HttpServer {

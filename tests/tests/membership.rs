@@ -21,8 +21,10 @@ fn ctl(cluster: &Cluster, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// The status, whatever its exit code says of the cluster.
 fn status(cluster: &Cluster) -> Value {
-    serde_json::from_str(&ctl(cluster, &["status", "--output", "json"])).unwrap()
+    let output = cluster.placementctl(&["status", "--output", "json"]);
+    serde_json::from_slice(&output.unwrap().stdout).unwrap()
 }
 
 fn member(status: &Value, id: u64) -> Option<&Value> {
@@ -75,7 +77,8 @@ async fn status_is_a_table_for_people_and_json_for_programs() {
         "{table}"
     );
     cluster.kill_9(leader % 3 + 1);
-    let table = ctl(&cluster, &["status"]);
+    let output = cluster.placementctl(&["status"]).unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
     assert!(table.contains("unreachable"), "{table}");
 }
 
@@ -91,7 +94,7 @@ async fn a_fresh_node_joins_is_promoted_and_another_one_leaves() {
     // It must listen before it can be invited.
     let door = cluster.admin_of(4);
     assert_eq!(door.status().await.unwrap().cluster_id, None);
-    ctl(&cluster, &["members", "add", "4", "--rpc", &place.peer()]);
+    ctl(&cluster, &["members", "add", "4", "--peer", &place.peer()]);
     assert_eq!(member(&status(&cluster), 4).unwrap()["role"], "learner");
     ctl(&cluster, &["members", "promote", "4"]);
     cluster.wait_ready(4).await.unwrap();
@@ -108,7 +111,7 @@ async fn a_fresh_node_joins_is_promoted_and_another_one_leaves() {
 
     // A number is never used twice.
     let again =
-        cluster.placementctl(&["members", "add", &gone.to_string(), "--rpc", &place.peer()]);
+        cluster.placementctl(&["members", "add", &gone.to_string(), "--peer", &place.peer()]);
     assert!(!again.unwrap().status.success());
 }
 
@@ -176,7 +179,7 @@ async fn whoever_missed_more_than_the_log_keeps_is_sent_a_snapshot() {
     write(&client, host, 150).await;
     for id in cluster.ids() {
         if id != away {
-            cluster.admin_of(id).trigger_snapshot().await.unwrap();
+            cluster.admin_of(id).compact().await.unwrap();
         }
     }
     let json = status(&cluster);
@@ -193,7 +196,7 @@ async fn whoever_missed_more_than_the_log_keeps_is_sent_a_snapshot() {
     // A node that lost its disk comes back under a new number.
     cluster.kill_9(away);
     std::fs::remove_dir_all(cluster.data_dir(away)).unwrap();
-    ctl(&cluster, &["members", "remove", &away.to_string()]);
+    ctl(&cluster, &["members", "remove", &away.to_string(), "--yes"]);
     let place = cluster.add_place();
     cluster.start_node(place.id).unwrap();
     cluster.admin_of(place.id).status().await.unwrap();
@@ -203,7 +206,7 @@ async fn whoever_missed_more_than_the_log_keeps_is_sent_a_snapshot() {
             "members",
             "add",
             &place.id.to_string(),
-            "--rpc",
+            "--peer",
             &place.peer(),
         ],
     );

@@ -20,7 +20,9 @@ use std::sync::Arc;
 pub use digest::Digest;
 pub use providers::Place;
 
-use change::{Change, ConsumerRow, Counters, NameRow, ProviderId, ResourceClassId, TraitId};
+use change::{
+    Change, ConsumerRow, Counters, NameRow, ProviderId, ResourceClassId, SessionRow, TraitId,
+};
 use commit::Commit;
 use consumers::Consumers;
 use indexes::Indexes;
@@ -213,6 +215,11 @@ impl State {
 
     pub(crate) fn sums(&self) -> &UsageSums {
         self.consumers.sums()
+    }
+
+    /// How far the writes of a node have come; `None` if it has never written.
+    pub fn session(&self, origin: u64) -> Option<&SessionRow> {
+        self.sessions.row(origin)
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {

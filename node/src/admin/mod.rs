@@ -2,13 +2,13 @@
 //!
 //! | request | does |
 //! |---|---|
-//! | `GET /v1/status` | this node's [`NodeStatus`] |
+//! | `GET /v1/status` | this node's [`NodeReport`] |
 //! | `POST /v1/init` with `{"members": {"ID": "host:port"}}`, or nothing | forms a cluster of these nodes, or of this one alone |
 //! | `POST /v1/members` with a [`NewMember`] | adds a node without data as learner |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `DELETE /v1/members/{id}` | takes a node out |
-//! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over |
-//! | `POST /v1/snapshot` | snapshots this node's state and purges the log it covers |
+//! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |
+//! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
 //!
 //! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
@@ -32,14 +32,30 @@ use serde_json::json;
 use crate::cluster::Refused;
 use crate::cluster::formation::Formation;
 use crate::cluster::membership::Demand;
+use crate::health::HealthChecks;
 use crate::metrics::Metrics;
-pub use status::{MemberRole, MemberStatus, NodeRole, NodeStatus};
+pub use status::{MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
+
+/// All routes, for those who ask for another one.
+const ROUTES: [&str; 10] = [
+    "GET /v1/status",
+    "POST /v1/init",
+    "POST /v1/members",
+    "POST /v1/members/{id}/promote",
+    "DELETE /v1/members/{id}",
+    "POST /v1/leader",
+    "POST /v1/compact",
+    "GET /metrics",
+    "GET /livez",
+    "GET /readyz",
+];
 
 /// What the door needs.
 #[derive(Clone)]
 pub(crate) struct Admin {
     pub(crate) formation: Arc<Formation>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) checks: HealthChecks,
 }
 
 /// A node to be added.
@@ -49,7 +65,8 @@ pub struct NewMember {
     /// A number that no node of this cluster has ever had.
     pub id: u64,
     /// Where the other nodes reach it, `host:port`.
-    pub rpc: String,
+    #[serde(alias = "rpc")]
+    pub peer: String,
     /// Where clients reach its REST API; empty: as it says itself.
     #[serde(default)]
     pub api: String,
@@ -83,24 +100,33 @@ impl Admin {
             .route("/v1/members/{id}", delete(remove))
             .route("/v1/members/{id}/promote", post(promote))
             .route("/v1/leader", post(transfer))
-            .route("/v1/snapshot", post(snapshot))
-            .fallback(|| async { error(StatusCode::NOT_FOUND, "there is nothing here") })
+            .route("/v1/compact", post(compact))
+            .fallback(|| async { error(StatusCode::NOT_FOUND, &no_such_route()) })
             .with_state(self)
     }
 
     async fn change(&self, demand: Demand) -> Response {
         match self.formation.seat.change(demand).await {
             Ok(()) => StatusCode::NO_CONTENT.into_response(),
-            Err(refused) => {
-                let status = match refused {
-                    Refused::NotFound(_) => StatusCode::NOT_FOUND,
-                    Refused::Conflict(_) => StatusCode::CONFLICT,
-                    Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-                };
-                error(status, &refused.to_string())
-            }
+            Err(refused) => refusal(&refused),
         }
     }
+}
+
+fn refusal(refused: &Refused) -> Response {
+    let status = match refused {
+        Refused::NotFound(_) => StatusCode::NOT_FOUND,
+        Refused::Conflict(_) => StatusCode::CONFLICT,
+        Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    error(status, &refused.to_string())
+}
+
+fn no_such_route() -> String {
+    format!(
+        "there is no such route here; there are {}",
+        ROUTES.join(", ")
+    )
 }
 
 fn error(status: StatusCode, detail: &str) -> Response {
@@ -137,7 +163,7 @@ async fn metrics(State(admin): State<Admin>) -> Response {
 }
 
 async fn node_status(State(admin): State<Admin>) -> Response {
-    Json(NodeStatus::of(&admin.formation)).into_response()
+    Json(NodeReport::of(&admin.formation, &admin.checks).await).into_response()
 }
 
 async fn init(State(admin): State<Admin>, body: Bytes) -> Response {
@@ -159,7 +185,7 @@ async fn add(State(admin): State<Admin>, body: Bytes) -> Response {
     admin
         .change(Demand::Add {
             id: member.id,
-            peer: member.rpc,
+            peer: member.peer,
             api: member.api,
             admin: member.admin,
         })
@@ -176,19 +202,22 @@ async fn remove(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
 
 async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
     match read_or_default::<Transfer>(&body) {
-        Ok(Transfer { to }) => admin.change(Demand::TransferLeader { to }).await,
+        Ok(Transfer { to }) => match admin.formation.seat.transfer_leader(to).await {
+            Ok(leader) => Json(json!({ "leader": leader })).into_response(),
+            Err(refused) => refusal(&refused),
+        },
         Err(response) => *response,
     }
 }
 
-async fn snapshot(State(admin): State<Admin>) -> Response {
+async fn compact(State(admin): State<Admin>) -> Response {
     let Some(group) = admin.formation.seat.now() else {
         return error(
             StatusCode::CONFLICT,
             "this node does not belong to a cluster yet",
         );
     };
-    match group.snapshot_now().await {
+    match group.compact().await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(refused) => error(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string()),
     }

@@ -5,6 +5,8 @@ use openraft::async_runtime::watch::WatchReceiver;
 use serde::Serialize;
 
 use crate::cluster::formation::Formation;
+use crate::disk_space::DiskSpace;
+use crate::health::HealthChecks;
 
 /// What a node is in the Raft group right now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -18,7 +20,11 @@ pub enum NodeRole {
     Candidate,
     /// Replicates without a vote.
     Learner,
-    /// Takes no part (any more, or yet).
+    /// Belongs to no cluster yet.
+    Waiting,
+    /// Was removed from its cluster.
+    Removed,
+    /// Takes no part any more: its disk or its replication has failed, or it is stopping.
     Shutdown,
 }
 
@@ -40,7 +46,7 @@ pub struct MemberStatus {
     /// Voter or learner.
     pub role: MemberRole,
     /// Where the other nodes reach it, `host:port`.
-    pub rpc: String,
+    pub peer: String,
     /// Where clients reach its REST API, `host:port`.
     pub api: String,
     /// Where operators reach it, `host:port`.
@@ -80,13 +86,46 @@ pub struct NodeStatus {
     pub members: Vec<MemberStatus>,
 }
 
+/// [`NodeStatus`] with what takes a moment to find out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeReport {
+    /// What the node knows at once.
+    #[serde(flatten)]
+    pub status: NodeStatus,
+    /// The version of its binary.
+    pub version: &'static str,
+    /// Whether it is ready, as `/readyz` says.
+    pub ready: bool,
+    /// Why not.
+    pub not_ready: Option<String>,
+    /// Bytes of the files in its data directory.
+    pub disk_used_bytes: u64,
+    /// Bytes that are free on that disk; `None` if the system does not say.
+    pub disk_free_bytes: Option<u64>,
+}
+
+impl NodeReport {
+    pub(crate) async fn of(formation: &Formation, checks: &HealthChecks) -> Self {
+        let not_ready = checks.not_ready().await.err();
+        let space = DiskSpace::of(formation.config.data_dir.clone()).await;
+        Self {
+            status: NodeStatus::of(formation),
+            version: env!("CARGO_PKG_VERSION"),
+            ready: not_ready.is_none(),
+            not_ready,
+            disk_used_bytes: space.used_bytes,
+            disk_free_bytes: space.free_bytes,
+        }
+    }
+}
+
 impl NodeStatus {
     pub(crate) fn of(formation: &Formation) -> Self {
         let Some(group) = formation.seat.now() else {
             return Self {
                 node_id: formation.config.node_id,
                 cluster_id: None,
-                role: NodeRole::Shutdown,
+                role: NodeRole::Waiting,
                 term: 0,
                 leader: None,
                 last_log: None,
@@ -116,7 +155,7 @@ impl NodeStatus {
                     true => MemberRole::Voter,
                     false => MemberRole::Learner,
                 },
-                rpc: member.peer.clone(),
+                peer: member.peer.clone(),
                 api: member.api.trim_start_matches("http://").to_owned(),
                 admin: member.admin.clone(),
                 matched: match *id == group.me {
@@ -134,6 +173,7 @@ impl NodeStatus {
             cluster_id: Some(group.identity.cluster.to_string()),
             role: match metrics.state {
                 _ if failure.is_some() => NodeRole::Shutdown,
+                _ if group.is_removed() => NodeRole::Removed,
                 ServerState::Leader => NodeRole::Leader,
                 ServerState::Follower => NodeRole::Follower,
                 ServerState::Candidate => NodeRole::Candidate,

@@ -34,8 +34,8 @@ pub enum Consistency {
 /// Where an answer stands; every response carries it in its headers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standing {
-    /// The state that was asked.
-    pub index: PlacementIndex,
+    /// The state that was asked; `None` on a node that belongs to no cluster and so to no history.
+    pub index: Option<PlacementIndex>,
     /// This node.
     pub node: u64,
     /// The leader as far as this node knows.

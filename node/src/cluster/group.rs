@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use openraft::async_runtime::watch::WatchReceiver;
@@ -44,6 +44,8 @@ pub(crate) struct Group {
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) freshness: Freshness,
     pub(crate) standards: Standards,
+    /// The others have said that this node was removed.
+    pub(super) removed: AtomicBool,
     pub(crate) proposals: mpsc::UnboundedSender<Proposal>,
     pub(crate) rounds: mpsc::UnboundedSender<Round>,
     pub(crate) read_metrics: Arc<ReadMetrics>,
@@ -123,6 +125,7 @@ impl Group {
             tickets: Arc::new(Tickets::new(config.node_id, store.boot)),
             freshness: Freshness::default(),
             standards: Standards::new(env.standards.clone()),
+            removed: AtomicBool::new(false),
             proposals,
             rounds,
             read_metrics,
@@ -143,6 +146,7 @@ impl Group {
         tasks.spawn(super::leadership::watch(group.clone()));
         tasks.spawn(super::leadership::leave_on_failure(group.clone()));
         tasks.spawn(super::standards::bring(group.clone()));
+        tasks.spawn(super::removal::watch(group.clone()));
         tracing::info!(
             node = group.me,
             cluster = %group.identity.cluster,
@@ -235,7 +239,7 @@ impl Group {
     /// Where this node stands.
     pub(crate) fn standing(&self) -> Standing {
         Standing {
-            index: self.place(self.views.applied_index().unwrap_or(0)),
+            index: Some(self.place(self.views.applied_index().unwrap_or(0))),
             node: self.me,
             known_leader: self.leader().map(|leader| leader.id),
             staleness: self.freshness.staleness(),
@@ -250,7 +254,7 @@ impl Group {
         View {
             state: applied.state.clone(),
             standing: Standing {
-                index: self.place(applied.index().unwrap_or(0)),
+                index: Some(self.place(applied.index().unwrap_or(0))),
                 node: self.me,
                 known_leader: self.leader().map(|leader| leader.id),
                 staleness,

@@ -12,7 +12,6 @@ use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::{Precondition, RaftMetrics};
 use placement_model::command::{Command, RequestId};
-use placement_model::state::change::Change;
 use placement_raft_store::{Member, Membership, Payload, TypeConfig};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -20,6 +19,7 @@ use tokio::time::{Instant, sleep};
 use super::group::Group;
 use super::leadership::hand_over;
 use super::propose::Proposed;
+use super::removal::REMOVED;
 use super::seat::Seat;
 use crate::rpc::channel::Lane;
 use crate::rpc::message::{Introduction, Invitation, Method, WriteCall};
@@ -81,6 +81,9 @@ impl Seat {
         let group = self.now().ok_or_else(|| {
             Refused::Conflict("this node does not belong to a cluster yet".to_owned())
         })?;
+        if group.is_removed() {
+            return Err(Refused::Conflict(REMOVED.to_owned()));
+        }
         let deadline = Instant::now() + self.wait();
         loop {
             let mut reason = "no leader is known".to_owned();
@@ -117,6 +120,30 @@ impl Seat {
             }
             group.other_leader(None, Instant::now() + PAUSE).await;
             sleep(PAUSE).await;
+        }
+    }
+
+    /// Hands leadership over, and says who leads then.
+    pub(crate) async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Refused> {
+        let leader = || Some(self.now()?.leader()?.id);
+        let before = leader();
+        self.change(Demand::TransferLeader { to }).await?;
+        // This node may hear of it later than the one that led.
+        let give_up = Instant::now() + self.wait();
+        loop {
+            match leader() {
+                Some(leader) if to.map_or(Some(leader) != before, |to| to == leader) => {
+                    return Ok(leader);
+                }
+                _ if Instant::now() >= give_up => {
+                    return Err(Refused::Unavailable(
+                        "leadership was handed over, but this node does not hear from the new \
+                         leader: look at the status"
+                            .to_owned(),
+                    ));
+                }
+                _ => sleep(PAUSE).await,
+            }
         }
     }
 }
@@ -317,12 +344,36 @@ impl Group {
                     "node {to} is no voter: {voters:?} are"
                 )));
             }
+            self.must_be_fit_to_lead(to).await?;
         }
         let patience = Duration::from_millis(3 * self.config.raft.election_max_ms);
-        hand_over(self, to, patience)
-            .await
-            .map(|_| ())
-            .map_err(Refused::Unavailable)
+        match hand_over(self, to, patience).await {
+            Ok(leader) if to.is_none_or(|to| to == leader) => Ok(()),
+            Ok(leader) => Err(Refused::Conflict(format!(
+                "node {leader} leads now: it was faster than the node that was meant"
+            ))),
+            Err(reason) => Err(Refused::Unavailable(reason)),
+        }
+    }
+
+    /// A node that is not heard, or that lacks much of the log, cannot take over: the cluster
+    /// would take no writes until the attempt is given up.
+    async fn must_be_fit_to_lead(&self, id: u64) -> Result<(), Refused> {
+        if self.heard(&BTreeSet::from([id])).await.is_empty() {
+            return Err(Refused::Conflict(format!(
+                "nothing has been heard from node {id} lately: node {} goes on leading",
+                self.me
+            )));
+        }
+        match self.lag(id) {
+            Some(lag) if lag <= self.config.raft.promote_lag_max => Ok(()),
+            lag => Err(Refused::Conflict(format!(
+                "node {id} lacks {} log entries: wait until it has caught up; node {} goes on \
+                 leading",
+                lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string()),
+                self.me
+            ))),
+        }
     }
 
     fn must_be_member(&self, id: u64) -> Result<(), Refused> {
@@ -334,11 +385,7 @@ impl Group {
 
     /// Whether a node of this number has written before.
     fn was_member(&self, id: u64) -> bool {
-        self.views
-            .current()
-            .state
-            .rows()
-            .any(|row| matches!(row, Change::PutSession(origin, _) if origin == id))
+        self.views.current().state.session(id).is_some()
     }
 
     /// The effective membership: the log entry that set it, and the voters.
@@ -436,8 +483,9 @@ impl Group {
 }
 
 impl Group {
-    /// Snapshots this node's state and purges the log that it covers. Returns once it is done.
-    pub(crate) async fn snapshot_now(&self) -> Result<(), Refused> {
+    /// Writes this node's state down and drops the log entries that it covers. Returns once it is
+    /// done.
+    pub(crate) async fn compact(&self) -> Result<(), Refused> {
         let stopped = |error: String| Refused::Unavailable(error);
         let applied = self.views.applied_index();
         self.raft

@@ -9,6 +9,7 @@ pub(crate) mod membership;
 pub(crate) mod peer_calls;
 mod propose;
 pub(crate) mod read;
+pub(crate) mod removal;
 pub(crate) mod seat;
 pub(crate) mod standards;
 pub(crate) mod submit;

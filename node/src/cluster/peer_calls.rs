@@ -193,10 +193,8 @@ impl PeerCalls {
 
     async fn read_index(&self, from: u64) -> Result<ReadIndexReply, String> {
         let group = self.group()?;
-        if group.leads() && !group.is_member(from) {
-            return Ok(ReadIndexReply::Unconfirmed {
-                reason: format!("node {from} is no member of the cluster"),
-            });
+        if group.has_removed(from) {
+            return Ok(ReadIndexReply::Removed);
         }
         Ok(group.read_index().await)
     }

@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::doors::{Consistency, PlacementIndex, ReadDoor, Standing, Unavailable, View};
 use super::group::{Group, Leader};
+use super::removal::REMOVED;
 use super::seat::Seat;
 use super::submit::RETRY_AFTER;
 use crate::rpc::channel::Lane;
@@ -79,6 +80,9 @@ impl ReadDoor for Read {
 impl Group {
     /// Waits until this node has applied all that was acknowledged anywhere before now.
     pub(crate) async fn linearize(&self, deadline: Instant) -> Result<(), Unavailable> {
+        if self.is_removed() {
+            return Err(nothing(REMOVED.to_owned()));
+        }
         let (answer, asked) = oneshot::channel();
         let round = Round { answer, deadline };
         if self.rounds.send(round).is_err() {
@@ -123,6 +127,7 @@ impl Group {
     pub(super) fn without_leader(&self) -> String {
         match self.failure() {
             Some(failure) => format!("this node takes no part any more: {failure}"),
+            None if self.is_removed() => REMOVED.to_owned(),
             None => match self.leader() {
                 Some(leader) => {
                     format!(
@@ -256,6 +261,10 @@ impl Rounds {
                     "node {} leads no more, and no other leader is known",
                     leader.id
                 )
+            }
+            Ok(ReadIndexReply::Removed) => {
+                group.note_removed(true);
+                REMOVED.to_owned()
             }
             Ok(ReadIndexReply::Unconfirmed { reason }) | Err(reason) => reason,
         };

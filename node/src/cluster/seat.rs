@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::doors::{PlacementIndex, Standing, Unavailable};
+use super::doors::{Standing, Unavailable};
 use super::group::Group;
 use super::submit::RETRY_AFTER;
 
@@ -67,7 +67,7 @@ impl Seat {
         match self.now() {
             Some(group) => group.standing(),
             None => Standing {
-                index: PlacementIndex { epoch: 0, index: 0 },
+                index: None,
                 node: self.me,
                 known_leader: None,
                 staleness: None,

@@ -15,6 +15,7 @@ use tracing::Instrument;
 use super::doors::{Unavailable, WriteDoor, Written};
 use super::group::{Group, Leader};
 use super::propose::{Proposal, Proposed};
+use super::removal::REMOVED;
 use super::seat::Seat;
 use crate::rpc::channel::Lane;
 use crate::rpc::message::{Method, WriteCall, WriteReply};
@@ -88,6 +89,9 @@ impl Group {
         // Why the write may be in a log already, if it may.
         let mut unsure: Option<String> = None;
         loop {
+            if self.is_removed() {
+                return Err(gave_up(unsure, REMOVED.to_owned()));
+            }
             if let Some(failure) = self.failure() {
                 return Err(gave_up(
                     unsure,

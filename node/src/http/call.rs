@@ -149,7 +149,7 @@ impl Call {
             .submit(command, self.request_id.clone());
         let written = submitted.await?;
         let standing = Standing {
-            index: written.index,
+            index: Some(written.index),
             ..written.view.standing
         };
         self.note(standing, Effective::Kept(Consistency::Linearizable));

@@ -102,8 +102,9 @@ pub(super) fn write_headers(headers: &mut HeaderMap, standing: &Standing, effect
         let value = HeaderValue::try_from(value).expect("digits, letters, dots and semicolons");
         headers.insert(HeaderName::from_static(name), value);
     };
-    let PlacementIndex { epoch, index } = standing.index;
-    put("placement-index", format!("{epoch}.{index}"));
+    if let Some(PlacementIndex { epoch, index }) = standing.index {
+        put("placement-index", format!("{epoch}.{index}"));
+    }
     put("placement-node", standing.node.to_string());
     let leader = standing.known_leader;
     put(

@@ -324,6 +324,8 @@ pub(crate) enum ReadIndexReply {
     NotLeader { leader: Option<u64> },
     /// No quorum confirmed the leader.
     Unconfirmed { reason: String },
+    /// The node that asks was removed from the cluster.
+    Removed,
 }
 
 /// Who a node is.

@@ -1,4 +1,5 @@
 use placement_node::StartError;
+use placement_node::admin::NodeRole;
 
 use crate::estate::{Machine, cluster, converged, create, eventually, machines, settled};
 
@@ -35,6 +36,11 @@ async fn a_node_alone_answers_that_it_belongs_to_no_cluster_until_it_is_told_to_
         error.to_string().contains("does not belong to a cluster"),
         "{error}"
     );
+    assert_eq!(machine.node().status().role, NodeRole::Waiting);
+    assert_eq!(machine.node().read_door().standing().index, None);
+    let (status, body) = machine.admin("GET", "/status", "").await;
+    assert_eq!(status, 404);
+    assert!(body.contains("GET /v1/status, POST /v1/init"), "{body}");
     assert_eq!(machine.api("GET", "/readyz", "").await.0, 503);
     assert_eq!(machine.api("GET", "/livez", "").await.0, 200);
 

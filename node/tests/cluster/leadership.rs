@@ -12,7 +12,8 @@ async fn an_operator_moves_leadership_to_a_chosen_node_by_asking_any() {
     let asked = (leader + 2) % 3;
     let body = format!("{{\"to\": {}}}", machines[to].id());
     let (status, body) = machines[asked].admin("POST", "/v1/leader", &body).await;
-    assert_eq!(status, 204, "{body}");
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(body, format!("{{\"leader\":{}}}", machines[to].id()));
     eventually("the chosen leader", || machines[to].leads().then_some(())).await;
     machines[asked].create(1).await;
 
@@ -41,4 +42,19 @@ async fn a_leader_that_is_stopped_hands_over_first() {
     machines[other].create(2).await;
     let pause = stopped.elapsed();
     assert!(pause < election_min, "{pause:?} until the next write");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leadership_is_not_handed_to_a_node_that_is_not_heard_or_lags() {
+    let mut machines = cluster(3).await;
+    let leader = settled(&machines).await;
+    let away = (leader + 1) % 3;
+    machines[away].kill().await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let to = format!("{{\"to\": {}}}", machines[away].id());
+    let (status, body) = machines[leader].admin("POST", "/v1/leader", &to).await;
+    assert_eq!(status, 409, "{body}");
+    assert!(body.contains("nothing has been heard"), "{body}");
+    assert!(machines[leader].leads());
+    machines[(leader + 2) % 3].create(1).await;
 }

@@ -1,10 +1,13 @@
 use std::time::Duration;
 
-use crate::estate::{Machine, cluster, converged, settled};
+use placement_node::admin::NodeRole;
+use placement_node::cluster::doors::{Consistency, Unavailable};
+
+use crate::estate::{Machine, cluster, converged, eventually, settled};
 
 fn new_member(machine: &Machine) -> String {
     format!(
-        "{{\"id\": {}, \"rpc\": \"{}\", \"api\": \"{}\", \"admin\": \"{}\"}}",
+        "{{\"id\": {}, \"peer\": \"{}\", \"api\": \"{}\", \"admin\": \"{}\"}}",
         machine.id(),
         machine.config.peer.listen,
         machine.config.api.listen,
@@ -57,10 +60,11 @@ async fn a_removed_node_neither_votes_nor_writes_and_its_number_is_not_given_aga
     assert_eq!(members.len(), 2, "{members:?}");
 
     let mut removed = machines.remove(gone);
+    knows_that_it_was_removed(&removed).await;
     removed.kill().await;
     removed.config.cluster.wait_ms = 500;
     removed.start().await;
-    removed.submit(crate::estate::create(2)).await.unwrap_err();
+    knows_that_it_was_removed(&removed).await;
     removed.kill().await;
     removed.wipe();
     removed.config.initial_members.clear();
@@ -73,6 +77,23 @@ async fn a_removed_node_neither_votes_nor_writes_and_its_number_is_not_given_aga
     machines[0].create(3).await;
 }
 
+/// Nobody sends it anything any more: it has to ask.
+async fn knows_that_it_was_removed(machine: &Machine) {
+    eventually("a word of the removal", || {
+        (machine.node().status().role == NodeRole::Removed).then_some(())
+    })
+    .await;
+    let (status, body) = machine.api("GET", "/readyz", "").await;
+    assert_eq!(status, 503);
+    assert!(body.contains("was removed from its cluster"), "{body}");
+    let written = machine.submit(crate::estate::create(2)).await.unwrap_err();
+    let read = machine.view(Consistency::Linearizable).await.unwrap_err();
+    for error in [written, read] {
+        assert!(matches!(error, Unavailable::NothingCommitted { .. }));
+        assert!(error.to_string().contains("was removed"), "{error}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_leader_can_be_removed_and_the_last_voter_cannot() {
     let mut machines = cluster(2).await;
@@ -80,9 +101,11 @@ async fn the_leader_can_be_removed_and_the_last_voter_cannot() {
     let path = format!("/v1/members/{}", machines[leader].id());
     let (status, body) = machines[leader].admin("DELETE", &path, "").await;
     assert_eq!(status, 204, "{body}");
-    machines.remove(leader).kill().await;
+    let mut removed = machines.remove(leader);
     settled(&machines).await;
     machines[0].create(1).await;
+    knows_that_it_was_removed(&removed).await;
+    removed.kill().await;
     let path = format!("/v1/members/{}", machines[0].id());
     let (status, body) = machines[0].admin("DELETE", &path, "").await;
     assert_eq!(status, 409, "{body}");

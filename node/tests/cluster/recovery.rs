@@ -25,7 +25,7 @@ async fn a_node_that_was_away_too_long_is_sent_a_snapshot() {
     }
     for machine in &machines {
         if machine.is_running() {
-            let (status, body) = machine.admin("POST", "/v1/snapshot", "").await;
+            let (status, body) = machine.admin("POST", "/v1/compact", "").await;
             assert_eq!(status, 204, "{body}");
         }
     }

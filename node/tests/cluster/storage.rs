@@ -9,7 +9,7 @@ async fn a_leader_whose_disk_is_gone_leaves_and_says_why_and_nothing_is_lost() {
     machines[leader].create(1).await;
     // Files that are open stay; the next new one cannot be made.
     std::fs::remove_dir_all(machines[leader].config.data_dir.join("state")).unwrap();
-    machines[leader].admin("POST", "/v1/snapshot", "").await;
+    machines[leader].admin("POST", "/v1/compact", "").await;
 
     let failure = eventually("a failed disk", || {
         machines[leader].node().status().storage_failure

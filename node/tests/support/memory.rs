@@ -60,7 +60,7 @@ impl Memory {
         let view = inner.view();
         Written {
             outcome,
-            index: view.standing.index,
+            index: view.standing.index.expect("a state stands somewhere"),
             view,
         }
     }
@@ -76,10 +76,10 @@ impl Inner {
 
     fn standing(&self) -> Standing {
         Standing {
-            index: PlacementIndex {
+            index: Some(PlacementIndex {
                 epoch: EPOCH,
                 index: self.index,
-            },
+            }),
             node: 1,
             known_leader: Some(1),
             staleness: Some(Duration::ZERO),

@@ -1,19 +1,24 @@
 //! `placementctl`: looks at a placement cluster and changes its membership.
 
+mod health;
+mod members;
 mod status;
 
+use std::collections::BTreeMap;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use placement_client::{Admin, Client, NewMember};
+use clap::{Parser, Subcommand, ValueEnum};
+use members::MembersAction;
+use placement_client::{Admin, Client};
 
-/// Looks at a placement cluster and changes its membership, through the admin door of any node.
+/// Looks at a placement cluster and changes its membership, through the admin listener of any node.
 #[derive(Parser)]
 #[command(name = "placementctl", version)]
 struct Command {
-    /// Admin door of a node, as `http://host:port` or `host:port`. Give several (or separate them
-    /// by commas): the first that answers is used.
+    /// Admin listener of a node, as `http://host:port` or `host:port`. Give several (or separate
+    /// them by commas): the first that answers is used.
     #[arg(
         long,
         global = true,
@@ -33,61 +38,36 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Shows every member: role, term, log indexes, lag behind the leader.
+    /// Shows every member: role, version, readiness, log indexes, lag behind the leader, disk.
+    #[command(
+        after_help = "Exits with 0 if all members are healthy, with 1 if the cluster works \
+                            but is degraded, and with 2 if it has no quorum or no node answers."
+    )]
     Status {
         /// A table for people or JSON for programs.
         #[arg(long, value_enum, default_value_t = Output::Table)]
         output: Output,
+    },
+    /// Forms a cluster, once, of nodes that run without `initial_members` and belong to none.
+    Init {
+        /// A founding member and the address of its peer listener; give one for each. Without any,
+        /// the node at the first endpoint that answers forms a cluster of its own.
+        #[arg(long = "member", value_name = "ID=HOST:PORT", value_parser = founder)]
+        members: Vec<(u64, String)>,
     },
     /// Changes the membership.
     #[command(subcommand)]
     Members(MembersAction),
     /// Hands leadership over, to a voter of the leader's choice if none is named.
     TransferLeader {
-        /// The node that shall lead.
+        /// The node that shall lead. It must be heard by the leader and have caught up.
         #[arg(long, value_name = "NODE_ID")]
         to: Option<u64>,
     },
-    /// Snapshots of the state.
-    #[command(subcommand)]
-    Snapshot(SnapshotAction),
-}
-
-#[derive(Subcommand)]
-enum MembersAction {
-    /// Adds a fresh, running node as learner. It receives the log but does not vote yet.
-    Add(AddMember),
-    /// Makes a learner that has caught up a voter.
-    Promote {
-        /// The learner.
-        id: u64,
-    },
-    /// Removes a node. Its id must never be used again.
-    Remove {
-        /// The node to go.
-        id: u64,
-    },
-}
-
-#[derive(Args)]
-struct AddMember {
-    /// An id that no node of this cluster has ever had.
-    id: u64,
-    /// Where the other nodes reach it, `host:port`.
-    #[arg(long, value_name = "HOST:PORT")]
-    rpc: String,
-    /// Where clients reach its REST API, `host:port`; by default as the node says itself.
-    #[arg(long, value_name = "HOST:PORT", default_value = "")]
-    api: String,
-    /// Where operators reach its admin door, `host:port`; by default as the node says itself.
-    #[arg(long, value_name = "HOST:PORT", default_value = "")]
-    admin: String,
-}
-
-#[derive(Subcommand)]
-enum SnapshotAction {
-    /// Snapshots the node at the first endpoint that answers, and purges the log behind it.
-    Trigger,
+    /// Compacts the log of the node at the first endpoint that answers: its state is written down,
+    /// and the log entries that it covers are dropped. This is not a backup: nothing can be
+    /// restored from it.
+    Compact,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -96,9 +76,19 @@ enum Output {
     Json,
 }
 
+/// Errors are printed as one line, without a backtrace, whatever `RUST_BACKTRACE` says.
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
-    let command = Command::parse();
+async fn main() -> ExitCode {
+    match run(Command::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("placementctl: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let timeout = Duration::try_from_secs_f64(command.timeout)
         .context("--timeout is a number of seconds, such as 15")?;
     let client = Client::new(&command.endpoint)?
@@ -106,48 +96,46 @@ async fn main() -> anyhow::Result<()> {
         .with_attempt_timeout(timeout);
     let admin = Admin::new(client);
     match command.action {
-        Action::Status { output } => status::show(&admin, output, timeout).await,
-        Action::Members(action) => change_members(&admin, action).await,
+        Action::Status { output } => return status::show(&admin, output, timeout).await,
+        Action::Init { members } => init(&admin, members.into_iter().collect()).await?,
+        Action::Members(action) => members::change(&admin, action, timeout).await?,
         Action::TransferLeader { to } => {
-            admin.transfer_leader(to).await?;
-            println!("leadership handed over");
-            Ok(())
+            let leader = admin.transfer_leader(to).await?;
+            println!("node {leader} leads");
         }
-        Action::Snapshot(SnapshotAction::Trigger) => {
-            admin.trigger_snapshot().await?;
-            println!("snapshot triggered");
-            Ok(())
+        Action::Compact => {
+            admin.compact().await?;
+            println!("the log is compacted; this is not a backup");
         }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `ID=HOST:PORT`.
+fn founder(text: &str) -> Result<(u64, String), String> {
+    let form = || format!("`{text}` is not ID=HOST:PORT, such as 1=10.0.0.1:18779");
+    let (id, address) = text.split_once('=').ok_or_else(form)?;
+    let id = id.parse().map_err(|_| form())?;
+    match address.is_empty() {
+        true => Err(form()),
+        false => Ok((id, address.to_owned())),
     }
 }
 
-async fn change_members(admin: &Admin, action: MembersAction) -> anyhow::Result<()> {
-    match action {
-        MembersAction::Add(AddMember {
-            id,
-            rpc,
-            api,
-            admin: door,
-        }) => {
-            let member = NewMember {
-                id,
-                rpc,
-                api,
-                admin: door,
-            };
-            admin.add_member(&member).await?;
-            println!(
-                "node {id} added as learner; `placementctl members promote {id}` gives it a vote"
-            );
-        }
-        MembersAction::Promote { id } => {
-            admin.promote_member(id).await?;
-            println!("node {id} is a voter");
-        }
-        MembersAction::Remove { id } => {
-            admin.remove_member(id).await?;
-            println!("node {id} removed");
-        }
+async fn init(admin: &Admin, members: BTreeMap<u64, String>) -> anyhow::Result<()> {
+    admin.init(&members).await?;
+    let status = admin.status().await?;
+    let cluster = status.cluster_id.unwrap_or_default();
+    let ids: Vec<String> = match members.is_empty() {
+        true => vec![status.node_id.to_string()],
+        false => members.keys().map(u64::to_string).collect(),
+    };
+    println!(
+        "cluster {cluster} is formed; its members are {}",
+        ids.join(", ")
+    );
+    if ids.len() == 1 {
+        println!("it survives no loss: `placementctl members add` brings further nodes in");
     }
     Ok(())
 }

@@ -1,20 +1,113 @@
 //! `placementctl status`: what each member says of itself.
 
+use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Client, Member, MemberRole, NodeStatus};
+use placement_client::{Admin, Client, Error, Member, MemberRole, NodeRole, NodeStatus};
 use serde::Serialize;
 
 use crate::Output;
+use crate::health::{Health, NO_QUORUM};
 
-/// A member that does not answer within this is shown as unreachable.
-const PROBE_LIMIT: Duration = Duration::from_secs(2);
+/// A member that does not answer within this is shown as unreachable. Longer than a node takes to
+/// find out that it is not ready.
+const PROBE_LIMIT: Duration = Duration::from_secs(3);
+
+/// What one node says, and what the members that it knows say of themselves.
+pub(crate) struct Survey {
+    /// The node that answered first.
+    pub(crate) asked: NodeStatus,
+    /// Each member, and its own word if it answers.
+    pub(crate) members: Vec<(Member, Option<NodeStatus>)>,
+}
+
+/// Asks one node for the membership and then every member for itself.
+pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
+    let asked = admin.status().await?;
+    let mut members = probe_all(&asked.members, timeout).await;
+    // The first one may have been away, or removed: who knows the leader of the highest term knows
+    // the members best.
+    let newest = newest(&asked, &members).members.clone();
+    if !newest
+        .iter()
+        .map(|member| member.id)
+        .eq(members.iter().map(|(member, _)| member.id))
+    {
+        members = probe_all(&newest, timeout).await;
+    }
+    Ok(Survey { asked, members })
+}
+
+async fn probe_all(members: &[Member], timeout: Duration) -> Vec<(Member, Option<NodeStatus>)> {
+    let limit = PROBE_LIMIT.min(timeout);
+    let probes: Vec<_> = members
+        .iter()
+        .map(|member| {
+            let listener = member.admin.clone();
+            tokio::spawn(async move { probe(&listener, limit).await })
+        })
+        .collect();
+    let mut answers = Vec::new();
+    for (member, probe) in members.iter().zip(probes) {
+        let answer = probe.await.ok().flatten();
+        // Another node at its address does not speak for it.
+        answers.push((
+            member.clone(),
+            answer.filter(|status| status.node_id == member.id),
+        ));
+    }
+    answers
+}
+
+async fn probe(listener: &str, limit: Duration) -> Option<NodeStatus> {
+    let client = Client::new([listener])
+        .ok()?
+        .with_patience(Duration::ZERO)
+        .with_attempt_timeout(limit);
+    Admin::new(client).status().await.ok()
+}
+
+/// Of all answers the one that knows the leader of the highest term.
+fn newest<'a>(
+    asked: &'a NodeStatus,
+    members: &'a [(Member, Option<NodeStatus>)],
+) -> &'a NodeStatus {
+    members
+        .iter()
+        .filter_map(|(_, status)| status.as_ref())
+        .filter(|status| status.leader.is_some() && status.role != NodeRole::Removed)
+        .max_by_key(|status| status.term)
+        .unwrap_or(asked)
+}
+
+/// Shows a survey. The exit code tells how the cluster is.
+pub(crate) async fn show(
+    admin: &Admin,
+    output: Output,
+    timeout: Duration,
+) -> anyhow::Result<ExitCode> {
+    let survey = match survey(admin, timeout).await {
+        Ok(survey) => survey,
+        Err(error @ (Error::Unreachable { .. } | Error::NothingCommitted { .. })) => {
+            eprintln!("placementctl: {error}");
+            return Ok(ExitCode::from(NO_QUORUM));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let report = ClusterReport::new(&survey);
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
+        Output::Table => print!("{}", report.text()),
+    }
+    Ok(report.health.exit_code())
+}
 
 #[derive(Serialize)]
 struct ClusterReport {
     cluster_id: Option<String>,
     leader: Option<u64>,
     term: u64,
+    health: Health,
     members: Vec<MemberReport>,
 }
 
@@ -22,9 +115,14 @@ struct ClusterReport {
 struct MemberReport {
     id: u64,
     role: String,
+    peer: String,
     api: String,
     admin: String,
     reachable: bool,
+    version: Option<String>,
+    ready: bool,
+    /// Why it is not ready, if it says so.
+    not_ready: Option<String>,
     term: Option<u64>,
     last_log: Option<u64>,
     committed: Option<u64>,
@@ -32,94 +130,68 @@ struct MemberReport {
     snapshot: Option<u64>,
     /// Entries that the leader has and this node has not applied.
     lag: Option<u64>,
+    disk_used_bytes: Option<u64>,
+    disk_free_bytes: Option<u64>,
     storage_failure: Option<String>,
     digest: Option<String>,
 }
 
-/// Asks one node for the membership and then every member for itself.
-pub(crate) async fn show(admin: &Admin, output: Output, timeout: Duration) -> anyhow::Result<()> {
-    let first = admin.status().await?;
-    let mut probes = Vec::new();
-    for member in &first.members {
-        let door = member.admin.clone();
-        let limit = PROBE_LIMIT.min(timeout);
-        probes.push(tokio::spawn(async move { probe(&door, limit).await }));
-    }
-    let mut answers = Vec::new();
-    for probe in probes {
-        answers.push(probe.await?);
-    }
-    let report = ClusterReport::new(&first, &answers);
-    match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-        Output::Table => print!("{}", report.table()),
-    }
-    Ok(())
-}
-
-async fn probe(door: &str, limit: Duration) -> Option<NodeStatus> {
-    let client = Client::new([door])
-        .ok()?
-        .with_patience(Duration::ZERO)
-        .with_attempt_timeout(limit);
-    Admin::new(client).status().await.ok()
-}
-
 impl ClusterReport {
-    fn new(first: &NodeStatus, answers: &[Option<NodeStatus>]) -> Self {
-        // Of all answers the one with the highest term knows the leader best.
-        let newest = answers
-            .iter()
-            .flatten()
-            .filter(|status| status.leader.is_some())
-            .max_by_key(|status| status.term)
-            .unwrap_or(first);
-        let head = answers
-            .iter()
-            .flatten()
-            .find(|status| Some(status.node_id) == newest.leader)
-            .and_then(|status| status.last_log);
-        let members = first
+    fn new(survey: &Survey) -> Self {
+        let newest = newest(&survey.asked, &survey.members);
+        let head = survey
             .members
             .iter()
-            .zip(answers)
+            .filter_map(|(_, status)| status.as_ref())
+            .find(|status| Some(status.node_id) == newest.leader)
+            .and_then(|status| status.last_log);
+        let members = survey
+            .members
+            .iter()
             .map(|(member, answer)| MemberReport::new(member, answer.as_ref(), head))
             .collect();
         Self {
-            cluster_id: first.cluster_id.clone(),
+            cluster_id: newest.cluster_id.clone(),
             leader: newest.leader,
             term: newest.term,
+            health: Health::of(survey),
             members,
         }
     }
 
-    fn table(&self) -> String {
-        let header = [
-            "NODE",
-            "ROLE",
-            "API",
-            "TERM",
-            "LAST LOG",
-            "COMMITTED",
-            "APPLIED",
-            "SNAPSHOT",
-            "LAG",
-        ];
-        let mut rows = vec![header.map(str::to_owned)];
-        rows.extend(self.members.iter().map(MemberReport::row));
+    fn text(&self) -> String {
         let leader = self
             .leader
             .map_or("none".to_owned(), |leader| format!("node {leader}"));
         let cluster = self.cluster_id.as_deref().unwrap_or("not formed");
-        format!(
-            "cluster {cluster}   leader {leader}   term {}\n\n{}",
-            self.term,
-            align(&rows)
-        )
+        let head = format!("cluster {cluster}   leader {leader}   term {}\n", self.term);
+        let mut rows = vec![MemberReport::HEADER.map(str::to_owned)];
+        rows.extend(self.members.iter().map(MemberReport::row));
+        let table = match self.members.is_empty() {
+            true => String::new(),
+            false => align(&rows) + "\n",
+        };
+        format!("{head}\n{table}{}", self.health.words())
     }
 }
 
 impl MemberReport {
+    const HEADER: [&str; 13] = [
+        "NODE",
+        "ROLE",
+        "READY",
+        "VERSION",
+        "API",
+        "TERM",
+        "LAST LOG",
+        "COMMITTED",
+        "APPLIED",
+        "SNAPSHOT",
+        "LAG",
+        "DISK USED",
+        "DISK FREE",
+    ];
+
     fn new(member: &Member, answer: Option<&NodeStatus>, head: Option<u64>) -> Self {
         let applied = answer.and_then(|status| status.applied);
         let membership = match member.role {
@@ -132,9 +204,13 @@ impl MemberReport {
         Self {
             id: member.id,
             role,
+            peer: member.peer.clone(),
             api: member.api.clone(),
             admin: member.admin.clone(),
             reachable: answer.is_some(),
+            version: answer.and_then(|status| status.version.clone()),
+            ready: answer.is_some_and(|status| status.ready),
+            not_ready: answer.and_then(|status| status.not_ready.clone()),
             term: answer.map(|status| status.term),
             last_log: answer.and_then(|status| status.last_log),
             committed: answer.and_then(|status| status.committed),
@@ -143,21 +219,30 @@ impl MemberReport {
             lag: head
                 .zip(applied)
                 .map(|(head, applied)| head.saturating_sub(applied)),
+            disk_used_bytes: answer.and_then(|status| status.disk_used_bytes),
+            disk_free_bytes: answer.and_then(|status| status.disk_free_bytes),
             storage_failure: answer.and_then(|status| status.storage_failure.clone()),
             digest: answer.and_then(|status| status.digest.clone()),
         }
     }
 
-    fn row(&self) -> [String; 9] {
+    fn row(&self) -> [String; 13] {
         let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
+        let room = |value: Option<u64>| value.map_or("-".to_owned(), bytes);
         let role = match (self.reachable, &self.storage_failure) {
             (false, _) => format!("{} (unreachable)", self.role),
             (true, Some(_)) => format!("{} (disk failed)", self.role),
             (true, None) => self.role.clone(),
         };
+        let ready = match self.ready {
+            true => "yes",
+            false => "no",
+        };
         [
             self.id.to_string(),
             role,
+            ready.to_owned(),
+            self.version.clone().unwrap_or("-".to_owned()),
             self.api.clone(),
             number(self.term),
             number(self.last_log),
@@ -165,7 +250,24 @@ impl MemberReport {
             number(self.applied),
             number(self.snapshot),
             number(self.lag),
+            room(self.disk_used_bytes),
+            room(self.disk_free_bytes),
         ]
+    }
+}
+
+/// A number of bytes with the largest unit that leaves something before the point.
+fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{count} B"),
+        _ => format!("{value:.1} {}", UNITS[unit]),
     }
 }
 
@@ -188,13 +290,13 @@ fn align<const N: usize>(rows: &[[String; N]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use placement_client::NodeRole;
+    use crate::health::Condition;
 
     fn member(id: u64) -> Member {
         Member {
             id,
             role: MemberRole::Voter,
-            rpc: format!("127.0.0.1:{}", 9000 + id),
+            peer: format!("127.0.0.1:{}", 9000 + id),
             api: format!("127.0.0.1:{}", 8000 + id),
             admin: format!("127.0.0.1:{}", 7000 + id),
             matched: None,
@@ -215,19 +317,80 @@ mod tests {
             purged: None,
             storage_failure: None,
             digest: None,
+            version: Some("1.2.3".to_owned()),
+            ready: true,
+            not_ready: None,
+            disk_used_bytes: Some(5 << 20),
+            disk_free_bytes: Some(3 << 30),
             members: vec![member(1), member(2), member(3)],
         }
     }
 
+    fn survey(answers: [Option<NodeStatus>; 3]) -> Survey {
+        Survey {
+            asked: status(2, NodeRole::Follower, 47),
+            members: (1..=3).map(member).zip(answers).collect(),
+        }
+    }
+
+    fn leader() -> Option<NodeStatus> {
+        Some(status(1, NodeRole::Leader, 50))
+    }
+
+    fn follower(id: u64) -> Option<NodeStatus> {
+        Some(status(id, NodeRole::Follower, 47))
+    }
+
+    fn stuck(id: u64) -> Option<NodeStatus> {
+        Some(NodeStatus {
+            ready: false,
+            not_ready: Some("no leader is known".to_owned()),
+            leader: None,
+            ..status(id, NodeRole::Follower, 47)
+        })
+    }
+
     #[test]
     fn a_dead_member_is_shown_and_lag_is_counted_from_the_leader() {
-        let leader = status(1, NodeRole::Leader, 50);
-        let follower = status(2, NodeRole::Follower, 47);
-        let report = ClusterReport::new(&follower, &[Some(leader), Some(follower.clone()), None]);
+        let report = ClusterReport::new(&survey([leader(), follower(2), None]));
         assert_eq!(report.leader, Some(1));
         assert_eq!(report.members[1].lag, Some(3));
         assert_eq!(report.members[2].lag, None);
-        let table = report.table();
-        assert!(table.contains("voter (unreachable)"), "{table}");
+        let text = report.text();
+        assert!(text.contains("voter (unreachable)"), "{text}");
+        assert!(text.contains("1.2.3"), "{text}");
+        assert!(text.contains("5.0 MiB  3.0 GiB"), "{text}");
+    }
+
+    #[test]
+    fn the_last_line_says_how_many_more_may_be_lost() {
+        for (answers, condition, words) in [
+            (
+                [leader(), follower(2), follower(3)],
+                Condition::Healthy,
+                "healthy: 3 of 3, can lose 1\n",
+            ),
+            (
+                [leader(), follower(2), None],
+                Condition::Degraded,
+                "degraded: 2 of 3, can lose 0\n  node 3 does not answer\n",
+            ),
+            (
+                // The leader is ready, so it has a quorum, although this machine does not reach it.
+                [leader(), None, None],
+                Condition::Degraded,
+                "degraded: 1 of 3, can lose 0\n  node 2 does",
+            ),
+            (
+                [None, stuck(2), None],
+                Condition::NoQuorum,
+                "no quorum: 0 of 3, 2 needed; nothing can be written\n  node 1 does not answer\n  \
+                 node 2 is not ready: no leader is known\n",
+            ),
+        ] {
+            let health = Health::of(&survey(answers));
+            assert_eq!(health.condition, condition);
+            assert!(health.words().starts_with(words), "{}", health.words());
+        }
     }
 }

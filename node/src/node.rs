@@ -24,7 +24,7 @@ use crate::cluster::submit::Submit;
 use crate::config::{Config, ConfigError};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
-use crate::http::Api;
+use crate::http::{Api, ServedRoute};
 use crate::metrics::{Metrics, ReadMetrics};
 use crate::rpc::peers::Peers;
 use crate::serve::{Drain, HttpServer};
@@ -197,12 +197,13 @@ impl Node {
             async move {
                 let begun = Instant::now();
                 let method = request.method().clone();
-                let path = request.uri().path().to_owned();
                 let response = next.run(request).await;
                 let status = response.status().as_u16();
+                let route = response.extensions().get::<ServedRoute>();
+                let route = route.map(|ServedRoute(route)| *route);
                 metrics
                     .http
-                    .answered(method.as_str(), &path, status, begun.elapsed());
+                    .answered(method.as_str(), route, status, begun.elapsed());
                 response
             }
         }));

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
@@ -32,8 +32,9 @@ use serde_json::json;
 use crate::cluster::Refused;
 use crate::cluster::formation::Formation;
 use crate::cluster::membership::Demand;
+use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
-use crate::metrics::Metrics;
+use crate::metrics::{Format, Metrics};
 pub use status::{MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
 
 /// All routes, for those who ask for another one.
@@ -157,9 +158,14 @@ fn read_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Box<
     }
 }
 
-async fn metrics(State(admin): State<Admin>) -> Response {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], admin.metrics.encode()).into_response()
+async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    let format = Format::asked_for(accept);
+    let space = DiskSpace::of(admin.formation.config.data_dir.clone()).await;
+    let numbers = admin.metrics.encode(space, format);
+    ([(header::CONTENT_TYPE, format.content_type())], numbers).into_response()
 }
 
 async fn node_status(State(admin): State<Admin>) -> Response {

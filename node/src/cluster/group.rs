@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use openraft::async_runtime::watch::WatchReceiver;
@@ -44,6 +44,8 @@ pub(crate) struct Group {
     pub(crate) tickets: Arc<Tickets>,
     pub(crate) freshness: Freshness,
     pub(crate) standards: Standards,
+    /// How often another node, or none, came to lead since this node started.
+    pub(crate) leader_changes: AtomicU64,
     /// The others have said that this node was removed.
     pub(super) removed: AtomicBool,
     pub(crate) proposals: mpsc::UnboundedSender<Proposal>,
@@ -125,6 +127,7 @@ impl Group {
             tickets: Arc::new(Tickets::new(config.node_id, store.boot)),
             freshness: Freshness::default(),
             standards: Standards::new(env.standards.clone()),
+            leader_changes: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             proposals,
             rounds,

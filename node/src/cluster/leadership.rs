@@ -1,6 +1,7 @@
 //! What a node does because it leads, and when it may not lead any longer.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::group::Group;
@@ -16,6 +17,7 @@ pub(crate) async fn watch(group: Arc<Group>) {
         let leader = group.leader().map(|leader| leader.id);
         if leader != known {
             known = leader;
+            group.leader_changes.fetch_add(1, Ordering::Relaxed);
             match leader {
                 Some(leader) => tracing::info!(node = group.me, leader, "a node leads"),
                 None => tracing::warn!(node = group.me, "no leader is known"),

@@ -88,6 +88,9 @@ async fn handle(
 ) -> Result<Answer, ApiError> {
     let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
     let text = |name: &str| headers::text(&parts.headers, name);
+    // Whether there is none is said in its turn; metrics want to know it of every request.
+    let found = Route::find(&path);
+    progress.route = found.as_ref().map(|(route, _)| route.path);
     let identity = if path == "/" {
         None
     } else {
@@ -102,8 +105,7 @@ async fn handle(
     let content_type = text("content-type").filter(|value| !value.is_empty());
     check_length(text("content-length"), content_type.is_some())?;
     let body = read_body(body, &parts.headers, settings.max_body_bytes).await?;
-    let (route, params) = Route::find(&path).ok_or_else(|| ApiError::no_such_path(false))?;
-    progress.route = Some(route.path);
+    let (route, params) = found.ok_or_else(|| ApiError::no_such_path(false))?;
     let operation = find_operation(route, parts.method.as_str(), version, |operation| {
         check_headers(
             operation,

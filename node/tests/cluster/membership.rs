@@ -146,37 +146,3 @@ async fn a_member_of_another_cluster_is_not_taken() {
     let (status, body) = ours[0].admin("POST", "/v1/members", "{\"id\": 9}").await;
     assert_eq!(status, 400, "{body}");
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn metrics_tell_of_http_raft_store_model_and_reads() {
-    let machines = cluster(3).await;
-    for machine in &machines {
-        machine.create(machine.id().into()).await;
-        assert!(machine.sees(machine.id().into()).await);
-        machine.api("GET", "/", "").await;
-    }
-    let text = metrics_of_leader(&machines).await;
-    for name in [
-        "placement_http_request_duration_seconds_bucket",
-        "placement_raft_term",
-        "placement_raft_leads 1",
-        "placement_raft_follower_lag{node=",
-        "placement_rocksdb_log_",
-        "placement_model_providers 3",
-        "placement_read_rounds_total",
-    ] {
-        assert!(text.contains(name), "{name} is missing in\n{text}");
-    }
-}
-
-/// The metrics of a node that leads while it is asked.
-async fn metrics_of_leader(machines: &[Machine]) -> String {
-    for _ in 0..10 {
-        let leader = settled(machines).await;
-        let (_, text) = machines[leader].admin("GET", "/metrics", "").await;
-        if text.contains("placement_raft_leads 1") {
-            return text;
-        }
-    }
-    panic!("no node says in its metrics that it leads");
-}

@@ -1,0 +1,181 @@
+//! Every metric there is: its name, type, unit, labels and help, once. `/metrics` is written from
+//! these, and `docs/metrics.md` too.
+
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Unit;
+
+/// One metric.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Metric {
+    /// Without unit and without `_total`.
+    pub(crate) base: &'static str,
+    pub(crate) kind: MetricType,
+    pub(crate) unit: Option<Base>,
+    /// What tells its series apart.
+    pub(crate) labels: &'static [&'static str],
+    pub(crate) help: &'static str,
+}
+
+/// The base units in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Base {
+    Seconds,
+    Bytes,
+}
+
+impl Base {
+    pub(crate) const SECONDS: &'static Unit = &Unit::Seconds;
+    pub(crate) const BYTES: &'static Unit = &Unit::Bytes;
+
+    pub(crate) fn unit(self) -> &'static Unit {
+        match self {
+            Self::Seconds => Self::SECONDS,
+            Self::Bytes => Self::BYTES,
+        }
+    }
+}
+
+impl Metric {
+    /// Its name as Prometheus shows it.
+    #[cfg(test)]
+    pub(crate) fn name(&self) -> String {
+        let unit = self.unit.map_or("", |unit| match unit {
+            Base::Seconds => "_seconds",
+            Base::Bytes => "_bytes",
+        });
+        let total = match self.kind {
+            MetricType::Counter => "_total",
+            _ => "",
+        };
+        format!("{}{unit}{total}", self.base)
+    }
+}
+
+const fn metric(
+    base: &'static str,
+    kind: MetricType,
+    unit: Option<Base>,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> Metric {
+    Metric {
+        base,
+        kind,
+        unit,
+        labels,
+        help,
+    }
+}
+
+macro_rules! unit {
+    (none) => {
+        None
+    };
+    (seconds) => {
+        Some(Base::Seconds)
+    };
+    (bytes) => {
+        Some(Base::Bytes)
+    };
+}
+
+macro_rules! catalog {
+    ($($name:ident = $base:literal $kind:ident $unit:ident [$($label:literal),*] $help:literal;)*) => {
+        $(pub(crate) const $name: Metric = metric(
+            $base,
+            MetricType::$kind,
+            unit!($unit),
+            &[$($label),*],
+            $help,
+        );)*
+
+        /// All of them, in the order in which they are written.
+        #[cfg(test)]
+        pub(crate) const ALL: &[Metric] = &[$($name),*];
+    };
+}
+
+catalog! {
+    BUILD_INFO = "placement_build_info" Gauge none ["version"]
+        "Always 1; the label has the version of the binary";
+    HTTP_REQUEST_DURATION = "placement_http_request_duration" Histogram seconds ["method", "route", "status"]
+        "Time to answer requests of the REST API; route is none where no route was found";
+    HTTP_CONNECTIONS = "placement_http_connections" Gauge none []
+        "Open connections of the REST API";
+    READ_ROUNDS = "placement_read_rounds" Counter none []
+        "Questions to the leader how far reads must be";
+    READ_ROUNDS_FAILED = "placement_read_rounds_failed" Counter none []
+        "Questions to the leader that got no answer";
+    READ_ROUNDS_DURATION = "placement_read_rounds_duration" Counter seconds []
+        "Time spent on answered questions to the leader";
+    READS_LINEARIZED = "placement_reads_linearized" Counter none []
+        "Reads that were served by questions to the leader";
+    DISK_USED = "placement_disk_used" Gauge bytes []
+        "Files in the data directory";
+    DISK_FREE = "placement_disk_free" Gauge bytes []
+        "What the disk of the data directory has left; absent if the system does not say";
+    MEMBER = "placement_member" Gauge none []
+        "1 if this node belongs to a cluster";
+    REMOVED = "placement_removed" Gauge none []
+        "1 if this node was removed from its cluster";
+    RAFT_TERM = "placement_raft_term" Gauge none []
+        "The term";
+    RAFT_LEADS = "placement_raft_leads" Gauge none []
+        "1 if this node leads";
+    RAFT_LEADER = "placement_raft_leader" Gauge none []
+        "The number of the leader, 0 if none is known";
+    RAFT_LEADER_CHANGES = "placement_raft_leader_changes" Counter none []
+        "How often this node has seen another leader or none since it started";
+    RAFT_LAST_LOG_INDEX = "placement_raft_last_log_index" Gauge none []
+        "The last entry of the log of this node";
+    RAFT_COMMITTED_INDEX = "placement_raft_committed_index" Gauge none []
+        "The last entry that this node knows to be committed";
+    RAFT_APPLIED_INDEX = "placement_raft_applied_index" Gauge none []
+        "The last entry that this node has applied";
+    RAFT_SNAPSHOT_INDEX = "placement_raft_snapshot_index" Gauge none []
+        "The last entry that the newest snapshot covers";
+    RAFT_PURGED_INDEX = "placement_raft_purged_index" Gauge none []
+        "The last entry that was dropped from the log";
+    RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge none ["node"]
+        "Log entries that a node lacks; only the leader knows";
+    STORAGE_FAILED = "placement_storage_failed" Gauge none []
+        "1 if the disk of this node has failed";
+    STALENESS = "placement_staleness" Gauge seconds []
+        "How old the state of this node may be at most; absent as long as nobody can tell";
+    ROCKSDB_WAL = "placement_rocksdb_wal" Gauge bytes ["db"]
+        "Write-ahead log files";
+    ROCKSDB_MEMTABLE = "placement_rocksdb_memtable" Gauge bytes ["db"]
+        "Write buffers in memory";
+    ROCKSDB_SST = "placement_rocksdb_sst" Gauge bytes ["db"]
+        "Sorted files";
+    ROCKSDB_PENDING_COMPACTION = "placement_rocksdb_pending_compaction" Gauge bytes ["db"]
+        "What compactions must rewrite";
+    ROCKSDB_BACKGROUND_ERRORS = "placement_rocksdb_background_errors" Counter none ["db"]
+        "Errors of flushes and compactions since start";
+    ROCKSDB_BLOCK_CACHE = "placement_rocksdb_block_cache" Gauge bytes []
+        "Block cache in use; both databases share it";
+    LOG_SYNC_DURATION = "placement_log_sync_duration" Histogram seconds []
+        "Time to sync the log";
+    LOG_ENTRIES_SYNCED = "placement_log_entries_synced" Counter none []
+        "Log entries synced";
+    APPLY_DURATION = "placement_apply_duration" Histogram seconds []
+        "Time to apply a batch of log entries";
+    LOG_ENTRIES_APPLIED = "placement_log_entries_applied" Counter none []
+        "Log entries applied";
+    MODEL_TREES = "placement_model_trees" Gauge none []
+        "Provider trees";
+    MODEL_PROVIDERS = "placement_model_providers" Gauge none []
+        "Resource providers";
+    MODEL_CONSUMERS = "placement_model_consumers" Gauge none []
+        "Consumers";
+    MODEL_RESOURCE_CLASSES = "placement_model_resource_classes" Gauge none []
+        "Resource classes";
+    MODEL_TRAITS = "placement_model_traits" Gauge none []
+        "Traits";
+    PROCESS_RESIDENT_MEMORY = "process_resident_memory" Gauge bytes []
+        "Memory of the process that is in use";
+    PROCESS_OPEN_FDS = "process_open_fds" Gauge none []
+        "Open file descriptors of the process";
+    PROCESS_MAX_FDS = "process_max_fds" Gauge none []
+        "Most file descriptors that the process may open; absent without a limit";
+}

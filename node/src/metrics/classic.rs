@@ -1,0 +1,48 @@
+//! Prometheus' older text format (0.0.4), for whoever does not ask for OpenMetrics: `curl`,
+//! `promtool check metrics`, older scrapers.
+//! Source: Prometheus, "Exposition formats"; OpenMetrics 1.0, "Text format".
+
+/// Rewrites OpenMetrics text. The differences that matter here: a counter is described under the
+/// name that its sample has, with `_total`; units and the end have no line.
+pub(super) fn from_openmetrics(text: &str) -> String {
+    let mut classic = String::with_capacity(text.len());
+    let mut help = None;
+    for line in text.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("HELP"), Some(_), words) => help = Some(words.unwrap_or_default()),
+            (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
+                let total = match kind {
+                    "counter" => "_total",
+                    _ => "",
+                };
+                let help = help.take().unwrap_or_default();
+                classic.push_str(&format!("# HELP {name}{total} {help}\n"));
+                classic.push_str(&format!("# TYPE {name}{total} {kind}\n"));
+            }
+            (Some("#"), ..) => {}
+            _ => {
+                classic.push_str(line);
+                classic.push('\n');
+            }
+        }
+    }
+    classic
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_described_by_the_name_of_their_sample() {
+        let openmetrics = "# HELP a_seconds Time spent\n# TYPE a_seconds counter\n\
+                           # UNIT a_seconds seconds\na_seconds_total 1.5\n\
+                           # HELP b What is left\n# TYPE b gauge\nb{db=\"log\"} 2\n# EOF\n";
+        assert_eq!(
+            from_openmetrics(openmetrics),
+            "# HELP a_seconds_total Time spent\n# TYPE a_seconds_total counter\n\
+             a_seconds_total 1.5\n# HELP b What is left\n# TYPE b gauge\nb{db=\"log\"} 2\n"
+        );
+    }
+}

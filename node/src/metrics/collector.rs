@@ -1,0 +1,262 @@
+//! Reads what HTTP, Raft, the store, the model and the process say when it is asked for.
+
+use std::fmt::Error;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use openraft::ServerState;
+use openraft::async_runtime::watch::WatchReceiver;
+use placement_raft_store::{Histogram, StoreNumbers};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeGaugeValue, EncodeLabelValue, EncodeMetric, MetricEncoder, NoLabelSet,
+};
+use prometheus_client::metrics::exemplar::Exemplar;
+
+use super::catalog::{self, Base, Metric};
+use super::process::Process;
+use super::{HttpMetrics, ReadMetrics, Space};
+use crate::cluster::group::Group;
+use crate::cluster::seat::Seat;
+
+/// Reads the numbers of one node.
+pub(super) struct NodeCollector {
+    pub(super) seat: Arc<Seat>,
+    pub(super) http: HttpMetrics,
+    pub(super) reads: Arc<ReadMetrics>,
+    pub(super) space: Arc<Space>,
+}
+
+impl std::fmt::Debug for NodeCollector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("NodeCollector")
+    }
+}
+
+impl Collector for NodeCollector {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let mut out = Out { encoder };
+        out.gauges(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1)])?;
+        out.http(&self.http)?;
+        out.reads(&self.reads)?;
+        out.gauge(
+            &catalog::DISK_USED,
+            self.space.used_bytes.load(Ordering::Relaxed),
+        )?;
+        if let Some(free) = self.space.free() {
+            out.gauge(&catalog::DISK_FREE, free)?;
+        }
+        let group = self.seat.now();
+        out.gauge(&catalog::MEMBER, u64::from(group.is_some()))?;
+        if let Some(group) = group {
+            out.gauge(&catalog::REMOVED, u64::from(group.is_removed()))?;
+            out.raft(&group)?;
+            out.store(&group.store_metrics.read())?;
+            out.model(&group)?;
+        }
+        out.process(&Process::read())
+    }
+}
+
+/// The label of a metric that has one.
+fn label(metric: &Metric) -> &'static str {
+    metric
+        .labels
+        .first()
+        .expect("asked only of metrics with a label in the catalog")
+}
+
+struct Out<'a> {
+    encoder: DescriptorEncoder<'a>,
+}
+
+impl Out<'_> {
+    fn begin(&mut self, metric: &Metric) -> Result<MetricEncoder<'_>, Error> {
+        let unit = metric.unit.map(Base::unit);
+        self.encoder
+            .encode_descriptor(metric.base, metric.help, unit, metric.kind)
+    }
+
+    fn gauge(&mut self, metric: &Metric, value: impl EncodeGaugeValue) -> Result<(), Error> {
+        self.begin(metric)?.encode_gauge(&value)
+    }
+
+    /// One series for each value of the metric's label.
+    fn gauges(
+        &mut self,
+        metric: &Metric,
+        series: impl IntoIterator<Item = (impl EncodeLabelValue, u64)>,
+    ) -> Result<(), Error> {
+        let mut encoder = self.begin(metric)?;
+        for (value_of_label, value) in series {
+            let labels = [(label(metric), value_of_label)];
+            encoder.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    fn counter(&mut self, metric: &Metric, value: u64) -> Result<(), Error> {
+        let no_exemplar: Option<&Exemplar<NoLabelSet, u64>> = None;
+        self.begin(metric)?.encode_counter(&value, no_exemplar)
+    }
+
+    /// One series for each value of the metric's label.
+    fn counters(
+        &mut self,
+        metric: &Metric,
+        series: impl IntoIterator<Item = (impl EncodeLabelValue, u64)>,
+    ) -> Result<(), Error> {
+        let no_exemplar: Option<&Exemplar<NoLabelSet, u64>> = None;
+        let mut encoder = self.begin(metric)?;
+        for (value_of_label, value) in series {
+            let labels = [(label(metric), value_of_label)];
+            encoder
+                .encode_family(&labels)?
+                .encode_counter(&value, no_exemplar)?;
+        }
+        Ok(())
+    }
+
+    fn http(&mut self, http: &HttpMetrics) -> Result<(), Error> {
+        let encoder = self.begin(&catalog::HTTP_REQUEST_DURATION)?;
+        http.requests.encode(encoder)?;
+        let encoder = self.begin(&catalog::HTTP_CONNECTIONS)?;
+        http.connections.encode(encoder)
+    }
+
+    fn reads(&mut self, reads: &ReadMetrics) -> Result<(), Error> {
+        let now = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        self.counter(&catalog::READ_ROUNDS, now(&reads.rounds))?;
+        self.counter(&catalog::READ_ROUNDS_FAILED, now(&reads.failures))?;
+        let seconds = now(&reads.micros) as f64 / 1e6;
+        let no_exemplar: Option<&Exemplar<NoLabelSet, f64>> = None;
+        self.begin(&catalog::READ_ROUNDS_DURATION)?
+            .encode_counter(&seconds, no_exemplar)?;
+        self.counter(&catalog::READS_LINEARIZED, now(&reads.reads))
+    }
+
+    fn raft(&mut self, group: &Group) -> Result<(), Error> {
+        let metrics = {
+            let receiver = group.raft.metrics();
+            let metrics = receiver.borrow_watched();
+            metrics.clone()
+        };
+        let known = |index: Option<u64>| index.unwrap_or(0);
+        let leads = metrics.state == ServerState::Leader;
+        let committed = metrics.local_committed.map(|id| id.index());
+        for (metric, value) in [
+            (&catalog::RAFT_TERM, metrics.current_term),
+            (&catalog::RAFT_LEADS, u64::from(leads)),
+            (&catalog::RAFT_LEADER, known(metrics.current_leader)),
+            (&catalog::RAFT_LAST_LOG_INDEX, known(metrics.last_log_index)),
+            (&catalog::RAFT_COMMITTED_INDEX, known(committed)),
+            (
+                &catalog::RAFT_APPLIED_INDEX,
+                known(group.views.applied_index()),
+            ),
+            (
+                &catalog::RAFT_SNAPSHOT_INDEX,
+                known(metrics.snapshot.map(|id| id.index())),
+            ),
+            (
+                &catalog::RAFT_PURGED_INDEX,
+                known(metrics.purged.map(|id| id.index())),
+            ),
+            (
+                &catalog::STORAGE_FAILED,
+                u64::from(group.failure().is_some()),
+            ),
+        ] {
+            self.gauge(metric, value)?;
+        }
+        self.counter(
+            &catalog::RAFT_LEADER_CHANGES,
+            group.leader_changes.load(Ordering::Relaxed),
+        )?;
+        if let Some(staleness) = group.freshness.staleness() {
+            self.gauge(&catalog::STALENESS, staleness.as_secs_f64())?;
+        }
+        let Some(replication) = &metrics.replication else {
+            return Ok(());
+        };
+        let last = known(metrics.last_log_index);
+        let lags = replication.iter().map(|(node, matched)| {
+            let matched = matched.map_or(0, |id| id.index());
+            (*node, last.saturating_sub(matched))
+        });
+        self.gauges(&catalog::RAFT_FOLLOWER_LAG, lags)
+    }
+
+    fn store(&mut self, numbers: &StoreNumbers) -> Result<(), Error> {
+        let StoreNumbers { log, state, .. } = numbers;
+        let both = |log, state| [("log", log), ("state", state)];
+        for (metric, values) in [
+            (&catalog::ROCKSDB_WAL, both(log.wal_bytes, state.wal_bytes)),
+            (
+                &catalog::ROCKSDB_MEMTABLE,
+                both(log.memtable_bytes, state.memtable_bytes),
+            ),
+            (&catalog::ROCKSDB_SST, both(log.sst_bytes, state.sst_bytes)),
+            (
+                &catalog::ROCKSDB_PENDING_COMPACTION,
+                both(log.pending_compaction_bytes, state.pending_compaction_bytes),
+            ),
+        ] {
+            self.gauges(metric, values)?;
+        }
+        self.counters(
+            &catalog::ROCKSDB_BACKGROUND_ERRORS,
+            both(log.background_errors, state.background_errors),
+        )?;
+        self.gauge(&catalog::ROCKSDB_BLOCK_CACHE, log.block_cache_bytes)?;
+        self.histogram(&catalog::LOG_SYNC_DURATION, &numbers.sync)?;
+        self.counter(&catalog::LOG_ENTRIES_SYNCED, numbers.synced_entries)?;
+        self.histogram(&catalog::APPLY_DURATION, &numbers.apply)?;
+        self.counter(&catalog::LOG_ENTRIES_APPLIED, numbers.applied_entries)
+    }
+
+    fn histogram(&mut self, metric: &Metric, histogram: &Histogram) -> Result<(), Error> {
+        // The encoder takes the greatest number for infinity.
+        let buckets: Vec<(f64, u64)> = histogram
+            .buckets
+            .iter()
+            .map(|(bound, count)| (if bound.is_finite() { *bound } else { f64::MAX }, *count))
+            .collect();
+        self.begin(metric)?.encode_histogram::<NoLabelSet>(
+            histogram.sum_seconds,
+            histogram.count,
+            &buckets,
+            None,
+        )
+    }
+
+    fn model(&mut self, group: &Group) -> Result<(), Error> {
+        let sizes = group.views.current().state.sizes();
+        for (metric, value) in [
+            (&catalog::MODEL_TREES, sizes.trees),
+            (&catalog::MODEL_PROVIDERS, sizes.providers),
+            (&catalog::MODEL_CONSUMERS, sizes.consumers),
+            (&catalog::MODEL_RESOURCE_CLASSES, sizes.resource_classes),
+            (&catalog::MODEL_TRAITS, sizes.traits),
+        ] {
+            self.gauge(metric, value)?;
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, process: &Process) -> Result<(), Error> {
+        for (metric, value) in [
+            (
+                &catalog::PROCESS_RESIDENT_MEMORY,
+                process.resident_memory_bytes,
+            ),
+            (&catalog::PROCESS_OPEN_FDS, process.open_fds),
+            (&catalog::PROCESS_MAX_FDS, process.max_fds),
+        ] {
+            if let Some(value) = value {
+                self.gauge(metric, value)?;
+            }
+        }
+        Ok(())
+    }
+}

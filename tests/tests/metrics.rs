@@ -1,0 +1,138 @@
+//! `/metrics` as monitoring reads it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Client, NewProvider};
+use placement_tests::cluster::Cluster;
+use placement_tests::skip::skipped;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What a metric is: its type and the labels that tell its series apart.
+type Families = BTreeMap<String, (String, BTreeSet<String>)>;
+
+/// The numbers of a node, in the format that `curl` gets.
+async fn scrape(cluster: &Cluster, id: u64, accept: &str) -> String {
+    let client = Client::new([cluster.place(id).admin()]).unwrap();
+    let request = ApiRequest::get("/metrics").header("accept", accept);
+    let answer = client.call(request).await.unwrap();
+    let body = String::from_utf8(answer.body.to_vec()).unwrap();
+    let openmetrics = body.ends_with("# EOF\n");
+    assert_eq!(openmetrics, accept.contains("openmetrics"), "{body}");
+    body
+}
+
+/// A leader that has served a write, a read and a request to nowhere.
+async fn busy_leader(cluster: &Cluster) -> u64 {
+    let leader = cluster.leader().await.unwrap();
+    let client = cluster.client_of(leader);
+    client
+        .create_provider(&NewProvider::named("host"))
+        .await
+        .unwrap();
+    for path in ["/resource_providers/cows", "/cows"] {
+        client.request(ApiRequest::get(path)).await.unwrap();
+    }
+    leader
+}
+
+/// What the text describes and shows.
+fn families(text: &str) -> Families {
+    let mut families = Families::new();
+    for line in text.lines() {
+        if let Some(described) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = described.split_once(' ').unwrap();
+            families.insert(name.to_owned(), (kind.to_owned(), BTreeSet::new()));
+        }
+    }
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let sample = line.rsplit_once(' ').unwrap().0;
+        let (name, labels) = sample.split_once('{').unwrap_or((sample, "}"));
+        let family = ["_bucket", "_sum", "_count"]
+            .iter()
+            .filter_map(|suffix| name.strip_suffix(suffix))
+            .find(|family| families.contains_key(*family))
+            .unwrap_or(name);
+        let known = families.get_mut(family);
+        let (_, seen) = known.unwrap_or_else(|| panic!("{line} is described nowhere"));
+        let labels = labels.trim_end_matches('}').split("\",");
+        let keys = labels.filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
+        seen.extend(keys.filter(|key| key != "le"));
+    }
+    families
+}
+
+/// What `docs/metrics.md` says that there is.
+fn documented() -> Families {
+    let page = include_str!("../../docs/metrics.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let bare = |text: &str| text.trim_matches('`').to_owned();
+        let labels = cells[4].split(", ").filter(|label| !label.is_empty());
+        let labels = labels.map(bare).collect();
+        (bare(cells[1]), (cells[2].to_owned(), labels))
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
+    let cluster = Cluster::start(3).await.unwrap();
+    let leader = busy_leader(&cluster).await;
+    let expected = documented();
+    assert!(expected.len() > 30);
+    let begun = Instant::now();
+    loop {
+        // Its own age is known once it has asked a quorum whether it leads.
+        let found = families(&scrape(&cluster, leader, "*/*").await);
+        if found == expected {
+            break;
+        }
+        assert!(begun.elapsed() < LIMIT, "{found:#?}\nis not\n{expected:#?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let text = scrape(&cluster, leader, "application/openmetrics-text").await;
+    for sample in [
+        "placement_raft_leads 1\n",
+        "placement_model_providers 1\n",
+        "placement_rocksdb_wal_bytes{db=\"log\"}",
+        "# UNIT placement_disk_used_bytes bytes\n",
+        // The routes are those that served, and what served nothing is none of them.
+        "{method=\"GET\",route=\"/resource_providers/{uuid}\",status=\"404\"}",
+        "{method=\"GET\",route=\"none\",status=\"404\"}",
+    ] {
+        assert!(text.contains(sample), "{sample} is missing in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn promtool_finds_nothing_to_complain_about() {
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else {
+        return skipped(
+            "the check of metrics by promtool",
+            "there is no promtool; Debian has it in the package prometheus",
+        );
+    };
+    let cluster = Cluster::start(3).await.unwrap();
+    let leader = busy_leader(&cluster).await;
+    let text = scrape(&cluster, leader, "*/*").await;
+    let mut input = promtool.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    let output = promtool.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success() && said.is_empty(), "{said}\n{text}");
+}

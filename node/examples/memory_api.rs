@@ -42,7 +42,8 @@ fn api() -> axum::Router {
     let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
     router(Api {
         write: memory.clone(),
-        read: memory,
+        read: memory.clone(),
+        readiness: memory,
         clock: world.clone(),
         ids: world.clone(),
         offload: world,

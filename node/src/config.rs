@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cluster::doors::Consistency;
+use crate::http::{PathPrefix, PublicAddress, PublicUrl};
 pub use load::ConfigError;
 use options::section;
 pub use options::{Kind, Setting};
@@ -59,6 +60,17 @@ section! {
         listen: String = "127.0.0.1:8778".to_owned(),
         /// The address that clients reach, `host:port`; empty: the one listened on.
         advertise: String = String::new(),
+        /// Path below which the API is served, e.g. `/placement`; empty: at the root. With a prefix,
+        /// nothing but it, `/`, `/livez`, `/readyz` and `/openapi.json` is served.
+        prefix: String = String::new(),
+        /// URL with which `Location` begins, e.g. `https://cloud.example/placement`, where all clients
+        /// come through one address; its path begins all links. Empty: what the request says.
+        public_url: String = String::new(),
+        /// Whether `Forwarded` and `X-Forwarded-Proto`, `-Host`, `-Prefix` and `-For` are believed.
+        /// Only behind a proxy that replaces what clients send in them.
+        trust_proxy_headers: bool = false,
+        /// Whether `GET /` is answered 503 while `/readyz` is, for balancers that ask nothing else.
+        root_reflects_readiness: bool = true,
         /// Longest request body, in bytes.
         max_body_bytes: usize = 16 * 1024 * 1024,
         /// Most connections at once; further ones wait.
@@ -227,6 +239,22 @@ impl Config {
         toml::to_string(self).expect("a table of texts, numbers, flags and lists can be written")
     }
 
+    /// The settings, as `section.key`, that `other` gives another value.
+    pub fn differs_in(&self, other: &Self) -> Vec<String> {
+        let table = |config: &Self| {
+            toml::Table::try_from(config).expect("a table of texts, numbers, flags and lists")
+        };
+        let (ours, theirs) = (table(self), table(other));
+        let value = |table: &toml::Table, setting: &Setting| match setting.section {
+            "" => table.get(setting.key).cloned(),
+            section => table.get(section)?.get(setting.key).cloned(),
+        };
+        (Self::settings().iter())
+            .filter(|setting| value(&ours, setting) != value(&theirs, setting))
+            .map(Setting::path)
+            .collect()
+    }
+
     /// How long a request waits for the cluster.
     pub fn wait(&self) -> Duration {
         Duration::from_millis(self.cluster.wait_ms)
@@ -240,6 +268,32 @@ impl Config {
             .collect()
     }
 
+    /// `[api] prefix`, `public_url` and `trust_proxy_headers`.
+    pub fn public_address(&self) -> Result<PublicAddress, ConfigError> {
+        let prefix: PathPrefix =
+            (self.api.prefix.parse()).map_err(|why| ConfigError::invalid("api.prefix", why))?;
+        let url = match self.api.public_url.as_str() {
+            "" => None,
+            text => Some(
+                text.parse::<PublicUrl>()
+                    .map_err(|why| ConfigError::invalid("api.public_url", why))?,
+            ),
+        };
+        if let Some(url) = &url
+            && !url.path.as_str().ends_with(prefix.as_str())
+        {
+            return Err(ConfigError::invalid(
+                "api.public_url",
+                format!("its path must end with api.prefix, {prefix}: nothing else is served"),
+            ));
+        }
+        Ok(PublicAddress {
+            prefix,
+            url,
+            trust_proxy_headers: self.api.trust_proxy_headers,
+        })
+    }
+
     /// What the API is told of all this.
     pub fn api_settings(&self) -> Result<crate::http::ApiSettings, ConfigError> {
         use crate::http::{ApiSettings, AuthSettings, AuthStrategy};
@@ -247,6 +301,8 @@ impl Config {
 
         Ok(ApiSettings {
             max_body_bytes: self.api.max_body_bytes,
+            public: self.public_address()?,
+            root_reflects_readiness: self.api.root_reflects_readiness,
             default_consistency: self.default_consistency()?,
             auth: AuthSettings {
                 strategy: AuthStrategy::NoAuth2,

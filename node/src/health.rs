@@ -9,9 +9,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use openraft::async_runtime::watch::WatchReceiver;
 use tokio::time::Instant;
 
+use crate::cluster::doors::Readiness;
 use crate::cluster::removal::REMOVED;
 use crate::cluster::seat::Seat;
 use crate::cluster::standards::LACKING;
@@ -70,6 +73,12 @@ impl HealthChecks {
             .linearize(Instant::now() + PATIENCE)
             .await
             .map_err(|unavailable| format!("reads cannot be confirmed: {unavailable}"))
+    }
+}
+
+impl Readiness for HealthChecks {
+    fn why_not(&self) -> BoxFuture<'_, Option<String>> {
+        async { self.not_ready().await.err() }.boxed()
     }
 }
 

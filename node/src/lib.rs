@@ -2,6 +2,7 @@
 //!
 //! [`Node::start`] is the whole server: the binary, the tests and the simulations start the same.
 
+pub mod access;
 pub mod admin;
 pub mod cluster;
 pub mod config;
@@ -9,13 +10,13 @@ mod disk_space;
 pub mod env;
 mod health;
 pub mod http;
+pub mod logging;
 mod metrics;
 mod node;
 mod rpc;
 mod serve;
 mod tasks;
-pub mod telemetry;
 
 pub use config::{Config, ConfigError};
 pub use env::Env;
-pub use node::{Addresses, Node, Role, StartError};
+pub use node::{Addresses, Node, ReloadError, Role, StartError};

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use placement_node::{Config, Env, Node, config, http, telemetry};
+use placement_node::logging::{self, Logging};
+use placement_node::{Config, Env, Node, config, http};
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> ExitCode {
@@ -28,7 +29,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
     for warning in warnings {
         eprintln!("placementd: warning: {warning}");
     }
-    telemetry::check(&config.log.level).map_err(anyhow::Error::msg)?;
+    logging::check(&config.log.level).map_err(anyhow::Error::msg)?;
     if let Some(file) = &config.policy.file {
         http::check_policy_file(file).context("[policy] file")?;
     }
@@ -38,10 +39,18 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let (config, warnings) = load(matches)?;
-    telemetry::start(&config.log.format, &config.log.level).map_err(anyhow::Error::msg)?;
+    let logging =
+        Logging::start(&config.log.format, &config.log.level).map_err(anyhow::Error::msg)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    let done = serve(matches, config, &logging);
+    logging.finish();
+    done
+}
+
+/// Runs a node until the process is asked to stop.
+fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -49,10 +58,17 @@ fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).context("cannot take SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot take SIGINT")?;
+        // Taken before the node starts: without this, a SIGHUP ends the process.
+        let mut hangup = signal(SignalKind::hangup()).context("cannot take SIGHUP")?;
+        let mut reports = std::pin::pin!(logging::report_dropped());
         let node = Node::start(Env::production(), config).await?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hangup.recv() => reload(matches, &node, logging),
+                () = &mut reports => {}
+            }
         }
         tracing::info!("asked to stop; a second signal stops at once");
         tokio::select! {
@@ -62,6 +78,36 @@ fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         }
         Ok(())
     })
+}
+
+/// Reads the configuration again and takes over what can change while the node runs. What cannot be
+/// used stays as it was: a running node is not ended by a mistake in a file.
+fn reload(matches: &ArgMatches, node: &Node, logging: &Logging) {
+    let (config, warnings) = match load(matches) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let error = format!("{error:#}");
+            tracing::error!(
+                error,
+                "SIGHUP: nothing is re-read, the configuration is wrong"
+            );
+            return;
+        }
+    };
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    match logging.set_level(&config.log.level) {
+        Ok(()) => tracing::info!(level = config.log.level, "SIGHUP: re-read the log level"),
+        Err(error) => tracing::error!(error, "SIGHUP: the log level stays as it was"),
+    }
+    match node.reload(&config) {
+        Ok(()) => tracing::info!("SIGHUP: re-read the policy"),
+        Err(error) => {
+            let error = error.to_string();
+            tracing::error!(error, "SIGHUP: the policy stays as it was");
+        }
+    }
 }
 
 /// The configuration that the file, the environment and the flags give.
@@ -102,7 +148,7 @@ fn command() -> Command {
     .after_help(
         "Each setting can stand in the file, in the environment and on the command line; what \
              comes later in this order wins. SIGTERM and SIGINT stop the node after it has handed \
-             leadership over.",
+             leadership over. SIGHUP re-reads the policy and the log level.",
     )
     .args_conflicts_with_subcommands(true)
     .subcommand(common(Command::new("check-config").about(

@@ -1,7 +1,7 @@
 //! One node, from its listeners to its disk. The binary, the tests and the simulations start this.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,6 +13,7 @@ use placement_raft_store::Views;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
+use crate::access;
 use crate::admin::{Admin, NodeStatus};
 use crate::cluster::doors::{ReadDoor, WriteDoor};
 use crate::cluster::formation::Formation;
@@ -24,7 +25,7 @@ use crate::cluster::submit::Submit;
 use crate::config::{Config, ConfigError};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
-use crate::http::{Api, ServedRoute};
+use crate::http::{Api, Changeable, PolicyError, PublicAddress, ServedRoute};
 use crate::metrics::{Metrics, ReadMetrics};
 use crate::rpc::peers::Peers;
 use crate::serve::{Drain, HttpServer};
@@ -64,6 +65,17 @@ pub enum StartError {
     Raft(String),
 }
 
+/// Why a changed configuration is not taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum ReloadError {
+    /// It cannot be used at all.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The policy file cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
 /// Where others reach a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
@@ -91,8 +103,9 @@ pub struct Node {
     formation: Arc<Formation>,
     write: Arc<Submit>,
     read: Arc<dyn ReadDoor>,
-    stopping: Arc<AtomicBool>,
+    checks: HealthChecks,
     drain: Drain,
+    changeable: Changeable,
     tasks: Tasks,
 }
 
@@ -141,11 +154,29 @@ impl Node {
             return Err(error);
         }
 
-        let node = Self {
-            write: Arc::new(Submit::new(seat.clone())),
-            read: (env.around_read_door)(Arc::new(Read::new(seat.clone()))),
+        let write = Arc::new(Submit::new(seat.clone()));
+        let read = (env.around_read_door)(Arc::new(Read::new(seat.clone())));
+        let checks = HealthChecks {
+            seat: seat.clone(),
+            lag_max: config.cluster.ready_lag_max,
             stopping: Arc::default(),
+        };
+        let public = settings.public.clone();
+        let (api_router, changeable) = crate::http::service(Api {
+            write: write.clone(),
+            read: read.clone(),
+            clock: env.clock.clone(),
+            ids: env.ids.clone(),
+            offload: env.offload.clone(),
+            readiness: Arc::new(checks.clone()),
+            settings,
+        });
+        let node = Self {
+            write,
+            read,
+            checks,
             drain: Drain::default(),
+            changeable,
             config,
             addresses,
             formation,
@@ -153,7 +184,7 @@ impl Node {
         };
         let metrics = Arc::new(Metrics::new(seat, read_metrics));
         node.serve_peers(peer);
-        node.serve_api(&env, settings, api, &metrics);
+        node.serve_api(&env, api_router, &public, api, &metrics);
         node.serve_admin(&env, admin, metrics);
         node.tasks.spawn(node.formation.clone().form());
         node.tasks.spawn(probe(
@@ -179,18 +210,11 @@ impl Node {
     fn serve_api(
         &self,
         env: &Env,
-        settings: crate::http::ApiSettings,
+        api: Router,
+        public: &PublicAddress,
         listener: Box<dyn Listener>,
         metrics: &Arc<Metrics>,
     ) {
-        let api = crate::http::router(Api {
-            write: self.write.clone(),
-            read: self.read.clone(),
-            clock: env.clock.clone(),
-            ids: env.ids.clone(),
-            offload: env.offload.clone(),
-            settings,
-        });
         let counted = metrics.clone();
         let api = api.layer(from_fn(move |request: Request, next: Next| {
             let metrics = counted.clone();
@@ -208,11 +232,7 @@ impl Node {
             }
         }));
         let server = HttpServer {
-            router: self
-                .checks()
-                .router()
-                .merge(crate::http::openapi())
-                .fallback_service(api),
+            router: self.beside_api(public).fallback_service(api),
             purpose: "the REST API",
             connections_max: self.config.api.max_connections,
             header_timeout: Duration::from_millis(self.config.api.header_timeout_ms),
@@ -223,13 +243,26 @@ impl Node {
         self.tasks.spawn(server.serve(listener, self.tasks.clone()));
     }
 
+    /// What the API's listener answers beside the API: at the root for balancers, and below the
+    /// API's prefix for clients.
+    fn beside_api(&self, public: &PublicAddress) -> Router {
+        let beside = (self.checks.clone().router())
+            .merge(crate::http::openapi(&public.configured()))
+            .route_layer(from_fn(access::logged));
+        if public.prefix.is_root() {
+            return beside;
+        }
+        beside.clone().nest(public.prefix.as_str(), beside)
+    }
+
     fn serve_admin(&self, env: &Env, listener: Box<dyn Listener>, metrics: Arc<Metrics>) {
         let admin = Admin {
             formation: self.formation.clone(),
             metrics,
-            checks: self.checks(),
+            checks: self.checks.clone(),
         };
-        let router: Router = admin.router().merge(self.checks().router());
+        let router = admin.router().merge(self.checks.clone().router());
+        let router: Router = router.layer(from_fn(access::logged));
         let server = HttpServer {
             router,
             purpose: "operators",
@@ -243,12 +276,24 @@ impl Node {
         self.tasks.spawn(server.serve(listener, self.tasks.clone()));
     }
 
-    fn checks(&self) -> HealthChecks {
-        HealthChecks {
-            seat: self.formation.seat.clone(),
-            lag_max: self.config.cluster.ready_lag_max,
-            stopping: self.stopping.clone(),
+    /// Takes over what of a configuration can change while a node runs: `[policy]`. `[log] level`
+    /// is the process's. Says in the log what else differs and waits for a restart.
+    ///
+    /// # Errors
+    /// A policy file that cannot be understood; the rules from before stay in force.
+    pub fn reload(&self, config: &Config) -> Result<(), ReloadError> {
+        let differs = self.config.differs_in(config);
+        let waiting: Vec<_> = (differs.into_iter())
+            .filter(|path| !path.starts_with("policy.") && path != "log.level")
+            .collect();
+        if !waiting.is_empty() {
+            tracing::warn!(
+                settings = waiting.join(", "),
+                "these settings were changed and count only after a restart"
+            );
         }
+        let settings = config.api_settings()?;
+        Ok(self.changeable.policy(&settings.policy)?)
     }
 
     /// Where others reach this node, with real port numbers.
@@ -290,7 +335,7 @@ impl Node {
 
     /// Hands leadership over, answers what is being asked, then stops and closes the disk.
     pub async fn shutdown(self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.checks.stopping.store(true, Ordering::Relaxed);
         if let Some(group) = self.formation.seat.now() {
             let patience = Duration::from_millis(2 * self.config.raft.election_max_ms);
             if group.leads() && group.best_successor().is_some() {

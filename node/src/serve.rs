@@ -1,9 +1,13 @@
 //! HTTP over a listener: connections, their limits, and their end.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -11,7 +15,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
 
+use crate::access::{self, Peer};
 use crate::env::{BoxStream, Listener};
 use crate::tasks::Tasks;
 
@@ -69,10 +75,10 @@ impl HttpServer {
                 accepted = next => accepted,
             };
             match accepted {
-                (slot, Ok((stream, _))) => {
+                (slot, Ok((stream, peer))) => {
                     self.open.inc();
                     let open = self.open.clone();
-                    let connection = self.connection(stream);
+                    let connection = self.connection(stream, peer);
                     let connection = self.drain.connections.track_future(connection);
                     tasks.spawn(async move {
                         let _open = Closing(open);
@@ -88,13 +94,22 @@ impl HttpServer {
         }
     }
 
-    fn connection(&self, stream: BoxStream) -> impl Future<Output = ()> + Send + 'static {
+    fn connection(
+        &self,
+        stream: BoxStream,
+        peer: SocketAddr,
+    ) -> impl Future<Output = ()> + Send + 'static {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
             .auto_date_header(self.date);
-        let service = TowerToHyperService::new(self.router.clone());
+        let router = self.router.clone();
+        let service = router.map_request(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
+            request.map(Body::new)
+        });
+        let service = TowerToHyperService::new(service);
         let draining = self.drain.begun.clone();
         let purpose = self.purpose;
         async move {
@@ -109,6 +124,9 @@ impl HttpServer {
                 }
             };
             if let Err(error) = ended {
+                if error.is_parse() {
+                    access::no_request(peer, &error);
+                }
                 // Clients hang up as they like.
                 tracing::debug!(%error, purpose, "connection ended");
             }

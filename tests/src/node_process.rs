@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -53,10 +53,25 @@ impl NodeProcess {
             .open(&place.log)
             .with_context(|| format!("cannot write {}", place.log.display()))?;
         let mut command = command(place, options)?;
+        command.stdout(log.try_clone()?).stderr(log);
+        Self::spawn(place, command)
+    }
+
+    /// The same with standard error in a pipe; returns its other end, to be read or not.
+    pub fn start_piped(
+        place: &NodePlace,
+        options: &StartOptions,
+    ) -> anyhow::Result<(Self, ChildStderr)> {
+        let mut command = command(place, options)?;
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = Self::spawn(place, command)?;
+        let stderr = process.child.stderr.take();
+        Ok((process, stderr.context("standard error is no pipe")?))
+    }
+
+    fn spawn(place: &NodePlace, mut command: Command) -> anyhow::Result<Self> {
         command
             .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
             // Ctrl-C at a terminal is for the starter, which then stops its nodes properly.
             .process_group(0);
         let child = command.spawn().context("cannot start placementd")?;

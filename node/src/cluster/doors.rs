@@ -114,3 +114,9 @@ pub trait ReadDoor: Send + Sync {
     /// Where this node stands, for responses that asked for no state (errors).
     fn standing(&self) -> Standing;
 }
+
+/// Whether this node can serve what it promises: what `/readyz` asks.
+pub trait Readiness: Send + Sync {
+    /// Why not, in words for an operator; `None` if it can.
+    fn why_not(&self) -> BoxFuture<'_, Option<String>>;
+}

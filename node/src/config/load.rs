@@ -133,6 +133,7 @@ impl Config {
                 ));
             }
         }
+        self.public_address()?;
         self.validate_members()?;
         self.validate_raft()?;
         self.validate_limits()?;
@@ -483,12 +484,43 @@ mod tests {
                 "node_id = 1\n[raft]\nelection_max_ms = 1000",
                 "raft.election_max_ms",
             ),
+            ("node_id = 1\n[api]\nprefix = \"placement\"", "api.prefix"),
+            ("node_id = 1\n[api]\nprefix = \"/a//b\"", "api.prefix"),
+            (
+                "node_id = 1\n[api]\npublic_url = \"cloud.example\"",
+                "api.public_url",
+            ),
+            (
+                "node_id = 1\n[api]\nprefix = \"/placement\"\npublic_url = \"https://cloud.example\"",
+                "api.public_url",
+            ),
             ("node_id = 1\n[reads]\ndefault = \"fast\"", "reads.default"),
             ("node_id = 1\n[log]\nformat = \"xml\"", "log.format"),
         ] {
             let error = load(text, &[], &[]).unwrap_err();
             assert!(error.to_string().contains(key), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn what_check_config_prints_is_the_same_configuration() {
+        let chosen = "node_id = 7\n[api]\nprefix = \"/placement\"\n\
+                      public_url = \"https://cloud.example/placement\"\n\
+                      trust_proxy_headers = true\nroot_reflects_readiness = false\n";
+        for text in ["node_id = 1\n", chosen] {
+            let config = load(text, &[], &[]).unwrap();
+            let again = load(&config.to_toml(), &[], &[]).unwrap();
+            assert_eq!(again, config);
+            assert_eq!(config.differs_in(&again), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn a_difference_is_named_by_its_setting() {
+        let before = load("node_id = 1\n", &[], &[]).unwrap();
+        let after = "node_id = 1\n[log]\nlevel = \"warn\"\n[policy]\nfile = \"p\"\n";
+        let after = load(after, &[], &[]).unwrap();
+        assert_eq!(before.differs_in(&after), ["policy.file", "log.level"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     /// JSON, or nothing.
     pub(super) body: Option<Bytes>,
-    /// Path of what was made, for `location`.
+    /// Path of what was made, below the API's own, for `location`.
     pub(super) location: Option<String>,
     /// `last-modified` and `cache-control`, from 1.15.
     pub(super) caching: Option<Caching>,

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome, Reply};
@@ -26,7 +27,7 @@ pub(super) struct Server {
     /// Who is calling.
     pub(super) authenticator: Box<dyn Authenticator>,
     /// Who may do what.
-    pub(super) policy: Policy,
+    pub(super) policy: ArcSwap<Policy>,
 }
 
 /// One request, when it has passed all that comes before its handler.
@@ -41,6 +42,8 @@ pub(super) struct Call {
     pub(super) query: Result<Query, BadQuery>,
     /// The body.
     pub(super) body: Bytes,
+    /// What links begin with: the path of the API as the client sees it.
+    pub(super) base_path: String,
     /// The id of this request.
     pub(super) request_id: String,
     /// What a read of this request promises.

@@ -1,4 +1,5 @@
-//! Request ids: `req-<uuid>`, one per request, in the response and in every error and log line.
+//! Request ids: `req-<uuid>`, one per request: in its response, in its error, in its line of the
+//! access log, and in the context of all other lines that it causes.
 
 use http::HeaderMap;
 
@@ -15,7 +16,7 @@ pub(super) fn fresh(ids: &dyn UuidSource) -> String {
     format!("req-{}", ids.uuid().as_hyphenated())
 }
 
-/// The caller's id, if it gave a well-formed one; it goes to the log beside ours.
+/// The caller's id, if it gave a well-formed one; the access log has it beside ours.
 pub(super) fn of_caller(headers: &HeaderMap) -> Option<String> {
     headers::text(headers, HEADER).filter(|id| {
         id.strip_prefix("req-")

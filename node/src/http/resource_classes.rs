@@ -23,12 +23,12 @@ struct Link {
 }
 
 impl<'a> ClassBody<'a> {
-    fn new(name: &'a str) -> Self {
+    fn new(call: &Call, name: &'a str) -> Self {
         Self {
             name,
             links: [Link {
                 rel: "self",
-                href: path(name),
+                href: format!("{}{}", call.base_path, path(name)),
             }],
         }
     }
@@ -64,7 +64,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
     let modified = classes.iter().map(|(_, at)| *at).max();
     let names = classes
         .iter()
-        .map(|(name, _)| ClassBody::new(name.as_str()));
+        .map(|(name, _)| ClassBody::new(call, name.as_str()));
     let answer = Answer::json(&ListBody {
         resource_classes: names.collect(),
     });
@@ -77,7 +77,7 @@ pub(super) async fn show(call: &Call) -> Result<Answer, ApiError> {
     let name = named(call)?;
     let found = view.state.resource_class(&name);
     let at = found.ok_or_else(|| class_not_found(Doing::ChangeResourceClass, name.as_str()))?;
-    Ok(call.modified(Answer::json(&ClassBody::new(name.as_str())), Some(at)))
+    Ok(call.modified(Answer::json(&ClassBody::new(call, name.as_str())), Some(at)))
 }
 
 /// `POST /resource_classes`.
@@ -103,7 +103,7 @@ pub(super) async fn rename(call: &Call) -> Result<Answer, ApiError> {
         new_name,
     };
     call.submit(command, Doing::RenameResourceClass).await?;
-    Ok(Answer::json(&ClassBody::new(shown.as_str())))
+    Ok(Answer::json(&ClassBody::new(call, shown.as_str())))
 }
 
 /// `PUT /resource_classes/{name}`, from 1.7: makes sure that the class exists.

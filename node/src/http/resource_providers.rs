@@ -43,8 +43,9 @@ struct Link {
 }
 
 impl<'a> ProviderBody<'a> {
-    fn new(provider: &'a Provider, version: Microversion) -> Self {
-        let path = format!("/resource_providers/{}", provider.uuid);
+    fn new(call: &Call, provider: &'a Provider) -> Self {
+        let version = call.version;
+        let path = format!("{}/resource_providers/{}", call.base_path, provider.uuid);
         let below = [
             (0, "inventories"),
             (0, "usages"),
@@ -95,7 +96,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, ApiError> {
     let body = ListBody {
         resource_providers: providers
             .iter()
-            .map(|provider| ProviderBody::new(provider, call.version))
+            .map(|provider| ProviderBody::new(call, provider))
             .collect(),
     };
     Ok(call.modified(Answer::json(&body), modified))
@@ -157,7 +158,7 @@ pub(super) async fn show(call: &Call) -> Result<Answer, ApiError> {
     let provider = view.state.provider(&uuid).ok_or_else(|| {
         ApiError::nothing_here(format!("No resource provider with uuid {uuid} found"))
     })?;
-    let answer = Answer::json(&ProviderBody::new(&provider, call.version));
+    let answer = Answer::json(&ProviderBody::new(call, &provider));
     Ok(call.modified(answer, Some(provider.modified)))
 }
 
@@ -193,7 +194,7 @@ pub(super) async fn create(call: &Call) -> Result<Answer, ApiError> {
     let location = format!("/resource_providers/{uuid}");
     match done.reply {
         Reply::Provider(provider) if call.version.from(20) => {
-            let answer = Answer::json(&ProviderBody::new(&provider, call.version));
+            let answer = Answer::json(&ProviderBody::new(call, &provider));
             Ok(call.modified(answer.location(location), Some(provider.modified)))
         }
         _ => Ok(Answer::created().location(location)),
@@ -232,7 +233,7 @@ pub(super) async fn update(call: &Call) -> Result<Answer, ApiError> {
     let Reply::Provider(provider) = done.reply else {
         return Ok(Answer::no_content().status(StatusCode::OK));
     };
-    let answer = Answer::json(&ProviderBody::new(&provider, call.version));
+    let answer = Answer::json(&ProviderBody::new(call, &provider));
     Ok(call.modified_if_ever(answer, updated))
 }
 

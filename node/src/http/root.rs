@@ -27,8 +27,15 @@ struct Link {
     href: &'static str,
 }
 
-/// `GET /`. The link is relative to the address that the client used, so it is empty.
+/// `GET /`. The link is relative to the address that the client used, so it is empty. 503 on a node
+/// that is not ready: many balancers ask nothing else (kolla's, `GET /` is 200).
 pub(super) async fn show(call: &Call) -> Result<Answer, ApiError> {
+    let api = &call.server.api;
+    if api.settings.root_reflects_readiness
+        && let Some(reason) = api.readiness.why_not().await
+    {
+        return Err(ApiError::not_ready(&reason));
+    }
     let version = Version {
         id: format!("v{}", Microversion::MIN),
         max_version: Microversion::MAX.to_string(),

@@ -28,9 +28,11 @@ use super::consistency::{self, Effective};
 use super::errors::{ApiError, Asked};
 use super::microversion::Microversion;
 use super::policy::{Denied, Target};
+use super::public_address::PublicAddress;
 use super::query::Query;
 use super::routes::{Needs, Operation, Route};
 use super::{cors, headers, python, request_id};
+use crate::access::Line;
 use crate::cluster::doors::Standing;
 
 /// The route that served a request, left in the response's extensions for metrics.
@@ -41,6 +43,7 @@ pub struct ServedRoute(pub &'static str);
 #[derive(Default)]
 struct Progress {
     version: Option<Microversion>,
+    identity: Option<Identity>,
     route: Option<&'static str>,
     standing: Arc<Mutex<Option<(Standing, Effective)>>>,
 }
@@ -49,16 +52,20 @@ struct Progress {
 pub(super) async fn respond(server: Arc<Server>, request: Request<Body>) -> Response<Body> {
     let request_id = request_id::fresh(&*server.api.ids);
     let (parts, body) = request.into_parts();
-    let caller_request_id = request_id::of_caller(&parts.headers);
+    let global_request_id = request_id::of_caller(&parts.headers);
+    let client = server.api.settings.public.client(&parts.headers);
+    let mut line = Line::begin(&parts, client.as_deref());
+    line.known.request_id = Some(request_id.clone());
+    line.known.global_request_id = global_request_id.clone();
     let span = tracing::info_span!(
         "http",
         %request_id,
-        caller_request_id,
+        global_request_id,
         method = %parts.method,
         path = parts.uri.path(),
     );
-    async {
-        let mut progress = Progress::default();
+    let mut progress = Progress::default();
+    let response = async {
         let handled = handle(&server, &parts, body, &request_id, &mut progress);
         let result = match AssertUnwindSafe(handled).catch_unwind().await {
             Ok(result) => result,
@@ -67,16 +74,17 @@ pub(super) async fn respond(server: Arc<Server>, request: Request<Body>) -> Resp
                 Err(ApiError::internal())
             }
         };
-        let response = finish(&server, &parts, &request_id, &progress, result);
-        tracing::debug!(
-            status = response.status().as_u16(),
-            microversion = progress.version.map(tracing::field::display),
-            "answered"
-        );
-        response
+        finish(&server, &parts, &request_id, &progress, result)
     }
     .instrument(span)
-    .await
+    .await;
+    line.known.microversion = progress.version.map(|version| version.to_string());
+    if let Some(caller) = progress.identity {
+        line.known.user = Some(caller.user_id);
+        line.known.project = caller.project_id;
+    }
+    line.answered(&response);
+    response
 }
 
 async fn handle(
@@ -86,17 +94,18 @@ async fn handle(
     request_id: &str,
     progress: &mut Progress,
 ) -> Result<Answer, ApiError> {
-    let path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
+    let whole_path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
+    let path = server.api.settings.public.prefix.below(&whole_path);
+    // Balancers ask `/` of a node, whatever the prefix is.
+    let path = path.or_else(|| (whole_path == "/").then_some("/"));
     let text = |name: &str| headers::text(&parts.headers, name);
     // Whether there is none is said in its turn; metrics want to know it of every request.
-    let found = Route::find(&path);
+    let found = path.and_then(Route::find);
     progress.route = found.as_ref().map(|(route, _)| route.path);
-    let identity = if path == "/" {
-        None
-    } else {
+    if path != Some("/") {
         let identity = server.authenticator.identify(&parts.headers);
-        Some(identity.ok_or_else(ApiError::unauthenticated)?)
-    };
+        progress.identity = Some(identity.ok_or_else(ApiError::unauthenticated)?);
+    }
     let version = Microversion::parse(text("openstack-api-version").as_deref())
         .map_err(|error| ApiError::version(&error))?;
     progress.version = Some(version);
@@ -105,7 +114,7 @@ async fn handle(
     let content_type = text("content-type").filter(|value| !value.is_empty());
     check_length(text("content-length"), content_type.is_some())?;
     let body = read_body(body, &parts.headers, settings.max_body_bytes).await?;
-    let (route, params) = found.ok_or_else(|| ApiError::no_such_path(false))?;
+    let (route, params) = found.ok_or_else(|| no_such_path(&settings.public, path.is_some()))?;
     let operation = find_operation(route, parts.method.as_str(), version, |operation| {
         check_headers(
             operation,
@@ -119,12 +128,22 @@ async fn handle(
         params,
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         body,
+        base_path: settings.public.path(&parts.headers).into_owned(),
         request_id: request_id.to_owned(),
         consistency,
         standing: progress.standing.clone(),
     };
-    check_policy(&call, operation, identity.as_ref())?;
+    check_policy(&call, operation, progress.identity.as_ref())?;
     (operation.run)(&call).await
+}
+
+/// 404. Who asks beside the prefix is told where the API is.
+fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
+    let mut error = ApiError::no_such_path(false);
+    if !below_prefix && !public.prefix.is_root() {
+        error.message = format!("This node serves the API below {}.", public.prefix);
+    }
+    error
 }
 
 /// A body needs a type, even where no body is wanted.
@@ -234,6 +253,7 @@ fn check_policy(
     };
     call.server
         .policy
+        .load()
         .authorize(action, identity, &target)
         .map_err(|denied| {
             ApiError::forbidden(match denied {
@@ -254,7 +274,7 @@ fn finish(
     result: Result<Answer, ApiError>,
 ) -> Response<Body> {
     let mut response = match &result {
-        Ok(answer) => success(parts, answer),
+        Ok(answer) => success(&server.api.settings.public, parts, answer),
         Err(error) => failure(parts, request_id, progress.version, error),
     };
     let vary = result.as_ref().map_or_else(|error| error.vary, |_| true);
@@ -295,7 +315,7 @@ fn finish(
     response
 }
 
-fn success(parts: &Parts, answer: &Answer) -> Response<Body> {
+fn success(public: &PublicAddress, parts: &Parts, answer: &Answer) -> Response<Body> {
     let mut response = Response::new(answer.body.clone().map_or_else(Body::empty, Body::from));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
@@ -303,7 +323,7 @@ fn success(parts: &Parts, answer: &Answer) -> Response<Body> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     if let Some(path) = &answer.location {
-        put(headers, LOCATION, &format!("{}{path}", base_url(parts)));
+        put(headers, LOCATION, &format!("{}{path}", public.url(parts)));
     }
     if let Some(caching) = answer.caching {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -352,13 +372,6 @@ fn failure(
         put(headers, RETRY_AFTER, &seconds.to_string());
     }
     response
-}
-
-/// Scheme and host as the client sees them, for absolute locations.
-fn base_url(parts: &Parts) -> String {
-    let host = headers::text(&parts.headers, "host");
-    let host = host.or_else(|| parts.uri.authority().map(ToString::to_string));
-    host.map_or_else(String::new, |host| format!("http://{host}"))
 }
 
 fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use placement_model::query::candidates::GenerationStrategy;
 
+use super::public_address::PublicAddress;
 use crate::cluster::doors::Consistency;
 
 /// Everything an operator can choose about the API.
@@ -12,6 +13,10 @@ use crate::cluster::doors::Consistency;
 pub struct ApiSettings {
     /// Longest request body that is read, in bytes (`[api] max_body_bytes`).
     pub max_body_bytes: usize,
+    /// Where clients reach the API (`[api] prefix`, `public_url`, `trust_proxy_headers`).
+    pub public: PublicAddress,
+    /// Whether `/` is 503 while this node is not ready (`[api] root_reflects_readiness`).
+    pub root_reflects_readiness: bool,
     /// What a read promises when the client does not say (`[reads] default`).
     pub default_consistency: Consistency,
     /// How callers are identified (`[auth]`).
@@ -28,6 +33,8 @@ impl Default for ApiSettings {
     fn default() -> Self {
         Self {
             max_body_bytes: 16 * 1024 * 1024,
+            public: PublicAddress::default(),
+            root_reflects_readiness: true,
             default_consistency: Consistency::Linearizable,
             auth: AuthSettings::default(),
             policy: PolicySettings::default(),

@@ -110,6 +110,8 @@ catalog! {
         "Time spent on answered questions to the leader";
     READS_LINEARIZED = "placement_reads_linearized" Counter none []
         "Reads that were served by questions to the leader";
+    LOG_LINES_DROPPED = "placement_log_lines_dropped" Counter none []
+        "Lines missing in the log, as standard error was not read in time";
     DISK_USED = "placement_disk_used" Gauge bytes []
         "Files in the data directory";
     DISK_FREE = "placement_disk_free" Gauge bytes []

@@ -39,6 +39,7 @@ impl Collector for NodeCollector {
         out.gauges(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1)])?;
         out.http(&self.http)?;
         out.reads(&self.reads)?;
+        out.counter(&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines())?;
         out.gauge(
             &catalog::DISK_USED,
             self.space.used_bytes.load(Ordering::Relaxed),

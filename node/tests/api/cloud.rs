@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
+use placement_node::access::Peer;
 use placement_node::http::{Api, ApiSettings, RealWorld, router};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -35,6 +36,7 @@ impl Cloud {
             clock: world.clone(),
             ids: world.clone(),
             offload: world,
+            readiness: memory.clone(),
             settings,
         });
         Self { app, memory }
@@ -45,12 +47,13 @@ impl Cloud {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header("host", "cloud.example");
+            .extension(Peer(([192, 0, 2, 7], 4711).into()));
         Ask {
             app: self.app.clone(),
             request: Some(request),
             body: None,
             token: Some("admin"),
+            host: "cloud.example".to_owned(),
             version: "1.39".into(),
         }
     }
@@ -126,6 +129,7 @@ pub(crate) struct Ask {
     request: Option<http::request::Builder>,
     body: Option<Vec<u8>>,
     token: Option<&'static str>,
+    host: String,
     version: String,
 }
 
@@ -137,6 +141,11 @@ impl Ask {
 
     pub(crate) fn token(mut self, token: Option<&'static str>) -> Self {
         self.token = token;
+        self
+    }
+
+    pub(crate) fn host(mut self, host: &str) -> Self {
+        self.host = host.to_owned();
         self
     }
 
@@ -157,7 +166,7 @@ impl Ask {
     }
 
     pub(crate) async fn send(mut self) -> Answer {
-        let mut request = self.request.take().unwrap();
+        let mut request = self.request.take().unwrap().header("host", &self.host);
         if let Some(token) = self.token {
             request = request.header("x-auth-token", token);
         }

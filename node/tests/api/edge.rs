@@ -1,5 +1,8 @@
 //! What happens before a handler: order of the checks, formats, headers.
 
+use std::time::Duration;
+
+use placement_node::cluster::doors::Unavailable;
 use placement_node::http::ApiSettings;
 use serde_json::json;
 
@@ -36,6 +39,29 @@ async fn the_root_tells_the_versions() {
         .send()
         .await
         .expect(200);
+}
+
+#[tokio::test]
+async fn the_root_of_a_node_that_is_not_ready_sends_balancers_elsewhere() {
+    let down = Unavailable::NothingCommitted {
+        reason: "no leader is known".into(),
+        retry_after: Duration::from_secs(1),
+    };
+    let cloud = Cloud::new();
+    cloud.memory.set_down(Some(down.clone()));
+    let root = cloud.get("/").token(None).send().await;
+    let root = root.refused(503, "This node is not ready: no leader is known");
+    assert_eq!(root.header("retry-after"), Some("1"));
+    root.code("placement.unavailable.not_ready");
+    cloud.memory.set_down(None);
+    cloud.get("/").token(None).send().await.expect(200);
+
+    let indifferent = Cloud::with(ApiSettings {
+        root_reflects_readiness: false,
+        ..ApiSettings::default()
+    });
+    indifferent.memory.set_down(Some(down));
+    indifferent.get("/").send().await.expect(200);
 }
 
 #[tokio::test]

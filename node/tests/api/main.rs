@@ -6,6 +6,7 @@
     reason = "a test or a demonstration, in the real world"
 )]
 
+mod access;
 mod aggregates;
 mod allocation_candidates;
 mod allocations;
@@ -15,6 +16,7 @@ mod errors;
 mod fuzz;
 mod inventories;
 mod policy;
+mod public_address;
 mod reshaper;
 mod resource_classes;
 mod resource_providers;

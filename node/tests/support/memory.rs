@@ -3,11 +3,12 @@
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures::future::{BoxFuture, FutureExt, ready};
+use futures::future::{BoxFuture, FutureExt, pending, ready};
 use placement_model::types::Timestamp;
 use placement_model::{Command, Stamped, State, apply, standard};
 use placement_node::cluster::doors::{
-    Consistency, PlacementIndex, ReadDoor, Standing, Unavailable, View, WriteDoor, Written,
+    Consistency, PlacementIndex, ReadDoor, Readiness, Standing, Unavailable, View, WriteDoor,
+    Written,
 };
 
 /// The epoch of the one history there is.
@@ -23,6 +24,8 @@ struct Inner {
     index: u64,
     /// What the doors answer instead, while somebody wants to see how that looks.
     down: Option<Unavailable>,
+    /// Whether reads are never answered.
+    hangs: bool,
 }
 
 impl Memory {
@@ -33,6 +36,7 @@ impl Memory {
                 state: State::default(),
                 index: 0,
                 down: None,
+                hangs: false,
             }),
         };
         memory.write(standard::sync());
@@ -43,6 +47,19 @@ impl Memory {
     #[allow(dead_code, reason = "not every test takes the doors away")]
     pub(crate) fn set_down(&self, down: Option<Unavailable>) {
         self.inner.lock().unwrap().down = down;
+    }
+
+    /// Forgets all but the standard resource classes and traits.
+    #[allow(dead_code, reason = "not every test begins anew")]
+    pub(crate) fn forget(&self) {
+        self.inner.lock().unwrap().state = State::default();
+        self.write(standard::sync());
+    }
+
+    /// Makes reads wait for ever.
+    #[allow(dead_code, reason = "not every test has the patience")]
+    pub(crate) fn hang(&self) {
+        self.inner.lock().unwrap().hangs = true;
     }
 
     fn write(&self, command: Command) -> Written {
@@ -98,9 +115,19 @@ impl WriteDoor for Memory {
     }
 }
 
+impl Readiness for Memory {
+    fn why_not(&self) -> BoxFuture<'_, Option<String>> {
+        let down = self.inner.lock().unwrap().down.clone();
+        ready(down.map(|down| down.to_string())).boxed()
+    }
+}
+
 impl ReadDoor for Memory {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
         let inner = self.inner.lock().unwrap();
+        if inner.hangs {
+            return pending().boxed();
+        }
         let result = match (&inner.down, consistency) {
             (Some(down), _) => Err(down.clone()),
             (None, Consistency::Session(token)) if token.epoch != EPOCH => {

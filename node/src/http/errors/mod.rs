@@ -44,6 +44,8 @@ pub(super) mod code {
     pub(crate) const NOTHING_COMMITTED: &str = "placement.unavailable.nothing_committed";
     /// 503: the write may or may not be committed. Given at every microversion.
     pub(crate) const OUTCOME_UNKNOWN: &str = "placement.unavailable.outcome_unknown";
+    /// 503: the node asked cannot serve. Given at every microversion.
+    pub(crate) const NOT_READY: &str = "placement.unavailable.not_ready";
     /// 412: the index token is of another history. Given at every microversion.
     pub(crate) const FOREIGN_INDEX: &str = "placement.consistency.foreign_index";
     /// 400: a consistency header cannot be understood. Given at every microversion.
@@ -222,6 +224,16 @@ impl ApiError {
         Self {
             code_always: true,
             ..Self::new(StatusCode::BAD_REQUEST, code::BAD_CONSISTENCY, message)
+        }
+    }
+
+    /// 503 of `/` on a node that is not ready.
+    pub(super) fn not_ready(reason: &str) -> Self {
+        let message = format!("This node is not ready: {reason}. Other nodes may be.");
+        Self {
+            code_always: true,
+            retry_after_s: Some(1),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code::NOT_READY, message)
         }
     }
 

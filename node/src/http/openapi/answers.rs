@@ -18,12 +18,16 @@ pub(super) fn responses(route: &Route, variants: &[&Operation], about: &About) -
     for status in [400, 406, 413, 414, 431, 500] {
         put(status, response(status));
     }
-    // Whoever may do without a token is asked nothing that needs the cluster.
+    // Who may do without a token is asked nothing that needs the cluster, but `/` tells whether the
+    // node is ready.
     let guarded = variants.iter().any(|variant| variant.policy.is_some());
     if guarded {
         for status in [401, 403, 503] {
             put(status, response(status));
         }
+    }
+    if about.path == "/" {
+        put(503, response(503));
     }
     if guarded && about.method == "GET" {
         put(412, response(412));

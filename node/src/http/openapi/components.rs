@@ -525,6 +525,7 @@ fn error_schema() -> Value {
         code::MISSING_VALUE,
         code::NOTHING_COMMITTED,
         code::OUTCOME_UNKNOWN,
+        code::NOT_READY,
         code::FOREIGN_INDEX,
         code::BAD_CONSISTENCY,
         code::BODY_TOO_LARGE,

@@ -8,7 +8,7 @@ mod components;
 mod operations;
 mod versions;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::routing::get;
@@ -26,12 +26,20 @@ use super::schema::Schema;
 const BESIDE: [&str; 3] = ["/livez", "/openapi.json", "/readyz"];
 
 /// `GET /openapi.json`, to be mounted beside the API. Needs no token, like a node's health.
-pub(crate) fn router() -> Router {
-    static TEXT: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(document().to_string()));
+///
+/// `server` is the URL below which the paths of the document are, absolute or from the root.
+pub(crate) fn router(server: &str) -> Router {
+    let server = if server.is_empty() { "/" } else { server }.to_owned();
+    // Made when it is asked for: most nodes are never asked.
+    let text = Arc::new(LazyLock::new(move || {
+        let mut document = document();
+        document["servers"][0]["url"] = json!(server);
+        Bytes::from(document.to_string())
+    }));
     let json = HeaderValue::from_static("application/json");
     Router::new().route(
         "/openapi.json",
-        get(|| async move { ([(CONTENT_TYPE, json)], TEXT.clone()) }),
+        get(|| async move { ([(CONTENT_TYPE, json)], Bytes::clone(&text)) }),
     )
 }
 

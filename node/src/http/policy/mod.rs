@@ -60,21 +60,35 @@ impl Policy {
     /// The defaults, and what the file says otherwise. A file that cannot be understood denies
     /// everything until it is mended: what the operator wanted to forbid is unknown.
     pub(super) fn new(settings: &PolicySettings) -> Self {
-        let policy = Self {
-            rules: ArcSwap::default(),
+        Self::read(settings).unwrap_or_else(|error| {
+            tracing::error!(%error, "the policy file cannot be used; everything is denied until it is mended");
+            let seen = settings.file.as_deref().map(FileState::of);
+            Self::of(settings, seen, BTreeMap::new())
+        })
+    }
+
+    /// The same for a node that has rules already.
+    ///
+    /// # Errors
+    /// A file that cannot be understood.
+    pub(super) fn read(settings: &PolicySettings) -> Result<Self, PolicyError> {
+        let seen = settings.file.as_deref().map(FileState::of);
+        let rules = rules(settings.file.as_deref(), settings.enforce_new_defaults)?;
+        Ok(Self::of(settings, seen, rules))
+    }
+
+    fn of(
+        settings: &PolicySettings,
+        seen: Option<FileState>,
+        rules: BTreeMap<String, Check>,
+    ) -> Self {
+        Self {
+            rules: ArcSwap::from_pointee(rules),
             file: settings.file.clone(),
-            seen: Mutex::new(None),
+            seen: Mutex::new(seen),
             enforce_new_defaults: settings.enforce_new_defaults,
             enforce_scope: settings.enforce_scope,
-        };
-        policy.rules.store(Arc::new(defaults::rules(
-            &BTreeMap::new(),
-            policy.enforce_new_defaults,
-        )));
-        if policy.file.is_some() {
-            policy.reload_if_changed(true);
         }
-        policy
     }
 
     /// Whether the caller may do `action` to `target`.
@@ -87,7 +101,7 @@ impl Policy {
         identity: &Identity,
         target: &Target,
     ) -> Result<(), Denied> {
-        self.reload_if_changed(false);
+        self.reload_if_changed();
         let scoped = |scope: &Option<String>| scope.as_ref().is_some_and(|scope| !scope.is_empty());
         if self.enforce_scope && (scoped(&identity.system_scope) || scoped(&identity.domain_id)) {
             return Err(Denied::ByScope);
@@ -101,37 +115,44 @@ impl Policy {
         }
     }
 
-    fn reload_if_changed(&self, first: bool) {
+    fn reload_if_changed(&self) {
         let Some(path) = &self.file else { return };
         let now = FileState::of(path);
         let mut seen = self
             .seen
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !first && *seen == Some(now) {
+        if *seen == Some(now) {
             return;
         }
         *seen = Some(now);
-        match file::read(path) {
-            Ok(overrides) => {
-                tracing::info!(path = %path.display(), rules = overrides.len(), "read the policy file");
-                let rules = defaults::rules(&overrides, self.enforce_new_defaults);
-                self.rules.store(Arc::new(rules));
-            }
-            Err(PolicyError::Missing { .. }) => {
-                tracing::warn!(path = %path.display(), "there is no policy file; the defaults are in force");
-                let rules = defaults::rules(&BTreeMap::new(), self.enforce_new_defaults);
-                self.rules.store(Arc::new(rules));
-            }
-            Err(error) if first => {
-                tracing::error!(%error, "the policy file cannot be used; everything is denied until it is mended");
-                self.rules.store(Arc::default());
-            }
+        match rules(Some(path), self.enforce_new_defaults) {
+            Ok(rules) => self.rules.store(Arc::new(rules)),
             Err(error) => {
                 tracing::error!(%error, "the changed policy file cannot be used; the rules from before stay in force");
             }
         }
     }
+}
+
+/// The defaults, and what the file says otherwise. Without a file, the defaults.
+fn rules(
+    file: Option<&Path>,
+    enforce_new_defaults: bool,
+) -> Result<BTreeMap<String, Check>, PolicyError> {
+    let overrides = match file.map(|path| (path, file::read(path))) {
+        None => BTreeMap::new(),
+        Some((path, Ok(overrides))) => {
+            tracing::info!(path = %path.display(), rules = overrides.len(), "read the policy file");
+            overrides
+        }
+        Some((path, Err(PolicyError::Missing { .. }))) => {
+            tracing::warn!(path = %path.display(), "there is no policy file; the defaults are in force");
+            BTreeMap::new()
+        }
+        Some((_, Err(error))) => return Err(error),
+    };
+    Ok(defaults::rules(&overrides, enforce_new_defaults))
 }
 
 #[cfg(test)]

@@ -1,0 +1,159 @@
+//! The access log: one line for each request, whoever it came from and however it was answered.
+//!
+//! Lines have a target of their own, so `[log] level = "info,placement::access=warn"` silences
+//! them. They never hold a token. What clients choose is bounded in length and logged as text
+//! fields, which the formats escape: a request makes one line and cannot make it look like two.
+
+use std::net::SocketAddr;
+
+use axum::body::HttpBody;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use http::request::Parts;
+use tokio::time::Instant;
+
+/// The target of all lines.
+pub const TARGET: &str = "placement::access";
+
+/// Longest path with its query.
+const URI_MAX_BYTES: usize = 2048;
+/// Longest method, and longest address that a proxy names.
+const WORD_MAX_BYTES: usize = 64;
+/// Longest id of a user or a project (Keystone's have 64 characters at most). Under `noauth2` a
+/// client that sends a real token would be known by it; that is longer, and is left out.
+const ID_MAX_BYTES: usize = 64;
+
+/// Who made the connection of a request, among the request's extensions.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
+
+/// The line of one request. If it is dropped before the answer, it says so.
+pub(crate) struct Line {
+    begun: Instant,
+    answered: bool,
+    probe: bool,
+    client: String,
+    method: String,
+    uri: String,
+    /// What the API knows of the request by now.
+    pub(crate) known: Known,
+}
+
+/// What the API finds out about a request.
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) request_id: Option<String>,
+    /// The id that the caller's own request has.
+    pub(crate) global_request_id: Option<String>,
+    pub(crate) microversion: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) project: Option<String>,
+}
+
+impl Line {
+    /// A request has come. `client` is its address in the words of a trusted proxy.
+    pub(crate) fn begin(parts: &Parts, client: Option<&str>) -> Self {
+        let peer = parts.extensions.get::<Peer>();
+        let client = match (client, peer) {
+            (Some(client), _) => bounded(client, WORD_MAX_BYTES),
+            (None, Some(Peer(address))) => address.ip().to_string(),
+            (None, None) => "-".to_owned(),
+        };
+        let uri = parts.uri.path_and_query();
+        let uri = uri.map_or_else(|| parts.uri.path(), |uri| uri.as_str());
+        Self {
+            begun: Instant::now(),
+            answered: false,
+            probe: matches!(
+                parts.uri.path().rsplit('/').next(),
+                Some("livez" | "readyz" | "metrics")
+            ),
+            client,
+            method: bounded(parts.method.as_str(), WORD_MAX_BYTES),
+            uri: bounded(uri, URI_MAX_BYTES),
+            known: Known::default(),
+        }
+    }
+
+    /// It was answered.
+    pub(crate) fn answered<B: HttpBody>(mut self, response: &http::Response<B>) {
+        self.answered = true;
+        let bytes = response.body().size_hint().exact();
+        self.write(Some(response.status().as_u16()), bytes, "answered");
+    }
+
+    fn write(&self, status: Option<u16>, bytes: Option<u64>, said: &str) {
+        let ms = self.begun.elapsed().as_micros() as f64 / 1000.0;
+        // A level is part of the place in the code, so there are two.
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    target: TARGET,
+                    parent: None,
+                    client = self.client.as_str(),
+                    method = self.method.as_str(),
+                    uri = self.uri.as_str(),
+                    status,
+                    bytes,
+                    ms,
+                    microversion = self.known.microversion.as_deref(),
+                    user = id(&self.known.user),
+                    project = id(&self.known.project),
+                    request_id = self.known.request_id.as_deref(),
+                    global_request_id = self.known.global_request_id.as_deref(),
+                    "{said}"
+                )
+            };
+        }
+        if self.probe {
+            line!(debug);
+        } else {
+            line!(info);
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.write(
+                None,
+                None,
+                "not answered: the client went away, or this node stops",
+            );
+        }
+    }
+}
+
+/// What can be the id of a user or a project.
+fn id(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|id| id.len() <= ID_MAX_BYTES)
+}
+
+/// Logs the requests of a router that is not the API's: health, numbers, operators.
+pub(crate) async fn logged(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let line = Line::begin(&parts, None);
+    let response = next.run(Request::from_parts(parts, body)).await;
+    line.answered(&response);
+    response
+}
+
+/// Something came over a connection that is no request.
+pub(crate) fn no_request(peer: SocketAddr, error: &hyper::Error) {
+    tracing::info!(
+        target: TARGET,
+        client = %peer.ip(),
+        %error,
+        "refused what is no HTTP request"
+    );
+}
+
+/// The beginning of a text, with a mark if there is more.
+fn bounded(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(max_bytes)])
+}

@@ -1,0 +1,138 @@
+//! Logs: for people or for machines, to standard error, by a thread of their own.
+//!
+//! Whoever writes a line only puts it into a queue. If standard error is not read (a full pipe, a
+//! stalled journal), the queue fills, further lines are dropped and counted, and requests are
+//! answered as before.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
+
+/// Lines that may wait to be written. Some 5 MB of usual ones.
+const QUEUE_MAX_LINES: usize = 16_384;
+/// How long the end of the process waits for the lines in the queue.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+/// How often it is looked whether lines were dropped.
+const DROPPED_EVERY: Duration = Duration::from_secs(10);
+
+/// Counts what the queue of this process had no room for.
+static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// The logs of this process.
+pub struct Logging {
+    writer: WorkerGuard,
+    filter: reload::Handle<EnvFilter, Registry>,
+}
+
+impl Logging {
+    /// Starts logging as configured. Panics are logged, too.
+    ///
+    /// # Errors
+    /// In words, if the level cannot be understood or logging was started before.
+    pub fn start(format: &str, level: &str) -> Result<Self, String> {
+        let (queue, writer) = NonBlockingBuilder::default()
+            .lossy(true)
+            .buffered_lines_limit(QUEUE_MAX_LINES)
+            .thread_name("log-writer")
+            .finish(std::io::stderr());
+        let _ = DROPPED.set(queue.error_counter());
+        let (filter, handle) = reload::Layer::new(parse(level)?);
+        let lines = fmt::layer()
+            .with_writer(queue)
+            .with_ansi(std::io::stderr().is_terminal());
+        let lines = match format {
+            "json" => lines
+                .json()
+                .flatten_event(true)
+                .with_current_span(true)
+                .boxed(),
+            _ => lines.boxed(),
+        };
+        tracing_subscriber::registry()
+            .with(filter)
+            .with(lines)
+            .try_init()
+            .map_err(|error| error.to_string())?;
+        log_panics();
+        Ok(Self {
+            writer,
+            filter: handle,
+        })
+    }
+
+    /// Logs at another level from now on.
+    ///
+    /// # Errors
+    /// In words, if the level cannot be understood; the one from before stays.
+    pub fn set_level(&self, level: &str) -> Result<(), String> {
+        let filter = parse(level)?;
+        self.filter
+            .reload(filter)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Writes what is in the queue, if somebody reads it within two seconds.
+    pub fn finish(self) {
+        let (done, finished) = std::sync::mpsc::channel();
+        // The writer's own end prints a complaint when it comes too late, to an output that
+        // perhaps nobody reads either; so that, too, may not hold up the process.
+        let flushing = std::thread::Builder::new().spawn(move || {
+            drop(self.writer);
+            let _ = done.send(());
+        });
+        if flushing.is_ok() {
+            let _ = finished.recv_timeout(FLUSH_MAX);
+        }
+    }
+}
+
+/// Lines that were dropped since this process started.
+pub fn dropped_lines() -> u64 {
+    DROPPED
+        .get()
+        .map_or(0, |counter| counter.dropped_lines() as u64)
+}
+
+/// Says in the log, once there is room again, how many lines are missing in it. Never returns.
+pub async fn report_dropped() {
+    let mut reported = 0;
+    loop {
+        tokio::time::sleep(DROPPED_EVERY).await;
+        let dropped = dropped_lines();
+        if dropped > reported {
+            tracing::warn!(
+                lines = dropped - reported,
+                total = dropped,
+                "lines of this log were dropped, as standard error was not read in time"
+            );
+            reported = dropped;
+        }
+    }
+}
+
+/// Checks a level without starting anything.
+///
+/// # Errors
+/// In words, if the level cannot be understood.
+pub fn check(level: &str) -> Result<(), String> {
+    parse(level).map(|_| ())
+}
+
+fn parse(level: &str) -> Result<EnvFilter, String> {
+    EnvFilter::try_new(level).map_err(|error| format!("log.level: {error}"))
+}
+
+/// The standard hook writes to standard error itself and would wait there. What a panic says may
+/// hold a client's text, so it is a field, which is escaped.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let said = panic.payload_as_str().unwrap_or("no message");
+        let place = panic.location().map(ToString::to_string);
+        tracing::error!(said, place, "panicked; this is a bug");
+    }));
+}

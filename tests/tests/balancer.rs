@@ -1,0 +1,107 @@
+//! What a balancer and a proxy in front of the nodes see.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, ApiResponse};
+use placement_tests::cluster::{Cluster, HEALTHY_LIMIT};
+use serde_json::Value;
+
+async fn get(cluster: &Cluster, id: u64, path: &str) -> Option<ApiResponse> {
+    let client = cluster
+        .client_of(id)
+        .with_attempt_timeout(Duration::from_secs(5));
+    client.request_once(ApiRequest::get(path)).await.ok()
+}
+
+/// Waits until a balancer that asks `GET /` and wants 200 (kolla's) sees the node as it should be.
+async fn seen(cluster: &Cluster, id: u64, status: u16) -> ApiResponse {
+    let started = Instant::now();
+    loop {
+        if let Some(answer) = get(cluster, id, "/").await
+            && answer.status.as_u16() == status
+        {
+            return answer;
+        }
+        assert!(
+            started.elapsed() < HEALTHY_LIMIT,
+            "node {id} is not {status}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_balancer_that_asks_the_root_sends_nobody_to_a_node_that_is_not_ready() {
+    let mut cluster = Cluster::prepare(3, "").unwrap();
+    cluster.start_node(1).unwrap();
+    let waiting = seen(&cluster, 1, 503).await;
+    assert_eq!(waiting.headers["retry-after"], "1");
+    let error = waiting.error().unwrap();
+    assert_eq!(
+        error.code.as_deref(),
+        Some("placement.unavailable.not_ready")
+    );
+    assert!(
+        error.detail.contains("does not belong to a cluster yet"),
+        "{error:?}"
+    );
+    let livez = get(&cluster, 1, "/livez").await.unwrap();
+    assert_eq!(livez.status.as_u16(), 200, "it lives, it only is not ready");
+
+    cluster.start_node(2).unwrap();
+    cluster.start_node(3).unwrap();
+    seen(&cluster, 1, 200).await;
+
+    // The others are gone: what it would answer, it could not promise.
+    cluster.kill_9(2);
+    cluster.kill_9(3);
+    let alone = seen(&cluster, 1, 503).await.error().unwrap();
+    assert!(
+        alone.detail.contains("This node is not ready: "),
+        "{alone:?}"
+    );
+    cluster.start_node(2).unwrap();
+    seen(&cluster, 1, 200).await;
+}
+
+#[tokio::test]
+async fn a_node_below_a_prefix_is_found_there_and_checked_at_the_root() {
+    let config = "[api]\nprefix = \"/placement\"\ntrust_proxy_headers = true\n";
+    let cluster = Cluster::start_with(1, config).await.unwrap();
+    for path in [
+        "/",
+        "/livez",
+        "/readyz",
+        "/placement",
+        "/placement/",
+        "/placement/livez",
+        "/placement/readyz",
+    ] {
+        let answer = get(&cluster, 1, path).await.unwrap();
+        assert_eq!(answer.status.as_u16(), 200, "{path}");
+    }
+    for path in ["/traits", "/placement/nowhere"] {
+        let answer = get(&cluster, 1, path).await.unwrap();
+        assert_eq!(answer.status.as_u16(), 404, "{path}");
+    }
+    for path in ["/openapi.json", "/placement/openapi.json"] {
+        let document = get(&cluster, 1, path).await.unwrap();
+        let document: Value = serde_json::from_slice(&document.body).unwrap();
+        assert_eq!(document["servers"][0]["url"], "/placement");
+    }
+    let request = ApiRequest::post("/placement/resource_providers")
+        .header("x-forwarded-proto", "https")
+        .header("x-forwarded-host", "cloud.example")
+        .json(&serde_json::json!({"name": "host"}));
+    let made = cluster.client_of(1).request(request).await.unwrap();
+    let location = made.headers["location"].to_str().unwrap();
+    assert!(
+        location.starts_with("https://cloud.example/placement/resource_providers/"),
+        "{location}"
+    );
+    let path = location.strip_prefix("https://cloud.example").unwrap();
+    let found = get(&cluster, 1, path).await.unwrap();
+    assert_eq!(found.status.as_u16(), 200, "{location}");
+}

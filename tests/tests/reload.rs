@@ -1,0 +1,126 @@
+//! SIGHUP re-reads what can change while a node runs, and never ends it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Client};
+use placement_tests::cluster::Cluster;
+use rustix::process::Signal;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+struct Story {
+    cluster: Cluster,
+    reader: Client,
+}
+
+impl Story {
+    async fn begin() -> Self {
+        let cluster = Cluster::start_with(1, "").await.unwrap();
+        let reader = cluster.client_of(1).with_token("somebody");
+        Self { cluster, reader }
+    }
+
+    /// Writes the configuration file anew and sends SIGHUP; waits until the log says this.
+    async fn reload(&mut self, config: &str, said: &str) {
+        fs::write(self.cluster.directory().join("placementd.toml"), config).unwrap();
+        let before = self.log().len();
+        self.cluster.process(1).signal(Signal::HUP);
+        let started = Instant::now();
+        while !self.log()[before..].contains(said) {
+            assert!(self.cluster.runs(1), "{}", self.log());
+            assert!(started.elapsed() < LIMIT, "no {said:?} in {}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.cluster.place(1).log).unwrap()
+    }
+
+    /// What somebody who has no role is answered for the list of traits.
+    async fn traits(&self) -> u16 {
+        let request = ApiRequest::get("/traits");
+        self.reader.request(request).await.unwrap().status.as_u16()
+    }
+
+    /// Whether a health check leaves a line, which it does at `debug` only.
+    async fn probe_is_logged(&self) -> bool {
+        let before = self.log().len();
+        let probe = ApiRequest::get("/livez?mark");
+        self.reader.request(probe).await.unwrap();
+        // A later line is written later: when it is there, the one before is there or nowhere.
+        self.traits().await;
+        let started = Instant::now();
+        while !self.log()[before..].contains("uri=\"/traits\"") {
+            assert!(started.elapsed() < LIMIT, "{}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.log()[before..].contains("uri=\"/livez?mark\"")
+    }
+}
+
+#[tokio::test]
+async fn sighup_re_reads_the_policy_and_the_log_level() {
+    let mut story = Story::begin().await;
+    assert_eq!(story.traits().await, 403);
+    assert!(!story.probe_is_logged().await);
+
+    let policy = story.cluster.directory().join("policy.yaml");
+    fs::write(&policy, "\"placement:traits:list\": \"@\"\n").unwrap();
+    let open = format!("[policy]\nfile = {policy:?}\n");
+    let debug = "[log]\nlevel = \"info,placement::access=debug\"\n";
+    story
+        .reload(&format!("{open}{debug}"), "SIGHUP: re-read the policy")
+        .await;
+    assert_eq!(story.traits().await, 200);
+    assert!(story.probe_is_logged().await);
+
+    story.reload(&open, "SIGHUP: re-read the policy").await;
+    assert!(!story.probe_is_logged().await);
+    story.reload("", "SIGHUP: re-read the policy").await;
+    assert_eq!(story.traits().await, 403);
+
+    let other = "[api]\nmax_body_bytes = 4711\n";
+    story
+        .reload(
+            other,
+            "only after a restart settings=\"api.max_body_bytes\"",
+        )
+        .await;
+    story.cluster.stop_node(1).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_is_refused_and_the_old_stays_in_force() {
+    let mut story = Story::begin().await;
+    let policy = story.cluster.directory().join("policy.yaml");
+    fs::write(&policy, "\"placement:traits:list\": \"@\"\n").unwrap();
+    let good = format!("[policy]\nfile = {policy:?}\n");
+    story.reload(&good, "SIGHUP: re-read the policy").await;
+
+    let broken = story.cluster.directory().join("broken.yaml");
+    fs::write(&broken, "[no, mapping").unwrap();
+    for (config, said) in [
+        ("[policy\n".to_owned(), "SIGHUP: nothing is re-read"),
+        (
+            "[api]\nlistn = \"x:1\"\n".to_owned(),
+            "did you mean `api.listen`",
+        ),
+        (
+            format!("{good}[log]\nlevel = \"placement=loud\"\n"),
+            "SIGHUP: the log level stays",
+        ),
+        (
+            format!("[policy]\nfile = {broken:?}\n"),
+            "SIGHUP: the policy stays",
+        ),
+    ] {
+        story.reload(&config, said).await;
+        assert_eq!(story.traits().await, 200, "{config}");
+        assert!(!story.probe_is_logged().await, "{config}");
+    }
+    story.cluster.stop_node(1).await.unwrap();
+}

@@ -1,0 +1,109 @@
+//! Standard error is a pipe that nobody reads: the node answers all the same, and counts the lines
+//! that it could not write.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use placement_client::{ApiRequest, Client};
+use placement_tests::cluster::{STOP_LIMIT, is_ready};
+use placement_tests::layout::{NodePlace, initial_members};
+use placement_tests::node_process::{NodeProcess, StartOptions};
+use placement_tests::ports::Ports;
+use rustix::process::Signal;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+async fn get(address: String, path: &str) -> (StatusCode, String) {
+    let client = Client::new([address])
+        .unwrap()
+        .with_attempt_timeout(Duration::from_secs(5));
+    let answer = client.request_once(ApiRequest::get(path)).await.unwrap();
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    (answer.status, text)
+}
+
+/// How many lines the node says that it dropped.
+async fn dropped(place: &NodePlace) -> u64 {
+    let (_, metrics) = get(place.admin(), "/metrics").await;
+    let value = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("placement_log_lines_dropped_total "))
+        .unwrap_or_else(|| panic!("no such metric in {metrics}"));
+    value.parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_reads_holds_up_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let ports = Ports::claim(1);
+    let place = NodePlace::new(directory.path(), ports.first(), 1);
+    let config = directory.path().join("placementd.toml");
+    // The queue must fill, so everything is logged.
+    fs::write(&config, "[log]\nlevel = \"trace\"\n").unwrap();
+    let options = StartOptions {
+        initial_members: initial_members(std::slice::from_ref(&place)),
+        config: Some(config.clone()),
+        ..StartOptions::default()
+    };
+    let (mut node, unread) = NodeProcess::start_piped(&place, &options).unwrap();
+    let started = Instant::now();
+    while !is_ready(&place).await {
+        assert!(started.elapsed() < LIMIT, "it is not ready");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+
+    let started = Instant::now();
+    while dropped(&place).await == 0 {
+        assert!(started.elapsed() < LIMIT, "the queue does not fill");
+        get(place.api(), "/resource_providers").await;
+    }
+    for _ in 0..20 {
+        let (status, text) = get(place.api(), "/resource_providers").await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+    }
+    assert!(is_ready(&place).await);
+
+    // Somebody reads again: the log says that it has a gap.
+    fs::write(&config, "").unwrap();
+    node.signal(Signal::HUP);
+    let (found, gap) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || {
+        let mut lines = BufReader::new(unread).lines();
+        let said = lines.find(|line| {
+            line.as_ref()
+                .is_ok_and(|line| line.contains("lines of this log were dropped"))
+        });
+        let _ = found.send(said.is_some());
+        lines.map_while(Result::ok).last()
+    });
+    assert!(gap.recv_timeout(LIMIT).unwrap(), "the log shows no gap");
+
+    node.signal(Signal::TERM);
+    assert!(node.wait(STOP_LIMIT).unwrap().success());
+    let last = reading.join().unwrap().unwrap();
+    assert!(last.contains("stopped"), "the end is not flushed: {last}");
+}
+
+#[tokio::test]
+async fn a_node_whose_log_nobody_reads_can_be_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let ports = Ports::claim(1);
+    let place = NodePlace::new(directory.path(), ports.first(), 1);
+    let options = StartOptions {
+        initial_members: initial_members(std::slice::from_ref(&place)),
+        flags: vec!["--log-level".to_owned(), "trace".to_owned()],
+        ..StartOptions::default()
+    };
+    let (mut node, _unread) = NodeProcess::start_piped(&place, &options).unwrap();
+    let started = Instant::now();
+    while !is_ready(&place).await || dropped(&place).await == 0 {
+        assert!(started.elapsed() < LIMIT, "the queue does not fill");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    node.signal(Signal::TERM);
+    assert!(node.wait(STOP_LIMIT).unwrap().success());
+}

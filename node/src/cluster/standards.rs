@@ -74,8 +74,8 @@ impl Group {
             Ok(true) => Ok(()),
             _ => Err(Unavailable::NothingCommitted {
                 reason: match self.leader() {
-                    Some(_) => LACKING.to_owned(),
-                    None => self.without_leader(),
+                    Some(_) if !self.is_removed() => LACKING.to_owned(),
+                    _ => self.without_leader(),
                 },
                 retry_after: RETRY_AFTER,
             }),

@@ -258,7 +258,7 @@ impl Bench {
 }
 
 /// What must hold, and whether it did.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Bars {
     all: Vec<(String, bool)>,
     too_long: Vec<String>,
@@ -292,4 +292,25 @@ fn kib(bytes: u64) -> String {
 
 fn mib(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(bars: Bars) -> Result<(), String> {
+        bars.report().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_missed_bar_is_an_error() {
+        let mut bars = Bars::default();
+        assert_eq!(told(bars.clone()), Ok(()));
+        bars.add("within 1 s: 0.9 s".to_owned(), true);
+        assert_eq!(told(bars.clone()), Ok(()));
+        bars.add("within 2 times: 2.1 times".to_owned(), false);
+        assert_eq!(told(bars.clone()), Err("1 bars missed".to_owned()));
+        bars.too_long.push("longest 1001 ms".to_owned());
+        assert_eq!(told(bars), Err("2 bars missed".to_owned()));
+    }
 }

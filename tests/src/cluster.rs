@@ -176,6 +176,11 @@ impl Cluster {
         Client::new([self.place(id).api_url()]).expect("places are endpoints")
     }
 
+    /// A client of each node, in the order of their ids.
+    pub fn clients(&self) -> Vec<Client> {
+        self.ids().iter().map(|&id| self.client_of(id)).collect()
+    }
+
     /// The admin door of one node.
     pub fn admin_of(&self, id: u64) -> Admin {
         Admin::new(

@@ -12,6 +12,8 @@ pub struct Measured {
     pub latencies: Vec<Duration>,
     /// Calls that failed.
     pub errors: u64,
+    /// All calls, those of the warm-up included.
+    pub calls: u64,
 }
 
 impl Measured {
@@ -48,10 +50,11 @@ where
         let work = work.clone();
         tasks.push(tokio::spawn(async move {
             let mut latencies = Vec::new();
-            let mut errors = 0;
+            let (mut errors, mut calls) = (0, 0);
             while Instant::now() < until {
                 let started = Instant::now();
                 let result = work(client).await;
+                calls += 1;
                 if started < measured_from {
                     continue;
                 }
@@ -65,20 +68,22 @@ where
                     }
                 }
             }
-            (latencies, errors)
+            (latencies, errors, calls)
         }));
     }
     let mut latencies = Vec::new();
-    let mut errors = 0;
+    let (mut errors, mut calls) = (0, 0);
     for task in tasks {
-        let (some, failed) = task.await.expect("a client does not panic");
+        let (some, failed, all) = task.await.expect("a client does not panic");
         latencies.extend(some);
         errors += failed;
+        calls += all;
     }
     latencies.sort_unstable();
     Measured {
         elapsed: measured_from.elapsed(),
         latencies,
         errors,
+        calls,
     }
 }

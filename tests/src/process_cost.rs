@@ -15,6 +15,27 @@ pub fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
 }
 
+/// Processor time of all processes of a process group that run now.
+pub fn cpu_time_of_group(group: u32) -> anyhow::Result<Duration> {
+    let mut sum = 0;
+    for entry in std::fs::read_dir("/proc").context("cannot read /proc")? {
+        // What is no process, or has just ended, has no such file.
+        let Ok(stat) = std::fs::read_to_string(entry?.path().join("stat")) else {
+            continue;
+        };
+        if process_group(&stat) == Some(group) {
+            sum += ticks(&stat).with_context(|| format!("a process has the stat `{stat}`"))?;
+        }
+    }
+    Ok(Duration::from_secs_f64(sum as f64 / TICKS_PER_SECOND))
+}
+
+/// `pgrp`: the 5th field.
+fn process_group(stat: &str) -> Option<u32> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(2)?.parse().ok()
+}
+
 /// `utime` and `stime`: the 14th and 15th field. The second, a name in parentheses, may have
 /// blanks and parentheses in it.
 fn ticks(stat: &str) -> Option<u64> {
@@ -65,6 +86,7 @@ mod tests {
     fn ticks_are_found_behind_any_name() {
         let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1 2";
         assert_eq!(ticks(stat), Some(300));
+        assert_eq!(process_group(stat), Some(42));
     }
 
     #[test]

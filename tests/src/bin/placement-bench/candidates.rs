@@ -85,11 +85,11 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<()> {
 
 async fn flat(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow::Result<()> {
     let mut bench = Bench::start(duration).await?;
-    let query = CandidateQuery::resources(&[("VCPU", 2), ("MEMORY_MB", 2048), ("DISK_GB", 20)]);
+    let query = estates::flat_query();
     let mut made = 0;
     let mut limited = Vec::new();
     for &hosts in &options.hosts {
-        estates::flat(&bench.cluster, made..hosts).await?;
+        estates::flat(&bench.cluster.clients(), made..hosts).await?;
         made = hosts;
         let cloud = format!("flat, {hosts} hosts");
         let ten = query.clone().limit(10);
@@ -112,7 +112,7 @@ async fn flat(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow:
 
 async fn nested(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow::Result<()> {
     let mut bench = Bench::start(duration).await?;
-    estates::nested(&bench.cluster, options.trees).await?;
+    estates::nested(&bench.cluster.clients(), options.trees).await?;
     let query = CandidateQuery::resources(&[("DISK_GB", 20)])
         .with("resources_CPU", "VCPU:2,MEMORY_MB:2048")
         .with("resources_DEV", &format!("{DEVICE}:1"))
@@ -128,7 +128,7 @@ async fn nested(options: &Options, duration: Duration, bars: &mut Bars) -> anyho
 
 async fn pci(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow::Result<()> {
     let mut bench = Bench::start(duration).await?;
-    estates::pci(&bench.cluster, options.pci_hosts, DEVICES_PER_HOST).await?;
+    estates::pci(&bench.cluster.clients(), options.pci_hosts, DEVICES_PER_HOST).await?;
     let cloud = format!("PCI, {} hosts of {DEVICES_PER_HOST}", options.pci_hosts);
     for groups in [1, 2, 4, 8] {
         let mut query = CandidateQuery::resources(&[("VCPU", 1)]);
@@ -251,6 +251,7 @@ impl Bench {
         latencies.sort_unstable();
         Ok(Measured {
             elapsed,
+            calls: latencies.len() as u64,
             latencies,
             errors: 0,
         })

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use placement_client::{Claim, Client, Error, Inventory, NewProvider};
-use placement_tests::cluster::Cluster;
+use placement_client::{CandidateQuery, Claim, Client, Error, Inventory, NewProvider};
 use uuid::Uuid;
 
 use super::progress;
@@ -20,9 +19,9 @@ const CLIENTS: u64 = 48;
 const NEWS: Duration = Duration::from_secs(5);
 
 /// Adds these hosts: one provider each, half of whose processors are in use.
-pub(super) async fn flat(cluster: &Cluster, hosts: Range<u64>) -> anyhow::Result<()> {
-    seed(cluster, "hosts", hosts, async |client, nth| {
-        let host = uuid(nth, 0);
+pub(super) async fn flat(clients: &[Client], hosts: Range<u64>) -> anyhow::Result<()> {
+    seed(clients, "hosts", hosts, async |client, nth| {
+        let host = root_uuid(nth);
         let offer = [
             ("VCPU", Inventory::of(64)),
             ("MEMORY_MB", Inventory::of(262_144)),
@@ -35,13 +34,34 @@ pub(super) async fn flat(cluster: &Cluster, hosts: Range<u64>) -> anyhow::Result
     .await
 }
 
+/// What is asked of [`flat`].
+pub(super) fn flat_query() -> CandidateQuery {
+    CandidateQuery::resources(&[("VCPU", 2), ("MEMORY_MB", 2048), ("DISK_GB", 20)])
+}
+
+/// Providers with room for everything that will be written.
+pub(super) async fn boundless(client: &Client, providers: u128) -> anyhow::Result<Vec<Uuid>> {
+    progress("making providers without bounds");
+    let mut uuids = Vec::new();
+    for nth in 1..=providers {
+        let uuid = Uuid::from_u128(nth);
+        let new = NewProvider::named(&format!("boundless-{nth}")).uuid(uuid);
+        let offer = [
+            ("VCPU", Inventory::of(1_000_000_000)),
+            ("MEMORY_MB", Inventory::of(2_000_000_000)),
+        ];
+        provider(client, new, &offer, &[]).await?;
+        uuids.push(uuid);
+    }
+    Ok(uuids)
+}
+
 /// Trees of seven: a root with disk, two NUMA nodes with processors and memory, and below each of
 /// them a fast and a slow device.
-pub(super) async fn nested(cluster: &Cluster, trees: u64) -> anyhow::Result<()> {
-    let client = cluster.client();
-    client.create_resource_class(DEVICE).await?;
-    client.create_trait(FAST).await?;
-    seed(cluster, "trees", 0..trees, async |client, nth| {
+pub(super) async fn nested(clients: &[Client], trees: u64) -> anyhow::Result<()> {
+    clients[0].create_resource_class(DEVICE).await?;
+    clients[0].create_trait(FAST).await?;
+    seed(clients, "trees", 0..trees, async |client, nth| {
         let disk = [("DISK_GB", Inventory::of(2_000))];
         provider(client, root(nth), &disk, &[]).await?;
         for numa in [1, 4] {
@@ -60,9 +80,9 @@ pub(super) async fn nested(cluster: &Cluster, trees: u64) -> anyhow::Result<()> 
 }
 
 /// Hosts with processors and so many devices below, each a provider with one unit.
-pub(super) async fn pci(cluster: &Cluster, hosts: u64, devices: u64) -> anyhow::Result<()> {
-    cluster.client().create_resource_class(DEVICE).await?;
-    seed(cluster, "PCI hosts", 0..hosts, async move |client, nth| {
+pub(super) async fn pci(clients: &[Client], hosts: u64, devices: u64) -> anyhow::Result<()> {
+    clients[0].create_resource_class(DEVICE).await?;
+    seed(clients, "PCI hosts", 0..hosts, async move |client, nth| {
         provider(client, root(nth), &[("VCPU", Inventory::of(64))], &[]).await?;
         for device in 1..=devices {
             let unit = [(DEVICE, Inventory::of(1))];
@@ -73,13 +93,18 @@ pub(super) async fn pci(cluster: &Cluster, hosts: u64, devices: u64) -> anyhow::
     .await
 }
 
+/// The root of a host's or tree's providers.
+pub(super) fn root_uuid(tree: u64) -> Uuid {
+    uuid(tree, 0)
+}
+
 fn uuid(tree: u64, node: u64) -> Uuid {
     let number = 0xe57a7e00_0000_4000_8000_000000000000 + (u128::from(tree) << 16);
     Uuid::from_u128(number + u128::from(node))
 }
 
 fn root(tree: u64) -> NewProvider {
-    NewProvider::named(&format!("host-{tree}")).uuid(uuid(tree, 0))
+    NewProvider::named(&format!("host-{tree}")).uuid(root_uuid(tree))
 }
 
 fn child(tree: u64, node: u64, parent: u64) -> NewProvider {
@@ -108,9 +133,10 @@ async fn provider(
     Ok(())
 }
 
-/// Makes each of a range, by many clients of all nodes at once; the first error ends it.
+/// Makes each of a range, by many clients at once, which are spread over these; the first error
+/// ends it.
 async fn seed<F>(
-    cluster: &Cluster,
+    clients: &[Client],
     what: &'static str,
     range: Range<u64>,
     make: F,
@@ -122,13 +148,12 @@ where
     let done = Arc::new(AtomicU64::new(0));
     let all = range.end - range.start;
     let started = Instant::now();
-    let ids = cluster.ids();
     // On one thread: the nodes need the others.
     let local = tokio::task::LocalSet::new();
     let mut makers = Vec::new();
-    for (_, &id) in (0..CLIENTS).zip(ids.iter().cycle()) {
+    for (_, client) in (0..CLIENTS).zip(clients.iter().cycle()) {
         let (next, done, make) = (next.clone(), done.clone(), make.clone());
-        let client = cluster.client_of(id);
+        let client = client.clone();
         makers.push(local.spawn_local(async move {
             loop {
                 let nth = next.fetch_add(1, Ordering::Relaxed);

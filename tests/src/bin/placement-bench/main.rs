@@ -1,23 +1,22 @@
 //! Measures a cluster on this machine; `scripts/bench` builds everything and then calls this.
 
 mod candidates;
+mod compare;
 mod estates;
+mod upstream;
+mod work;
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use placement_client::{ApiRequest, Claim, Client, Consistency, Inventory, NewProvider};
+use placement_client::Consistency;
 use placement_tests::cluster::Cluster;
-use placement_tests::load::{self, Measured};
-use uuid::Uuid;
 
 const PROVIDERS: u128 = 64;
-const WARM_UP: Duration = Duration::from_millis(500);
 
 /// Starts clusters of real processes on this machine and measures, for each size: durable
 /// `PUT /allocations` per second beside the disk's own syncs, and reads on a follower. The load
@@ -45,13 +44,17 @@ struct Command {
 enum Part {
     /// The allocation candidates instead.
     Candidates(candidates::Options),
+    /// The reference beside it: upstream's service on MariaDB, in the same run.
+    Compare(compare::Options),
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let command = Command::parse();
-    if let Some(Part::Candidates(options)) = &command.part {
-        return candidates::run(options).await;
+    match &command.part {
+        Some(Part::Candidates(options)) => return candidates::run(options).await,
+        Some(Part::Compare(options)) => return compare::run(options).await,
+        None => {}
     }
     let duration = Duration::try_from_secs_f64(command.seconds)
         .context("--seconds is a number of seconds, such as 5")?;
@@ -65,7 +68,7 @@ async fn main() -> anyhow::Result<()> {
 async fn measure(nodes: u64, clients: &[usize], duration: Duration) -> anyhow::Result<()> {
     progress(&format!("starting {nodes} nodes"));
     let cluster = Cluster::start_with(nodes, "[log]\nlevel = \"warn\"\n").await?;
-    let providers = Arc::new(estate(&cluster.client()).await?);
+    let providers = estates::boundless(&cluster.client(), PROVIDERS).await?;
 
     println!(
         "\n## {nodes} node(s): PUT /allocations, each a new consumer, through all nodes in turn\n"
@@ -77,7 +80,7 @@ async fn measure(nodes: u64, clients: &[usize], duration: Duration) -> anyhow::R
     for &count in clients {
         let before = syncs_per_second(cluster.directory())?;
         progress(&format!("{count} clients write"));
-        let measured = writes(&cluster, &providers, count, duration).await;
+        let measured = work::writes(&cluster.clients(), &providers, count, duration).await;
         let after = syncs_per_second(cluster.directory())?;
         let raw = (before + after) / 2.0;
         println!(
@@ -103,8 +106,8 @@ async fn measure(nodes: u64, clients: &[usize], duration: Duration) -> anyhow::R
             ("local", Consistency::Local),
         ] {
             progress(&format!("{count} clients read, {name}"));
-            let client = cluster.client_of(id).with_consistency(promise);
-            let measured = reads(client, &providers, count, duration).await;
+            let client = [cluster.client_of(id).with_consistency(promise)];
+            let measured = work::reads(&client, &providers, count, duration).await;
             println!(
                 "| {name} | {count} | {:.0} | {} | {} | {} |",
                 measured.per_second(),
@@ -115,67 +118,6 @@ async fn measure(nodes: u64, clients: &[usize], duration: Duration) -> anyhow::R
         }
     }
     Ok(())
-}
-
-/// Providers with room for everything that will be written.
-async fn estate(client: &Client) -> anyhow::Result<Vec<Uuid>> {
-    progress("making providers");
-    let mut uuids = Vec::new();
-    for nth in 1..=PROVIDERS {
-        let uuid = Uuid::from_u128(nth);
-        let new = NewProvider::named(&format!("host-{nth}")).uuid(uuid);
-        let made = client.create_provider(&new).await?;
-        let offer = [
-            ("VCPU", Inventory::of(1_000_000_000)),
-            ("MEMORY_MB", Inventory::of(2_000_000_000)),
-        ];
-        client.set_inventories(uuid, made.generation, offer).await?;
-        uuids.push(uuid);
-    }
-    Ok(uuids)
-}
-
-async fn writes(
-    cluster: &Cluster,
-    providers: &Arc<Vec<Uuid>>,
-    count: usize,
-    duration: Duration,
-) -> Measured {
-    // A client of its own, and by that a connection of its own, for each of them.
-    let ids = cluster.ids();
-    let clients: Arc<Vec<Client>> = Arc::new(
-        (0..count)
-            .map(|nth| cluster.client_of(ids[nth % ids.len()]))
-            .collect(),
-    );
-    let providers = providers.clone();
-    load::run(count, WARM_UP, duration, move |nth| {
-        let clients = clients.clone();
-        let provider = providers[nth % providers.len()];
-        async move {
-            let claim = Claim::of(provider, &[("VCPU", 1), ("MEMORY_MB", 2)]);
-            clients[nth].put_allocations(Uuid::new_v4(), &claim).await
-        }
-    })
-    .await
-}
-
-async fn reads(
-    client: Client,
-    providers: &Arc<Vec<Uuid>>,
-    count: usize,
-    duration: Duration,
-) -> Measured {
-    let providers = providers.clone();
-    load::run(count, WARM_UP, duration, move |nth| {
-        let client = client.clone();
-        let provider = providers[nth % providers.len()];
-        async move {
-            let path = format!("/resource_providers/{provider}/inventories");
-            client.call(ApiRequest::get(&path)).await.map(drop)
-        }
-    })
-    .await
 }
 
 /// What the disk under the data directories can do alone: append 512 bytes, fdatasync, again.

@@ -1,0 +1,77 @@
+//! What clients do while they are measured.
+
+use std::time::Duration;
+
+use placement_client::{ApiRequest, CandidateQuery, Claim, Client};
+use placement_tests::load::{self, Measured};
+use uuid::Uuid;
+
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// `PUT /allocations`, each for a new consumer, by so many at once, spread over the clients.
+pub(super) async fn writes(
+    clients: &[Client],
+    providers: &[Uuid],
+    count: usize,
+    duration: Duration,
+) -> Measured {
+    let providers = providers.to_vec();
+    by_each(clients, count, duration, move |client, nth| {
+        let provider = providers[nth % providers.len()];
+        async move {
+            let claim = Claim::of(provider, &[("VCPU", 1), ("MEMORY_MB", 2)]);
+            client.put_allocations(Uuid::new_v4(), &claim).await
+        }
+    })
+    .await
+}
+
+/// `GET /resource_providers/{uuid}/inventories`.
+pub(super) async fn reads(
+    clients: &[Client],
+    providers: &[Uuid],
+    count: usize,
+    duration: Duration,
+) -> Measured {
+    let providers = providers.to_vec();
+    by_each(clients, count, duration, move |client, nth| {
+        let provider = providers[nth % providers.len()];
+        async move {
+            let path = format!("/resource_providers/{provider}/inventories");
+            client.call(ApiRequest::get(&path)).await.map(drop)
+        }
+    })
+    .await
+}
+
+/// `GET /allocation_candidates`.
+pub(super) async fn candidates(
+    clients: &[Client],
+    query: &CandidateQuery,
+    count: usize,
+    duration: Duration,
+) -> Measured {
+    let query = query.clone();
+    by_each(clients, count, duration, move |client, _| {
+        let request = query.request();
+        async move { client.call(request).await.map(drop) }
+    })
+    .await
+}
+
+async fn by_each<F, Fut>(
+    clients: &[Client],
+    count: usize,
+    duration: Duration,
+    work: F,
+) -> Measured
+where
+    F: Fn(Client, usize) -> Fut + Clone + Send + 'static,
+    Fut: Future<Output = Result<(), placement_client::Error>> + Send,
+{
+    let clients = clients.to_vec();
+    load::run(count, WARM_UP, duration, move |nth| {
+        work(clients[nth % clients.len()].clone(), nth)
+    })
+    .await
+}

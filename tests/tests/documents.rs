@@ -1,0 +1,215 @@
+//! What the documents for people say exists: each command with its flags, each file.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use placement_tests::binaries;
+
+const DOCUMENTS: [&str; 5] = [
+    "README.md",
+    "docs/operations.md",
+    "docs/performance.md",
+    "docs/api.md",
+    "conformance/README.md",
+];
+
+/// A word that stands for one that the reader chooses.
+fn is_placeholder(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase() || "_:,=".contains(c))
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn read(document: &str) -> String {
+    std::fs::read_to_string(repository().join(document)).unwrap()
+}
+
+/// What stands in backticks or in an indented block.
+fn code(document: &str) -> Vec<String> {
+    let text = read(document);
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if let Some(block) = line.strip_prefix("    ") {
+            found.push(block.trim().to_owned());
+        } else {
+            found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// A command without its comment and without variables set for it alone.
+fn words(code: &str) -> Vec<String> {
+    let command = code.split(" #").next().unwrap_or_default();
+    command
+        .split_whitespace()
+        .skip_while(|word| {
+            let is_variable = |name: &str| name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            word.split_once('=').is_some_and(|(name, _)| is_variable(name))
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+fn help_of(program: &Path, subcommands: &[&str]) -> Result<String, String> {
+    let output = Command::new(program)
+        .args(subcommands)
+        .arg("--help")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    // Where there is no such subcommand, clap shows the help of what is above it.
+    let usage = text.lines().find(|line| line.trim_start().starts_with("Usage:"));
+    let named = usage.is_some_and(|usage| subcommands.iter().all(|word| usage.contains(word)));
+    if output.status.success() && named {
+        Ok(text)
+    } else {
+        Err(format!("there is no `{}`", subcommands.join(" ")))
+    }
+}
+
+/// The flags of a command, without their values.
+fn flags(words: &[String]) -> impl Iterator<Item = &str> {
+    words
+        .iter()
+        .filter(|word| word.starts_with("--") && word.len() > 2)
+        .map(|word| word.split('=').next().unwrap_or(word))
+}
+
+/// The words that name a subcommand: those before the first flag, value or placeholder.
+fn subcommands(words: &[String]) -> Vec<&str> {
+    words[1..]
+        .iter()
+        .map(String::as_str)
+        .take_while(|word| {
+            word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
+        })
+        .collect()
+}
+
+fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
+    // A flag before the subcommand has its value behind it.
+    let global = words[1..].iter().take_while(|word| word.starts_with("--")).count() * 2;
+    let (before, after) = words[1..].split_at(global.min(words.len() - 1));
+    let rest: Vec<_> = [&words[..1], after].concat();
+    let help = help_of(program, &subcommands(&rest))?;
+    for flag in flags(before).chain(flags(&rest)) {
+        if !help.contains(flag) {
+            return Err(format!("`{flag}` is not in its help"));
+        }
+    }
+    Ok(())
+}
+
+fn check_script(words: &[String]) -> Result<(), String> {
+    let path = repository().join(&words[0]);
+    let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+    // Three scripts hand everything to a program of ours, which has the help.
+    let program = match words[0].as_str() {
+        "scripts/run-cluster" => Some(env!("CARGO_BIN_EXE_run-cluster").into()),
+        "scripts/bench" => Some(env!("CARGO_BIN_EXE_placement-bench").into()),
+        "scripts/simulate" => Some(beside("simulate")),
+        _ => None,
+    };
+    if let Some(program) = program {
+        return check_program(&program, words);
+    }
+    let runner = match words[0].as_str() {
+        "scripts/conformance" => read("conformance/run.py"),
+        "scripts/schemathesis" => read("conformance/openapi/run.py"),
+        _ => String::new(),
+    };
+    match flags(words).find(|flag| !text.contains(flag) && !runner.contains(flag)) {
+        Some(flag) => Err(format!("`{flag}` is not in the script")),
+        None => Ok(()),
+    }
+}
+
+fn beside(name: &str) -> PathBuf {
+    binaries::placementd().unwrap().with_file_name(name)
+}
+
+/// Whether a command of ours is as it is written; `None` if this is no command of ours.
+fn check(code: &str) -> Option<Result<(), String>> {
+    let words = words(code);
+    let known = match words.first()?.as_str() {
+        "placementd" => check_program(&binaries::placementd().unwrap(), &words),
+        "placementctl" => check_program(&binaries::placementctl().unwrap(), &words),
+        script if script.starts_with("scripts/") && !script.ends_with('/') => check_script(&words),
+        _ => return None,
+    };
+    Some(known)
+}
+
+#[test]
+fn every_command_in_the_documents_exists() {
+    let mut checked = 0;
+    let mut wrong = BTreeMap::new();
+    for document in DOCUMENTS {
+        for code in code(document) {
+            let Some(known) = check(&code) else { continue };
+            checked += 1;
+            if let Err(reason) = known {
+                wrong.insert(format!("{document}: {code}"), reason);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(checked > 25, "only {checked} were found");
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_noticed() {
+    for code in [
+        "placementctl no-such-thing",
+        "placementctl members no-such-thing 4",
+        "placementctl status --no-such-flag",
+        "placementd --no-such-flag",
+        "scripts/no-such-script",
+        "scripts/run-cluster --no-such-flag",
+        "scripts/test --no-such-flag",
+        "scripts/bench no-such-part",
+    ] {
+        assert!(matches!(check(code), Some(Err(_))), "{code}");
+    }
+}
+
+/// Files that are named in backticks or linked.
+fn files(document: &str) -> Vec<String> {
+    let text = read(document);
+    let links = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .filter(|target| !target.contains("://"))
+        .map(|target| target.split('#').next().unwrap_or_default().to_owned());
+    let spans = code(document).into_iter().filter(|span| {
+        let top = span.split('/').next().unwrap_or_default();
+        span.contains('/')
+            && !span.contains([' ', '*', '{', '…'])
+            && repository().join(top).is_dir()
+            && !is_placeholder(top)
+    });
+    links.chain(spans).filter(|file| !file.is_empty()).collect()
+}
+
+#[test]
+fn every_file_in_the_documents_exists() {
+    let mut checked = 0;
+    for document in DOCUMENTS {
+        for file in files(document) {
+            let beside = repository().join(document).with_file_name(&file);
+            assert!(
+                repository().join(&file).exists() || beside.exists(),
+                "{document} names {file}"
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "only {checked} were found");
+}

@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use openraft::ServerState;
 use openraft::async_runtime::watch::WatchReceiver;
-use placement_raft_store::Views;
+use placement_raft_store::{Views, Vote};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
@@ -90,9 +90,9 @@ pub struct Addresses {
 /// What a node is to its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
-    /// Its Raft term.
-    pub term: u64,
-    /// Whether it believes that it leads in that term.
+    /// The vote that it has made durable, with its term.
+    pub vote: Vote,
+    /// Whether it believes that it leads.
     pub leads: bool,
 }
 
@@ -323,7 +323,7 @@ impl Node {
         let receiver = group.raft.server_metrics();
         let metrics = receiver.borrow_watched();
         Some(Role {
-            term: metrics.vote.leader_id().term,
+            vote: metrics.vote,
             leads: metrics.state == ServerState::Leader,
         })
     }

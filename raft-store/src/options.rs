@@ -55,7 +55,7 @@ impl StoreOptions {
 }
 
 /// Who syncs the log.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum Disk {
     /// A thread of its own, with real syncs.
     #[default]
@@ -69,4 +69,6 @@ pub enum Disk {
 pub struct Faults {
     /// Tells openraft that log entries and votes are durable before they are synced.
     pub acknowledge_before_sync: bool,
+    /// Tells openraft that votes are durable, and writes none.
+    pub forget_votes: bool,
 }

@@ -10,6 +10,8 @@ use std::{fs, io};
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{RngExt, SeedableRng};
 
+use crate::types::Vote;
+
 /// One simulated node's disk. It outlives the node: keep it beside the data directory and give it
 /// to every start of the node.
 ///
@@ -27,6 +29,9 @@ struct Inner {
     full: bool,
     // Durable length of each write-ahead log file, in bytes.
     synced: BTreeMap<PathBuf, u64>,
+    // The highest vote that a node on this disk was told to be durable.
+    acknowledged: Option<Vote>,
+    lost_vote: Option<String>,
 }
 
 impl SimulatedDisk {
@@ -38,6 +43,8 @@ impl SimulatedDisk {
             latency,
             full: false,
             synced: BTreeMap::new(),
+            acknowledged: None,
+            lost_vote: None,
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -71,6 +78,33 @@ impl SimulatedDisk {
     pub fn cut_power_torn(&self, dir: &Path) -> io::Result<u64> {
         self.lock()
             .cut(dir, |random, unsynced| random.random_range(0..=unsynced))
+    }
+
+    /// A vote that was called durable and was not there when the log was opened again, in words. Such
+    /// a node may vote twice.
+    pub fn lost_vote(&self) -> Option<String> {
+        self.lock().lost_vote.clone()
+    }
+
+    /// Notes a vote that was called durable.
+    pub(crate) fn acknowledged(&self, vote: Vote) {
+        let mut inner = self.lock();
+        if inner.acknowledged < Some(vote) {
+            inner.acknowledged = Some(vote);
+        }
+    }
+
+    /// Notes the vote with which the log was opened.
+    pub(crate) fn opened(&self, found: Option<Vote>) {
+        let mut inner = self.lock();
+        if found < inner.acknowledged
+            && let Some(acknowledged) = inner.acknowledged
+        {
+            let found = found.map_or_else(|| "no vote".to_owned(), |vote| vote.to_string());
+            inner.lost_vote = Some(format!(
+                "the log was opened with {found}, but {acknowledged} had been acknowledged"
+            ));
+        }
     }
 
     /// How long the next sync takes.

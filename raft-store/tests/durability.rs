@@ -389,6 +389,7 @@ fn a_disk_that_lies_is_caught_by_a_loss_of_power() {
     let disk = slow_disk();
     let lying = Faults {
         acknowledge_before_sync: true,
+        ..Faults::default()
     };
     simulated(dir.path(), &disk, lying, async |mut store| {
         append(&mut store.log, history(10)).await;
@@ -400,6 +401,39 @@ fn a_disk_that_lies_is_caught_by_a_loss_of_power() {
             "the injected bug does nothing"
         );
     });
+}
+
+#[test]
+fn a_simulated_disk_tells_of_a_vote_that_was_acknowledged_and_is_gone() {
+    let honest = Faults::default();
+    let lying = Faults {
+        acknowledge_before_sync: true,
+        ..honest
+    };
+    let forgetful = Faults {
+        forget_votes: true,
+        ..honest
+    };
+    for (faults, keeps) in [(honest, true), (lying, false), (forgetful, false)] {
+        let dir = new_dir();
+        let disk = slow_disk();
+        simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+            store.log.save_vote(&Vote::new(8, 2)).await.unwrap();
+        });
+        simulated(dir.path(), &disk, faults, async |mut store| {
+            store.log.save_vote(&Vote::new(9, 1)).await.unwrap();
+        });
+        disk.cut_power(dir.path()).unwrap();
+        assert_eq!(disk.lost_vote(), None, "nobody has looked yet");
+        simulated(dir.path(), &disk, Faults::default(), async |_store| ());
+        match disk.lost_vote() {
+            None => assert!(keeps, "{faults:?} loses a vote"),
+            Some(words) => {
+                assert!(!keeps, "{faults:?}: {words}");
+                assert!(words.contains("<T8-N2:->") && words.contains("<T9-N1:->"), "{words}");
+            }
+        }
+    }
 }
 
 #[test]

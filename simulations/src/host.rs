@@ -102,9 +102,16 @@ impl Host {
         let role = self.running.borrow().as_ref()?.role()?;
         Some(Role {
             node: self.node,
-            term: role.term,
+            start: self.starts.get(),
+            vote: role.vote,
             leads: role.leads,
         })
+    }
+
+    /// What the disk says of a vote that was acknowledged and was not there when the node was started
+    /// again.
+    pub fn lost_vote(&self) -> Option<String> {
+        self.disk.lost_vote()
     }
 
     /// How far the node has applied the log, and its state's digest.
@@ -149,7 +156,7 @@ impl Host {
         let mut storage = StoreOptions::new("");
         storage.applier = self.ledger.applier(self.node, rules);
         storage.disk = Disk::Simulated(self.disk.clone());
-        storage.faults.acknowledge_before_sync = self.mutant == Some(Mutant::AcknowledgeBeforeSync);
+        storage.faults = mutant::disk(self.mutant);
         // Small, so that entries are read from the disk too.
         storage.log_cache_bytes = 4 << 10;
         storage.block_cache_bytes = 1 << 20;
@@ -162,6 +169,7 @@ impl Host {
             storage,
             standards: StandardNames::of_this_binary(),
             around_read_door: mutant::read_door(self.mutant),
+            proof_of_lead: mutant::proof_of_lead(self.mutant),
             http_date: false,
         }
     }

@@ -1,18 +1,29 @@
 //! Bugs put in on purpose, to prove that the checks can fail. No configuration reaches them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use placement_model::command::{Command, RequestId};
 use placement_model::{Change, Changes, Outcome, Refusal, Stamped, State};
 use placement_node::cluster::doors::{Consistency, ReadDoor, Standing, Unavailable, View};
-use placement_raft_store::{Applier, Rules};
+use placement_node::env::ProofOfLead;
+use placement_raft_store::{Applier, Faults, Rules};
+
+use crate::faults::{Fault, Planned, plan};
+use crate::parameters::Parameters;
+use crate::run::Report;
+use crate::seed::Seed;
 
 /// A bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutant {
     /// Log entries and votes are called durable before they are synced.
     AcknowledgeBeforeSync,
+    /// Votes are answered and never written.
+    ForgetVotes,
+    /// A leader believes the lease of its followers instead of asking them.
+    LeaseRead,
     /// A linearizable read is answered from what the node has.
     LocalReadAsLinearizable,
     /// Allocations are not held against the capacity.
@@ -25,8 +36,10 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 5] = [
+    pub const ALL: [Mutant; 7] = [
         Mutant::AcknowledgeBeforeSync,
+        Mutant::ForgetVotes,
+        Mutant::LeaseRead,
         Mutant::LocalReadAsLinearizable,
         Mutant::SkipCapacityCheck,
         Mutant::ApplyRetriesTwice,
@@ -37,6 +50,8 @@ impl Mutant {
     pub fn name(self) -> &'static str {
         match self {
             Mutant::AcknowledgeBeforeSync => "acknowledge-before-sync",
+            Mutant::ForgetVotes => "forget-votes",
+            Mutant::LeaseRead => "lease-read",
             Mutant::LocalReadAsLinearizable => "local-read-as-linearizable",
             Mutant::SkipCapacityCheck => "skip-capacity-check",
             Mutant::ApplyRetriesTwice => "apply-retries-twice",
@@ -47,6 +62,106 @@ impl Mutant {
     /// The mutant of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mutant| mutant.name() == name)
+    }
+
+    /// Words of the complaint that must catch it. Another complaint is no proof: a cluster that
+    /// does not form fails as well.
+    pub fn complaint(self) -> &'static str {
+        match self {
+            Mutant::AcknowledgeBeforeSync => "an acknowledged write is not at its place in the log",
+            Mutant::ForgetVotes => "votes are kept",
+            Mutant::LeaseRead | Mutant::LocalReadAsLinearizable => "must not be before",
+            Mutant::SkipCapacityCheck => "no over-allocation",
+            Mutant::ApplyRetriesTwice => "a write answered",
+            Mutant::DivergingNode => "equal digests",
+        }
+    }
+
+    /// Whether the run was caught for the right reason.
+    pub fn is_caught_by(self, report: &Report) -> bool {
+        let words = self.complaint();
+        report.violations.iter().any(|one| one.contains(words))
+    }
+
+    /// The run that shall catch it: the one that is drawn from the seed, or one that brings about
+    /// what the bug needs. Without the bug it must hold.
+    pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
+        match self {
+            Mutant::AcknowledgeBeforeSync => power_cuts(seed),
+            Mutant::LeaseRead => forgetful_followers(seed),
+            _ => {
+                let parameters = Parameters::from_seed(seed);
+                let faults = plan(&parameters);
+                (parameters, faults)
+            }
+        }
+    }
+}
+
+/// Syncs are slow, and the power of all nodes fails again and again: a majority must lose the same
+/// entry. Among the runs as they are drawn, about one in twenty loses an acknowledged write.
+fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        sync_min: Duration::from_millis(50),
+        sync_max: Duration::from_millis(250),
+        writes_percent: 80,
+        ..Parameters::from_seed(seed)
+    };
+    let faults = (1..5)
+        .map(|number| Planned {
+            begins: Duration::from_millis(1500 * number),
+            lasts: Duration::from_millis(100),
+            fault: Fault::PowerCutAll,
+        })
+        .collect();
+    (parameters, faults)
+}
+
+/// The leader is cut off while its followers restart, which forget the lease that they granted it,
+/// elect another leader and go on, as long as the old one still believes its lease.
+fn forgetful_followers(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let ms = Duration::from_millis;
+    let parameters = Parameters {
+        latency_max: ms(2),
+        sync_max: ms(1),
+        heartbeat: ms(100),
+        election: ms(500),
+        pause_max: ms(10),
+        clients: 5,
+        ..Parameters::from_seed(seed)
+    };
+    let faults = (0..3)
+        .flat_map(|number| {
+            let begins = ms(1000 + 3000 * number);
+            let isolated = Planned {
+                begins,
+                lasts: ms(2000),
+                fault: Fault::IsolateLeader,
+            };
+            let restarted = Planned {
+                begins: begins + ms(10),
+                lasts: ms(20),
+                fault: Fault::PowerCutFollowers,
+            };
+            [isolated, restarted]
+        })
+        .collect();
+    (parameters, faults)
+}
+
+/// What is wrong with the disk of a node with this bug.
+pub fn disk(mutant: Option<Mutant>) -> Faults {
+    Faults {
+        acknowledge_before_sync: mutant == Some(Mutant::AcknowledgeBeforeSync),
+        forget_votes: mutant == Some(Mutant::ForgetVotes),
+    }
+}
+
+/// How a node with this bug proves that it leads.
+pub fn proof_of_lead(mutant: Option<Mutant>) -> ProofOfLead {
+    match mutant {
+        Some(Mutant::LeaseRead) => ProofOfLead::Lease,
+        _ => ProofOfLead::Quorum,
     }
 }
 

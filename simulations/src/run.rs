@@ -53,7 +53,7 @@ pub struct Counts {
     pub reads: usize,
     /// Answers of 503.
     pub unavailable: usize,
-    /// Terms that had a leader.
+    /// Leaders that there were; a term may have had several.
     pub elections: usize,
     /// How often a node was given a snapshot instead of entries.
     pub snapshots: usize,

@@ -10,7 +10,7 @@ use turmoil::Sim;
 use crate::client::Client;
 use crate::faults::{Cuts, Fault, Kinds, Planned};
 use crate::host::Host;
-use crate::invariants::OneLeader;
+use crate::invariants::Leadership;
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::parameters::Parameters;
@@ -29,7 +29,7 @@ const SCAN_MAX: Duration = Duration::from_secs(60);
 #[derive(Default)]
 pub(crate) struct Course {
     pub(crate) violations: Vec<String>,
-    pub(crate) leaders: OneLeader,
+    pub(crate) leaders: Leadership,
     pub(crate) kinds: Kinds,
     pub(crate) lost_bytes: u64,
     pub(crate) simulated: Duration,
@@ -145,10 +145,11 @@ impl World {
         trace::step();
         self.sim.step()?;
         for host in self.hosts.values() {
-            if let Some(role) = host.role()
-                && let Err(wrong) = self.course.leaders.observe(role)
-            {
-                return Err(format!("one leader per term: {wrong}").into());
+            if let Some(wrong) = host.lost_vote() {
+                return Err(format!("votes are kept: node {}: {wrong}", host.node).into());
+            }
+            if let Some(role) = host.role() {
+                self.course.leaders.observe(role)?;
             }
         }
         Ok(())
@@ -201,7 +202,7 @@ impl World {
         let roles = self.hosts.values().filter_map(|host| host.role());
         roles
             .filter(|role| role.leads)
-            .max_by_key(|role| role.term)
+            .max_by_key(|role| role.vote.leader_id)
             .map(|role| role.node)
     }
 
@@ -309,7 +310,6 @@ impl World {
             let host = self.hosts[&node].clone();
             self.sim.crash(host.name.as_str());
             self.course.lost_bytes += host.lose_power()?;
-            self.course.leaders.restarted(node);
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use self::writer::{Job, Shared, Writer};
 use crate::health::Reporter;
 use crate::metrics::Counters;
 use crate::open::{DirLock, OpenError};
-use crate::options::StoreOptions;
+use crate::options::{Disk, StoreOptions};
 use crate::types::{Entry, LogId, TypeConfig, Vote};
 use crate::wire::{self, WireEntryRef};
 
@@ -62,7 +62,10 @@ impl LogStore {
             options.log_cache_bytes,
         );
         let dir = database.dir.clone();
-        let shared = Shared::new(database, tail, reporter, counters, options.faults, lock);
+        if let Disk::Simulated(disk) = &options.disk {
+            disk.opened(ends.vote);
+        }
+        let shared = Shared::new(database, tail, reporter, counters, options, lock);
         let shared = Arc::new(shared);
         let writer = Writer::start(Arc::clone(&shared), &options.disk)
             .map_err(|error| OpenError::io("start the writer of", &dir, error))?;

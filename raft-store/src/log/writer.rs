@@ -18,7 +18,7 @@ use super::tail::Tail;
 use crate::health::Reporter;
 use crate::metrics::Counters;
 use crate::open::DirLock;
-use crate::options::{Disk, Faults};
+use crate::options::{Disk, Faults, StoreOptions};
 use crate::rocks;
 use crate::runtime;
 use crate::simulation::SimulatedDisk;
@@ -59,6 +59,7 @@ pub(super) struct Shared {
     reporter: Reporter,
     counters: Arc<Counters>,
     faults: Faults,
+    disk: Disk,
     _lock: DirLock,
 }
 
@@ -68,7 +69,7 @@ impl Shared {
         tail: Tail,
         reporter: Reporter,
         counters: Arc<Counters>,
-        faults: Faults,
+        options: &StoreOptions,
         lock: DirLock,
     ) -> Self {
         let (tail, failure) = (Mutex::new(tail), Mutex::new(None));
@@ -78,7 +79,8 @@ impl Shared {
             failure,
             reporter,
             counters,
-            faults,
+            faults: options.faults,
+            disk: options.disk.clone(),
             _lock: lock,
         }
     }
@@ -268,7 +270,9 @@ impl Waiting {
                 self.appends.push(flushed);
             }
             Job::Vote { vote, done } => {
-                database.put_vote(batch, &vote);
+                if !shared.faults.forget_votes {
+                    database.put_vote(batch, &vote);
+                }
                 self.votes.push((vote, done));
             }
             Job::Committed(committed) => database.put_committed(batch, committed),
@@ -310,6 +314,9 @@ impl Waiting {
         for (vote, done) in self.votes.drain(..) {
             if result.is_ok() {
                 shared.tail().vote = Some(vote);
+                if let Disk::Simulated(disk) = &shared.disk {
+                    disk.acknowledged(vote);
+                }
             }
             // Who no longer waits has crashed or shut down.
             let _ = done.send(copy(result));

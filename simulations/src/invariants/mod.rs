@@ -3,8 +3,8 @@
 mod commit_immutable;
 mod equal_digest;
 mod generations_rise;
+mod leadership;
 mod no_over_allocation;
-mod one_leader;
 mod usages_are_sums;
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use placement_model::types::ProviderUuid;
 use placement_model::{Command, Outcome, Stamped, State};
 
-pub use one_leader::{OneLeader, Role};
+pub use leadership::{Leadership, Role};
 
 /// A command at the moment in which one node applies it.
 pub struct Applied<'a> {

@@ -430,7 +430,10 @@ fn a_simulated_disk_tells_of_a_vote_that_was_acknowledged_and_is_gone() {
             None => assert!(keeps, "{faults:?} loses a vote"),
             Some(words) => {
                 assert!(!keeps, "{faults:?}: {words}");
-                assert!(words.contains("<T8-N2:->") && words.contains("<T9-N1:->"), "{words}");
+                assert!(
+                    words.contains("<T8-N2:->") && words.contains("<T9-N1:->"),
+                    "{words}"
+                );
             }
         }
     }

@@ -7,6 +7,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use crate::parameters::Parameters;
+use crate::seed::Seed;
 
 /// One kind of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +34,8 @@ pub enum Fault {
     CutClients(u64),
     /// Syncs of this node take very long.
     SlowDisk(u64),
+    /// Syncs of the leader take very long.
+    SlowDiskLeader,
     /// Messages between these two take very long.
     SlowLink(u64, u64),
     /// Messages between these two are lost at random.
@@ -54,13 +57,14 @@ impl Fault {
             Fault::DeafenLeader => "deafen-leader",
             Fault::CutClients(_) => "cut-clients",
             Fault::SlowDisk(_) => "slow-disk",
+            Fault::SlowDiskLeader => "slow-disk-leader",
             Fault::SlowLink(..) => "slow-link",
             Fault::LossyLink(..) => "lossy-link",
         }
     }
 
     /// All kinds, for the gate that says each was seen.
-    pub const KINDS: [&'static str; 13] = [
+    pub const KINDS: [&'static str; 14] = [
         "power-cut",
         "power-cut-leader",
         "power-cut-followers",
@@ -72,9 +76,28 @@ impl Fault {
         "deafen-leader",
         "cut-clients",
         "slow-disk",
+        "slow-disk-leader",
         "slow-link",
         "lossy-link",
     ];
+}
+
+/// A fault that happened.
+#[derive(Debug, Clone, Copy)]
+pub struct Happened {
+    /// What it was, with the node that it met if it aimed at the leader.
+    pub fault: Fault,
+    /// When it began, since the start of the simulation.
+    pub from: Duration,
+    /// When it ended; `Duration::MAX` if it did not.
+    pub to: Duration,
+}
+
+impl Happened {
+    /// Whether it was going on from the first moment to the second.
+    pub fn spans(&self, first: Duration, second: Duration) -> bool {
+        self.from <= first && second <= self.to
+    }
 }
 
 /// A fault with its time.
@@ -86,6 +109,13 @@ pub struct Planned {
     pub lasts: Duration,
     /// What it is.
     pub fault: Fault,
+}
+
+/// What follows from a seed: the choices of the run, and its faults.
+pub fn drawn(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters::from_seed(seed);
+    let faults = plan(&parameters);
+    (parameters, faults)
 }
 
 /// The faults of one run, in order.
@@ -125,7 +155,8 @@ fn draw(random: &mut SmallRng, nodes: u64) -> Fault {
         60..65 => Fault::Deafen(node),
         65..74 => Fault::DeafenLeader,
         74..78 => Fault::CutClients(node),
-        78..86 => Fault::SlowDisk(node),
+        78..82 => Fault::SlowDisk(node),
+        82..86 => Fault::SlowDiskLeader,
         86..93 => Fault::SlowLink(node, other),
         _ => Fault::LossyLink(node, other),
     }

@@ -4,6 +4,7 @@
 //!
 //! * [`parameters`]: what one run is made of, derived from its [`seed`].
 //! * [`run`]: one run: cluster, clients, storm, calm (`world.rs`), and the judgement.
+//!   [`campaign`]: many.
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
 //! * [`client`], [`scan`], [`shared`], [`operation`], [`http`], [`history`]: who asks what, and
@@ -18,6 +19,7 @@ compile_error!(
      that file: unset it."
 );
 
+pub mod campaign;
 pub mod client;
 pub mod faults;
 pub mod history;

@@ -4,17 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Parser;
-use placement_simulations::faults::plan;
+use placement_simulations::campaign::{Subject, Summary};
 use placement_simulations::mutant::Mutant;
-use placement_simulations::parameters::Parameters;
-use placement_simulations::run::{Report, run};
+use placement_simulations::run::Report;
 use placement_simulations::seed::Seed;
 use placement_simulations::trace::PacketDigest;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-/// Runs simulated clusters: one seed is one history, to the byte.
+/// Runs simulated clusters: one seed is one history, to the byte. Ends with an error if a seed
+/// fails, or if a mutant is not caught.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The seed to run.
@@ -23,9 +23,13 @@ struct Arguments {
     /// How many seeds to run, from `--seed` on.
     #[arg(long, default_value_t = 1)]
     count: u64,
-    /// A bug to put in; the run is then expected to fail. `--mutant list` names them.
+    /// A bug to put in: a seed must catch it, by the complaint that belongs to it. `--mutant list`
+    /// names them.
     #[arg(long)]
     mutant: Option<String>,
+    /// Runs what shall catch the mutant without the mutant: nothing may be wrong.
+    #[arg(long, requires = "mutant")]
+    control: bool,
     /// Prints the whole history.
     #[arg(long)]
     history: bool,
@@ -42,37 +46,36 @@ struct Arguments {
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    let Some(mutant) = mutant(arguments.mutant.as_deref())? else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    log_to_stderr(&arguments)?;
-    for seed in arguments.seed..arguments.seed.saturating_add(arguments.count) {
-        let report = simulate(&arguments, seed, mutant);
-        if !report.violations.is_empty() {
-            println!("{}", report.replay(mutant));
-            return Ok(ExitCode::FAILURE);
+    if arguments.mutant.as_deref() == Some("list") {
+        for mutant in Mutant::ALL {
+            println!("{}", mutant.name());
         }
+        return Ok(ExitCode::SUCCESS);
     }
-    if let Some(mutant) = mutant {
-        println!("{} was not caught", mutant.name());
+    let subject = subject(&arguments)?;
+    if arguments.count == 0 {
+        bail!("--count 0 would prove nothing");
     }
-    Ok(ExitCode::SUCCESS)
+    log_to_stderr(&arguments)?;
+    let mut summary = Summary::new(subject);
+    for seed in arguments.seed..arguments.seed.saturating_add(arguments.count) {
+        summary.add(&simulate(&arguments, Seed(seed), subject));
+    }
+    print!("{summary}");
+    Ok(match summary.is_well() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
-/// The mutant asked for; `None` if only the list of them was.
-fn mutant(name: Option<&str>) -> anyhow::Result<Option<Option<Mutant>>> {
-    match name {
-        None => Ok(Some(None)),
-        Some("list") => {
-            for mutant in Mutant::ALL {
-                println!("{}", mutant.name());
-            }
-            Ok(None)
-        }
-        Some(name) => match Mutant::named(name) {
-            Some(mutant) => Ok(Some(Some(mutant))),
-            None => bail!("there is no mutant {name:?}; --mutant list names them"),
-        },
+fn subject(arguments: &Arguments) -> anyhow::Result<Subject> {
+    let Some(name) = &arguments.mutant else {
+        return Ok(Subject::Product);
+    };
+    match Mutant::named(name) {
+        Some(mutant) if arguments.control => Ok(Subject::Control(mutant)),
+        Some(mutant) => Ok(Subject::Mutant(mutant)),
+        None => bail!("there is no mutant {name:?}; --mutant list names them"),
     }
 }
 
@@ -92,13 +95,13 @@ fn log_to_stderr(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn simulate(arguments: &Arguments, seed: u64, mutant: Option<Mutant>) -> Report {
-    let parameters = Parameters::from_seed(Seed(seed));
+fn simulate(arguments: &Arguments, seed: Seed, subject: Subject) -> Report {
+    let (parameters, faults) = subject.course(seed);
     if arguments.count == 1 {
         println!("{parameters:#?}");
     }
     if arguments.faults {
-        for planned in plan(&parameters) {
+        for planned in faults {
             println!(
                 "{:?} for {:?}: {:?}",
                 planned.begins, planned.lasts, planned.fault
@@ -106,13 +109,14 @@ fn simulate(arguments: &Arguments, seed: u64, mutant: Option<Mutant>) -> Report 
         }
     }
     let began = std::time::Instant::now();
-    let report = run(&parameters, mutant);
+    let report = subject.run(seed);
     if arguments.history {
         print!("{}", report.history.text());
     }
     let took = began.elapsed();
     println!(
-        "seed {seed}: history {:032x}, {} packets {:032x}, {took:.1?}\n    {:?}\n    {:?}",
+        "seed {}: history {:032x}, {} packets {:032x}, {took:.1?}\n    {:?}\n    {:?}",
+        seed.0,
         report.history.digest(),
         report.trace.0,
         report.trace.1,

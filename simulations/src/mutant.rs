@@ -10,7 +10,7 @@ use placement_node::cluster::doors::{Consistency, ReadDoor, Standing, Unavailabl
 use placement_node::env::ProofOfLead;
 use placement_raft_store::{Applier, Faults, Rules};
 
-use crate::faults::{Fault, Planned, plan};
+use crate::faults::{Fault, Planned, drawn};
 use crate::parameters::Parameters;
 use crate::run::Report;
 use crate::seed::Seed;
@@ -89,11 +89,7 @@ impl Mutant {
         match self {
             Mutant::AcknowledgeBeforeSync => power_cuts(seed),
             Mutant::LeaseRead => forgetful_followers(seed),
-            _ => {
-                let parameters = Parameters::from_seed(seed);
-                let faults = plan(&parameters);
-                (parameters, faults)
-            }
+            _ => drawn(seed),
         }
     }
 }

@@ -3,10 +3,18 @@
 
 use std::time::Duration;
 
+use placement_node::Config;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 
 use crate::seed::Seed;
+
+/// Elections that may fail in a row.
+const ELECTIONS: u32 = 10;
+/// Requests of the first client until the storm may begin.
+const SET_UP_REQUESTS: u32 = 20;
+/// Requests that a client may need after the storm until enough of them were writes.
+const CALM_REQUESTS: u32 = 50;
 
 /// The choices of one run.
 #[derive(Debug, Clone)]
@@ -59,7 +67,47 @@ pub struct Parameters {
     pub minority_stays_down: bool,
 }
 
+/// How long things may take once nothing fails, in simulated time.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Until the cluster has formed and the first providers are there.
+    pub set_up: Duration,
+    /// From the end of the storm until every client got its writes through; also until all nodes
+    /// have applied the same, and until a node that comes back has.
+    pub calm: Duration,
+}
+
 impl Parameters {
+    /// The bounds that follow from the choices.
+    ///
+    /// After the storm a client may first have to lose patience with a connection that lost a
+    /// packet; so may a node (`silence_ms`), before it can even ask for votes; several elections
+    /// may fail; and then the client needs some tens of requests, as it chooses writes at random.
+    pub fn bounds(&self) -> Bounds {
+        let elections = ELECTIONS * self.election * 2;
+        let node = elections + self.silence();
+        Bounds {
+            set_up: node + SET_UP_REQUESTS * self.request(),
+            calm: node + 2 * self.patience + CALM_REQUESTS * (self.pause_max + self.request()),
+        }
+    }
+
+    /// How long reading everything may take, so many questions of each node, one after the other.
+    pub fn scan_max(&self, questions: usize) -> Duration {
+        let questions = u32::try_from(questions).unwrap_or(u32::MAX);
+        self.bounds().calm + 2 * questions * self.request()
+    }
+
+    /// Slowest that a request is answered while nothing fails: connect, forward to the leader,
+    /// replicate, each there and back, and some syncs.
+    fn request(&self) -> Duration {
+        8 * (self.latency_max + self.tick) + 4 * self.sync_max
+    }
+
+    /// How long a node believes in a connection that says nothing.
+    fn silence(&self) -> Duration {
+        Duration::from_millis(Config::default().peer.silence_ms)
+    }
     /// The choices that follow from `seed`.
     pub fn from_seed(seed: Seed) -> Self {
         let random = &mut seed.stream("parameters");

@@ -3,12 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use crate::faults::{Kinds, Planned, plan};
+use crate::faults::{Happened, Kinds, Planned, plan};
 use crate::history::{Event, History};
 use crate::invariants;
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
-use crate::operation::Operation;
+use crate::operation::{Level, Operation};
 use crate::parameters::Parameters;
 use crate::shared::Shared;
 use crate::witness::Finding;
@@ -30,6 +30,8 @@ pub struct Report {
     pub counts: Counts,
     /// The kinds of faults that happened.
     pub kinds: Kinds,
+    /// The faults that happened.
+    pub faults: Vec<Happened>,
 }
 
 /// What happened in one run.
@@ -49,8 +51,8 @@ pub struct Counts {
     pub repeated: usize,
     /// Writes without an answer that were in the log.
     pub resolved: usize,
-    /// Linearizable reads that were answered.
-    pub reads: usize,
+    /// Reads that were answered.
+    pub reads: Reads,
     /// Answers of 503.
     pub unavailable: usize,
     /// Leaders that there were; a term may have had several.
@@ -63,15 +65,33 @@ pub struct Counts {
     pub lost_bytes: u64,
     /// Consumers whose histories had a second opinion.
     pub searched: usize,
+    /// Consumers whose histories were too long for it.
+    pub skipped: usize,
+    /// How long the cluster took after the storm until every client got its writes through.
+    pub calm: Duration,
+    /// How long it might have taken.
+    pub calm_max: Duration,
 }
 
-impl Report {
-    /// The line that replays this run.
-    pub fn replay(&self, mutant: Option<Mutant>) -> String {
-        let mutant = mutant
-            .map(|one| format!(" --mutant {}", one.name()))
-            .unwrap_or_default();
-        format!("scripts/simulate --seed {}{mutant}", self.parameters.seed.0)
+/// Reads that were answered, by what they promised.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Reads {
+    /// Linearizable, said aloud or by default.
+    pub linearizable: usize,
+    /// Of these, those that were asked and answered while a fault was going on.
+    pub in_faults: usize,
+    /// At or after a token.
+    pub session: usize,
+    /// At most so old.
+    pub bounded: usize,
+    /// What the node had.
+    pub local: usize,
+}
+
+impl Counts {
+    /// How much of the time that the cluster might take after the storm it took, in percent.
+    pub fn calm_percent(&self) -> u128 {
+        100 * self.calm.as_millis() / self.calm_max.as_millis().max(1)
     }
 }
 
@@ -125,7 +145,7 @@ fn judge(
     violations.extend(finding.violations.iter().cloned());
     violations.extend(opinion.violations);
     violations.extend(history.events.iter().filter_map(broken_answer));
-    let mut counts = count(&history, &finding);
+    let mut counts = count(&history, &finding, &course.faults);
     counts.simulated = course.simulated;
     counts.commits = ledger.log.len();
     counts.applied = ledger.applied;
@@ -134,6 +154,9 @@ fn judge(
     counts.elections = course.leaders.elections();
     counts.lost_bytes = course.lost_bytes;
     counts.searched = opinion.searched;
+    counts.skipped = opinion.skipped;
+    counts.calm = course.calm;
+    counts.calm_max = parameters.bounds().calm;
     Report {
         parameters: parameters.clone(),
         history,
@@ -141,6 +164,7 @@ fn judge(
         trace: trace::end(),
         counts,
         kinds: course.kinds,
+        faults: course.faults,
     }
 }
 
@@ -158,7 +182,7 @@ fn broken_answer(event: &Event) -> Option<String> {
     wrong.map(|wrong| format!("{wrong}\n    {}", event.line()))
 }
 
-fn count(history: &History, finding: &Finding) -> Counts {
+fn count(history: &History, finding: &Finding, faults: &[Happened]) -> Counts {
     let mut counts = Counts {
         repeated: finding.repeated,
         resolved: finding.resolved,
@@ -168,17 +192,38 @@ fn count(history: &History, finding: &Finding) -> Counts {
         let Some(answer) = event.answer() else {
             continue;
         };
-        if answer.status == 503 {
-            counts.unavailable += 1;
-        } else if let Operation::Write(_) = event.operation {
-            counts.acknowledged += 1;
-            let elsewhere = answer
-                .known_leader
-                .is_some_and(|leader| leader != event.node);
-            counts.forwarded += usize::from(elsewhere);
-        } else {
-            counts.reads += 1;
+        match &event.operation {
+            _ if answer.status == 503 => counts.unavailable += 1,
+            Operation::Write(_) => {
+                counts.acknowledged += 1;
+                let elsewhere = answer
+                    .known_leader
+                    .is_some_and(|leader| leader != event.node);
+                counts.forwarded += usize::from(elsewhere);
+            }
+            Operation::Read(_, level) => counts.reads.count(level, in_fault(event, faults)),
         }
     }
     counts
+}
+
+impl Reads {
+    fn count(&mut self, level: &Level, in_fault: bool) {
+        match level {
+            Level::Default | Level::Linearizable => {
+                self.linearizable += 1;
+                self.in_faults += usize::from(in_fault);
+            }
+            Level::Session(_) => self.session += 1,
+            Level::Bounded(_) => self.bounded += 1,
+            Level::Local => self.local += 1,
+        }
+    }
+}
+
+/// Whether one fault was going on from the moment of the request to that of the answer.
+fn in_fault(event: &Event, faults: &[Happened]) -> bool {
+    event
+        .ended
+        .is_some_and(|ended| faults.iter().any(|fault| fault.spans(event.sent, ended)))
 }

@@ -4,52 +4,36 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::operation::{Level, Operation, Question};
+use futures::future::join_all;
+
+use crate::operation::{Level, Operation};
 use crate::shared::{Phase, Shared};
 
-/// Waits for its time, reads everything, and says that the run is over.
+/// Waits for its time, reads everything from all nodes at once, and says that the run is over.
 ///
 /// # Errors
 /// None; the signature is turmoil's.
 pub async fn scan(shared: Rc<Shared>) -> turmoil::Result {
     shared.until(Phase::Scan).await;
-    let questions = every_question(&shared);
     let nodes = shared.nodes.borrow().clone();
-    for node in nodes {
-        for question in &questions {
-            let level = shared
-                .furthest
-                .get()
-                .map_or(Level::Linearizable, Level::Session);
-            insist(&shared, node, Operation::Read(question.clone(), level)).await;
-        }
-        let fresh = Operation::Read(questions[0].clone(), Level::Linearizable);
-        insist(&shared, node, fresh).await;
-    }
+    join_all(nodes.into_iter().map(|node| read_all(&shared, node))).await;
     shared.phase.set(Phase::Done);
     Ok(())
 }
 
-fn every_question(shared: &Shared) -> Vec<Question> {
-    let mut questions: Vec<Question> = Vec::new();
-    for provider in shared.providers.borrow().iter() {
-        questions.push(Question::Inventories(*provider));
-        questions.push(Question::ProviderUsages(*provider));
-        questions.push(Question::ProviderAllocations(*provider));
+async fn read_all(shared: &Shared, node: u64) {
+    let questions = shared.questions.borrow().clone();
+    for question in &questions {
+        let level = shared
+            .furthest
+            .get()
+            .map_or(Level::Linearizable, Level::Session);
+        insist(shared, node, Operation::Read(question.clone(), level)).await;
     }
-    questions.extend(
-        shared
-            .consumers
-            .iter()
-            .map(|consumer| Question::Allocations(*consumer)),
-    );
-    questions.extend(
-        shared
-            .projects
-            .iter()
-            .map(|one| Question::ProjectUsages(one.clone())),
-    );
-    questions
+    if let Some(first) = questions.first() {
+        let fresh = Operation::Read(first.clone(), Level::Linearizable);
+        insist(shared, node, fresh).await;
+    }
 }
 
 /// Asks until there is an answer.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::history::{Answer, End, History};
 use crate::http::call;
-use crate::operation::{Operation, Token};
+use crate::operation::{Operation, Question, Token};
 use crate::outside::uuid_from;
 use crate::parameters::Parameters;
 
@@ -44,6 +44,8 @@ pub struct Shared {
     pub projects: Vec<String>,
     /// Nodes that answer, as far as the run wants them to.
     pub nodes: RefCell<Vec<u64>>,
+    /// What the last client shall ask of every node.
+    pub questions: RefCell<Vec<Question>>,
     /// Clients that have done their part in the calm.
     pub content: Cell<usize>,
     /// The furthest place in the log that anybody was told.
@@ -66,6 +68,7 @@ impl Shared {
             consumers,
             projects: vec!["red".to_owned(), "blue".to_owned()],
             nodes: RefCell::new(nodes),
+            questions: RefCell::default(),
             content: Cell::new(0),
             furthest: Cell::new(None),
         })
@@ -97,6 +100,18 @@ impl Shared {
             self.furthest.set(self.furthest.get().max(Some(index)));
         }
         answer
+    }
+
+    /// Gives the last client its questions: `known`, what the log made, and beside it the consumers
+    /// and projects that hold nothing.
+    pub(crate) fn ask(&self, known: Vec<Question>) {
+        let consumers = self.consumers.iter().copied().map(Question::Allocations);
+        let projects = self.projects.iter().cloned().map(Question::ProjectUsages);
+        let rest: Vec<Question> = consumers
+            .chain(projects)
+            .filter(|one| !known.contains(one))
+            .collect();
+        *self.questions.borrow_mut() = known.into_iter().chain(rest).collect();
     }
 
     /// Waits until the run is in `phase` or further.

@@ -49,6 +49,15 @@ pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
     finding
 }
 
+/// What can be asked of the state at the end of `log`.
+pub fn every_question(log: &BTreeMap<u64, Stamped>) -> Vec<Question> {
+    let mut oracle = Oracle::default();
+    for entry in read_log(log, &mut Finding::default()).values() {
+        oracle.entry(entry.request, &entry.write);
+    }
+    oracle.every_question()
+}
+
 fn read_log(log: &BTreeMap<u64, Stamped>, finding: &mut Finding) -> BTreeMap<u64, Entry> {
     let mut entries = BTreeMap::new();
     for (index, stamped) in log {

@@ -8,22 +8,15 @@ use std::time::Duration;
 use turmoil::Sim;
 
 use crate::client::Client;
-use crate::faults::{Cuts, Fault, Kinds, Planned};
+use crate::faults::{Cuts, Fault, Happened, Kinds, Planned};
 use crate::host::Host;
 use crate::invariants::Leadership;
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
-use crate::parameters::Parameters;
+use crate::parameters::{Bounds, Parameters};
 use crate::scan::scan;
 use crate::shared::{Phase, Shared};
-use crate::{outside, trace};
-
-/// How long the cluster may take to form.
-const SETUP_MAX: Duration = Duration::from_secs(60);
-/// How long the cluster may take after the storm until every client got its writes through.
-const CALM_MAX: Duration = Duration::from_secs(60);
-/// How long reading everything may take.
-const SCAN_MAX: Duration = Duration::from_secs(60);
+use crate::{outside, trace, witness};
 
 /// What a run leaves behind beside history and ledger.
 #[derive(Default)]
@@ -31,14 +24,18 @@ pub(crate) struct Course {
     pub(crate) violations: Vec<String>,
     pub(crate) leaders: Leadership,
     pub(crate) kinds: Kinds,
+    pub(crate) faults: Vec<Happened>,
     pub(crate) lost_bytes: u64,
     pub(crate) simulated: Duration,
+    /// How long the cluster took after the storm until every client got its writes through.
+    pub(crate) calm: Duration,
 }
 
 /// The simulated world.
 pub(crate) struct World {
     sim: Sim<'static>,
     shared: Rc<Shared>,
+    ledger: SharedLedger,
     hosts: BTreeMap<u64, Rc<Host>>,
     clients: Vec<String>,
     down: BTreeMap<u64, usize>,
@@ -81,6 +78,7 @@ impl World {
         Ok(Self {
             sim,
             shared,
+            ledger,
             hosts,
             clients,
             down: BTreeMap::new(),
@@ -97,48 +95,46 @@ impl World {
     }
 
     fn phases(&mut self, faults: &[Planned]) -> turmoil::Result {
+        let Bounds { set_up, calm } = self.shared.parameters.bounds();
         let formed = |world: &Self| world.shared.phase.get() == Phase::Storm;
-        self.steps(SETUP_MAX, "the cluster did not form", formed)?;
+        self.steps(set_up, "the cluster did not form", formed)?;
         let stays_down = self.storm(faults)?;
         self.mend(stays_down)?;
         self.shared.phase.set(Phase::Calm);
         let clients = self.shared.parameters.clients;
         let content = |world: &Self| world.shared.content.get() == clients;
-        self.steps(
-            CALM_MAX,
-            "not every client got its writes through after the storm",
-            content,
-        )?;
+        let unheard = "not every client got its writes through after the storm";
+        self.course.calm = self.steps(calm, unheard, content)?;
+        let questions = witness::every_question(&self.ledger.lock().log);
+        let scan = self.shared.parameters.scan_max(questions.len());
+        self.shared.ask(questions);
         self.shared.phase.set(Phase::Scan);
         let done = |world: &Self| world.shared.phase.get() == Phase::Done;
-        self.steps(
-            SCAN_MAX,
-            "not every node answered everything after the storm",
-            done,
-        )?;
-        self.steps(SCAN_MAX, "the nodes did not converge", Self::converged)?;
+        let silent = "not every node answered everything after the storm";
+        self.steps(scan, silent, done)?;
+        self.steps(calm, "the nodes did not converge", Self::converged)?;
         if let Some(node) = stays_down {
             self.start(node);
-            self.steps(SCAN_MAX, "the late node did not converge", Self::converged)?;
+            self.steps(calm, "the late node did not converge", Self::converged)?;
         }
         Ok(())
     }
 
-    /// Steps until `done`.
+    /// Steps until `done`. Returns how long that took.
     fn steps(
         &mut self,
         most: Duration,
         complaint: &str,
         done: impl Fn(&Self) -> bool,
-    ) -> turmoil::Result {
-        let until = self.sim.elapsed() + most;
+    ) -> turmoil::Result<Duration> {
+        let began = self.sim.elapsed();
         while !done(self) {
-            if self.sim.elapsed() > until {
+            if self.sim.elapsed() > began + most {
                 return Err(format!("{complaint} within {most:?} of simulated time").into());
             }
             self.step()?;
         }
-        Ok(())
+        Ok(self.sim.elapsed() - began)
     }
 
     fn step(&mut self) -> turmoil::Result {
@@ -213,6 +209,7 @@ impl World {
             Fault::PowerCutLeader => leader.map(Fault::PowerCut),
             Fault::IsolateLeader => leader.map(Fault::Isolate),
             Fault::DeafenLeader => leader.map(Fault::Deafen),
+            Fault::SlowDiskLeader => leader.map(Fault::SlowDisk),
             fault => Some(fault),
         };
         let Some(met) = met else {
@@ -251,11 +248,22 @@ impl World {
         if more.is_empty() {
             more.push(met);
         }
+        let from = self.sim.elapsed();
+        self.course.faults.extend(more.iter().map(|fault| Happened {
+            fault: *fault,
+            from,
+            to: Duration::MAX,
+        }));
         Ok(more)
     }
 
     fn end(&mut self, fault: Fault) {
-        tracing::info!(?fault, at = ?self.sim.elapsed(), "fault ends");
+        let now = self.sim.elapsed();
+        tracing::info!(?fault, at = ?now, "fault ends");
+        let mut faults = self.course.faults.iter_mut();
+        if let Some(ended) = faults.find(|one| one.fault == fault && one.to == Duration::MAX) {
+            ended.to = now;
+        }
         match fault {
             Fault::PowerCut(node) => self.start(node),
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),

@@ -10,7 +10,9 @@ use common::command;
 use placement_model::Stamped;
 use placement_model::command::RequestId;
 use placement_model::types::Timestamp;
+use placement_raft_store::Vote;
 use placement_simulations::history::{Answer, End, History};
+use placement_simulations::invariants::{Leadership, Role};
 use placement_simulations::operation::{Belief, Claim, Level, Operation, Question, Token, Write};
 use placement_simulations::{wgl, witness};
 use uuid::Uuid;
@@ -308,4 +310,73 @@ fn a_conflict_must_be_one() {
     story.answered((10, 20), write, 409, 5, Some("placement.concurrent_update"));
     story.is_wrong_because("a write answered 409");
     story.is_wrong_because("is not linearizable");
+}
+
+/// What a node says of itself.
+fn role(node: u64, start: u64, vote: Vote, leads: bool) -> Role {
+    Role {
+        node,
+        start,
+        vote,
+        leads,
+    }
+}
+
+/// The first thing that is wrong with what nodes said, one after the other.
+fn first_wrong(said: &[Role]) -> Option<String> {
+    let mut leadership = Leadership::default();
+    said.iter().find_map(|role| leadership.observe(*role).err())
+}
+
+#[test]
+fn a_term_may_see_two_leaders_of_whom_the_second_stands_above_the_first() {
+    let (two, four) = (Vote::new_committed(3, 2), Vote::new_committed(3, 4));
+    let said = [
+        role(2, 1, two, true),
+        role(1, 1, two, false),
+        role(1, 1, four, false),
+        role(4, 1, four, true),
+        role(2, 1, two, true),
+        role(2, 1, four, false),
+    ];
+    assert_eq!(first_wrong(&said), None);
+    let mut leadership = Leadership::default();
+    for role in said {
+        leadership.observe(role).unwrap();
+    }
+    assert_eq!(leadership.elections(), 2);
+}
+
+#[test]
+fn a_vote_may_not_fall_while_a_node_runs() {
+    let falls = |before, after| {
+        let said = [role(1, 1, before, false), role(1, 1, after, false)];
+        first_wrong(&said).is_some_and(|wrong| wrong.contains("votes rise"))
+    };
+    assert!(falls(Vote::new(3, 2), Vote::new(2, 3)), "a lower term");
+    assert!(
+        falls(Vote::new(3, 4), Vote::new(3, 2)),
+        "another node of the term"
+    );
+    assert!(
+        falls(Vote::new_committed(3, 2), Vote::new(3, 2)),
+        "no longer granted"
+    );
+    assert!(!falls(Vote::new(3, 2), Vote::new(3, 4)));
+    assert!(!falls(Vote::new(3, 2), Vote::new_committed(3, 2)));
+}
+
+#[test]
+fn a_leader_holds_its_own_vote() {
+    let wrong = first_wrong(&[role(1, 1, Vote::new_committed(3, 2), true)]).unwrap();
+    assert!(wrong.contains("a leader holds its own vote"), "{wrong}");
+}
+
+#[test]
+fn a_leader_that_was_started_again_leads_in_a_higher_term_or_not_at_all() {
+    let vote = |term| Vote::new_committed(term, 1);
+    let before = role(1, 1, vote(3), true);
+    assert_eq!(first_wrong(&[before, role(1, 2, vote(4), true)]), None);
+    let wrong = first_wrong(&[before, role(1, 2, vote(3), true)]).unwrap();
+    assert!(wrong.contains("one start per leader"), "{wrong}");
 }

@@ -1,112 +1,147 @@
-//! Some tens of seeds; `PLACEMENT_SIM_SEEDS` says how many, `PLACEMENT_SIM_FIRST` from which on.
+//! Some tens of seeds that are always the same, and some that nobody has run before.
+//!
+//! `PLACEMENT_SIM_SEEDS` says how many, from `PLACEMENT_SIM_FIRST` on. `PLACEMENT_SIM_FRESH` says
+//! how many fresh ones, which `PLACEMENT_SIM_COMMIT` chooses: `scripts/test` gives the commit.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
+use placement_simulations::campaign::{Subject, Summary, fresh};
 use placement_simulations::faults::Fault;
-use placement_simulations::parameters::Parameters;
-use placement_simulations::run::{Report, run};
+use placement_simulations::run::Report;
 use placement_simulations::seed::Seed;
+use skip::skipped;
+
+#[path = "../../tests/src/skip.rs"]
+#[allow(unreachable_pub, reason = "the file belongs to another crate, too")]
+mod skip;
 
 const SEEDS: u64 = 40;
+const FRESH: u64 = 10;
 /// As many as the smallest machine that runs this has cores.
 const WORKERS: usize = 2;
 /// From so many seeds on, everything must have happened at least once.
 const ENOUGH: u64 = 30;
 
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(default)
+/// A number from the environment.
+fn number(name: &str, text: Option<&str>, default: u64) -> Result<u64, String> {
+    let Some(text) = text else {
+        return Ok(default);
+    };
+    text.trim()
+        .parse()
+        .map_err(|error| format!("{name} is {text:?}, which is no number: {error}"))
 }
 
-/// Each seed on a thread of its own, as the simulated world is bound to its thread.
+/// A number from the environment that says how much is run: with none nothing would be proved.
+fn count(name: &str, text: Option<&str>, default: u64) -> Result<u64, String> {
+    match number(name, text, default)? {
+        0 => Err(format!(
+            "{name} is 0: nothing would be run, and nothing proved"
+        )),
+        count => Ok(count),
+    }
+}
+
+fn from_environment(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|text| text.to_string_lossy().into_owned())
+}
+
+/// Says it where it is seen even if the test passes: past what the test harness keeps to itself.
+fn say(line: impl Display) {
+    writeln!(std::io::stderr(), "{line}").expect("standard error takes a line");
+}
+
 fn run_all(first: u64, count: u64) -> Vec<Report> {
-    let (next, reports) = (
-        Arc::new(AtomicU64::new(first)),
-        Arc::new(Mutex::new(Vec::new())),
-    );
-    let workers: Vec<_> = (0..WORKERS)
-        .map(|_| {
-            let (next, reports) = (next.clone(), reports.clone());
-            std::thread::spawn(move || {
+    let next = AtomicU64::new(first);
+    let reports = Mutex::new(Vec::new());
+    std::thread::scope(|workers| {
+        for _ in 0..WORKERS {
+            workers.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
                     if seed >= first + count {
                         return;
                     }
-                    let one =
-                        std::thread::spawn(move || run(&Parameters::from_seed(Seed(seed)), None));
-                    let report = one.join().expect("a run reports its panics");
+                    let report = Subject::Product.run(Seed(seed));
                     reports.lock().expect("nobody panics").push(report);
                 }
-            })
-        })
-        .collect();
-    for worker in workers {
-        worker.join().expect("workers do not panic");
-    }
-    let mut reports = std::mem::take(&mut *reports.lock().expect("nobody panics"));
+            });
+        }
+    });
+    let mut reports = reports.into_inner().expect("nobody panics");
     reports.sort_by_key(|report| report.parameters.seed.0);
+    reports
+}
+
+/// Runs the seeds, and fails if one does or if too little happened in it.
+fn hold(what: &str, first: u64, count: u64) -> Vec<Report> {
+    say(format!(
+        "{what}: {count} seeds: scripts/simulate --seed {first} --count {count}"
+    ));
+    let reports = run_all(first, count);
+    let mut summary = Summary::new(Subject::Product);
+    for report in &reports {
+        summary.add(report);
+    }
+    say(format!("{what}: {summary}"));
+    assert!(summary.is_well(), "{summary}");
+    assert_eq!(summary.seeds as u64, count);
+    for report in &reports {
+        something_happened(report);
+    }
     reports
 }
 
 #[test]
 fn the_promises_hold_whatever_fails() {
-    let (first, count) = (
-        number("PLACEMENT_SIM_FIRST", 1),
-        number("PLACEMENT_SIM_SEEDS", SEEDS),
-    );
-    let reports = run_all(first, count);
-    let mut failures = Vec::new();
-    for report in &reports {
-        if let Some(violation) = report.violations.first() {
-            failures.push(format!(
-                "{}\n    {} violations, the first: {violation}\n    {:?}",
-                report.replay(None),
-                report.violations.len(),
-                report.parameters,
-            ));
-        }
+    let environment = |name, default| count(name, from_environment(name).as_deref(), default);
+    let count = environment("PLACEMENT_SIM_SEEDS", SEEDS).unwrap();
+    let first = from_environment("PLACEMENT_SIM_FIRST");
+    let first = number("PLACEMENT_SIM_FIRST", first.as_deref(), 1).unwrap();
+    let reports = hold("the fixed seeds", first, count);
+    if count < ENOUGH {
+        skipped(
+            "whether every kind of fault, snapshots, elections and repetitions happened",
+            &format!("PLACEMENT_SIM_SEEDS is {count}, fewer than {ENOUGH}"),
+        );
+    } else {
+        everything_happened(&reports);
     }
-    assert!(
-        failures.is_empty(),
-        "{} of {count} seeds failed:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
-    something_happened(&reports, count);
+    let fresh_count = environment("PLACEMENT_SIM_FRESH", FRESH).unwrap();
+    let name = from_environment("PLACEMENT_SIM_COMMIT").unwrap_or_else(|| {
+        say("PLACEMENT_SIM_COMMIT is not set: the fresh seeds are the same as the last time");
+        "no commit".to_owned()
+    });
+    hold("the fresh seeds", fresh(&name).0, fresh_count);
 }
 
-/// Gates against runs that prove nothing because nothing happened in them.
-fn something_happened(reports: &[Report], count: u64) {
-    for report in reports {
-        let (counts, replay) = (&report.counts, report.replay(None));
-        assert!(
-            counts.commits >= 20,
-            "hardly any commits: {replay}: {counts:?}"
-        );
-        assert!(counts.reads >= 10, "hardly any reads: {replay}: {counts:?}");
-        assert!(
-            counts.forwarded >= 1,
-            "no forwarded write: {replay}: {counts:?}"
-        );
-        assert!(counts.elections >= 1, "no leader: {replay}: {counts:?}");
-        let simulated_s = counts.simulated.as_secs().max(1);
-        assert!(
-            counts.connections < 150 * simulated_s,
-            "nodes connect without a pause: {replay}: {counts:?}"
-        );
-        assert!(
-            counts.searched >= 1,
-            "no second opinion: {replay}: {counts:?}"
-        );
-    }
-    if count < ENOUGH {
-        return;
-    }
+/// Gates against a run that proves nothing because nothing happened in it.
+fn something_happened(report: &Report) {
+    let counts = &report.counts;
+    let replay = Subject::Product.replay(report.parameters.seed);
+    let at_least = |what: &str, there: usize, least: usize| {
+        assert!(there >= least, "hardly any {what}: {replay}: {counts:?}");
+    };
+    at_least("commits", counts.commits, 20);
+    at_least("linearizable reads", counts.reads.linearizable, 5);
+    at_least("session reads", counts.reads.session, 5);
+    at_least("local reads", counts.reads.local, 2);
+    at_least("forwarded writes", counts.forwarded, 1);
+    at_least("leaders", counts.elections, 1);
+    at_least("second opinions", counts.searched, 1);
+    let simulated_s = counts.simulated.as_secs().max(1);
+    assert!(
+        counts.connections < 150 * simulated_s,
+        "nodes connect without a pause: {replay}: {counts:?}"
+    );
+}
+
+/// Gates against seeds that prove nothing because something never happened in any of them.
+fn everything_happened(reports: &[Report]) {
     let seen: BTreeSet<&str> = reports
         .iter()
         .flat_map(|report| report.kinds.iter().copied())
@@ -116,33 +151,72 @@ fn something_happened(reports: &[Report], count: u64) {
         BTreeSet::from(Fault::KINDS),
         "every kind of fault happens"
     );
-    let sum = |of: fn(&Report) -> u64| reports.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>();
+    let lost_bytes: u64 = reports.iter().map(|one| one.counts.lost_bytes).sum();
+    assert!(lost_bytes > 0, "power cuts take unsynced bytes");
     assert!(
-        sum(|one| one.counts.lost_bytes) > 0,
-        "power cuts take unsynced bytes"
-    );
-    assert!(
-        sum(|one| one.counts.elections as u64) > count,
+        sum(|one| one.counts.elections) > reports.len(),
         "leaders change"
     );
     assert!(
-        sum(|one| one.counts.resolved as u64) > 0,
+        sum(|one| one.counts.resolved) > 0,
         "some outcomes are unknown at first"
     );
     assert!(
-        sum(|one| one.counts.repeated as u64) > 0,
+        sum(|one| one.counts.repeated) > 0,
         "some requests are repeated"
     );
     assert!(
-        sum(|one| one.counts.unavailable as u64) > 0,
+        sum(|one| one.counts.unavailable) > 0,
         "some requests find no quorum"
     );
     assert!(
-        sum(|one| one.counts.snapshots as u64) > 0,
+        sum(|one| one.counts.snapshots) > 0,
         "some nodes are sent snapshots"
     );
     assert!(
-        sum(|one| one.counts.applied as u64) > sum(|one| one.counts.commits as u64) * 3,
+        sum(|one| one.counts.applied) > sum(|one| one.counts.commits) * 3,
         "some commands are applied again after a crash"
     );
+    assert!(
+        sum(|one| one.counts.reads.bounded) > reports.len(),
+        "bounded reads are answered"
+    );
+    assert!(
+        sum(|one| one.counts.reads.in_faults) > 10 * reports.len(),
+        "linearizable reads are answered while a fault is going on"
+    );
+    let (searched, skipped) = (
+        sum(|one| one.counts.searched),
+        sum(|one| one.counts.skipped),
+    );
+    say(format!(
+        "second opinions: {searched} consumers, {skipped} more had histories too long for one"
+    ));
+    assert!(
+        skipped * 5 <= searched,
+        "most histories have a second opinion: {skipped} were too long, {searched} were not"
+    );
+}
+
+#[test]
+fn what_the_environment_says_is_understood_or_refused() {
+    assert_eq!(count("SEEDS", None, 40), Ok(40));
+    assert_eq!(count("SEEDS", Some(" 7\n"), 40), Ok(7));
+    let refused = count("SEEDS", Some("4O"), 40).unwrap_err();
+    assert!(refused.contains("SEEDS is \"4O\""), "{refused}");
+    let refused = count("SEEDS", Some("0"), 40).unwrap_err();
+    assert!(refused.contains("nothing"), "{refused}");
+    count("SEEDS", Some(""), 40).unwrap_err();
+    count("SEEDS", Some("-1"), 40).unwrap_err();
+    assert_eq!(number("FIRST", Some("0"), 1), Ok(0));
+    number("FIRST", Some("one"), 1).unwrap_err();
+}
+
+#[test]
+fn each_commit_has_its_own_fresh_seeds() {
+    let (one, other) = (fresh("6791e26"), fresh("c40efff"));
+    assert_eq!(one, fresh("6791e26"));
+    assert!(one.0.abs_diff(other.0) > FRESH, "{one:?} {other:?}");
+    assert!(one.0 > 1_000_000_000, "nobody counts up to {one:?}");
 }

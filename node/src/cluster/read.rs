@@ -162,10 +162,7 @@ impl Group {
 
     /// As the leader: how far a read that is asked for now must be.
     pub(crate) async fn read_index(&self) -> ReadIndexReply {
-        match self
-            .raft
-            .get_read_log_id(self.proof_of_lead.policy())
-            .await {
+        match self.raft.get_read_log_id(self.proof_of_lead.policy()).await {
             Ok((read, _)) => ReadIndexReply::At {
                 index: read.log_id().index(),
             },

@@ -9,7 +9,6 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::cluster::doors::ReadDoor;
-pub use crate::cluster::read::ProofOfLead;
 pub use crate::http::{Clock, Offload, RealWorld, UuidSource};
 use placement_model::standard::StandardNames;
 use placement_raft_store::StoreOptions;
@@ -33,9 +32,6 @@ pub struct Env {
     /// What is put around the read door that the API is given: nothing. Simulations break its
     /// promises on purpose, to prove that they notice.
     pub around_read_door: fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor>,
-    /// How the node proves that it still leads when a linearizable read asks for it. Simulations
-    /// choose the wrong way on purpose.
-    pub proof_of_lead: ProofOfLead,
     /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
     pub http_date: bool,
 }
@@ -52,7 +48,6 @@ impl Env {
             storage: StoreOptions::new(""),
             standards: StandardNames::of_this_binary(),
             around_read_door: |door| door,
-            proof_of_lead: ProofOfLead::Quorum,
             http_date: true,
         }
     }

@@ -169,7 +169,6 @@ impl Host {
             storage,
             standards: StandardNames::of_this_binary(),
             around_read_door: mutant::read_door(self.mutant),
-            proof_of_lead: mutant::proof_of_lead(self.mutant),
             http_date: false,
         }
     }

@@ -7,7 +7,6 @@ use futures::future::BoxFuture;
 use placement_model::command::{Command, RequestId};
 use placement_model::{Change, Changes, Outcome, Refusal, Stamped, State};
 use placement_node::cluster::doors::{Consistency, ReadDoor, Standing, Unavailable, View};
-use placement_node::env::ProofOfLead;
 use placement_raft_store::{Applier, Faults, Rules};
 
 use crate::faults::{Fault, Planned, drawn};
@@ -22,8 +21,6 @@ pub enum Mutant {
     AcknowledgeBeforeSync,
     /// Votes are answered and never written.
     ForgetVotes,
-    /// A leader believes the lease of its followers instead of asking them.
-    LeaseRead,
     /// A linearizable read is answered from what the node has.
     LocalReadAsLinearizable,
     /// Allocations are not held against the capacity.
@@ -36,10 +33,9 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 7] = [
+    pub const ALL: [Mutant; 6] = [
         Mutant::AcknowledgeBeforeSync,
         Mutant::ForgetVotes,
-        Mutant::LeaseRead,
         Mutant::LocalReadAsLinearizable,
         Mutant::SkipCapacityCheck,
         Mutant::ApplyRetriesTwice,
@@ -51,7 +47,6 @@ impl Mutant {
         match self {
             Mutant::AcknowledgeBeforeSync => "acknowledge-before-sync",
             Mutant::ForgetVotes => "forget-votes",
-            Mutant::LeaseRead => "lease-read",
             Mutant::LocalReadAsLinearizable => "local-read-as-linearizable",
             Mutant::SkipCapacityCheck => "skip-capacity-check",
             Mutant::ApplyRetriesTwice => "apply-retries-twice",
@@ -70,7 +65,7 @@ impl Mutant {
         match self {
             Mutant::AcknowledgeBeforeSync => "an acknowledged write is not at its place in the log",
             Mutant::ForgetVotes => "votes are kept",
-            Mutant::LeaseRead | Mutant::LocalReadAsLinearizable => "must not be before",
+            Mutant::LocalReadAsLinearizable => "must not be before",
             Mutant::SkipCapacityCheck => "no over-allocation",
             Mutant::ApplyRetriesTwice => "a write answered",
             Mutant::DivergingNode => "equal digests",
@@ -88,7 +83,6 @@ impl Mutant {
     pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
         match self {
             Mutant::AcknowledgeBeforeSync => power_cuts(seed),
-            Mutant::LeaseRead => forgetful_followers(seed),
             _ => drawn(seed),
         }
     }
@@ -113,51 +107,11 @@ fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// The leader is cut off while its followers restart, which forget the lease that they granted it,
-/// elect another leader and go on, as long as the old one still believes its lease.
-fn forgetful_followers(seed: Seed) -> (Parameters, Vec<Planned>) {
-    let ms = Duration::from_millis;
-    let parameters = Parameters {
-        latency_max: ms(2),
-        sync_max: ms(1),
-        heartbeat: ms(100),
-        election: ms(500),
-        pause_max: ms(10),
-        clients: 5,
-        ..Parameters::from_seed(seed)
-    };
-    let faults = (0..3)
-        .flat_map(|number| {
-            let begins = ms(1000 + 3000 * number);
-            let isolated = Planned {
-                begins,
-                lasts: ms(2000),
-                fault: Fault::IsolateLeader,
-            };
-            let restarted = Planned {
-                begins: begins + ms(10),
-                lasts: ms(20),
-                fault: Fault::PowerCutFollowers,
-            };
-            [isolated, restarted]
-        })
-        .collect();
-    (parameters, faults)
-}
-
 /// What is wrong with the disk of a node with this bug.
 pub fn disk(mutant: Option<Mutant>) -> Faults {
     Faults {
         acknowledge_before_sync: mutant == Some(Mutant::AcknowledgeBeforeSync),
         forget_votes: mutant == Some(Mutant::ForgetVotes),
-    }
-}
-
-/// How a node with this bug proves that it leads.
-pub fn proof_of_lead(mutant: Option<Mutant>) -> ProofOfLead {
-    match mutant {
-        Some(Mutant::LeaseRead) => ProofOfLead::Lease,
-        _ => ProofOfLead::Quorum,
     }
 }
 

@@ -41,11 +41,6 @@ fn forgetting_votes_is_caught() {
 }
 
 #[test]
-fn believing_a_lease_is_caught() {
-    is_caught(Mutant::LeaseRead);
-}
-
-#[test]
 fn a_local_read_served_as_linearizable_is_caught() {
     is_caught(Mutant::LocalReadAsLinearizable);
 }

@@ -3,6 +3,8 @@
 //! `PLACEMENT_SIM_SEEDS` says how many, from `PLACEMENT_SIM_FIRST` on. `PLACEMENT_SIM_FRESH` says
 //! how many fresh ones, which `PLACEMENT_SIM_COMMIT` chooses: `scripts/test` gives the commit.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
@@ -11,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use placement_simulations::campaign::{Subject, Summary, fresh};
 use placement_simulations::faults::Fault;
-use placement_simulations::run::Report;
+use placement_simulations::run::{Counts, Report};
 use placement_simulations::seed::Seed;
 use skip::skipped;
 
@@ -93,6 +95,7 @@ fn hold(what: &str, first: u64, count: u64) -> Vec<Report> {
     for report in &reports {
         something_happened(report);
     }
+    enough_happened(&reports);
     reports
 }
 
@@ -126,18 +129,29 @@ fn something_happened(report: &Report) {
     let at_least = |what: &str, there: usize, least: usize| {
         assert!(there >= least, "hardly any {what}: {replay}: {counts:?}");
     };
-    at_least("commits", counts.commits, 20);
-    at_least("linearizable reads", counts.reads.linearizable, 5);
-    at_least("session reads", counts.reads.session, 5);
-    at_least("local reads", counts.reads.local, 2);
-    at_least("forwarded writes", counts.forwarded, 1);
+    at_least("commits", counts.commits, 10);
+    at_least("linearizable reads", counts.reads.linearizable, 1);
     at_least("leaders", counts.elections, 1);
-    at_least("second opinions", counts.searched, 1);
     let simulated_s = counts.simulated.as_secs().max(1);
     assert!(
         counts.connections < 150 * simulated_s,
         "nodes connect without a pause: {replay}: {counts:?}"
     );
+}
+
+/// What a short run may lack, a sweep may not.
+fn enough_happened(reports: &[Report]) {
+    let runs = reports.len();
+    let gate = |what: &str, each: usize, of: fn(&Counts) -> usize| {
+        let all: usize = reports.iter().map(|report| of(&report.counts)).sum();
+        assert!(all >= each * runs, "only {all} {what} in {runs} runs");
+    };
+    gate("commits", 20, |counts| counts.commits);
+    gate("linearizable reads", 5, |counts| counts.reads.linearizable);
+    gate("session reads", 5, |counts| counts.reads.session);
+    gate("local reads", 2, |counts| counts.reads.local);
+    gate("forwarded writes", 1, |counts| counts.forwarded);
+    gate("second opinions", 1, |counts| counts.searched);
 }
 
 /// Gates against seeds that prove nothing because something never happened in any of them.
@@ -166,10 +180,8 @@ fn everything_happened(reports: &[Report]) {
         sum(|one| one.counts.repeated) > 0,
         "some requests are repeated"
     );
-    assert!(
-        sum(|one| one.counts.unavailable) > 0,
-        "some requests find no quorum"
-    );
+    // That a request is refused for want of a quorum takes longer than most faults last; a pinned
+    // scenario of `scenarios.rs` asserts it.
     assert!(
         sum(|one| one.counts.snapshots) > 0,
         "some nodes are sent snapshots"

@@ -18,7 +18,8 @@ const DOCUMENTS: [&str; 5] = [
 
 /// A word that stands for one that the reader chooses.
 fn is_placeholder(word: &str) -> bool {
-    word.chars().all(|c| c.is_ascii_uppercase() || "_:,=".contains(c))
+    word.chars()
+        .all(|c| c.is_ascii_uppercase() || "_:,=".contains(c))
 }
 
 fn repository() -> &'static Path {
@@ -50,7 +51,8 @@ fn words(code: &str) -> Vec<String> {
         .split_whitespace()
         .skip_while(|word| {
             let is_variable = |name: &str| name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-            word.split_once('=').is_some_and(|(name, _)| is_variable(name))
+            word.split_once('=')
+                .is_some_and(|(name, _)| is_variable(name))
         })
         .map(str::to_owned)
         .collect()
@@ -64,7 +66,9 @@ fn help_of(program: &Path, subcommands: &[&str]) -> Result<String, String> {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     // Where there is no such subcommand, clap shows the help of what is above it.
-    let usage = text.lines().find(|line| line.trim_start().starts_with("Usage:"));
+    let usage = text
+        .lines()
+        .find(|line| line.trim_start().starts_with("Usage:"));
     let named = usage.is_some_and(|usage| subcommands.iter().all(|word| usage.contains(word)));
     if output.status.success() && named {
         Ok(text)
@@ -94,7 +98,11 @@ fn subcommands(words: &[String]) -> Vec<&str> {
 
 fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
     // A flag before the subcommand has its value behind it.
-    let global = words[1..].iter().take_while(|word| word.starts_with("--")).count() * 2;
+    let global = words[1..]
+        .iter()
+        .take_while(|word| word.starts_with("--"))
+        .count()
+        * 2;
     let (before, after) = words[1..].split_at(global.min(words.len() - 1));
     let rest: Vec<_> = [&words[..1], after].concat();
     let help = help_of(program, &subcommands(&rest))?;

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::doors::{PlacementIndex, Standing, View};
 use super::freshness::Freshness;
 use super::propose::{Proposal, Proposer};
-use super::read::{ProofOfLead, Round, Rounds};
+use super::read::{Round, Rounds};
 use super::standards::Standards;
 use super::tickets::Tickets;
 use crate::config::Config;
@@ -51,7 +51,6 @@ pub(crate) struct Group {
     pub(crate) proposals: mpsc::UnboundedSender<Proposal>,
     pub(crate) rounds: mpsc::UnboundedSender<Round>,
     pub(crate) read_metrics: Arc<ReadMetrics>,
-    pub(crate) proof_of_lead: ProofOfLead,
     pub(crate) config: Arc<Config>,
 }
 
@@ -133,7 +132,6 @@ impl Group {
             proposals,
             rounds,
             read_metrics,
-            proof_of_lead: env.proof_of_lead,
             config: config.clone(),
         });
         let proposer = Proposer::new(

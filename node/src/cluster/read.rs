@@ -31,26 +31,6 @@ use crate::rpc::message::{Method, ReadIndexReply};
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How a leader proves that it still leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProofOfLead {
-    /// A quorum confirms it, asked after the read came in.
-    Quorum,
-    /// It believes the lease that its followers granted it with the last heartbeat, which they
-    /// forget when they restart: answers may be stale. Only simulations choose this, to prove that
-    /// they notice.
-    Lease,
-}
-
-impl ProofOfLead {
-    fn policy(self) -> ReadPolicy {
-        match self {
-            Self::Quorum => ReadPolicy::ReadIndex,
-            Self::Lease => ReadPolicy::LeaseRead,
-        }
-    }
-}
-
 /// The door for reads of one node.
 pub(crate) struct Read {
     seat: Arc<Seat>,
@@ -162,7 +142,7 @@ impl Group {
 
     /// As the leader: how far a read that is asked for now must be.
     pub(crate) async fn read_index(&self) -> ReadIndexReply {
-        match self.raft.get_read_log_id(self.proof_of_lead.policy()).await {
+        match self.raft.get_read_log_id(ReadPolicy::ReadIndex).await {
             Ok((read, _)) => ReadIndexReply::At {
                 index: read.log_id().index(),
             },

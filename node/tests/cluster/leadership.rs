@@ -50,7 +50,9 @@ async fn leadership_is_not_handed_to_a_node_that_is_not_heard_or_lags() {
     let leader = settled(&machines).await;
     let away = (leader + 1) % 3;
     machines[away].kill().await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // A node counts as heard for two election timeouts.
+    let forgotten_ms = 2 * machines[leader].config.raft.election_max_ms + 500;
+    tokio::time::sleep(Duration::from_millis(forgotten_ms)).await;
     let to = format!("{{\"to\": {}}}", machines[away].id());
     let (status, body) = machines[leader].admin("POST", "/v1/leader", &to).await;
     assert_eq!(status, 409, "{body}");

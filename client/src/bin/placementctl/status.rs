@@ -359,7 +359,7 @@ mod tests {
         let text = report.text();
         assert!(text.contains("voter (unreachable)"), "{text}");
         assert!(text.contains("1.2.3"), "{text}");
-        assert!(text.contains("5.0 MiB  3.0 GiB"), "{text}");
+        assert!(text.contains("5.0 MiB    3.0 GiB"), "{text}");
     }
 
     #[test]

@@ -128,7 +128,12 @@ async fn nested(options: &Options, duration: Duration, bars: &mut Bars) -> anyho
 
 async fn pci(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow::Result<()> {
     let mut bench = Bench::start(duration).await?;
-    estates::pci(&bench.cluster.clients(), options.pci_hosts, DEVICES_PER_HOST).await?;
+    estates::pci(
+        &bench.cluster.clients(),
+        options.pci_hosts,
+        DEVICES_PER_HOST,
+    )
+    .await?;
     let cloud = format!("PCI, {} hosts of {DEVICES_PER_HOST}", options.pci_hosts);
     for groups in [1, 2, 4, 8] {
         let mut query = CandidateQuery::resources(&[("VCPU", 1)]);

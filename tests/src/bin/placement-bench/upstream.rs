@@ -193,7 +193,10 @@ fn guarded(program: impl AsRef<std::ffi::OsStr>) -> Command {
 async fn wait_for_port(group: &Group, port: u16) -> anyhow::Result<()> {
     let started = Instant::now();
     while started.elapsed() < READY_LIMIT {
-        if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
+        if tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .is_ok()
+        {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -59,12 +59,7 @@ pub(super) async fn candidates(
     .await
 }
 
-async fn by_each<F, Fut>(
-    clients: &[Client],
-    count: usize,
-    duration: Duration,
-    work: F,
-) -> Measured
+async fn by_each<F, Fut>(clients: &[Client], count: usize, duration: Duration, work: F) -> Measured
 where
     F: Fn(Client, usize) -> Fut + Clone + Send + 'static,
     Fut: Future<Output = Result<(), placement_client::Error>> + Send,

@@ -16,12 +16,6 @@ const DOCUMENTS: [&str; 5] = [
     "conformance/README.md",
 ];
 
-/// A word that stands for one that the reader chooses.
-fn is_placeholder(word: &str) -> bool {
-    word.chars()
-        .all(|c| c.is_ascii_uppercase() || "_:,=".contains(c))
-}
-
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
@@ -198,10 +192,10 @@ fn files(document: &str) -> Vec<String> {
         .map(|target| target.split('#').next().unwrap_or_default().to_owned());
     let spans = code(document).into_iter().filter(|span| {
         let top = span.split('/').next().unwrap_or_default();
-        span.contains('/')
+        !top.is_empty()
+            && span.contains('/')
             && !span.contains([' ', '*', '{', '…'])
             && repository().join(top).is_dir()
-            && !is_placeholder(top)
     });
     links.chain(spans).filter(|file| !file.is_empty()).collect()
 }

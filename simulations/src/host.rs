@@ -136,6 +136,7 @@ impl Host {
         config.peer.advertise = format!("{}:{PEER_PORT}", self.name);
         config.admin.listen = format!("0.0.0.0:{ADMIN_PORT}");
         config.admin.advertise = format!("{}:{ADMIN_PORT}", self.name);
+        config.cluster.wait_ms = ms(self.parameters.wait);
         config.raft.heartbeat_ms = ms(self.parameters.heartbeat);
         config.raft.election_min_ms = ms(self.parameters.election);
         config.raft.election_max_ms = ms(self.parameters.election * 2);

@@ -65,6 +65,8 @@ pub struct Parameters {
     pub fault_every: Duration,
     /// Whether one node stays away until the calm is over.
     pub minority_stays_down: bool,
+    /// How long a node waits for a leader or a quorum before it answers 503.
+    pub wait: Duration,
 }
 
 /// How long things may take once nothing fails, in simulated time.
@@ -142,6 +144,7 @@ impl Parameters {
             storm: ms(random.random_range(6000..12000)),
             fault_every: ms(*[400, 800, 1600].choose(random).expect("not empty")),
             minority_stays_down: random.random_bool(0.15),
+            wait: ms(*[800, 2000, 5000].choose(random).expect("not empty")),
         }
     }
 }

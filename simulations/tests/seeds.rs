@@ -180,8 +180,10 @@ fn everything_happened(reports: &[Report]) {
         sum(|one| one.counts.repeated) > 0,
         "some requests are repeated"
     );
-    // That a request is refused for want of a quorum takes longer than most faults last; a pinned
-    // scenario of `scenarios.rs` asserts it.
+    assert!(
+        sum(|one| one.counts.unavailable) > 0,
+        "some requests find no quorum"
+    );
     assert!(
         sum(|one| one.counts.snapshots) > 0,
         "some nodes are sent snapshots"

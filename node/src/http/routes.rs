@@ -1,135 +1,12 @@
 //! All routes on one page.
 //!
-//! Each operation says from which microversion on it exists, what it asks of the request's
-//! headers, and which policy rule guards it. The first operation that fits method and version
-//! serves the request.
+//! The first operation that fits method and version serves the request.
 
-use futures::future::BoxFuture;
-
-use super::answer::Answer;
-use super::call::Call;
-use super::errors::ApiError;
-use super::{
+use super::edge::route::{Operation, Route, delete, get, operation, write};
+use super::nouns::{
     aggregates, allocation_candidates, allocations, inventories, reshaper, resource_classes,
     resource_providers, root, traits, usages,
 };
-
-/// A handler.
-pub(super) type Handler = for<'a> fn(&'a Call) -> BoxFuture<'a, Result<Answer, ApiError>>;
-
-/// A path and what can be done there.
-pub(super) struct Route {
-    /// The path, with names in braces.
-    pub(super) path: &'static str,
-    /// In the order in which `allow` lists them.
-    pub(super) operations: &'static [Operation],
-}
-
-/// One thing that can be done.
-pub(super) struct Operation {
-    /// The HTTP method.
-    pub(super) method: &'static str,
-    /// First minor version that has it.
-    pub(super) since: u8,
-    /// Last minor version that has it.
-    pub(super) until: u8,
-    /// What it asks of the request's headers.
-    pub(super) needs: Needs,
-    /// Whether headers are looked at before the version.
-    pub(super) headers_first: bool,
-    /// Whether an older version is told 405 rather than 404.
-    pub(super) too_old_is_405: bool,
-    /// The rule that guards it; `None`: everybody may.
-    pub(super) policy: Option<&'static str>,
-    /// Whether the rule is about the project in the query rather than the caller's own.
-    pub(super) policy_on_queried_project: bool,
-    /// Who does it.
-    pub(super) run: Handler,
-}
-
-/// What an operation asks of a request's headers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
-    /// Nothing.
-    Nothing,
-    /// A JSON answer is acceptable.
-    Accept,
-    /// The body is JSON.
-    Content,
-}
-
-const fn operation(method: &'static str, policy: &'static str, run: Handler) -> Operation {
-    Operation {
-        method,
-        since: 0,
-        until: u8::MAX,
-        needs: Needs::Nothing,
-        headers_first: false,
-        too_old_is_405: false,
-        policy: Some(policy),
-        policy_on_queried_project: false,
-        run,
-    }
-}
-
-/// A read with a JSON answer.
-const fn get(policy: &'static str, run: Handler) -> Operation {
-    Operation {
-        needs: Needs::Accept,
-        ..operation("GET", policy, run)
-    }
-}
-
-/// A write with a JSON body.
-const fn write(method: &'static str, policy: &'static str, run: Handler) -> Operation {
-    Operation {
-        needs: Needs::Content,
-        ..operation(method, policy, run)
-    }
-}
-
-/// A removal.
-const fn delete(policy: &'static str, run: Handler) -> Operation {
-    operation("DELETE", policy, run)
-}
-
-impl Operation {
-    const fn since(self, since: u8) -> Self {
-        Self { since, ..self }
-    }
-
-    const fn until(self, until: u8) -> Self {
-        Self { until, ..self }
-    }
-
-    const fn headers_first(self) -> Self {
-        Self {
-            headers_first: true,
-            ..self
-        }
-    }
-
-    const fn too_old_is_405(self) -> Self {
-        Self {
-            too_old_is_405: true,
-            ..self
-        }
-    }
-
-    const fn policy_on_queried_project(self) -> Self {
-        Self {
-            policy_on_queried_project: true,
-            ..self
-        }
-    }
-
-    const fn for_everybody(self) -> Self {
-        Self {
-            policy: None,
-            ..self
-        }
-    }
-}
 
 /// Makes a handler of an async function.
 macro_rules! run {
@@ -380,49 +257,13 @@ pub(super) static ROUTES: [Route; 19] = [
 
 const ROOT: &[Operation] = &[operation("GET", "", run!(root::show)).for_everybody()];
 
-impl Route {
-    /// The route of a decoded path, with the names in it. A single newline at the end is ignored,
-    /// as the reference's expressions end in `$`.
-    pub(super) fn find(path: &str) -> Option<(&'static Self, Vec<String>)> {
-        let path = path.strip_suffix('\n').unwrap_or(path);
-        ROUTES
-            .iter()
-            .find_map(|route| Some((route, route.names_in(path)?)))
-    }
-
-    fn names_in(&self, path: &str) -> Option<Vec<String>> {
-        let mut names = Vec::new();
-        let mut parts = path.split('/');
-        for expected in self.path.split('/') {
-            let part = parts.next()?;
-            if expected.starts_with('{') && !part.is_empty() {
-                names.push(part.to_owned());
-            } else if part != expected {
-                return None;
-            }
-        }
-        parts.next().is_none().then_some(names)
-    }
-
-    /// The methods that this path knows, in any version.
-    pub(super) fn allow(&self) -> String {
-        let mut methods: Vec<&str> = self
-            .operations
-            .iter()
-            .map(|operation| operation.method)
-            .collect();
-        methods.dedup();
-        methods.join(", ")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn find(path: &str) -> Option<(&'static str, Vec<String>)> {
-        Route::find(path).map(|(route, names)| (route.path, names))
+        Route::find(&ROUTES, path).map(|(route, names)| (route.path, names))
     }
 
     #[test]
@@ -453,9 +294,12 @@ mod tests {
 
     #[test]
     fn allow_lists_each_method_once() {
-        assert_eq!(Route::find("/").unwrap().0.allow(), "GET");
+        assert_eq!(Route::find(&ROUTES, "/").unwrap().0.allow(), "GET");
         assert_eq!(
-            Route::find("/resource_classes/X").unwrap().0.allow(),
+            Route::find(&ROUTES, "/resource_classes/X")
+                .unwrap()
+                .0
+                .allow(),
             "GET, PUT, DELETE"
         );
     }
@@ -463,7 +307,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_path_breaks_the_router(path in ".{0,60}") {
-            let _ = Route::find(&path);
+            let _ = Route::find(&ROUTES, &path);
         }
     }
 }

@@ -9,13 +9,14 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
 
-use super::microversion::BadVersion;
+use super::wire::microversion::BadVersion;
 use crate::cluster::doors::Unavailable;
 
 pub(super) use frame::Asked;
 pub(super) use refused::{
     Doing, class_not_found, no_provider_to_delete, provider_without_name, refused, traits_not_found,
 };
+pub(super) use render::Format;
 
 /// The codes that programs tell errors apart by.
 pub(super) mod code {

@@ -9,8 +9,18 @@ use serde::Serialize;
 
 use super::frame::{Asked, Frame};
 use super::{ApiError, to_json};
-use crate::http::accept::Format;
-use crate::http::microversion::Microversion;
+use crate::http::wire::microversion::Microversion;
+
+/// The formats we know to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Format {
+    /// `application/json`.
+    Json,
+    /// `text/html`, for errors only.
+    Html,
+    /// `text/plain`, for errors only.
+    Plain,
+}
 
 impl ApiError {
     /// The body, and its content type.

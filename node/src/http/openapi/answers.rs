@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::components::response;
 use super::operations::{About, Success};
-use crate::http::routes::{Needs, Operation, Route};
+use crate::http::edge::route::{Needs, Operation, Route};
 
 /// All answers of an operation: its own successes, and the errors that follow from what it is.
 pub(super) fn responses(route: &Route, variants: &[&Operation], about: &About) -> Value {

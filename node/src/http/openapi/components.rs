@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::versions::{self, GROUPS};
 use crate::http::errors::code;
-use crate::http::microversion::Microversion;
+use crate::http::wire::microversion::Microversion;
 
 /// What the document says at its top.
 pub(super) const DESCRIPTION: &str = "\

@@ -18,9 +18,10 @@ use serde_json::{Map, Value, json};
 
 use self::operations::About;
 use self::versions::Span;
-use super::microversion::Microversion;
-use super::routes::{Needs, Operation, ROUTES, Route};
-use super::schema::Schema;
+use super::edge::route::{Needs, Operation, Route};
+use super::routes::ROUTES;
+use super::wire::microversion::Microversion;
+use super::wire::schema::Schema;
 
 /// The paths beside the API that every node answers without a token.
 const BESIDE: [&str; 3] = ["/livez", "/openapi.json", "/readyz"];

@@ -1,7 +1,7 @@
 //! What each operation is for, what it reads and what it answers when all goes well.
 
-use crate::http::microversion::Microversion;
-use crate::http::schema::{self, Schema};
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::schema::{self, Schema};
 
 /// What is said of an operation that the route does not say itself.
 pub(super) struct About {

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value, json};
 
 use super::components;
-use crate::http::microversion::Microversion;
-use crate::http::routes::Operation;
-use crate::http::schema::Schema;
+use crate::http::edge::route::Operation;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::schema::Schema;
 
 /// From one minor version to another, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

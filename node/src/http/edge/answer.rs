@@ -1,0 +1,98 @@
+//! What a handler answers when all went well.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::StatusCode;
+use placement_model::types::Timestamp;
+use serde::Serialize;
+
+use crate::http::errors::to_json;
+
+/// A response before its common headers are written.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Answer {
+    /// 2xx.
+    pub(in crate::http) status: StatusCode,
+    /// JSON, or nothing.
+    pub(in crate::http) body: Option<Bytes>,
+    /// Path of what was made, below the API's own, for `location`.
+    pub(in crate::http) location: Option<String>,
+    /// `last-modified` and `cache-control`, from 1.15.
+    pub(in crate::http) caching: Option<Caching>,
+}
+
+/// What caches are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Caching {
+    /// `cache-control: no-cache` alone.
+    NoDate,
+    /// Modified at this time.
+    At(SystemTime),
+}
+
+impl Answer {
+    /// 200 with a body.
+    pub(in crate::http) fn json(body: &impl Serialize) -> Self {
+        Self::bytes(to_json(body))
+    }
+
+    /// 200 with a body that is JSON already.
+    pub(in crate::http) fn bytes(body: Bytes) -> Self {
+        Self {
+            status: StatusCode::OK,
+            body: Some(body),
+            location: None,
+            caching: None,
+        }
+    }
+
+    /// 201 without a body.
+    pub(in crate::http) fn created() -> Self {
+        Self {
+            status: StatusCode::CREATED,
+            ..Self::no_content()
+        }
+    }
+
+    /// 204.
+    pub(in crate::http) fn no_content() -> Self {
+        Self {
+            status: StatusCode::NO_CONTENT,
+            body: None,
+            location: None,
+            caching: None,
+        }
+    }
+
+    /// The same with another status.
+    pub(in crate::http) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The same, naming the path of what was made.
+    pub(in crate::http) fn location(self, path: String) -> Self {
+        Self {
+            location: Some(path),
+            ..self
+        }
+    }
+
+    /// The same, telling caches something.
+    pub(in crate::http) fn caching(self, caching: Caching) -> Self {
+        Self {
+            caching: Some(caching),
+            ..self
+        }
+    }
+
+    /// The same, modified at a time the model tells.
+    pub(in crate::http) fn modified(self, at: Timestamp) -> Self {
+        self.caching(Caching::At(system_time(at)))
+    }
+}
+
+/// The model's time as the system's; what lies before 1970 counts as 1970.
+pub(in crate::http) fn system_time(at: Timestamp) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(u64::try_from(at.0).unwrap_or(0))
+}

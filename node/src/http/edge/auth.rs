@@ -1,0 +1,126 @@
+//! Who is calling: an authenticator makes an [`Identity`] of a request.
+
+use http::HeaderMap;
+
+use super::headers;
+
+/// A caller, as policy rules see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::http) struct Identity {
+    /// The user.
+    pub(in crate::http) user_id: String,
+    /// The project the caller acts in.
+    pub(in crate::http) project_id: Option<String>,
+    /// The domain the caller acts in.
+    pub(in crate::http) domain_id: Option<String>,
+    /// `all` if the caller acts on the whole system.
+    pub(in crate::http) system_scope: Option<String>,
+    /// The user's domain.
+    pub(in crate::http) user_domain_id: Option<String>,
+    /// The project's domain.
+    pub(in crate::http) project_domain_id: Option<String>,
+    /// Roles as they were given.
+    pub(in crate::http) roles: Vec<String>,
+}
+
+/// Makes identities of requests.
+pub(in crate::http) trait Authenticator: Send + Sync {
+    /// The caller, or `None` if nobody can tell who it is.
+    fn identify(&self, headers: &HeaderMap) -> Option<Identity>;
+}
+
+/// `noauth2`: believes what the request says. For tests, and behind a proxy that checks.
+///
+/// The token is `user[:project]`; the user `admin` has the role `admin`. `X-Roles` replaces the
+/// roles; `X-Project-Id`, `OpenStack-System-Scope` and the other headers that a Keystone
+/// middleware would set are believed as well.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct NoAuth2;
+
+impl Authenticator for NoAuth2 {
+    fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
+        let text = |name| headers::text(headers, name);
+        let token = text("x-auth-token")?;
+        let (user, project) = token.split_once(':').unwrap_or((&token, ""));
+        let project = if project.is_empty() { user } else { project };
+        let system_scope = text("openstack-system-scope");
+        let own_project = system_scope
+            .as_ref()
+            .is_none_or(String::is_empty)
+            .then(|| project.to_owned());
+        let roles = match text("x-roles") {
+            Some(roles) if roles.is_empty() => Vec::new(),
+            Some(roles) => roles
+                .split(',')
+                .map(|role| role.trim().to_owned())
+                .collect(),
+            None if user == "admin" => vec!["admin".to_owned()],
+            None => Vec::new(),
+        };
+        Some(Identity {
+            user_id: user.to_owned(),
+            project_id: text("x-project-id")
+                .or(own_project)
+                .or_else(|| text("x-tenant-id")),
+            domain_id: text("x-domain-id"),
+            system_scope,
+            user_domain_id: text("x-user-domain-id"),
+            project_domain_id: text("x-project-domain-id"),
+            roles,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identify(pairs: &[(&'static str, &str)]) -> Option<Identity> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.insert(*name, value.parse().unwrap());
+        }
+        NoAuth2.identify(&headers)
+    }
+
+    #[test]
+    fn nobody_is_known_without_a_token() {
+        assert_eq!(identify(&[("x-roles", "admin")]), None);
+    }
+
+    #[test]
+    fn only_the_user_admin_is_an_admin() {
+        let roles = |token| identify(&[("x-auth-token", token)]).unwrap().roles;
+        assert_eq!(roles("admin"), ["admin"]);
+        assert_eq!(roles("admin:p"), ["admin"]);
+        assert!(roles("Admin").is_empty());
+        assert!(roles("user").is_empty());
+        assert!(roles("").is_empty());
+    }
+
+    #[test]
+    fn the_roles_header_replaces_the_roles() {
+        let roles = |given| {
+            identify(&[("x-auth-token", "admin"), ("x-roles", given)])
+                .unwrap()
+                .roles
+        };
+        assert_eq!(roles("reader, member"), ["reader", "member"]);
+        assert!(roles("").is_empty());
+    }
+
+    #[test]
+    fn the_project_comes_from_the_token_or_the_header() {
+        let one = identify(&[("x-auth-token", "u:p")]).unwrap();
+        assert_eq!(
+            (one.user_id.as_str(), one.project_id.as_deref()),
+            ("u", Some("p"))
+        );
+        let one = identify(&[("x-auth-token", "u")]).unwrap();
+        assert_eq!(one.project_id.as_deref(), Some("u"));
+        let one = identify(&[("x-auth-token", "u:p"), ("x-project-id", "q")]).unwrap();
+        assert_eq!(one.project_id.as_deref(), Some("q"));
+        let one = identify(&[("x-auth-token", "u"), ("openstack-system-scope", "all")]).unwrap();
+        assert_eq!(one.project_id, None);
+    }
+}

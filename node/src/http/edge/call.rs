@@ -1,0 +1,221 @@
+//! One request on its way through a handler.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use placement_model::types::{ProviderUuid, Timestamp};
+use placement_model::{Command, Outcome, Reply};
+
+use super::answer::{Answer, Caching};
+use super::consistency::Effective;
+use super::state::Server;
+use crate::cluster::doors::{Consistency, Standing, View};
+use crate::http::errors::{ApiError, Doing, refused};
+use crate::http::unnameable::Unnameable;
+use crate::http::wire::json::Json;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::{BadQuery, Query};
+use crate::http::wire::schema::{self, Schema};
+
+/// One request, when it has passed all that comes before its handler.
+pub(in crate::http) struct Call {
+    /// What all requests share.
+    pub(in crate::http) server: Arc<Server>,
+    /// What the client speaks.
+    pub(in crate::http) version: Microversion,
+    /// The parts of the path that stand for names, in order.
+    pub(in crate::http) params: Vec<String>,
+    /// The query string.
+    pub(in crate::http) query: Result<Query, BadQuery>,
+    /// The body.
+    pub(in crate::http) body: Bytes,
+    /// What links begin with: the path of the API as the client sees it.
+    pub(in crate::http) base_path: String,
+    /// The id of this request.
+    pub(in crate::http) request_id: String,
+    /// What a read of this request promises.
+    pub(in crate::http) consistency: Consistency,
+    /// Where the answer stands, as soon as a state was asked.
+    pub(in crate::http) standing: Arc<Mutex<Option<(Standing, Effective)>>>,
+}
+
+/// A write that was carried out.
+pub(in crate::http) struct Done {
+    /// What the model says.
+    pub(in crate::http) reply: Reply,
+    /// A state that contains the write.
+    pub(in crate::http) view: View,
+}
+
+impl Call {
+    /// The name at this position of the path.
+    pub(in crate::http) fn param(&self, position: usize) -> &str {
+        self.params.get(position).map_or("", String::as_str)
+    }
+
+    /// The provider that the path begins with; other spellings of its UUID name nobody.
+    pub(in crate::http) fn provider(&self) -> Option<ProviderUuid> {
+        ProviderUuid::from_canonical(self.param(0))
+    }
+
+    /// The same for writes, where nobody is a 404.
+    ///
+    /// # Errors
+    /// 404.
+    pub(in crate::http) fn provider_to_write(&self) -> Result<ProviderUuid, ApiError> {
+        self.provider().ok_or_else(|| self.no_such_provider())
+    }
+
+    fn no_such_provider(&self) -> ApiError {
+        ApiError::nothing_here(format!(
+            "No resource provider with uuid {} found",
+            self.param(0)
+        ))
+    }
+
+    /// The query string.
+    ///
+    /// # Errors
+    /// 400 if it cannot be decoded.
+    pub(in crate::http) fn query(&self) -> Result<&Query, ApiError> {
+        self.query.as_ref().map_err(|bad| ApiError::from(*bad))
+    }
+
+    /// A state that keeps the promise the client asked for.
+    ///
+    /// # Errors
+    /// 503, or 412 for a token of another history.
+    pub(in crate::http) async fn view(&self) -> Result<View, ApiError> {
+        self.view_at(self.consistency).await
+    }
+
+    /// A state with everything that was acknowledged before now, for what a write's answer tells
+    /// of the time before it.
+    ///
+    /// # Errors
+    /// 503.
+    pub(in crate::http) async fn view_to_write(&self) -> Result<View, ApiError> {
+        self.view_at(Consistency::Linearizable).await
+    }
+
+    async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
+        let view = self.server.api.read.view(consistency).await?;
+        self.note(view.standing, Effective::Kept(consistency));
+        Ok(view)
+    }
+
+    fn note(&self, standing: Standing, effective: Effective) {
+        let mut noted = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        *noted = Some((standing, effective));
+    }
+
+    /// Has a command carried out.
+    ///
+    /// # Errors
+    /// What the table of errors makes of a refusal, or 503.
+    pub(in crate::http) async fn submit(
+        &self,
+        command: Command,
+        doing: Doing<'_>,
+    ) -> Result<Done, ApiError> {
+        self.submit_naming(command, doing, &Unnameable::default())
+            .await
+    }
+
+    /// The same for a command in which names may stand for wrong ones.
+    ///
+    /// # Errors
+    /// As [`Call::submit`].
+    pub(in crate::http) async fn submit_naming(
+        &self,
+        command: Command,
+        doing: Doing<'_>,
+        names: &Unnameable,
+    ) -> Result<Done, ApiError> {
+        let submitted = self
+            .server
+            .api
+            .write
+            .submit(command, self.request_id.clone());
+        let written = submitted.await?;
+        let standing = Standing {
+            index: Some(written.index),
+            ..written.view.standing
+        };
+        self.note(standing, Effective::Kept(Consistency::Linearizable));
+        match written.outcome {
+            Outcome::Done(reply) => Ok(Done {
+                reply,
+                view: written.view,
+            }),
+            Outcome::Refused(refusal) => Err(refused(doing, refusal, names)),
+            Outcome::AnsweredBefore => {
+                tracing::error!("a fresh write was taken for one that was answered long ago");
+                Err(ApiError::internal())
+            }
+        }
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// 400.
+    pub(in crate::http) fn body(&self, schema: &Schema) -> Result<Json, ApiError> {
+        schema::read_body(&self.body, schema)
+    }
+
+    /// Reads the body of a write below a provider. A provider that does not exist is reported
+    /// before a body that does not fit.
+    ///
+    /// # Errors
+    /// 404 or 400.
+    pub(in crate::http) async fn body_below(
+        &self,
+        provider: ProviderUuid,
+        schema: &Schema,
+    ) -> Result<Json, ApiError> {
+        match self.body(schema) {
+            Ok(body) => Ok(body),
+            Err(error) => Err(self.unless_provider_is_missing(provider, error).await),
+        }
+    }
+
+    /// An error that is found only when the provider exists.
+    pub(in crate::http) async fn unless_provider_is_missing(
+        &self,
+        provider: ProviderUuid,
+        error: ApiError,
+    ) -> ApiError {
+        match self.view_to_write().await {
+            Ok(view) if view.state.provider(&provider).is_none() => self.no_such_provider(),
+            Ok(_) => error,
+            Err(unavailable) => unavailable,
+        }
+    }
+
+    /// Adds what caches are told, from 1.15, of what may never have been modified.
+    pub(in crate::http) fn modified_if_ever(
+        &self,
+        answer: Answer,
+        at: Option<Timestamp>,
+    ) -> Answer {
+        match at {
+            None if self.version.from(15) => answer.caching(Caching::NoDate),
+            at => self.modified(answer, at),
+        }
+    }
+
+    /// Adds what caches are told, from 1.15: modified now.
+    pub(in crate::http) fn modified_now(&self, answer: Answer) -> Answer {
+        self.modified(answer, None)
+    }
+
+    /// Adds what caches are told, from 1.15: the time given, or now.
+    pub(in crate::http) fn modified(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
+        match at {
+            _ if !self.version.from(15) => answer,
+            Some(at) => answer.modified(at),
+            None => answer.caching(Caching::At(self.server.api.clock.now())),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a read promises, as headers say it, and where an answer stands, as headers tell it.
+//!
+//! | request header | promise |
+//! |---|---|
+//! | `Placement-Consistency: linearizable` | at or after every acknowledged write |
+//! | `Placement-Consistency: session` with `Placement-Min-Index: TOKEN` | at or after the token |
+//! | `Placement-Consistency: bounded;max=0.5` | at most that many seconds old |
+//! | `Placement-Consistency: local` | what this node has |
+//!
+//! `Placement-Min-Index` alone means `session`.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+
+use super::headers;
+use crate::cluster::doors::{Consistency, PlacementIndex, Standing};
+use crate::http::errors::ApiError;
+
+const CONSISTENCY: &str = "placement-consistency";
+const MIN_INDEX: &str = "placement-min-index";
+
+/// The longest age that may be asked for; longer is as good as any.
+const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Reads what the client asks for.
+///
+/// # Errors
+/// 400 for a level, bound or token that cannot be understood, or a session without a token.
+pub(in crate::http) fn parse(
+    headers: &HeaderMap,
+    default: Consistency,
+) -> Result<Consistency, ApiError> {
+    let level = headers::text(headers, CONSISTENCY);
+    let token = headers::text(headers, MIN_INDEX)
+        .map(|text| {
+            parse_token(&text).ok_or_else(|| {
+                ApiError::bad_consistency(format!(
+                    "Placement-Min-Index is {text:?}, which is no token; send back a \
+                     Placement-Index of an earlier response, as in \"7.1234\""
+                ))
+            })
+        })
+        .transpose()?;
+    let Some(level) = level else {
+        return Ok(token.map_or(default, Consistency::Session));
+    };
+    let level = level.trim().to_ascii_lowercase();
+    match (level.as_str(), token) {
+        ("linearizable", _) => Ok(Consistency::Linearizable),
+        ("local", _) => Ok(Consistency::Local),
+        ("session", Some(token)) => Ok(Consistency::Session(token)),
+        ("session", None) => Err(ApiError::bad_consistency(
+            "Placement-Consistency is \"session\" without a token; send the Placement-Index of \
+             an earlier response as Placement-Min-Index",
+        )),
+        (other, _) => parse_bounded(other)
+            .map(Consistency::Bounded)
+            .ok_or_else(|| {
+                ApiError::bad_consistency(format!(
+                    "Placement-Consistency is {other:?}; give \"linearizable\", \"session\", \
+                 \"bounded;max=SECONDS\" or \"local\""
+                ))
+            }),
+    }
+}
+
+fn parse_bounded(text: &str) -> Option<Duration> {
+    let (level, parameter) = text.split_once(';')?;
+    let (name, value) = parameter.split_once('=')?;
+    if level.trim() != "bounded" || name.trim() != "max" {
+        return None;
+    }
+    let seconds: f64 = value.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .map(|bound| bound.min(BOUND_MAX))
+}
+
+fn parse_token(text: &str) -> Option<PlacementIndex> {
+    let (epoch, index) = text.trim().split_once('.')?;
+    let number = |digits: &str| {
+        let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| digits.parse().ok()).flatten()
+    };
+    Some(PlacementIndex {
+        epoch: number(epoch)?,
+        index: number(index)?,
+    })
+}
+
+/// What was promised to the client, for `Placement-Effective-Consistency`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::http) enum Effective {
+    /// No state was asked: the answer depends on none.
+    None,
+    /// A read, or a write, which is always linearizable.
+    Kept(Consistency),
+}
+
+/// Tells where an answer stands.
+pub(in crate::http) fn write_headers(
+    headers: &mut HeaderMap,
+    standing: &Standing,
+    effective: Effective,
+) {
+    let mut put = |name: &'static str, value: String| {
+        let value = HeaderValue::try_from(value).expect("digits, letters, dots and semicolons");
+        headers.insert(HeaderName::from_static(name), value);
+    };
+    if let Some(PlacementIndex { epoch, index }) = standing.index {
+        put("placement-index", format!("{epoch}.{index}"));
+    }
+    put("placement-node", standing.node.to_string());
+    let leader = standing.known_leader;
+    put(
+        "placement-known-leader",
+        leader.map_or("none".to_owned(), |node| node.to_string()),
+    );
+    let age = standing.staleness;
+    put(
+        "placement-staleness",
+        age.map_or("unknown".to_owned(), |age| {
+            format!("{:.3}", age.as_secs_f64())
+        }),
+    );
+    put(
+        "placement-effective-consistency",
+        match effective {
+            Effective::None => "none".to_owned(),
+            Effective::Kept(Consistency::Linearizable) => "linearizable".to_owned(),
+            Effective::Kept(Consistency::Session(_)) => "session".to_owned(),
+            Effective::Kept(Consistency::Bounded(bound)) => {
+                format!("bounded;max={}", bound.as_secs_f64())
+            }
+            Effective::Kept(Consistency::Local) => "local".to_owned(),
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(pairs: &[(&'static str, &str)]) -> Result<Consistency, ()> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.insert(*name, value.parse().unwrap());
+        }
+        parse(&headers, Consistency::Linearizable).map_err(|_| ())
+    }
+
+    #[test]
+    fn each_level_can_be_asked_for() {
+        let token = PlacementIndex {
+            epoch: 7,
+            index: 12,
+        };
+        assert_eq!(ask(&[]), Ok(Consistency::Linearizable));
+        assert_eq!(ask(&[(CONSISTENCY, "Local")]), Ok(Consistency::Local));
+        assert_eq!(ask(&[(MIN_INDEX, "7.12")]), Ok(Consistency::Session(token)));
+        assert_eq!(
+            ask(&[(CONSISTENCY, "session"), (MIN_INDEX, " 7.12 ")]),
+            Ok(Consistency::Session(token))
+        );
+        assert_eq!(
+            ask(&[(CONSISTENCY, "bounded; max=0.5")]),
+            Ok(Consistency::Bounded(Duration::from_millis(500)))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_promised_is_refused() {
+        for value in [
+            "",
+            "strong",
+            "bounded",
+            "bounded;max=",
+            "bounded;max=-1",
+            "bounded;max=nan",
+            "session",
+        ] {
+            assert!(ask(&[(CONSISTENCY, value)]).is_err(), "{value:?}");
+        }
+        for token in [
+            "",
+            "7",
+            "7.",
+            ".7",
+            "a.b",
+            "-1.2",
+            "+1.2",
+            "1.99999999999999999999999",
+        ] {
+            assert!(ask(&[(MIN_INDEX, token)]).is_err(), "{token:?}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What happens to each request before and after its handler, whatever it is about.
+
+pub(in crate::http) mod accept;
+pub(in crate::http) mod answer;
+pub(in crate::http) mod auth;
+pub(in crate::http) mod call;
+pub(in crate::http) mod consistency;
+pub(in crate::http) mod cors;
+pub(in crate::http) mod headers;
+pub(in crate::http) mod policy;
+pub(in crate::http) mod public_address;
+pub(in crate::http) mod request_id;
+pub(in crate::http) mod route;
+pub(in crate::http) mod service;
+pub(in crate::http) mod settings;
+pub(in crate::http) mod state;

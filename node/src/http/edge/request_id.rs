@@ -1,0 +1,25 @@
+//! Request ids: `req-<uuid>`, one per request: in its response, in its error, in its line of the
+//! access log, and in the context of all other lines that it causes.
+
+use http::HeaderMap;
+
+use super::headers;
+use crate::http::outside::UuidSource;
+use crate::http::wire::python;
+
+/// The header in which the id of this request is answered, and in which a caller names the
+/// request of its own that led to this one.
+pub(in crate::http) const HEADER: &str = "x-openstack-request-id";
+
+/// A fresh id.
+pub(in crate::http) fn fresh(ids: &dyn UuidSource) -> String {
+    format!("req-{}", ids.uuid().as_hyphenated())
+}
+
+/// The caller's id, if it gave a well-formed one; the access log has it beside ours.
+pub(in crate::http) fn of_caller(headers: &HeaderMap) -> Option<String> {
+    headers::text(headers, HEADER).filter(|id| {
+        id.strip_prefix("req-")
+            .is_some_and(python::is_hyphenated_uuid)
+    })
+}

@@ -1,0 +1,172 @@
+//! What a route says of itself: its path, and for each operation from which microversion on it
+//! exists, what it asks of the request's headers, and which policy rule guards it.
+
+use futures::future::BoxFuture;
+
+use super::answer::Answer;
+use super::call::Call;
+use crate::http::errors::ApiError;
+
+/// A handler.
+pub(in crate::http) type Handler = for<'a> fn(&'a Call) -> BoxFuture<'a, Result<Answer, ApiError>>;
+
+/// A path and what can be done there.
+pub(in crate::http) struct Route {
+    /// The path, with names in braces.
+    pub(in crate::http) path: &'static str,
+    /// In the order in which `allow` lists them.
+    pub(in crate::http) operations: &'static [Operation],
+}
+
+/// One thing that can be done.
+pub(in crate::http) struct Operation {
+    /// The HTTP method.
+    pub(in crate::http) method: &'static str,
+    /// First minor version that has it.
+    pub(in crate::http) since: u8,
+    /// Last minor version that has it.
+    pub(in crate::http) until: u8,
+    /// What it asks of the request's headers.
+    pub(in crate::http) needs: Needs,
+    /// Whether headers are looked at before the version.
+    pub(in crate::http) headers_first: bool,
+    /// Whether an older version is told 405 rather than 404.
+    pub(in crate::http) too_old_is_405: bool,
+    /// The rule that guards it; `None`: everybody may.
+    pub(in crate::http) policy: Option<&'static str>,
+    /// Whether the rule is about the project in the query rather than the caller's own.
+    pub(in crate::http) policy_on_queried_project: bool,
+    /// Who does it.
+    pub(in crate::http) run: Handler,
+}
+
+/// What an operation asks of a request's headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A JSON answer is acceptable.
+    Accept,
+    /// The body is JSON.
+    Content,
+}
+
+pub(in crate::http) const fn operation(
+    method: &'static str,
+    policy: &'static str,
+    run: Handler,
+) -> Operation {
+    Operation {
+        method,
+        since: 0,
+        until: u8::MAX,
+        needs: Needs::Nothing,
+        headers_first: false,
+        too_old_is_405: false,
+        policy: Some(policy),
+        policy_on_queried_project: false,
+        run,
+    }
+}
+
+/// A read with a JSON answer.
+pub(in crate::http) const fn get(policy: &'static str, run: Handler) -> Operation {
+    Operation {
+        needs: Needs::Accept,
+        ..operation("GET", policy, run)
+    }
+}
+
+/// A write with a JSON body.
+pub(in crate::http) const fn write(
+    method: &'static str,
+    policy: &'static str,
+    run: Handler,
+) -> Operation {
+    Operation {
+        needs: Needs::Content,
+        ..operation(method, policy, run)
+    }
+}
+
+/// A removal.
+pub(in crate::http) const fn delete(policy: &'static str, run: Handler) -> Operation {
+    operation("DELETE", policy, run)
+}
+
+impl Operation {
+    pub(in crate::http) const fn since(self, since: u8) -> Self {
+        Self { since, ..self }
+    }
+
+    pub(in crate::http) const fn until(self, until: u8) -> Self {
+        Self { until, ..self }
+    }
+
+    pub(in crate::http) const fn headers_first(self) -> Self {
+        Self {
+            headers_first: true,
+            ..self
+        }
+    }
+
+    pub(in crate::http) const fn too_old_is_405(self) -> Self {
+        Self {
+            too_old_is_405: true,
+            ..self
+        }
+    }
+
+    pub(in crate::http) const fn policy_on_queried_project(self) -> Self {
+        Self {
+            policy_on_queried_project: true,
+            ..self
+        }
+    }
+
+    pub(in crate::http) const fn for_everybody(self) -> Self {
+        Self {
+            policy: None,
+            ..self
+        }
+    }
+}
+
+impl Route {
+    /// The route of a decoded path among these, with the names in it. A single newline at the end is ignored,
+    /// as the reference's expressions end in `$`.
+    pub(in crate::http) fn find(
+        routes: &'static [Self],
+        path: &str,
+    ) -> Option<(&'static Self, Vec<String>)> {
+        let path = path.strip_suffix('\n').unwrap_or(path);
+        routes
+            .iter()
+            .find_map(|route| Some((route, route.names_in(path)?)))
+    }
+
+    fn names_in(&self, path: &str) -> Option<Vec<String>> {
+        let mut names = Vec::new();
+        let mut parts = path.split('/');
+        for expected in self.path.split('/') {
+            let part = parts.next()?;
+            if expected.starts_with('{') && !part.is_empty() {
+                names.push(part.to_owned());
+            } else if part != expected {
+                return None;
+            }
+        }
+        parts.next().is_none().then_some(names)
+    }
+
+    /// The methods that this path knows, in any version.
+    pub(in crate::http) fn allow(&self) -> String {
+        let mut methods: Vec<&str> = self
+            .operations
+            .iter()
+            .map(|operation| operation.method)
+            .collect();
+        methods.dedup();
+        methods.join(", ")
+    }
+}

@@ -1,0 +1,388 @@
+//! What happens to a request before and after its handler.
+//!
+//! The order is observable and so fixed: token (401), microversion (400, 406), consistency
+//! headers (400), length and type of the body (400, 413), route (404, 405), then what the
+//! operation asks: version (404), headers (406, 415), policy (403).
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LAST_MODIFIED,
+    LOCATION, RETRY_AFTER, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use percent_encoding::percent_decode_str;
+use tracing::Instrument;
+
+use super::accept::Accept;
+use super::answer::{Answer, Caching};
+use super::auth::Identity;
+use super::call::Call;
+use super::consistency::{self, Effective};
+use super::policy::{Denied, Target};
+use super::public_address::PublicAddress;
+use super::route::{Needs, Operation, Route};
+use super::state::Server;
+use super::{cors, headers, request_id};
+use crate::access::Line;
+use crate::cluster::doors::Standing;
+use crate::http::errors::{ApiError, Asked, Format};
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::python;
+use crate::http::wire::query::Query;
+
+/// The route that served a request, left in the response's extensions for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServedRoute(pub &'static str);
+
+/// How far a request came, which its response shows even if it failed.
+#[derive(Default)]
+struct Progress {
+    version: Option<Microversion>,
+    identity: Option<Identity>,
+    route: Option<&'static str>,
+    standing: Arc<Mutex<Option<(Standing, Effective)>>>,
+}
+
+/// Answers one request by one of these routes.
+pub(in crate::http) async fn respond(
+    server: Arc<Server>,
+    routes: &'static [Route],
+    request: Request<Body>,
+) -> Response<Body> {
+    let request_id = request_id::fresh(&*server.api.ids);
+    let (parts, body) = request.into_parts();
+    let global_request_id = request_id::of_caller(&parts.headers);
+    let client = server.api.settings.public.client(&parts.headers);
+    let mut line = Line::begin(&parts, client.as_deref());
+    line.known.request_id = Some(request_id.clone());
+    line.known.global_request_id = global_request_id.clone();
+    let span = tracing::info_span!(
+        "http",
+        %request_id,
+        global_request_id,
+        method = %parts.method,
+        path = parts.uri.path(),
+    );
+    let mut progress = Progress::default();
+    let response = async {
+        let handled = handle(&server, routes, &parts, body, &request_id, &mut progress);
+        let result = match AssertUnwindSafe(handled).catch_unwind().await {
+            Ok(result) => result,
+            Err(_) => {
+                tracing::error!("a handler panicked; this is a bug");
+                Err(ApiError::internal())
+            }
+        };
+        finish(&server, &parts, &request_id, &progress, result)
+    }
+    .instrument(span)
+    .await;
+    line.known.microversion = progress.version.map(|version| version.to_string());
+    if let Some(caller) = progress.identity {
+        line.known.user = Some(caller.user_id);
+        line.known.project = caller.project_id;
+    }
+    line.answered(&response);
+    response
+}
+
+async fn handle(
+    server: &Arc<Server>,
+    routes: &'static [Route],
+    parts: &Parts,
+    body: Body,
+    request_id: &str,
+    progress: &mut Progress,
+) -> Result<Answer, ApiError> {
+    let whole_path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
+    let path = server.api.settings.public.prefix.below(&whole_path);
+    // Balancers ask `/` of a node, whatever the prefix is.
+    let path = path.or_else(|| (whole_path == "/").then_some("/"));
+    let text = |name: &str| headers::text(&parts.headers, name);
+    // Whether there is none is said in its turn; metrics want to know it of every request.
+    let found = path.and_then(|path| Route::find(routes, path));
+    progress.route = found.as_ref().map(|(route, _)| route.path);
+    if path != Some("/") {
+        let identity = server.authenticator.identify(&parts.headers);
+        progress.identity = Some(identity.ok_or_else(ApiError::unauthenticated)?);
+    }
+    let version = Microversion::parse(text("openstack-api-version").as_deref())
+        .map_err(|error| ApiError::version(&error))?;
+    progress.version = Some(version);
+    let settings = &server.api.settings;
+    let consistency = consistency::parse(&parts.headers, settings.default_consistency)?;
+    let content_type = text("content-type").filter(|value| !value.is_empty());
+    check_length(text("content-length"), content_type.is_some())?;
+    let body = read_body(body, &parts.headers, settings.max_body_bytes).await?;
+    let (route, params) = found.ok_or_else(|| no_such_path(&settings.public, path.is_some()))?;
+    let operation = find_operation(route, parts.method.as_str(), version, |operation| {
+        check_headers(
+            operation,
+            content_type.as_deref(),
+            text("accept").as_deref(),
+        )
+    })?;
+    let call = Call {
+        server: server.clone(),
+        version,
+        params,
+        query: Query::parse(parts.uri.query().unwrap_or_default()),
+        body,
+        base_path: settings.public.path(&parts.headers).into_owned(),
+        request_id: request_id.to_owned(),
+        consistency,
+        standing: progress.standing.clone(),
+    };
+    check_policy(&call, operation, progress.identity.as_ref())?;
+    (operation.run)(&call).await
+}
+
+/// 404. Who asks beside the prefix is told where the API is.
+fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
+    let mut error = ApiError::no_such_path(false);
+    if !below_prefix && !public.prefix.is_root() {
+        error.message = format!("This node serves the API below {}.", public.prefix);
+    }
+    error
+}
+
+/// A body needs a type, even where no body is wanted.
+fn check_length(length: Option<String>, has_type: bool) -> Result<(), ApiError> {
+    let Some(length) = length.filter(|length| !length.is_empty()) else {
+        return Ok(());
+    };
+    match python::integer(&length) {
+        None => Err(ApiError::content_length_not_integer()),
+        Some(length) if length > 0 && !has_type => Err(ApiError::content_type_required()),
+        Some(_) => Ok(()),
+    }
+}
+
+async fn read_body(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, ApiError> {
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse().ok());
+    if announced.is_some_and(|length: u64| length > limit as u64) {
+        return Err(ApiError::body_too_large(limit));
+    }
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::body_too_large(limit)),
+        Err(error) => {
+            tracing::debug!(%error, "a body broke off");
+            Err(ApiError::body_unreadable())
+        }
+    }
+}
+
+/// Finds the operation and checks version and headers, in the order in which this route does.
+fn find_operation(
+    route: &'static Route,
+    method: &str,
+    version: Microversion,
+    check_headers: impl Fn(&Operation) -> Result<(), ApiError>,
+) -> Result<&'static Operation, ApiError> {
+    let mut known = route
+        .operations
+        .iter()
+        .filter(|operation| operation.method == method)
+        .peekable();
+    let Some(first) = known.peek() else {
+        return Err(ApiError::method_not_allowed(route.allow()));
+    };
+    if first.headers_first {
+        check_headers(first)?;
+    }
+    let too_old = if first.too_old_is_405 {
+        ApiError::method_too_new(format!("Microversion 1.{} has it.", first.since))
+    } else {
+        ApiError::no_such_path(true)
+    };
+    let fits = |operation: &&Operation| {
+        version.from(operation.since)
+            && operation
+                .until
+                .checked_add(1)
+                .is_none_or(|end| !version.from(end))
+    };
+    let operation = known.find(fits).ok_or(too_old)?;
+    if !operation.headers_first {
+        check_headers(operation)?;
+    }
+    Ok(operation)
+}
+
+fn check_headers(
+    operation: &Operation,
+    content_type: Option<&str>,
+    accept: Option<&str>,
+) -> Result<(), ApiError> {
+    match operation.needs {
+        Needs::Nothing => Ok(()),
+        Needs::Accept if Accept::parse(accept).allows_json() => Ok(()),
+        Needs::Accept => Err(ApiError::not_acceptable()),
+        Needs::Content => {
+            let given = content_type.map(|value| value.split(';').next().unwrap_or_default());
+            match given {
+                Some("application/json") => Ok(()),
+                given => Err(ApiError::unsupported_media_type(given.unwrap_or("None"))),
+            }
+        }
+    }
+}
+
+fn check_policy(
+    call: &Call,
+    operation: &Operation,
+    identity: Option<&Identity>,
+) -> Result<(), ApiError> {
+    let (Some(action), Some(identity)) = (operation.policy, identity) else {
+        return Ok(());
+    };
+    let target = if operation.policy_on_queried_project {
+        let project_id = call.query()?.last("project_id").map(str::to_owned);
+        Target {
+            project_id,
+            user_id: None,
+        }
+    } else {
+        Target {
+            project_id: identity.project_id.clone(),
+            user_id: Some(identity.user_id.clone()),
+        }
+    };
+    call.server
+        .policy
+        .load()
+        .authorize(action, identity, &target)
+        .map_err(|denied| {
+            ApiError::forbidden(match denied {
+                Denied::ByRule => format!("Policy does not allow {action} to be performed."),
+                Denied::ByScope => {
+                    format!("{action} is for tokens of a project, not of the system or a domain.")
+                }
+            })
+        })
+}
+
+/// Turns what came of a request into a response with all its headers.
+fn finish(
+    server: &Server,
+    parts: &Parts,
+    request_id: &str,
+    progress: &Progress,
+    result: Result<Answer, ApiError>,
+) -> Response<Body> {
+    let mut response = match &result {
+        Ok(answer) => success(&server.api.settings.public, parts, answer),
+        Err(error) => failure(parts, request_id, progress.version, error),
+    };
+    let vary = result.as_ref().map_or_else(|error| error.vary, |_| true);
+    let headers = response.headers_mut();
+    if let Some(version) = progress.version {
+        put(
+            headers,
+            HeaderName::from_static("openstack-api-version"),
+            &format!("placement {version}"),
+        );
+        if vary
+            && result
+                .as_ref()
+                .err()
+                .is_none_or(|error| !error.is_before_version())
+        {
+            headers.insert(VARY, HeaderValue::from_static("openstack-api-version"));
+        }
+    }
+    let settings = &server.api.settings;
+    let mut response = cors::decorate(&settings.cors, &parts.method, &parts.headers, response);
+    let headers = response.headers_mut();
+    put(
+        headers,
+        HeaderName::from_static(request_id::HEADER),
+        request_id,
+    );
+    let noted = *progress
+        .standing
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let (standing, effective) =
+        noted.unwrap_or_else(|| (server.api.read.standing(), Effective::None));
+    consistency::write_headers(headers, &standing, effective);
+    if let Some(route) = progress.route {
+        response.extensions_mut().insert(ServedRoute(route));
+    }
+    response
+}
+
+fn success(public: &PublicAddress, parts: &Parts, answer: &Answer) -> Response<Body> {
+    let mut response = Response::new(answer.body.clone().map_or_else(Body::empty, Body::from));
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    if answer.body.is_some() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    if let Some(path) = &answer.location {
+        put(headers, LOCATION, &format!("{}{path}", public.url(parts)));
+    }
+    if let Some(caching) = answer.caching {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        if let Caching::At(time) = caching {
+            put(headers, LAST_MODIFIED, &httpdate::fmt_http_date(time));
+        }
+    }
+    response
+}
+
+fn failure(
+    parts: &Parts,
+    request_id: &str,
+    version: Option<Microversion>,
+    error: &ApiError,
+) -> Response<Body> {
+    if error.status == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(reason = error.message, "answering 500");
+    }
+    let head = parts.method == Method::HEAD;
+    let accept = headers::text(&parts.headers, "accept");
+    let sent = headers::text(&parts.headers, "content-type");
+    let format = if head {
+        Format::Html
+    } else {
+        Accept::parse(accept.as_deref()).error_format()
+    };
+    let asked = Asked {
+        method: parts.method.as_str(),
+        accept: accept.as_deref(),
+        content_type: sent.as_deref().filter(|sent| !sent.is_empty()),
+    };
+    let (body, content_type) = error.render(format, asked, request_id, version);
+    let mut response = Response::new(if head {
+        Body::empty()
+    } else {
+        Body::from(body)
+    });
+    *response.status_mut() = error.status;
+    let headers = response.headers_mut();
+    put(headers, CONTENT_TYPE, content_type);
+    if let Some(allow) = &error.allow {
+        put(headers, ALLOW, allow);
+    }
+    if let Some(seconds) = error.retry_after_s {
+        put(headers, RETRY_AFTER, &seconds.to_string());
+    }
+    response
+}
+
+fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}

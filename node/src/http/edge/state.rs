@@ -1,0 +1,40 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::auth::Authenticator;
+use super::policy::Policy;
+use super::settings::ApiSettings;
+use crate::cluster::doors::{ReadDoor, Readiness, WriteDoor};
+use crate::http::outside::{Clock, Offload, UuidSource};
+
+/// What the API is made of.
+#[derive(Clone)]
+pub struct Api {
+    /// Where writes go.
+    pub write: Arc<dyn WriteDoor>,
+    /// Where reads come from.
+    pub read: Arc<dyn ReadDoor>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh UUIDs.
+    pub ids: Arc<dyn UuidSource>,
+    /// Where long searches run.
+    pub offload: Arc<dyn Offload>,
+    /// Whether this node can serve what it promises.
+    pub readiness: Arc<dyn Readiness>,
+    /// What the operator chose.
+    pub settings: ApiSettings,
+}
+
+/// What all requests share.
+pub(in crate::http) struct Server {
+    /// The doors, the outside world, the settings.
+    pub(in crate::http) api: Api,
+    /// Who is calling.
+    pub(in crate::http) authenticator: Box<dyn Authenticator>,
+    /// Who may do what.
+    pub(in crate::http) policy: ArcSwap<Policy>,
+}

@@ -1,0 +1,74 @@
+//! `/resource_providers/{uuid}/aggregates`, from 1.1.
+
+use placement_model::types::{AggregateUuid, Generation};
+use placement_model::{Command, Reply};
+use serde::Serialize;
+
+use crate::http::edge::answer::Answer;
+use crate::http::edge::call::Call;
+use crate::http::errors::{ApiError, Doing};
+use crate::http::wire::json::Json;
+use crate::http::wire::schema;
+
+#[derive(Serialize)]
+struct AggregatesBody<'a> {
+    aggregates: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_provider_generation: Option<i64>,
+}
+
+impl<'a> AggregatesBody<'a> {
+    fn answer(
+        call: &Call,
+        aggregates: impl Iterator<Item = &'a AggregateUuid>,
+        generation: Generation,
+    ) -> Answer {
+        let body = AggregatesBody {
+            aggregates: aggregates.map(AggregateUuid::as_str).collect(),
+            resource_provider_generation: call.version.from(19).then_some(generation.0),
+        };
+        call.modified_now(Answer::json(&body))
+    }
+}
+
+/// `GET …/aggregates`.
+pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let uuid = call.provider_to_write()?;
+    let found = view.state.provider_aggregates(&uuid).ok_or_else(|| {
+        ApiError::nothing_here(format!("No resource provider with uuid {uuid} found"))
+    })?;
+    Ok(AggregatesBody::answer(
+        call,
+        found.aggregates.iter(),
+        found.generation,
+    ))
+}
+
+/// `PUT …/aggregates`. The answer echoes the list in the order given.
+pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let body = call
+        .body_below(provider, schema::aggregates(call.version))
+        .await?;
+    let believed = body
+        .get("resource_provider_generation")
+        .and_then(Json::integer);
+    let list = body.get("aggregates").unwrap_or(&body);
+    let given: Vec<AggregateUuid> = list
+        .items()
+        .iter()
+        .filter_map(Json::text)
+        .map(AggregateUuid::from)
+        .collect();
+    let command = Command::SetProviderAggregates {
+        provider,
+        generation: believed.map(Generation),
+        aggregates: given.iter().cloned().collect(),
+    };
+    let done = call.submit(command, Doing::ChangeProvider).await?;
+    let Reply::ProviderWritten { generation, .. } = done.reply else {
+        return Err(ApiError::internal());
+    };
+    Ok(AggregatesBody::answer(call, given.iter(), generation))
+}

@@ -1,0 +1,353 @@
+//! `GET /allocation_candidates`, from 1.10.
+//!
+//! The search runs away from the threads that serve requests, on a state of its own, and writes
+//! the answer straight into its bytes. It ends early when its client is gone, when it takes
+//! longer than the deadline, and when its answer grows beyond the limit.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use placement_model::State;
+use placement_model::query::candidates::{
+    AllocationRequest, Candidate, CandidateError, CandidateRequest, Placed, ProviderSummary,
+    Summaries,
+};
+use placement_model::types::{ProviderUuid, ResourceClassName, TraitName};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use serde::Serialize;
+
+use crate::http::edge::answer::Answer;
+use crate::http::edge::call::Call;
+use crate::http::edge::settings::CandidateSettings;
+use crate::http::errors::{ApiError, code};
+use crate::http::outside::Clock;
+use crate::http::unnameable::Unnameable;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::parse_candidates;
+use crate::http::wire::values::{Members, Shown, Whole};
+
+/// `GET /allocation_candidates`.
+pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let api = &call.server.api;
+    let nobody = ProviderUuid(api.ids.uuid());
+    let (mut request, names) = parse_candidates(call.query()?, call.version, nobody)?;
+    request.strategy = api.settings.candidates.generation_strategy;
+    let view = call.view().await?;
+    let job = Job {
+        state: view.state,
+        limit: request.limit,
+        request,
+        names,
+        version: call.version,
+        settings: api.settings.candidates.clone(),
+        clock: api.clock.clone(),
+        seed: api.ids.uuid().as_u64_pair().0,
+        abandoned: Arc::new(AtomicBool::new(false)),
+    };
+    let _guard = AbandonOnDrop(job.abandoned.clone());
+    let result = Arc::new(Mutex::new(None));
+    let place = result.clone();
+    api.offload
+        .run(Box::new(move || {
+            let found = job.run();
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        }))
+        .await;
+    let found = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let body = found.unwrap_or_else(|| Err(ApiError::internal()))?;
+    Ok(call.modified_now(Answer::bytes(body)))
+}
+
+/// Tells the search that nobody waits any more, when the request's future is dropped.
+struct AbandonOnDrop(Arc<AtomicBool>);
+
+impl Drop for AbandonOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One search with all it needs.
+struct Job {
+    state: State,
+    request: CandidateRequest,
+    /// What the client asked for; the request's own limit may be lower.
+    limit: Option<usize>,
+    names: Unnameable,
+    version: Microversion,
+    settings: CandidateSettings,
+    clock: Arc<dyn Clock>,
+    seed: u64,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Job {
+    fn run(mut self) -> Result<Bytes, ApiError> {
+        self.request.search_max = self.settings.max;
+        self.request.limit = self.limit.filter(|_| !self.settings.randomize);
+        let mut writer = AnswerWriter::new(&self);
+        let started = self.clock.monotonic();
+        let (clock, deadline) = (self.clock.clone(), self.settings.deadline);
+        let abandoned = self.abandoned.clone();
+        let watch = move |_steps| {
+            let late = clock.monotonic().saturating_sub(started) > deadline;
+            if late || abandoned.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let mut search = self
+            .state
+            .candidates_watched(&self.request, Box::new(watch))
+            .map_err(|error| self.wrong_name(&error))?;
+        if self.settings.randomize {
+            let mut all = Vec::new();
+            while let Some(candidate) = search.next_candidate() {
+                all.push(candidate);
+                self.check_size(all.len() * size_of::<Candidate>())?;
+            }
+            let mut random = SmallRng::seed_from_u64(self.seed);
+            let wanted = self.limit.unwrap_or(usize::MAX).min(all.len());
+            let (chosen, others) = all.partial_shuffle(&mut random, wanted);
+            for candidate in chosen.iter() {
+                writer.write(candidate, &search.describe(candidate));
+                self.check_size(writer.size())?;
+            }
+            for candidate in others.iter() {
+                writer.summaries.note_beyond(candidate);
+            }
+        } else {
+            while let Some(candidate) = search.next_candidate() {
+                writer.write(&candidate, &search.describe(&candidate));
+                self.check_size(writer.size())?;
+            }
+            search.complete(&mut writer.summaries);
+        }
+        if search.interrupted() {
+            return Err(too_long(deadline));
+        }
+        Ok(writer.finish())
+    }
+
+    fn check_size(&self, size: usize) -> Result<(), ApiError> {
+        let limit = self.settings.memory_max_bytes;
+        if size <= limit {
+            return Ok(());
+        }
+        Err(ApiError::bad_request(format!(
+            "The answer would take more than the {limit} bytes that [candidates] \
+             memory_max_bytes allows. Ask with a limit, or for less."
+        ))
+        .with_code(code::SEARCH_ENDED))
+    }
+
+    fn wrong_name(&self, error: &CandidateError) -> ApiError {
+        ApiError::bad_request(match error {
+            CandidateError::UnknownResourceClass(name) => format!(
+                "Invalid resource class in resources parameter: No such resource class {}.",
+                self.names.spelled(name.as_str())
+            ),
+            CandidateError::UnknownTraits(traits) => {
+                let spelled = traits.iter().map(|name| self.names.spelled(name.as_str()));
+                format!(
+                    "No such trait(s): {}.",
+                    spelled.collect::<Vec<_>>().join(", ")
+                )
+            }
+        })
+    }
+}
+
+fn too_long(deadline: Duration) -> ApiError {
+    ApiError::search_ended(format!(
+        "The search was ended after {} s, the deadline that [candidates] deadline_ms sets. Ask \
+         with a limit, or for less.",
+        deadline.as_secs_f64()
+    ))
+}
+
+/// Writes the answer as it is found.
+struct AnswerWriter<'a> {
+    bytes: Vec<u8>,
+    first: bool,
+    summaries: Summaries<'a>,
+    requested: BTreeSet<&'a ResourceClassName>,
+    state: &'a State,
+    version: Microversion,
+}
+
+impl<'a> AnswerWriter<'a> {
+    fn new(job: &'a Job) -> Self {
+        let groups = job.request.groups.iter();
+        Self {
+            bytes: b"{\"allocation_requests\":[".to_vec(),
+            first: true,
+            summaries: Summaries::new(&job.state, &job.request),
+            requested: groups.flat_map(|group| group.resources.keys()).collect(),
+            state: &job.state,
+            version: job.version,
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn write(&mut self, candidate: &Candidate, request: &AllocationRequest) {
+        self.summaries.note(candidate);
+        if !std::mem::take(&mut self.first) {
+            self.bytes.push(b',');
+        }
+        if self.version.from(12) {
+            let allocations = request.allocations.iter();
+            let mappings = request.mappings.iter();
+            put(
+                &mut self.bytes,
+                &DictBody {
+                    allocations: Members(
+                        allocations
+                            .map(|placed| (Shown(placed.provider), AmountsBody::new(placed))),
+                    ),
+                    mappings: self.version.from(34).then(|| {
+                        Members(mappings.map(|(suffix, providers)| {
+                            (suffix, providers.iter().map(Shown).collect::<Vec<_>>())
+                        }))
+                    }),
+                },
+            );
+        } else {
+            let allocations = request.allocations.iter().map(|placed| ListItem {
+                resource_provider: ProviderRef {
+                    uuid: Shown(placed.provider),
+                },
+                resources: Members(&placed.resources),
+            });
+            put(
+                &mut self.bytes,
+                &ListBody {
+                    allocations: allocations.collect::<Vec<_>>(),
+                },
+            );
+        }
+    }
+
+    fn finish(self) -> Bytes {
+        let Self {
+            mut bytes,
+            summaries,
+            requested,
+            state,
+            version,
+            ..
+        } = self;
+        bytes.extend_from_slice(b"],\"provider_summaries\":");
+        let summaries = summaries.into_list();
+        let shown = summaries.iter().map(|summary| {
+            (
+                Shown(summary.provider),
+                summary_body(summary, state, version, &requested),
+            )
+        });
+        put(&mut bytes, &Members(shown));
+        bytes.push(b'}');
+        bytes.into()
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(bytes, value)
+        .expect("our own types have string keys, and memory takes all bytes");
+}
+
+/// An allocation request from 1.12: fit to be sent as `PUT /allocations/{consumer}`.
+#[derive(Serialize)]
+struct DictBody<A: Serialize, M: Serialize> {
+    allocations: A,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mappings: Option<M>,
+}
+
+#[derive(Serialize)]
+struct AmountsBody<'a> {
+    resources: Members<&'a std::collections::BTreeMap<ResourceClassName, u64>>,
+}
+
+impl<'a> AmountsBody<'a> {
+    fn new(placed: &'a Placed) -> Self {
+        Self {
+            resources: Members(&placed.resources),
+        }
+    }
+}
+
+/// An allocation request below 1.12.
+#[derive(Serialize)]
+struct ListBody<'a> {
+    allocations: Vec<ListItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListItem<'a> {
+    resource_provider: ProviderRef,
+    resources: Members<&'a std::collections::BTreeMap<ResourceClassName, u64>>,
+}
+
+#[derive(Serialize)]
+struct ProviderRef {
+    uuid: Shown<ProviderUuid>,
+}
+
+#[derive(Serialize)]
+struct SummaryBody<R: Serialize, T: Serialize> {
+    resources: R,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traits: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_provider_uuid: Option<Option<Shown<ProviderUuid>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_provider_uuid: Option<Shown<ProviderUuid>>,
+}
+
+#[derive(Serialize)]
+struct ResourceBody {
+    capacity: Whole,
+    used: u64,
+}
+
+/// A summary as this version shows it: below 1.27 only the classes asked for, traits from 1.17,
+/// the place in the tree from 1.29.
+fn summary_body<'a>(
+    summary: &'a ProviderSummary,
+    state: &State,
+    version: Microversion,
+    requested: &'a BTreeSet<&'a ResourceClassName>,
+) -> impl Serialize + use<'a> {
+    let resources = summary
+        .resources
+        .iter()
+        .filter(move |(class, _)| version.from(27) || requested.contains(class))
+        .map(|(class, resource)| {
+            let body = ResourceBody {
+                capacity: Whole(resource.capacity),
+                used: resource.used,
+            };
+            (class.as_str(), body)
+        });
+    // In the order of their creation: the standard ones first.
+    let mut traits: Vec<&TraitName> = summary.traits.iter().collect();
+    traits.sort_by_key(|name| state.trait_id(name));
+    let nested = version.from(29);
+    SummaryBody {
+        resources: Members(resources),
+        traits: version.from(17).then_some(traits),
+        parent_provider_uuid: nested.then(|| summary.parent.map(Shown)),
+        root_provider_uuid: nested.then_some(Shown(summary.root)),
+    }
+}

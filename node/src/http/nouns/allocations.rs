@@ -1,0 +1,251 @@
+//! `/allocations`, `/allocations/{consumer_uuid}` and `/resource_providers/{uuid}/allocations`.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use placement_model::Command;
+use placement_model::command::{
+    ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+};
+use placement_model::types::{
+    ConsumerTypeName, ConsumerUuid, Generation, GivenUuid, ProjectId, ResourceClassName, UserId,
+};
+use serde::Serialize;
+
+use crate::http::edge::answer::Answer;
+use crate::http::edge::call::Call;
+use crate::http::errors::{ApiError, Doing};
+use crate::http::unnameable::Unnameable;
+use crate::http::wire::json::Json;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::values::{Members, Shown};
+use crate::http::wire::{python, schema};
+
+/// Who is charged by clients that cannot say it (below 1.8).
+const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+
+/// What one provider gives, or one consumer takes.
+#[derive(Serialize)]
+struct HoldingBody<'a> {
+    resources: Members<Pairs<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_generation: Option<i64>,
+}
+
+/// Amounts per class.
+#[derive(Clone, Copy)]
+struct Pairs<'a>(&'a [(ResourceClassName, u64)]);
+
+impl<'a> IntoIterator for Pairs<'a> {
+    type Item = (&'a str, u64);
+    type IntoIter = std::iter::Map<
+        std::slice::Iter<'a, (ResourceClassName, u64)>,
+        fn(&'a (ResourceClassName, u64)) -> (&'a str, u64),
+    >;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0
+            .iter()
+            .map(|(class, amount)| (class.as_str(), *amount))
+    }
+}
+
+#[derive(Serialize)]
+struct ConsumerBody<'a, T: Serialize> {
+    allocations: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_type: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ProviderBody<T: Serialize> {
+    allocations: T,
+    resource_provider_generation: i64,
+}
+
+/// `GET /allocations/{consumer_uuid}`. Nobody's allocations are none, not a 404.
+pub(in crate::http) async fn of_consumer(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let consumer = view.state.consumer(&ConsumerUuid::from(call.param(0)));
+    let Some(consumer) = consumer.filter(|consumer| !consumer.allocations.is_empty()) else {
+        let none: [(&str, u64); 0] = [];
+        let body = ConsumerBody {
+            allocations: Members(none),
+            project_id: None,
+            user_id: None,
+            consumer_generation: None,
+            consumer_type: None,
+        };
+        return Ok(call.modified_now(Answer::json(&body)));
+    };
+    let version = call.version;
+    let known_type = consumer
+        .consumer_type
+        .as_ref()
+        .map_or("unknown", ConsumerTypeName::as_str);
+    let holdings = consumer.allocations.iter().map(|holding| {
+        let body = HoldingBody {
+            resources: Members(Pairs(&holding.resources)),
+            generation: Some(holding.generation.0),
+            consumer_generation: None,
+        };
+        (Shown(holding.provider), body)
+    });
+    let body = ConsumerBody {
+        allocations: Members(holdings),
+        project_id: version.from(12).then(|| consumer.project.as_str()),
+        user_id: version.from(12).then(|| consumer.user.as_str()),
+        consumer_generation: version.from(28).then_some(consumer.generation.0),
+        consumer_type: version.from(38).then_some(known_type),
+    };
+    Ok(call.modified(Answer::json(&body), Some(consumer.modified)))
+}
+
+/// `GET /resource_providers/{uuid}/allocations`.
+pub(in crate::http) async fn of_provider(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let found = call
+        .provider()
+        .and_then(|uuid| view.state.provider_allocations(&uuid));
+    let found = found.ok_or_else(|| {
+        ApiError::not_found(format!(
+            "Resource provider '{0}' not found: No resource provider with uuid {0} found",
+            call.param(0)
+        ))
+    })?;
+    let modified = found.consumers.iter().map(|holding| holding.modified).max();
+    let holdings = found.consumers.iter().map(|holding| {
+        let generation = holding.consumer_generation.0;
+        let body = HoldingBody {
+            resources: Members(Pairs(&holding.resources)),
+            generation: None,
+            consumer_generation: call.version.from(28).then_some(generation),
+        };
+        (holding.consumer.as_str(), body)
+    });
+    let body = ProviderBody {
+        allocations: Members(holdings),
+        resource_provider_generation: found.generation.0,
+    };
+    Ok(call.modified(Answer::json(&body), modified))
+}
+
+/// `PUT /allocations/{consumer_uuid}`.
+pub(in crate::http) async fn set(call: &Call) -> Result<Answer, ApiError> {
+    let given = call.param(0);
+    let Some(uuid) = python::uuid(given) else {
+        return Err(ApiError::bad_request(format!(
+            "Malformed consumer_uuid: {given}. Give a UUID."
+        )));
+    };
+    let body = call.body(schema::put_allocations(call.version))?;
+    let spelled = uuid.as_hyphenated().to_string();
+    let consumer = ConsumerUuid::from(spelled.as_str());
+    let mut names = Unnameable::default();
+    let consumers = vec![parse_consumer(consumer, &body, call.version, &mut names)?];
+    let command = Command::SetAllocations { consumers };
+    let doing = Doing::Allocate { consumer: &spelled };
+    call.submit_naming(command, doing, &names).await?;
+    Ok(Answer::no_content())
+}
+
+/// `POST /allocations`, from 1.13.
+pub(in crate::http) async fn set_many(call: &Call) -> Result<Answer, ApiError> {
+    let body = call.body(schema::post_allocations(call.version))?;
+    let mut names = Unnameable::default();
+    let consumers = parse_consumers(&body, call.version, &mut names)?;
+    let command = Command::SetAllocations { consumers };
+    call.submit_naming(command, Doing::AllocateMany, &names)
+        .await?;
+    Ok(Answer::no_content())
+}
+
+/// `DELETE /allocations/{consumer_uuid}`.
+pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
+    let consumer = ConsumerUuid::from(call.param(0));
+    call.submit(Command::DeleteAllocations { consumer }, Doing::Deallocate)
+        .await?;
+    Ok(Answer::no_content())
+}
+
+/// Several consumers in the order of the body, as in `POST /allocations` and the reshaper.
+pub(in crate::http) fn parse_consumers(
+    body: &Json,
+    version: Microversion,
+    names: &mut Unnameable,
+) -> Result<Vec<ConsumerAllocations>, ApiError> {
+    body.members()
+        .map(|(consumer, body)| parse_consumer(ConsumerUuid::from(consumer), body, version, names))
+        .collect()
+}
+
+/// One consumer's body, which fits the schema of its version.
+fn parse_consumer(
+    consumer: ConsumerUuid,
+    body: &Json,
+    version: Microversion,
+    names: &mut Unnameable,
+) -> Result<ConsumerAllocations, ApiError> {
+    let text = |key: &str| body.get(key).and_then(Json::text);
+    let generation = match body.get("consumer_generation") {
+        None => ConsumerGeneration::Unchecked,
+        Some(value) => value.integer().map_or(ConsumerGeneration::New, |value| {
+            ConsumerGeneration::Expect(Generation(value))
+        }),
+    };
+    let consumer_type =
+        match text("consumer_type").filter(|_| version.from(38)) {
+            None => ConsumerTypeUpdate::Keep,
+            Some(name) => ConsumerTypeUpdate::Set(name.parse().map_err(|error| {
+                ApiError::bad_request(format!("JSON does not validate: {error}"))
+            })?),
+        };
+    let allocations = providers_in(body.get("allocations").unwrap_or(&Json::Null))
+        .into_iter()
+        .map(|(provider, item)| {
+            let resources = parse_amounts(item.get("resources").unwrap_or(&Json::Null), names);
+            ProviderAmounts {
+                provider: GivenUuid::from(provider),
+                resources,
+            }
+        })
+        .collect();
+    Ok(ConsumerAllocations {
+        consumer,
+        allocations,
+        project: ProjectId::from(text("project_id").unwrap_or(NOBODY)),
+        user: UserId::from(text("user_id").unwrap_or(NOBODY)),
+        generation,
+        consumer_type,
+    })
+}
+
+/// Below 1.12 a list, in which of a provider named twice the last entry wins; then a dict.
+fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
+    let listed = allocations.items().iter().map(|item| {
+        let provider = item
+            .get("resource_provider")
+            .and_then(|provider| provider.get("uuid"));
+        (provider.and_then(Json::text).unwrap_or_default(), item)
+    });
+    listed.chain(allocations.members()).collect()
+}
+
+fn parse_amounts(resources: &Json, names: &mut Unnameable) -> BTreeMap<ResourceClassName, u64> {
+    let amounts = resources.members().map(|(class, amount)| {
+        let amount = amount.integer().unwrap_or_default();
+        (
+            names.class(class),
+            u64::try_from(amount).unwrap_or_default(),
+        )
+    });
+    amounts.collect()
+}

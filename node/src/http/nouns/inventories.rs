@@ -1,0 +1,312 @@
+//! `/resource_providers/{uuid}/inventories` and `…/inventories/{resource_class}`.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use placement_model::command::CapacityRule;
+use placement_model::types::{Generation, Inventory, ProviderUuid, ResourceClassName};
+use placement_model::{Command, Reply};
+use serde::Serialize;
+
+use crate::http::edge::answer::Answer;
+use crate::http::edge::call::{Call, Done};
+use crate::http::errors::{ApiError, Doing};
+use crate::http::unnameable::Unnameable;
+use crate::http::wire::json::Json;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::schema;
+use crate::http::wire::values::{Float, Members};
+
+/// The largest unit, when a client gives none.
+const MAX_UNIT: i64 = 2_147_483_647;
+
+/// An inventory on the wire.
+#[derive(Serialize)]
+struct InventoryBody {
+    total: u32,
+    reserved: u32,
+    min_unit: u32,
+    max_unit: u32,
+    step_size: u32,
+    allocation_ratio: Float,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_provider_generation: Option<i64>,
+}
+
+impl InventoryBody {
+    fn new(inventory: &Inventory, generation: Option<Generation>) -> Self {
+        Self {
+            total: inventory.total,
+            reserved: inventory.reserved,
+            min_unit: inventory.min_unit,
+            max_unit: inventory.max_unit,
+            step_size: inventory.step_size,
+            allocation_ratio: Float(inventory.allocation_ratio),
+            resource_provider_generation: generation.map(|generation| generation.0),
+        }
+    }
+}
+
+/// An inventory as the client has just written it: numbers are echoed as they were given.
+#[derive(Serialize)]
+struct EchoBody<'a> {
+    total: &'a Json,
+    reserved: &'a Json,
+    min_unit: &'a Json,
+    max_unit: &'a Json,
+    step_size: &'a Json,
+    allocation_ratio: &'a Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_provider_generation: Option<i64>,
+}
+
+impl<'a> EchoBody<'a> {
+    fn new(record: &'a Json, generation: Option<Generation>) -> Self {
+        const ZERO: &Json = &Json::Int(0);
+        const ONE: &Json = &Json::Int(1);
+        Self {
+            total: record.get("total").unwrap_or(ONE),
+            reserved: record.get("reserved").unwrap_or(ZERO),
+            min_unit: record.get("min_unit").unwrap_or(ONE),
+            max_unit: record.get("max_unit").unwrap_or(&Json::Int(MAX_UNIT)),
+            step_size: record.get("step_size").unwrap_or(ONE),
+            allocation_ratio: record.get("allocation_ratio").unwrap_or(&Json::Float(1.0)),
+            resource_provider_generation: generation.map(|generation| generation.0),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ListBody<T: Serialize> {
+    resource_provider_generation: i64,
+    inventories: T,
+}
+
+/// `GET …/inventories`.
+pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let found = call
+        .provider()
+        .and_then(|uuid| view.state.inventories(&uuid));
+    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let modified = found
+        .inventories
+        .iter()
+        .map(|(_, row)| row.updated_at)
+        .max();
+    let records = found.inventories.iter();
+    let answer = Answer::json(&ListBody {
+        resource_provider_generation: found.generation.0,
+        inventories: Members(
+            records.map(|(class, row)| (class.as_str(), InventoryBody::new(&row.inventory, None))),
+        ),
+    });
+    Ok(call.modified_if_ever(answer, modified))
+}
+
+/// `GET …/inventories/{resource_class}`.
+pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let found = call
+        .provider()
+        .and_then(|uuid| view.state.inventories(&uuid));
+    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let record = found
+        .inventories
+        .iter()
+        .find(|(class, _)| class.as_str() == call.param(1));
+    let Some((_, row)) = record else {
+        return Err(ApiError::not_found(format!(
+            "No inventory of class {} for {}",
+            call.param(1),
+            call.param(0)
+        )));
+    };
+    let answer = Answer::json(&InventoryBody::new(&row.inventory, shown(found.generation)));
+    Ok(call.modified(answer, Some(row.updated_at)))
+}
+
+/// Generation 0 is left out of single inventories.
+fn shown(generation: Generation) -> Option<Generation> {
+    Some(generation).filter(|generation| generation.0 != 0)
+}
+
+/// `POST …/inventories`.
+pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let body = call.body_below(provider, schema::post_inventory()).await?;
+    let class = body
+        .get("resource_class")
+        .and_then(Json::text)
+        .unwrap_or_default();
+    let mut names = Unnameable::default();
+    let resource_class = names.class(class);
+    let inventory = parse_record(class, &body);
+    let inventory = found_below(call, provider, inventory).await?;
+    let location = format!("/resource_providers/{provider}/inventories/{resource_class}");
+    let command = Command::CreateInventory {
+        provider,
+        resource_class,
+        inventory,
+        capacity_rule: capacity_rule(call.version),
+    };
+    let done = call
+        .submit_naming(command, Doing::CreateInventory { provider }, &names)
+        .await?;
+    let (answer, at) = echo(&body, &done);
+    Ok(call.modified(answer.status(StatusCode::CREATED).location(location), at))
+}
+
+/// What was read out of a body, or its error, which a missing provider comes before.
+async fn found_below<T>(
+    call: &Call,
+    provider: ProviderUuid,
+    parsed: Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    match parsed {
+        Ok(parsed) => Ok(parsed),
+        Err(error) => Err(call.unless_provider_is_missing(provider, error).await),
+    }
+}
+
+/// `PUT …/inventories/{resource_class}`.
+pub(in crate::http) async fn update(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let body = call.body_below(provider, schema::put_inventory()).await?;
+    let mut names = Unnameable::default();
+    let inventory = parse_record(call.param(1), &body);
+    let command = Command::UpdateInventory {
+        provider,
+        generation: generation(&body),
+        resource_class: names.class(call.param(1)),
+        inventory: found_below(call, provider, inventory).await?,
+        capacity_rule: capacity_rule(call.version),
+    };
+    let done = call
+        .submit_naming(command, Doing::UpdateInventory, &names)
+        .await?;
+    let (answer, at) = echo(&body, &done);
+    Ok(call.modified(answer, at))
+}
+
+fn echo(body: &Json, done: &Done) -> (Answer, Option<placement_model::types::Timestamp>) {
+    match done.reply {
+        Reply::ProviderWritten { generation, at } => (
+            Answer::json(&EchoBody::new(body, shown(generation))),
+            Some(at),
+        ),
+        _ => (Answer::json(&EchoBody::new(body, None)), None),
+    }
+}
+
+/// `PUT …/inventories`.
+pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let body = call.body_below(provider, schema::put_inventories()).await?;
+    let mut names = Unnameable::default();
+    let parsed = parse_set(&body, &mut names);
+    let (generation, inventories) = found_below(call, provider, parsed).await?;
+    let command = Command::ReplaceInventories {
+        provider,
+        generation,
+        inventories,
+        capacity_rule: capacity_rule(call.version),
+    };
+    let done = call
+        .submit_naming(command, Doing::ReplaceInventories { provider }, &names)
+        .await?;
+    let Reply::ProviderWritten { generation, at } = done.reply else {
+        return Err(ApiError::internal());
+    };
+    let given = body.get("inventories").unwrap_or(&Json::Null);
+    let records: Vec<_> = given
+        .members()
+        .map(|(class, record)| (class, EchoBody::new(record, None)))
+        .collect();
+    let answer = Answer::json(&ListBody {
+        resource_provider_generation: generation.0,
+        inventories: Members(records.iter().map(|(class, record)| (class, record))),
+    });
+    let modified = Some(at).filter(|_| !records.is_empty());
+    Ok(call.modified_if_ever(answer, modified))
+}
+
+/// `DELETE …/inventories/{resource_class}`.
+pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let mut names = Unnameable::default();
+    let resource_class = names.class(call.param(1));
+    let command = Command::DeleteInventory {
+        provider,
+        resource_class,
+    };
+    call.submit_naming(command, Doing::DeleteInventory, &names)
+        .await?;
+    Ok(Answer::no_content())
+}
+
+/// `DELETE …/inventories`, from 1.5.
+pub(in crate::http) async fn delete_all(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let command = Command::DeleteInventories { provider };
+    call.submit(command, Doing::DeleteInventories).await?;
+    Ok(Answer::no_content())
+}
+
+/// From 1.26 everything may be reserved.
+fn capacity_rule(version: Microversion) -> CapacityRule {
+    if version.from(26) {
+        CapacityRule::NotNegative
+    } else {
+        CapacityRule::Positive
+    }
+}
+
+/// The generation that the client last saw.
+fn generation(body: &Json) -> Generation {
+    let given = body
+        .get("resource_provider_generation")
+        .and_then(Json::integer);
+    Generation(given.unwrap_or_default())
+}
+
+/// A provider's whole set, as in `PUT …/inventories` and in the reshaper.
+pub(in crate::http) fn parse_set(
+    body: &Json,
+    names: &mut Unnameable,
+) -> Result<(Generation, BTreeMap<ResourceClassName, Inventory>), ApiError> {
+    let records = body.get("inventories").unwrap_or(&Json::Null);
+    let inventories = records
+        .members()
+        .map(|(class, record)| Ok((names.class(class), parse_record(class, record)?)))
+        .collect::<Result<_, ApiError>>()?;
+    Ok((generation(body), inventories))
+}
+
+/// A record that fits the schema, or stands under a name that no class can have.
+fn parse_record(class: &str, record: &Json) -> Result<Inventory, ApiError> {
+    let whole = |key: &str, default: i64| {
+        let given = record.get(key).and_then(Json::integer).unwrap_or(default);
+        u32::try_from(given).unwrap_or_default()
+    };
+    let ratio = record
+        .get("allocation_ratio")
+        .and_then(Json::number)
+        .unwrap_or(1.0);
+    // Zero has two signs; one is enough.
+    let ratio = if ratio == 0.0 { 0.0 } else { ratio };
+    if ratio < 0.0 || !ratio.is_finite() {
+        return Err(ApiError::bad_request(format!(
+            "Bad inventory {class}: allocation_ratio is {ratio}; give a finite number that is \
+             not negative"
+        )));
+    }
+    Ok(Inventory {
+        total: whole("total", 1),
+        reserved: whole("reserved", 0),
+        min_unit: whole("min_unit", 1),
+        max_unit: whole("max_unit", MAX_UNIT),
+        step_size: whole("step_size", 1).max(1),
+        allocation_ratio: ratio,
+    })
+}

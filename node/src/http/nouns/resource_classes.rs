@@ -1,0 +1,137 @@
+//! `/resource_classes` and `/resource_classes/{name}`, from 1.2.
+
+use placement_model::types::ResourceClassName;
+use placement_model::{Command, Reply};
+use serde::Serialize;
+
+use crate::http::edge::answer::Answer;
+use crate::http::edge::call::Call;
+use crate::http::errors::{ApiError, Doing, class_not_found};
+use crate::http::wire::json::Json;
+use crate::http::wire::schema;
+
+#[derive(Serialize)]
+struct ClassBody<'a> {
+    name: &'a str,
+    links: [Link; 1],
+}
+
+#[derive(Serialize)]
+struct Link {
+    rel: &'static str,
+    href: String,
+}
+
+impl<'a> ClassBody<'a> {
+    fn new(call: &Call, name: &'a str) -> Self {
+        Self {
+            name,
+            links: [Link {
+                rel: "self",
+                href: format!("{}{}", call.base_path, path(name)),
+            }],
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ListBody<'a> {
+    resource_classes: Vec<ClassBody<'a>>,
+}
+
+fn path(name: &str) -> String {
+    format!("/resource_classes/{name}")
+}
+
+/// The class that the path names.
+fn named(call: &Call) -> Result<ResourceClassName, ApiError> {
+    let name = call.param(0);
+    name.parse()
+        .map_err(|_| class_not_found(Doing::ChangeResourceClass, name))
+}
+
+/// The class that a body names.
+fn name_in(body: &Json) -> Result<ResourceClassName, ApiError> {
+    let name = body.get("name").and_then(Json::text).unwrap_or_default();
+    name.parse()
+        .map_err(|error| ApiError::bad_request(format!("JSON does not validate: {error}")))
+}
+
+/// `GET /resource_classes`.
+pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let classes = view.state.resource_classes();
+    let modified = classes.iter().map(|(_, at)| *at).max();
+    let names = classes
+        .iter()
+        .map(|(name, _)| ClassBody::new(call, name.as_str()));
+    let answer = Answer::json(&ListBody {
+        resource_classes: names.collect(),
+    });
+    Ok(call.modified(answer, modified))
+}
+
+/// `GET /resource_classes/{name}`.
+pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let name = named(call)?;
+    let found = view.state.resource_class(&name);
+    let at = found.ok_or_else(|| class_not_found(Doing::ChangeResourceClass, name.as_str()))?;
+    Ok(call.modified(Answer::json(&ClassBody::new(call, name.as_str())), Some(at)))
+}
+
+/// `POST /resource_classes`.
+pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
+    let body = call.body(schema::resource_class())?;
+    let name = name_in(&body)?;
+    let location = path(name.as_str());
+    call.submit(
+        Command::CreateResourceClass { name },
+        Doing::ChangeResourceClass,
+    )
+    .await?;
+    Ok(Answer::created().location(location))
+}
+
+/// `PUT /resource_classes/{name}`, 1.2 to 1.6: gives the class another name.
+pub(in crate::http) async fn rename(call: &Call) -> Result<Answer, ApiError> {
+    let body = call.body(schema::resource_class())?;
+    let new_name = name_in(&body)?;
+    let shown = new_name.clone();
+    let command = Command::RenameResourceClass {
+        name: named(call)?,
+        new_name,
+    };
+    call.submit(command, Doing::RenameResourceClass).await?;
+    Ok(Answer::json(&ClassBody::new(call, shown.as_str())))
+}
+
+/// `PUT /resource_classes/{name}`, from 1.7: makes sure that the class exists.
+///
+/// The reference reads the name out of a piece of JSON into which it was pasted, so what a quote
+/// or a backslash in it does is JSON's affair.
+pub(in crate::http) async fn ensure(call: &Call) -> Result<Answer, ApiError> {
+    let pasted = format!("{{\"name\": \"{}\"}}", call.param(0));
+    schema::read_body(pasted.as_bytes(), schema::resource_class())?;
+    let name: ResourceClassName = call
+        .param(0)
+        .parse()
+        .map_err(|error| ApiError::bad_request(format!("JSON does not validate: {error}")))?;
+    let location = path(name.as_str());
+    let command = Command::EnsureResourceClass { name };
+    let done = call.submit(command, Doing::ChangeResourceClass).await?;
+    let created = matches!(done.reply, Reply::Named { created: true, .. });
+    let answer = if created {
+        Answer::created()
+    } else {
+        Answer::no_content()
+    };
+    Ok(answer.location(location))
+}
+
+/// `DELETE /resource_classes/{name}`.
+pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
+    let command = Command::DeleteResourceClass { name: named(call)? };
+    call.submit(command, Doing::ChangeResourceClass).await?;
+    Ok(Answer::no_content())
+}

@@ -1,0 +1,254 @@
+//! `/resource_providers` and `/resource_providers/{uuid}`.
+
+use http::StatusCode;
+use placement_model::Command;
+use placement_model::Reply;
+use placement_model::command::ParentUpdate;
+use placement_model::outcome::Provider;
+use placement_model::query::resource_providers::{FilterError, ProviderFilter};
+use placement_model::types::{GivenUuid, ProviderName, ProviderUuid};
+use serde::Serialize;
+
+use crate::http::edge::answer::Answer;
+use crate::http::edge::call::Call;
+use crate::http::errors::{ApiError, Doing, no_provider_to_delete, provider_without_name};
+use crate::http::unnameable::Unnameable;
+use crate::http::wire::json::Json;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
+use crate::http::wire::{python, schema};
+
+/// A provider on the wire.
+#[derive(Serialize)]
+struct ProviderBody<'a> {
+    uuid: String,
+    name: &'a str,
+    generation: i64,
+    links: Vec<Link>,
+    #[serde(flatten)]
+    tree: Option<TreeBody>,
+}
+
+/// From 1.14: where it stands.
+#[derive(Serialize)]
+struct TreeBody {
+    parent_provider_uuid: Option<String>,
+    root_provider_uuid: String,
+}
+
+#[derive(Serialize)]
+struct Link {
+    rel: &'static str,
+    href: String,
+}
+
+impl<'a> ProviderBody<'a> {
+    fn new(call: &Call, provider: &'a Provider) -> Self {
+        let version = call.version;
+        let path = format!("{}/resource_providers/{}", call.base_path, provider.uuid);
+        let below = [
+            (0, "inventories"),
+            (0, "usages"),
+            (1, "aggregates"),
+            (6, "traits"),
+            (11, "allocations"),
+        ];
+        let mut links = vec![Link {
+            rel: "self",
+            href: path.clone(),
+        }];
+        let known = below.into_iter().filter(|(since, _)| version.from(*since));
+        links.extend(known.map(|(_, rel)| Link {
+            rel,
+            href: format!("{path}/{rel}"),
+        }));
+        Self {
+            uuid: provider.uuid.to_string(),
+            name: provider.name.as_str(),
+            generation: provider.generation.0,
+            links,
+            tree: version.from(14).then(|| TreeBody {
+                parent_provider_uuid: provider.parent.map(|parent| parent.to_string()),
+                root_provider_uuid: provider.root.to_string(),
+            }),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ListBody<'a> {
+    resource_providers: Vec<ProviderBody<'a>>,
+}
+
+/// `GET /resource_providers`.
+pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let query = call.query()?;
+    query.check(schema::providers_query(call.version))?;
+    let nobody = ProviderUuid(call.server.api.ids.uuid());
+    let mut names = Unnameable::default();
+    let filter = parse_filter(query, call.version, nobody, &mut names)?;
+    let view = call.view().await?;
+    let providers = view
+        .state
+        .providers(&filter)
+        .map_err(|error| bad_filter(&error, &names))?;
+    let modified = providers.iter().map(|provider| provider.modified).max();
+    let body = ListBody {
+        resource_providers: providers
+            .iter()
+            .map(|provider| ProviderBody::new(call, provider))
+            .collect(),
+    };
+    Ok(call.modified(Answer::json(&body), modified))
+}
+
+fn parse_filter(
+    query: &Query,
+    version: Microversion,
+    nobody: ProviderUuid,
+    names: &mut Unnameable,
+) -> Result<ProviderFilter, ApiError> {
+    let member_of = parse_member_of(query, "", version)?;
+    let required = parse_required(query, "required", version, names)?;
+    let provider = |key: &str| {
+        let text = query.last(key)?;
+        Some(ProviderUuid::from_canonical(text).unwrap_or(nobody))
+    };
+    let resources = query
+        .last("resources")
+        .map(|text| parse_resources(text, names));
+    Ok(ProviderFilter {
+        name: query
+            .last("name")
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned),
+        uuid: provider("uuid"),
+        in_tree: provider("in_tree"),
+        member_of: member_of.any_of,
+        not_member_of: member_of.forbidden,
+        required: required.any_of,
+        forbidden: required.forbidden,
+        resources: resources.transpose()?.unwrap_or_default(),
+    })
+}
+
+fn bad_filter(error: &FilterError, names: &Unnameable) -> ApiError {
+    ApiError::bad_request(match error {
+        FilterError::UnknownResourceClass(name) => format!(
+            "Invalid resource class in resources parameter: No such resource class {}.",
+            names.spelled(name.as_str())
+        ),
+        FilterError::UnknownTraits(traits) => {
+            let traits: Vec<&str> = traits
+                .iter()
+                .map(|name| names.spelled(name.as_str()))
+                .collect();
+            format!(
+                "Invalid trait(s) in \"required\" parameter: No such trait(s): {}.",
+                traits.join(", ")
+            )
+        }
+    })
+}
+
+/// `GET /resource_providers/{uuid}`.
+pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let uuid = call.provider_to_write()?;
+    let provider = view.state.provider(&uuid).ok_or_else(|| {
+        ApiError::nothing_here(format!("No resource provider with uuid {uuid} found"))
+    })?;
+    let answer = Answer::json(&ProviderBody::new(call, &provider));
+    Ok(call.modified(answer, Some(provider.modified)))
+}
+
+/// `POST /resource_providers`.
+pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
+    let body = call.body(schema::post_provider(call.version))?;
+    let given = body
+        .get("uuid")
+        .and_then(Json::text)
+        .filter(|text| !text.is_empty());
+    let uuid = given
+        .and_then(python::uuid)
+        .unwrap_or_else(|| call.server.api.ids.uuid());
+    let uuid = ProviderUuid(uuid);
+    let name = name(&body)?;
+    let doing = Doing::CreateProvider {
+        name: name.as_str(),
+        uuid,
+    };
+    if name.as_str().is_empty() {
+        return Err(provider_without_name(uuid));
+    }
+    let parent = body
+        .get("parent_provider_uuid")
+        .and_then(Json::text)
+        .map(GivenUuid::from);
+    let command = Command::CreateProvider {
+        uuid,
+        name: name.clone(),
+        parent,
+    };
+    let done = call.submit(command, doing).await?;
+    let location = format!("/resource_providers/{uuid}");
+    match done.reply {
+        Reply::Provider(provider) if call.version.from(20) => {
+            let answer = Answer::json(&ProviderBody::new(call, &provider));
+            Ok(call.modified(answer.location(location), Some(provider.modified)))
+        }
+        _ => Ok(Answer::created().location(location)),
+    }
+}
+
+/// `PUT /resource_providers/{uuid}`. The reference reads the provider, writes it, and answers with
+/// what is new but for the time, which is that of the change before this one.
+pub(in crate::http) async fn update(call: &Call) -> Result<Answer, ApiError> {
+    let uuid = call.provider_to_write()?;
+    let body = call
+        .body_below(uuid, schema::put_provider(call.version))
+        .await?;
+    let parent = match body.get("parent_provider_uuid") {
+        None => ParentUpdate::Keep,
+        Some(value) => value.text().map_or(ParentUpdate::Clear, |text| {
+            ParentUpdate::Set(GivenUuid::from(text))
+        }),
+    };
+    let doing = Doing::UpdateProvider {
+        uuid,
+        clears_parent: parent == ParentUpdate::Clear,
+    };
+    let command = Command::UpdateProvider {
+        uuid,
+        name: name(&body)?,
+        parent,
+        may_reparent: call.version.from(37),
+    };
+    let updated = if call.version.from(15) {
+        call.view_to_write().await?.state.provider_updated(&uuid)
+    } else {
+        None
+    };
+    let done = call.submit(command, doing).await?;
+    let Reply::Provider(provider) = done.reply else {
+        return Ok(Answer::no_content().status(StatusCode::OK));
+    };
+    let answer = Answer::json(&ProviderBody::new(call, &provider));
+    Ok(call.modified_if_ever(answer, updated))
+}
+
+fn name(body: &Json) -> Result<ProviderName, ApiError> {
+    let text = body.get("name").and_then(Json::text).unwrap_or_default();
+    ProviderName::try_from(text.to_owned())
+        .map_err(|error| ApiError::bad_request(format!("JSON does not validate: {error}")))
+}
+
+/// `DELETE /resource_providers/{uuid}`.
+pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
+    let uuid = call
+        .provider()
+        .ok_or_else(|| no_provider_to_delete(call.param(0)))?;
+    call.submit(Command::DeleteProvider { uuid }, Doing::DeleteProvider)
+        .await?;
+    Ok(Answer::no_content())
+}

@@ -1,0 +1,194 @@
+//! `/traits`, `/traits/{name}` and `/resource_providers/{uuid}/traits`, from 1.6.
+
+use std::collections::BTreeSet;
+
+use placement_model::types::{Generation, Timestamp, TraitName};
+use placement_model::{Command, Reply};
+use serde::Serialize;
+
+use crate::http::edge::answer::Answer;
+use crate::http::edge::call::Call;
+use crate::http::errors::{ApiError, Doing, traits_not_found};
+use crate::http::unnameable::Unnameable;
+use crate::http::wire::json::Json;
+use crate::http::wire::like::StartsLike;
+use crate::http::wire::schema;
+
+#[derive(Serialize)]
+struct TraitsBody<'a> {
+    traits: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_provider_generation: Option<i64>,
+}
+
+impl<'a> TraitsBody<'a> {
+    fn new(traits: &'a [(TraitName, Timestamp)], generation: Option<Generation>) -> Self {
+        Self {
+            traits: traits.iter().map(|(name, _)| name.as_str()).collect(),
+            resource_provider_generation: generation.map(|generation| generation.0),
+        }
+    }
+}
+
+/// Which traits to list.
+enum NameFilter<'a> {
+    All,
+    In(BTreeSet<&'a str>),
+    StartsWith(StartsLike),
+}
+
+impl<'a> NameFilter<'a> {
+    fn parse(text: Option<&'a str>) -> Result<Self, ApiError> {
+        let Some(text) = text else {
+            return Ok(Self::All);
+        };
+        match text.split_once(':') {
+            Some(("in", names)) => Ok(Self::In(names.split(',').collect())),
+            Some(("startswith", prefix)) => Ok(Self::StartsWith(StartsLike::new(prefix))),
+            // Other operators filter nothing.
+            Some(_) => Ok(Self::All),
+            None => Err(ApiError::bad_request(format!(
+                "Badly formatted name parameter. Expected name query string parameter in form: \
+                 ?name=[in|startswith]:[name1,name2|prefix]. Got: \"{text}\""
+            ))),
+        }
+    }
+
+    fn admits(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::In(names) => names.contains(name),
+            Self::StartsWith(prefix) => prefix.admits(name),
+        }
+    }
+}
+
+/// `GET /traits`.
+pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let query = call.query()?;
+    query.check(schema::traits_query())?;
+    let filter = NameFilter::parse(query.last("name"))?;
+    let associated = match query.last("associated").map(str::to_lowercase).as_deref() {
+        None => None,
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        Some(_) => {
+            return Err(ApiError::bad_request(
+                "The query parameter \"associated\" only accepts \"true\" or \"false\"",
+            ));
+        }
+    };
+    let view = call.view().await?;
+    let mut traits = view.state.traits(associated);
+    traits.retain(|(name, _)| filter.admits(name.as_str()));
+    let modified = traits.iter().map(|(_, at)| *at).max();
+    Ok(call.modified(Answer::json(&TraitsBody::new(&traits, None)), modified))
+}
+
+fn no_such_trait(name: &str) -> ApiError {
+    traits_not_found(Doing::ChangeTrait, &[name])
+}
+
+/// `GET /traits/{name}`.
+pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let name = call.param(0);
+    let at = name.parse().ok().and_then(|name| view.state.trait_(&name));
+    let at = at.ok_or_else(|| no_such_trait(name))?;
+    Ok(call.modified(Answer::no_content(), Some(at)))
+}
+
+/// `PUT /traits/{name}`.
+pub(in crate::http) async fn ensure(call: &Call) -> Result<Answer, ApiError> {
+    let custom = call
+        .param(0)
+        .strip_prefix("CUSTOM_")
+        .is_some_and(|rest| !rest.is_empty());
+    let name = call.param(0).parse().ok().filter(|_: &TraitName| custom);
+    let Some(name) = name else {
+        return Err(ApiError::bad_request(
+            "The trait is invalid. A valid trait must be no longer than 255 characters, start \
+             with the prefix \"CUSTOM_\" and use following characters: \"A\"-\"Z\", \"0\"-\"9\" \
+             and \"_\"",
+        ));
+    };
+    let location = format!("/traits/{name}");
+    let done = call
+        .submit(Command::CreateTrait { name }, Doing::ChangeTrait)
+        .await?;
+    let (created, at) = match done.reply {
+        Reply::Named { created, modified } => (created, Some(modified)),
+        _ => (false, None),
+    };
+    let answer = if created {
+        Answer::created()
+    } else {
+        Answer::no_content()
+    };
+    Ok(call.modified(answer.location(location), at))
+}
+
+/// `DELETE /traits/{name}`.
+pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
+    let name = call
+        .param(0)
+        .parse()
+        .map_err(|_| no_such_trait(call.param(0)))?;
+    call.submit(Command::DeleteTrait { name }, Doing::ChangeTrait)
+        .await?;
+    Ok(Answer::no_content())
+}
+
+/// `GET /resource_providers/{uuid}/traits`.
+pub(in crate::http) async fn of_provider(call: &Call) -> Result<Answer, ApiError> {
+    let view = call.view().await?;
+    let found = call
+        .provider()
+        .and_then(|uuid| view.state.provider_traits(&uuid));
+    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let modified = found.traits.iter().map(|(_, at)| *at).max();
+    let answer = Answer::json(&TraitsBody::new(&found.traits, Some(found.generation)));
+    Ok(call.modified(answer, modified))
+}
+
+/// `PUT /resource_providers/{uuid}/traits`.
+pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
+    let body = call.body(schema::provider_traits())?;
+    let provider = call.provider_to_write()?;
+    let generation = body
+        .get("resource_provider_generation")
+        .and_then(Json::integer);
+    let generation = Generation(generation.unwrap_or_default());
+    let given = body.get("traits").map(Json::items).unwrap_or_default();
+    let given = given.iter().filter_map(Json::text);
+    let mut names = Unnameable::default();
+    let traits: BTreeSet<TraitName> = given.map(|name| names.trait_(name)).collect();
+    let command = Command::SetProviderTraits {
+        provider,
+        generation,
+        traits: traits.clone(),
+    };
+    let done = call
+        .submit_naming(command, Doing::ChangeProvider, &names)
+        .await?;
+    let generation = match done.reply {
+        Reply::ProviderWritten { generation, .. } => generation,
+        _ => return Err(ApiError::internal()),
+    };
+    let known = |name: TraitName| {
+        let at = done.view.state.trait_(&name).unwrap_or_default();
+        (name, at)
+    };
+    let traits: Vec<_> = traits.into_iter().map(known).collect();
+    let modified = traits.iter().map(|(_, at)| *at).max();
+    let answer = Answer::json(&TraitsBody::new(&traits, Some(generation)));
+    Ok(call.modified(answer, modified))
+}
+
+/// `DELETE /resource_providers/{uuid}/traits`.
+pub(in crate::http) async fn clear(call: &Call) -> Result<Answer, ApiError> {
+    let provider = call.provider_to_write()?;
+    let command = Command::ClearProviderTraits { provider };
+    call.submit(command, Doing::ChangeProvider).await?;
+    Ok(Answer::no_content())
+}

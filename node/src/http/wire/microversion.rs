@@ -1,0 +1,134 @@
+//! Microversions: `OpenStack-API-Version: placement 1.N`.
+//! Source: the OpenStack API guideline on microversions, and what microversion-parse accepts.
+
+use std::fmt;
+
+use super::python;
+
+/// The newest minor version.
+const NEWEST: i128 = 39;
+
+/// The version of the API a client speaks: 1.0 to 1.39.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::http) struct Microversion(u8);
+
+impl Microversion {
+    /// What a client gets that asks for nothing.
+    pub(in crate::http) const MIN: Self = Self(0);
+    /// The newest.
+    pub(in crate::http) const MAX: Self = Self(NEWEST as u8);
+
+    /// Version `1.minor`.
+    #[cfg(test)]
+    pub(in crate::http) const fn new(minor: u8) -> Self {
+        Self(minor)
+    }
+
+    /// Whether this is `1.minor` or later.
+    pub(in crate::http) fn from(self, minor: u8) -> bool {
+        self.0 >= minor
+    }
+
+    /// The version that the value of the header asks for; several headers are joined by commas.
+    ///
+    /// The last entry for placement counts. Numbers are read as Python reads integers.
+    ///
+    /// # Errors
+    /// Text that is no version, or a version that does not exist.
+    pub(in crate::http) fn parse(header: Option<&str>) -> Result<Self, BadVersion> {
+        let entries = header.unwrap_or_default().rsplit(',');
+        let asked = entries
+            .filter_map(python::split_once_at_space)
+            .find(|(service, _)| service.eq_ignore_ascii_case("placement"));
+        match asked {
+            None => Ok(Self::MIN),
+            Some((_, "latest")) => Ok(Self::MAX),
+            Some((_, text)) => Self::parse_number(text),
+        }
+    }
+
+    fn parse_number(text: &str) -> Result<Self, BadVersion> {
+        let numbers = text
+            .split_once('.')
+            .and_then(|(major, minor)| Some((python::integer(major)?, python::integer(minor)?)));
+        match numbers {
+            None => Err(BadVersion::Malformed(text.to_owned())),
+            Some((1, minor @ 0..=NEWEST)) => Ok(Self(minor as u8)),
+            Some(_) => Err(BadVersion::Unacceptable(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Microversion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.0)
+    }
+}
+
+/// A version that cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(in crate::http) enum BadVersion {
+    /// Not two integers with a dot between.
+    #[error(
+        "Invalid microversion: invalid version string: {0}; give two numbers, as in \"placement 1.39\""
+    )]
+    Malformed(String),
+    /// Not one of ours.
+    #[error(
+        "Invalid microversion: Unacceptable version header: {0}; this service speaks 1.0 to 1.39"
+    )]
+    Unacceptable(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(header: &str) -> Result<u8, bool> {
+        Microversion::parse(Some(header))
+            .map(|version| version.0)
+            .map_err(|error| matches!(error, BadVersion::Unacceptable(_)))
+    }
+
+    #[test]
+    fn versions_are_found_in_every_spelling_that_clients_may_use() {
+        assert_eq!(Microversion::parse(None), Ok(Microversion::MIN));
+        for header in ["", "placement", "compute 2.1", "compute 2.1, identity 3.1"] {
+            assert_eq!(parse(header), Ok(0), "{header:?}");
+        }
+        for header in [
+            "placement 1.39",
+            "PLACEMENT  1.39",
+            "placement latest",
+            "placement 1.039",
+            "placement +1.39",
+            "placement 1.3_9",
+            "placement 1. 39",
+            "placement 1.5, placement 1.39",
+            "placement 1.39, compute 2.1",
+        ] {
+            assert_eq!(parse(header), Ok(39), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_version_differs_from_what_is_none_of_ours() {
+        for header in [
+            "placement 1",
+            "placement 1.2.3",
+            "placement v1.20",
+            "placement 1.20 foo",
+            "placement Latest",
+        ] {
+            assert_eq!(parse(header), Err(false), "{header:?}");
+        }
+        for header in [
+            "placement 1.40",
+            "placement 2.0",
+            "placement 0.9",
+            "placement -1.0",
+        ] {
+            assert_eq!(parse(header), Err(true), "{header:?}");
+        }
+    }
+}

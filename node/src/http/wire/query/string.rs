@@ -1,0 +1,122 @@
+//! A query string as parameters in order.
+
+use percent_encoding::percent_decode;
+
+use crate::http::errors::ApiError;
+use crate::http::wire::json::Json;
+use crate::http::wire::schema::Schema;
+
+/// The parameters of a request in the order in which they came; a name may come several times.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::http) struct Query(Vec<(String, String)>);
+
+/// A query string with percent-encoded bytes that are not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) struct BadQuery;
+
+impl Query {
+    /// Reads a query string: parameters are separated by `&`, `+` is a blank, and a parameter
+    /// without `=` is empty.
+    ///
+    /// # Errors
+    /// Bytes that are not UTF-8.
+    pub(in crate::http) fn parse(text: &str) -> Result<Self, BadQuery> {
+        text.split('&')
+            .filter(|parameter| !parameter.is_empty())
+            .map(|parameter| {
+                let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+                Ok((decode(name)?, decode(value)?))
+            })
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// All parameters.
+    pub(in crate::http) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// All values of one parameter.
+    pub(in crate::http) fn all<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl DoubleEndedIterator<Item = &'a str> {
+        let matching = self.0.iter().filter(move |(other, _)| other == name);
+        matching.map(|(_, value)| value.as_str())
+    }
+
+    /// The first value of a parameter.
+    pub(in crate::http) fn first<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).next()
+    }
+
+    /// The last value of a parameter, which is the one that counts for most.
+    pub(in crate::http) fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).next_back()
+    }
+
+    /// Checks names and last values.
+    ///
+    /// # Errors
+    /// 400 for what does not fit the schema.
+    pub(in crate::http) fn check(&self, schema: &Schema) -> Result<(), ApiError> {
+        let members = self
+            .0
+            .iter()
+            .map(|(name, value)| (name.clone(), Json::Text(value.clone())));
+        match schema.check(&Json::Object(members.collect())) {
+            None => Ok(()),
+            Some(problem) => Err(ApiError::bad_request(format!(
+                "Invalid query string parameters: {problem}"
+            ))),
+        }
+    }
+}
+
+fn decode(text: &str) -> Result<String, BadQuery> {
+    let spaced = text.replace('+', " ");
+    let bytes = percent_decode(spaced.as_bytes());
+    bytes
+        .decode_utf8()
+        .map(|text| text.into_owned())
+        .map_err(|_| BadQuery)
+}
+
+impl From<BadQuery> for ApiError {
+    fn from(_: BadQuery) -> Self {
+        Self::bad_request(
+            "Invalid query string parameters: percent-encoded bytes are not UTF-8; encode text as UTF-8",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn parameters_keep_their_order() {
+        let query = Query::parse("a=1&b&&a=2%263&c=x+y&=z").unwrap();
+        let all: Vec<_> = query.iter().collect();
+        assert_eq!(
+            all,
+            [("a", "1"), ("b", ""), ("a", "2&3"), ("c", "x y"), ("", "z")]
+        );
+        assert_eq!(
+            (query.first("a"), query.last("a")),
+            (Some("1"), Some("2&3"))
+        );
+        assert_eq!(Query::parse("a=%ff"), Err(BadQuery));
+        assert_eq!(Query::parse("a=%C3%A9").unwrap().last("a"), Some("é"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_query_string_breaks_the_parser(text in ".{0,80}") {
+            let _ = Query::parse(&text);
+        }
+    }
+}

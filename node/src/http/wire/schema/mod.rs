@@ -1,0 +1,42 @@
+//! What a body or a query string must look like, per microversion.
+//!
+//! A schema is a value that is made once; [`Schema::check`] names the place of what is wrong and
+//! what would be right, in the phrases of JSON Schema validators that clients know.
+
+mod allocations;
+mod check;
+mod inventories;
+mod json_schema;
+mod kind;
+mod names;
+mod pattern;
+mod problem;
+mod queries;
+mod reshaper;
+mod resource_providers;
+
+pub(in crate::http) use allocations::{post_allocations, put_allocations};
+pub(in crate::http) use inventories::{post_inventory, put_inventories, put_inventory};
+pub(in crate::http) use kind::Schema;
+pub(in crate::http) use names::{aggregates, provider_traits, resource_class};
+pub(in crate::http) use queries::{candidates_query, providers_query, traits_query, usages_query};
+pub(in crate::http) use reshaper::reshaper;
+pub(in crate::http) use resource_providers::{post_provider, put_provider};
+
+use super::json::Json;
+use crate::http::errors::ApiError;
+
+/// Reads a body and checks it.
+///
+/// # Errors
+/// 400 for what is not JSON or does not fit the schema.
+pub(in crate::http) fn read_body(body: &[u8], schema: &Schema) -> Result<Json, ApiError> {
+    let json = Json::parse(body)
+        .map_err(|error| ApiError::bad_request(format!("Malformed JSON: {error}")))?;
+    match schema.check(&json) {
+        Some(problem) => Err(ApiError::bad_request(format!(
+            "JSON does not validate: {problem}"
+        ))),
+        None => Ok(json),
+    }
+}

@@ -1,0 +1,149 @@
+//! Query strings, as objects of the last value of each parameter.
+
+use std::sync::LazyLock;
+
+use super::kind::{Object, Order, Schema, ShownAs, Text, UuidForm};
+use super::pattern::Pattern;
+use crate::http::wire::microversion::Microversion;
+
+fn hyphenated_uuid() -> Schema {
+    Schema::Text(Text {
+        uuid: Some(UuidForm::Hyphenated),
+        ..Text::default()
+    })
+}
+
+fn object(properties: Vec<(&'static str, Schema)>) -> Object {
+    Object {
+        properties,
+        ..Object::default()
+    }
+}
+
+/// Finds the newest of some schemas, of which the newest stands first.
+fn newest(schemas: &[(u8, Schema)], version: Microversion) -> &Schema {
+    let fitting = schemas.iter().find(|(minor, _)| version.from(*minor));
+    &fitting.or(schemas.last()).expect("there are schemas").1
+}
+
+/// `GET /resource_providers`.
+pub(in crate::http) fn providers_query(version: Microversion) -> &'static Schema {
+    fn schema(minor: u8) -> (u8, Schema) {
+        let all = [
+            (0, "name", Schema::text()),
+            (0, "uuid", hyphenated_uuid()),
+            (3, "member_of", Schema::text()),
+            (4, "resources", Schema::text()),
+            (14, "in_tree", hyphenated_uuid()),
+            (18, "required", Schema::text()),
+        ];
+        let known = all.into_iter().filter(|(since, ..)| *since <= minor);
+        let properties = known.map(|(_, name, schema)| (name, schema)).collect();
+        (minor, Schema::Object(object(properties)))
+    }
+    static SCHEMAS: LazyLock<Vec<(u8, Schema)>> =
+        LazyLock::new(|| [18, 14, 4, 3, 0].map(schema).into());
+    newest(&SCHEMAS, version)
+}
+
+/// `GET /traits`.
+pub(in crate::http) fn traits_query() -> &'static Schema {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        Schema::Object(object(vec![
+            ("name", Schema::text()),
+            ("associated", Schema::text()),
+        ]))
+    });
+    &SCHEMA
+}
+
+/// `GET /usages`.
+pub(in crate::http) fn usages_query(version: Microversion) -> &'static Schema {
+    fn schema(with_type: bool) -> Schema {
+        let mut properties = vec![
+            ("project_id", Schema::text_of(1, 255)),
+            ("user_id", Schema::text_of(1, 255)),
+        ];
+        if with_type {
+            let name = Text {
+                min_length: 1,
+                max_length: Some(255),
+                pattern: Some(Pattern::ConsumerTypeQuery),
+                ..Text::default()
+            };
+            properties.push(("consumer_type", Schema::Text(name)));
+        }
+        Schema::Object(Object {
+            required: vec!["project_id"],
+            ..object(properties)
+        })
+    }
+    static FIRST: LazyLock<Schema> = LazyLock::new(|| schema(false));
+    static TYPES: LazyLock<Schema> = LazyLock::new(|| schema(true));
+    if version.from(38) { &TYPES } else { &FIRST }
+}
+
+/// `GET /allocation_candidates`.
+pub(in crate::http) fn candidates_query(version: Microversion) -> &'static Schema {
+    static SCHEMAS: LazyLock<Vec<(u8, Schema)>> = LazyLock::new(|| {
+        [36, 35, 33, 31, 25, 21, 17, 16, 10]
+            .map(|minor| (minor, candidates(minor)))
+            .into()
+    });
+    newest(&SCHEMAS, version)
+}
+
+fn candidates(minor: u8) -> Schema {
+    let mut found = Object::default();
+    let groups: &[&'static str] = if minor >= 31 {
+        &["resources", "required", "member_of", "in_tree"]
+    } else {
+        &["resources", "required", "member_of"]
+    };
+    if minor >= 25 {
+        found.patterns = groups
+            .iter()
+            .map(|prefix| match minor {
+                33.. => (Pattern::NamedKey(prefix), Schema::text()),
+                _ => (Pattern::NumberedKey(prefix), Schema::text()),
+            })
+            .collect();
+        found.order = Order::AdditionalFirst;
+    } else {
+        found.properties.push(("resources", Schema::text()));
+        found.required.push("resources");
+    }
+    if minor >= 16 {
+        let limit = Text {
+            min_length: 1,
+            pattern: Some(Pattern::Positive),
+            shown_as: ShownAs::PositiveOrText,
+            ..Text::default()
+        };
+        found.properties.push(("limit", Schema::Text(limit)));
+    }
+    if minor >= 25 {
+        let policy = Text {
+            one_of: &["none", "isolate"],
+            ..Text::default()
+        };
+        found
+            .properties
+            .push(("group_policy", Schema::Text(policy)));
+    }
+    for (since, until, name) in [
+        (17, 25, "required"),
+        (21, 25, "member_of"),
+        (35, 99, "root_required"),
+        (36, 99, "same_subtree"),
+    ] {
+        if (since..until).contains(&minor) {
+            let text = Text {
+                shown_as: ShownAs::ListedText,
+                ..Text::default()
+            };
+            found.properties.push((name, Schema::Text(text)));
+        }
+    }
+    Schema::Object(found)
+}

@@ -1,0 +1,62 @@
+//! Small shapes that several nouns write.
+
+use placement_model::types::Capacity;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::python;
+
+/// Pairs written as a JSON object, in their order.
+pub(in crate::http) struct Members<T>(pub(in crate::http) T);
+
+impl<T, K, V> Serialize for Members<T>
+where
+    T: Clone + IntoIterator<Item = (K, V)>,
+    K: Serialize,
+    V: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.clone())
+    }
+}
+
+/// A value written as the text it displays.
+pub(in crate::http) struct Shown<T>(pub(in crate::http) T);
+
+impl<T: std::fmt::Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// A number with just these digits.
+pub(in crate::http) struct Digits<'a>(pub(in crate::http) &'a str);
+
+impl Serialize for Digits<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let digits = RawValue::from_string(self.0.to_owned()).map_err(serde::ser::Error::custom)?;
+        digits.serialize(serializer)
+    }
+}
+
+/// A float as the reference writes it. Other texts are the same number, but not to a client that
+/// compares texts.
+pub(in crate::http) struct Float(pub(in crate::http) f64);
+
+impl Serialize for Float {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Digits(&python::float(self.0)).serialize(serializer)
+    }
+}
+
+/// A capacity with all its digits, also beyond 64 bits.
+pub(in crate::http) struct Whole(pub(in crate::http) Capacity);
+
+impl Serialize for Whole {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.small() {
+            Some(units) => serializer.serialize_i64(units),
+            None => Digits(&self.0.to_string()).serialize(serializer),
+        }
+    }
+}

@@ -11,7 +11,7 @@ use super::nouns::{
 /// Makes a handler of an async function.
 macro_rules! run {
     ($($handler:ident)::+) => {
-        |call| Box::pin($($handler)::+(call))
+        |context| Box::pin($($handler)::+(context))
     };
 }
 

@@ -4,11 +4,12 @@
 use futures::future::BoxFuture;
 
 use super::answer::Answer;
-use super::call::Call;
+use super::request_context::RequestContext;
 use crate::http::errors::ApiError;
 
 /// A handler.
-pub(in crate::http) type Handler = for<'a> fn(&'a Call) -> BoxFuture<'a, Result<Answer, ApiError>>;
+pub(in crate::http) type Handler =
+    for<'a> fn(&'a RequestContext) -> BoxFuture<'a, Result<Answer, ApiError>>;
 
 /// A path and what can be done there.
 pub(in crate::http) struct Route {

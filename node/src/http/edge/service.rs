@@ -23,10 +23,10 @@ use tracing::Instrument;
 use super::accept::Accept;
 use super::answer::{Answer, Caching};
 use super::auth::Identity;
-use super::call::Call;
 use super::consistency::{self, Effective};
 use super::policy::{Denied, Target};
 use super::public_address::PublicAddress;
+use super::request_context::RequestContext;
 use super::route::{Needs, Operation, Route};
 use super::state::Server;
 use super::{cors, headers, request_id};
@@ -129,7 +129,7 @@ async fn handle(
             text("accept").as_deref(),
         )
     })?;
-    let call = Call {
+    let context = RequestContext {
         server: server.clone(),
         version,
         params,
@@ -140,8 +140,8 @@ async fn handle(
         consistency,
         standing: progress.standing.clone(),
     };
-    check_policy(&call, operation, progress.identity.as_ref())?;
-    (operation.run)(&call).await
+    check_policy(&context, operation, progress.identity.as_ref())?;
+    (operation.run)(&context).await
 }
 
 /// 404. Who asks beside the prefix is told where the API is.
@@ -239,7 +239,7 @@ fn check_headers(
 }
 
 fn check_policy(
-    call: &Call,
+    context: &RequestContext,
     operation: &Operation,
     identity: Option<&Identity>,
 ) -> Result<(), ApiError> {
@@ -247,7 +247,7 @@ fn check_policy(
         return Ok(());
     };
     let target = if operation.policy_on_queried_project {
-        let project_id = call.query()?.last("project_id").map(str::to_owned);
+        let project_id = context.query()?.last("project_id").map(str::to_owned);
         Target {
             project_id,
             user_id: None,
@@ -258,7 +258,8 @@ fn check_policy(
             user_id: Some(identity.user_id.clone()),
         }
     };
-    call.server
+    context
+        .server
         .policy
         .load()
         .authorize(action, identity, &target)

@@ -5,7 +5,7 @@ use placement_model::{Command, Reply};
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Doing};
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
@@ -19,37 +19,37 @@ struct AggregatesBody<'a> {
 
 impl<'a> AggregatesBody<'a> {
     fn answer(
-        call: &Call,
+        context: &RequestContext,
         aggregates: impl Iterator<Item = &'a AggregateUuid>,
         generation: Generation,
     ) -> Answer {
         let body = AggregatesBody {
             aggregates: aggregates.map(AggregateUuid::as_str).collect(),
-            resource_provider_generation: call.version.from(19).then_some(generation.0),
+            resource_provider_generation: context.version.from(19).then_some(generation.0),
         };
-        call.modified_now(Answer::json(&body))
+        context.modified_now(Answer::json(&body))
     }
 }
 
 /// `GET …/aggregates`.
-pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let uuid = call.provider_to_write()?;
+pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let uuid = context.provider_to_write()?;
     let found = view.state.provider_aggregates(&uuid).ok_or_else(|| {
         ApiError::nothing_here(format!("No resource provider with uuid {uuid} found"))
     })?;
     Ok(AggregatesBody::answer(
-        call,
+        context,
         found.aggregates.iter(),
         found.generation,
     ))
 }
 
 /// `PUT …/aggregates`. The answer echoes the list in the order given.
-pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
-    let provider = call.provider_to_write()?;
-    let body = call
-        .body_below(provider, schema::aggregates(call.version))
+pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
+    let provider = context.provider_to_write()?;
+    let body = context
+        .body_below(provider, schema::aggregates(context.version))
         .await?;
     let believed = body
         .get("resource_provider_generation")
@@ -66,9 +66,9 @@ pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
         generation: believed.map(Generation),
         aggregates: given.iter().cloned().collect(),
     };
-    let done = call.submit(command, Doing::ChangeProvider).await?;
+    let done = context.submit(command, Doing::ChangeProvider).await?;
     let Reply::ProviderWritten { generation, .. } = done.reply else {
         return Err(ApiError::internal());
     };
-    Ok(AggregatesBody::answer(call, given.iter(), generation))
+    Ok(AggregatesBody::answer(context, given.iter(), generation))
 }

@@ -23,7 +23,7 @@ use rand::seq::SliceRandom;
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::{ApiError, code};
 use crate::http::outside::Clock;
@@ -33,18 +33,18 @@ use crate::http::wire::query::parse_candidates;
 use crate::http::wire::values::{Members, Shown, Whole};
 
 /// `GET /allocation_candidates`.
-pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
-    let api = &call.server.api;
+pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let api = &context.server.api;
     let nobody = ProviderUuid(api.ids.uuid());
-    let (mut request, names) = parse_candidates(call.query()?, call.version, nobody)?;
+    let (mut request, names) = parse_candidates(context.query()?, context.version, nobody)?;
     request.strategy = api.settings.candidates.generation_strategy;
-    let view = call.view().await?;
+    let view = context.view().await?;
     let job = Job {
         state: view.state,
         limit: request.limit,
         request,
         names,
-        version: call.version,
+        version: context.version,
         settings: api.settings.candidates.clone(),
         clock: api.clock.clone(),
         seed: api.ids.uuid().as_u64_pair().0,
@@ -61,7 +61,7 @@ pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
         .await;
     let found = result.lock().unwrap_or_else(PoisonError::into_inner).take();
     let body = found.unwrap_or_else(|| Err(ApiError::internal()))?;
-    Ok(call.modified_now(Answer::bytes(body)))
+    Ok(context.modified_now(Answer::bytes(body)))
 }
 
 /// Tells the search that nobody waits any more, when the request's future is dropped.

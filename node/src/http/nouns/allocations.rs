@@ -13,7 +13,7 @@ use placement_model::types::{
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Doing};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
@@ -72,9 +72,9 @@ struct ProviderBody<T: Serialize> {
 }
 
 /// `GET /allocations/{consumer_uuid}`. Nobody's allocations are none, not a 404.
-pub(in crate::http) async fn of_consumer(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let consumer = view.state.consumer(&ConsumerUuid::from(call.param(0)));
+pub(in crate::http) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let consumer = view.state.consumer(&ConsumerUuid::from(context.param(0)));
     let Some(consumer) = consumer.filter(|consumer| !consumer.allocations.is_empty()) else {
         let none: [(&str, u64); 0] = [];
         let body = ConsumerBody {
@@ -84,9 +84,9 @@ pub(in crate::http) async fn of_consumer(call: &Call) -> Result<Answer, ApiError
             consumer_generation: None,
             consumer_type: None,
         };
-        return Ok(call.modified_now(Answer::json(&body)));
+        return Ok(context.modified_now(Answer::json(&body)));
     };
-    let version = call.version;
+    let version = context.version;
     let known_type = consumer
         .consumer_type
         .as_ref()
@@ -106,19 +106,19 @@ pub(in crate::http) async fn of_consumer(call: &Call) -> Result<Answer, ApiError
         consumer_generation: version.from(28).then_some(consumer.generation.0),
         consumer_type: version.from(38).then_some(known_type),
     };
-    Ok(call.modified(Answer::json(&body), Some(consumer.modified)))
+    Ok(context.modified(Answer::json(&body), Some(consumer.modified)))
 }
 
 /// `GET /resource_providers/{uuid}/allocations`.
-pub(in crate::http) async fn of_provider(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let found = call
+pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let found = context
         .provider()
         .and_then(|uuid| view.state.provider_allocations(&uuid));
     let found = found.ok_or_else(|| {
         ApiError::not_found(format!(
             "Resource provider '{0}' not found: No resource provider with uuid {0} found",
-            call.param(0)
+            context.param(0)
         ))
     })?;
     let modified = found.consumers.iter().map(|holding| holding.modified).max();
@@ -127,7 +127,7 @@ pub(in crate::http) async fn of_provider(call: &Call) -> Result<Answer, ApiError
         let body = HoldingBody {
             resources: Members(Pairs(&holding.resources)),
             generation: None,
-            consumer_generation: call.version.from(28).then_some(generation),
+            consumer_generation: context.version.from(28).then_some(generation),
         };
         (holding.consumer.as_str(), body)
     });
@@ -135,43 +135,50 @@ pub(in crate::http) async fn of_provider(call: &Call) -> Result<Answer, ApiError
         allocations: Members(holdings),
         resource_provider_generation: found.generation.0,
     };
-    Ok(call.modified(Answer::json(&body), modified))
+    Ok(context.modified(Answer::json(&body), modified))
 }
 
 /// `PUT /allocations/{consumer_uuid}`.
-pub(in crate::http) async fn set(call: &Call) -> Result<Answer, ApiError> {
-    let given = call.param(0);
+pub(in crate::http) async fn set(context: &RequestContext) -> Result<Answer, ApiError> {
+    let given = context.param(0);
     let Some(uuid) = python::uuid(given) else {
         return Err(ApiError::bad_request(format!(
             "Malformed consumer_uuid: {given}. Give a UUID."
         )));
     };
-    let body = call.body(schema::put_allocations(call.version))?;
+    let body = context.body(schema::put_allocations(context.version))?;
     let spelled = uuid.as_hyphenated().to_string();
     let consumer = ConsumerUuid::from(spelled.as_str());
     let mut names = Unnameable::default();
-    let consumers = vec![parse_consumer(consumer, &body, call.version, &mut names)?];
+    let consumers = vec![parse_consumer(
+        consumer,
+        &body,
+        context.version,
+        &mut names,
+    )?];
     let command = Command::SetAllocations { consumers };
     let doing = Doing::Allocate { consumer: &spelled };
-    call.submit_naming(command, doing, &names).await?;
+    context.submit_naming(command, doing, &names).await?;
     Ok(Answer::no_content())
 }
 
 /// `POST /allocations`, from 1.13.
-pub(in crate::http) async fn set_many(call: &Call) -> Result<Answer, ApiError> {
-    let body = call.body(schema::post_allocations(call.version))?;
+pub(in crate::http) async fn set_many(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body(schema::post_allocations(context.version))?;
     let mut names = Unnameable::default();
-    let consumers = parse_consumers(&body, call.version, &mut names)?;
+    let consumers = parse_consumers(&body, context.version, &mut names)?;
     let command = Command::SetAllocations { consumers };
-    call.submit_naming(command, Doing::AllocateMany, &names)
+    context
+        .submit_naming(command, Doing::AllocateMany, &names)
         .await?;
     Ok(Answer::no_content())
 }
 
 /// `DELETE /allocations/{consumer_uuid}`.
-pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
-    let consumer = ConsumerUuid::from(call.param(0));
-    call.submit(Command::DeleteAllocations { consumer }, Doing::Deallocate)
+pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
+    let consumer = ConsumerUuid::from(context.param(0));
+    context
+        .submit(Command::DeleteAllocations { consumer }, Doing::Deallocate)
         .await?;
     Ok(Answer::no_content())
 }

@@ -9,7 +9,7 @@ use placement_model::{Command, Reply};
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::{Call, Done};
+use crate::http::edge::request_context::{Done, RequestContext};
 use crate::http::errors::{ApiError, Doing};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
@@ -83,12 +83,12 @@ struct ListBody<T: Serialize> {
 }
 
 /// `GET …/inventories`.
-pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let found = call
+pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let found = context
         .provider()
         .and_then(|uuid| view.state.inventories(&uuid));
-    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let found = found.ok_or_else(|| ApiError::provider_not_found(context.param(0)))?;
     let modified = found
         .inventories
         .iter()
@@ -101,29 +101,29 @@ pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
             records.map(|(class, row)| (class.as_str(), InventoryBody::new(&row.inventory, None))),
         ),
     });
-    Ok(call.modified_if_ever(answer, modified))
+    Ok(context.modified_if_ever(answer, modified))
 }
 
 /// `GET …/inventories/{resource_class}`.
-pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let found = call
+pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let found = context
         .provider()
         .and_then(|uuid| view.state.inventories(&uuid));
-    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let found = found.ok_or_else(|| ApiError::provider_not_found(context.param(0)))?;
     let record = found
         .inventories
         .iter()
-        .find(|(class, _)| class.as_str() == call.param(1));
+        .find(|(class, _)| class.as_str() == context.param(1));
     let Some((_, row)) = record else {
         return Err(ApiError::not_found(format!(
             "No inventory of class {} for {}",
-            call.param(1),
-            call.param(0)
+            context.param(1),
+            context.param(0)
         )));
     };
     let answer = Answer::json(&InventoryBody::new(&row.inventory, shown(found.generation)));
-    Ok(call.modified(answer, Some(row.updated_at)))
+    Ok(context.modified(answer, Some(row.updated_at)))
 }
 
 /// Generation 0 is left out of single inventories.
@@ -132,9 +132,11 @@ fn shown(generation: Generation) -> Option<Generation> {
 }
 
 /// `POST …/inventories`.
-pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
-    let provider = call.provider_to_write()?;
-    let body = call.body_below(provider, schema::post_inventory()).await?;
+pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
+    let provider = context.provider_to_write()?;
+    let body = context
+        .body_below(provider, schema::post_inventory())
+        .await?;
     let class = body
         .get("resource_class")
         .and_then(Json::text)
@@ -142,51 +144,53 @@ pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
     let mut names = Unnameable::default();
     let resource_class = names.class(class);
     let inventory = parse_record(class, &body);
-    let inventory = found_below(call, provider, inventory).await?;
+    let inventory = found_below(context, provider, inventory).await?;
     let location = format!("/resource_providers/{provider}/inventories/{resource_class}");
     let command = Command::CreateInventory {
         provider,
         resource_class,
         inventory,
-        capacity_rule: capacity_rule(call.version),
+        capacity_rule: capacity_rule(context.version),
     };
-    let done = call
+    let done = context
         .submit_naming(command, Doing::CreateInventory { provider }, &names)
         .await?;
     let (answer, at) = echo(&body, &done);
-    Ok(call.modified(answer.status(StatusCode::CREATED).location(location), at))
+    Ok(context.modified(answer.status(StatusCode::CREATED).location(location), at))
 }
 
 /// What was read out of a body, or its error, which a missing provider comes before.
 async fn found_below<T>(
-    call: &Call,
+    context: &RequestContext,
     provider: ProviderUuid,
     parsed: Result<T, ApiError>,
 ) -> Result<T, ApiError> {
     match parsed {
         Ok(parsed) => Ok(parsed),
-        Err(error) => Err(call.unless_provider_is_missing(provider, error).await),
+        Err(error) => Err(context.unless_provider_is_missing(provider, error).await),
     }
 }
 
 /// `PUT …/inventories/{resource_class}`.
-pub(in crate::http) async fn update(call: &Call) -> Result<Answer, ApiError> {
-    let provider = call.provider_to_write()?;
-    let body = call.body_below(provider, schema::put_inventory()).await?;
+pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
+    let provider = context.provider_to_write()?;
+    let body = context
+        .body_below(provider, schema::put_inventory())
+        .await?;
     let mut names = Unnameable::default();
-    let inventory = parse_record(call.param(1), &body);
+    let inventory = parse_record(context.param(1), &body);
     let command = Command::UpdateInventory {
         provider,
         generation: generation(&body),
-        resource_class: names.class(call.param(1)),
-        inventory: found_below(call, provider, inventory).await?,
-        capacity_rule: capacity_rule(call.version),
+        resource_class: names.class(context.param(1)),
+        inventory: found_below(context, provider, inventory).await?,
+        capacity_rule: capacity_rule(context.version),
     };
-    let done = call
+    let done = context
         .submit_naming(command, Doing::UpdateInventory, &names)
         .await?;
     let (answer, at) = echo(&body, &done);
-    Ok(call.modified(answer, at))
+    Ok(context.modified(answer, at))
 }
 
 fn echo(body: &Json, done: &Done) -> (Answer, Option<placement_model::types::Timestamp>) {
@@ -200,19 +204,21 @@ fn echo(body: &Json, done: &Done) -> (Answer, Option<placement_model::types::Tim
 }
 
 /// `PUT …/inventories`.
-pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
-    let provider = call.provider_to_write()?;
-    let body = call.body_below(provider, schema::put_inventories()).await?;
+pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
+    let provider = context.provider_to_write()?;
+    let body = context
+        .body_below(provider, schema::put_inventories())
+        .await?;
     let mut names = Unnameable::default();
     let parsed = parse_set(&body, &mut names);
-    let (generation, inventories) = found_below(call, provider, parsed).await?;
+    let (generation, inventories) = found_below(context, provider, parsed).await?;
     let command = Command::ReplaceInventories {
         provider,
         generation,
         inventories,
-        capacity_rule: capacity_rule(call.version),
+        capacity_rule: capacity_rule(context.version),
     };
-    let done = call
+    let done = context
         .submit_naming(command, Doing::ReplaceInventories { provider }, &names)
         .await?;
     let Reply::ProviderWritten { generation, at } = done.reply else {
@@ -228,28 +234,29 @@ pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
         inventories: Members(records.iter().map(|(class, record)| (class, record))),
     });
     let modified = Some(at).filter(|_| !records.is_empty());
-    Ok(call.modified_if_ever(answer, modified))
+    Ok(context.modified_if_ever(answer, modified))
 }
 
 /// `DELETE …/inventories/{resource_class}`.
-pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
-    let provider = call.provider_to_write()?;
+pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
+    let provider = context.provider_to_write()?;
     let mut names = Unnameable::default();
-    let resource_class = names.class(call.param(1));
+    let resource_class = names.class(context.param(1));
     let command = Command::DeleteInventory {
         provider,
         resource_class,
     };
-    call.submit_naming(command, Doing::DeleteInventory, &names)
+    context
+        .submit_naming(command, Doing::DeleteInventory, &names)
         .await?;
     Ok(Answer::no_content())
 }
 
 /// `DELETE …/inventories`, from 1.5.
-pub(in crate::http) async fn delete_all(call: &Call) -> Result<Answer, ApiError> {
-    let provider = call.provider_to_write()?;
+pub(in crate::http) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiError> {
+    let provider = context.provider_to_write()?;
     let command = Command::DeleteInventories { provider };
-    call.submit(command, Doing::DeleteInventories).await?;
+    context.submit(command, Doing::DeleteInventories).await?;
     Ok(Answer::no_content())
 }
 

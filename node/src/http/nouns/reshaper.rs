@@ -6,15 +6,15 @@ use placement_model::types::GivenUuid;
 
 use super::{allocations, inventories};
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Doing};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
 
 /// `POST /reshaper`.
-pub(in crate::http) async fn reshape(call: &Call) -> Result<Answer, ApiError> {
-    let body = call.body(schema::reshaper(call.version))?;
+pub(in crate::http) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body(schema::reshaper(context.version))?;
     let mut names = Unnameable::default();
     let given = body.get("inventories").unwrap_or(&Json::Null);
     let inventories = given
@@ -29,11 +29,13 @@ pub(in crate::http) async fn reshape(call: &Call) -> Result<Answer, ApiError> {
         })
         .collect::<Result<_, ApiError>>()?;
     let consumers = body.get("allocations").unwrap_or(&Json::Null);
-    let allocations = allocations::parse_consumers(consumers, call.version, &mut names)?;
+    let allocations = allocations::parse_consumers(consumers, context.version, &mut names)?;
     let command = Command::Reshape {
         inventories,
         allocations,
     };
-    call.submit_naming(command, Doing::Reshape, &names).await?;
+    context
+        .submit_naming(command, Doing::Reshape, &names)
+        .await?;
     Ok(Answer::no_content())
 }

@@ -5,7 +5,7 @@ use placement_model::{Command, Reply};
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Doing, class_not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
@@ -23,12 +23,12 @@ struct Link {
 }
 
 impl<'a> ClassBody<'a> {
-    fn new(call: &Call, name: &'a str) -> Self {
+    fn new(context: &RequestContext, name: &'a str) -> Self {
         Self {
             name,
             links: [Link {
                 rel: "self",
-                href: format!("{}{}", call.base_path, path(name)),
+                href: format!("{}{}", context.base_path, path(name)),
             }],
         }
     }
@@ -44,8 +44,8 @@ fn path(name: &str) -> String {
 }
 
 /// The class that the path names.
-fn named(call: &Call) -> Result<ResourceClassName, ApiError> {
-    let name = call.param(0);
+fn named(context: &RequestContext) -> Result<ResourceClassName, ApiError> {
+    let name = context.param(0);
     name.parse()
         .map_err(|_| class_not_found(Doing::ChangeResourceClass, name))
 }
@@ -58,68 +58,72 @@ fn name_in(body: &Json) -> Result<ResourceClassName, ApiError> {
 }
 
 /// `GET /resource_classes`.
-pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
+pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
     let classes = view.state.resource_classes();
     let modified = classes.iter().map(|(_, at)| *at).max();
     let names = classes
         .iter()
-        .map(|(name, _)| ClassBody::new(call, name.as_str()));
+        .map(|(name, _)| ClassBody::new(context, name.as_str()));
     let answer = Answer::json(&ListBody {
         resource_classes: names.collect(),
     });
-    Ok(call.modified(answer, modified))
+    Ok(context.modified(answer, modified))
 }
 
 /// `GET /resource_classes/{name}`.
-pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let name = named(call)?;
+pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let name = named(context)?;
     let found = view.state.resource_class(&name);
     let at = found.ok_or_else(|| class_not_found(Doing::ChangeResourceClass, name.as_str()))?;
-    Ok(call.modified(Answer::json(&ClassBody::new(call, name.as_str())), Some(at)))
+    Ok(context.modified(
+        Answer::json(&ClassBody::new(context, name.as_str())),
+        Some(at),
+    ))
 }
 
 /// `POST /resource_classes`.
-pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
-    let body = call.body(schema::resource_class())?;
+pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body(schema::resource_class())?;
     let name = name_in(&body)?;
     let location = path(name.as_str());
-    call.submit(
-        Command::CreateResourceClass { name },
-        Doing::ChangeResourceClass,
-    )
-    .await?;
+    context
+        .submit(
+            Command::CreateResourceClass { name },
+            Doing::ChangeResourceClass,
+        )
+        .await?;
     Ok(Answer::created().location(location))
 }
 
 /// `PUT /resource_classes/{name}`, 1.2 to 1.6: gives the class another name.
-pub(in crate::http) async fn rename(call: &Call) -> Result<Answer, ApiError> {
-    let body = call.body(schema::resource_class())?;
+pub(in crate::http) async fn rename(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body(schema::resource_class())?;
     let new_name = name_in(&body)?;
     let shown = new_name.clone();
     let command = Command::RenameResourceClass {
-        name: named(call)?,
+        name: named(context)?,
         new_name,
     };
-    call.submit(command, Doing::RenameResourceClass).await?;
-    Ok(Answer::json(&ClassBody::new(call, shown.as_str())))
+    context.submit(command, Doing::RenameResourceClass).await?;
+    Ok(Answer::json(&ClassBody::new(context, shown.as_str())))
 }
 
 /// `PUT /resource_classes/{name}`, from 1.7: makes sure that the class exists.
 ///
 /// The reference reads the name out of a piece of JSON into which it was pasted, so what a quote
 /// or a backslash in it does is JSON's affair.
-pub(in crate::http) async fn ensure(call: &Call) -> Result<Answer, ApiError> {
-    let pasted = format!("{{\"name\": \"{}\"}}", call.param(0));
+pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
+    let pasted = format!("{{\"name\": \"{}\"}}", context.param(0));
     schema::read_body(pasted.as_bytes(), schema::resource_class())?;
-    let name: ResourceClassName = call
+    let name: ResourceClassName = context
         .param(0)
         .parse()
         .map_err(|error| ApiError::bad_request(format!("JSON does not validate: {error}")))?;
     let location = path(name.as_str());
     let command = Command::EnsureResourceClass { name };
-    let done = call.submit(command, Doing::ChangeResourceClass).await?;
+    let done = context.submit(command, Doing::ChangeResourceClass).await?;
     let created = matches!(done.reply, Reply::Named { created: true, .. });
     let answer = if created {
         Answer::created()
@@ -130,8 +134,10 @@ pub(in crate::http) async fn ensure(call: &Call) -> Result<Answer, ApiError> {
 }
 
 /// `DELETE /resource_classes/{name}`.
-pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
-    let command = Command::DeleteResourceClass { name: named(call)? };
-    call.submit(command, Doing::ChangeResourceClass).await?;
+pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
+    let command = Command::DeleteResourceClass {
+        name: named(context)?,
+    };
+    context.submit(command, Doing::ChangeResourceClass).await?;
     Ok(Answer::no_content())
 }

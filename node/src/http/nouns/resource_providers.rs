@@ -10,7 +10,7 @@ use placement_model::types::{GivenUuid, ProviderName, ProviderUuid};
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Doing, no_provider_to_delete, provider_without_name};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
@@ -43,9 +43,9 @@ struct Link {
 }
 
 impl<'a> ProviderBody<'a> {
-    fn new(call: &Call, provider: &'a Provider) -> Self {
-        let version = call.version;
-        let path = format!("{}/resource_providers/{}", call.base_path, provider.uuid);
+    fn new(context: &RequestContext, provider: &'a Provider) -> Self {
+        let version = context.version;
+        let path = format!("{}/resource_providers/{}", context.base_path, provider.uuid);
         let below = [
             (0, "inventories"),
             (0, "usages"),
@@ -81,13 +81,13 @@ struct ListBody<'a> {
 }
 
 /// `GET /resource_providers`.
-pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
-    let query = call.query()?;
-    query.check(schema::providers_query(call.version))?;
-    let nobody = ProviderUuid(call.server.api.ids.uuid());
+pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let query = context.query()?;
+    query.check(schema::providers_query(context.version))?;
+    let nobody = ProviderUuid(context.server.api.ids.uuid());
     let mut names = Unnameable::default();
-    let filter = parse_filter(query, call.version, nobody, &mut names)?;
-    let view = call.view().await?;
+    let filter = parse_filter(query, context.version, nobody, &mut names)?;
+    let view = context.view().await?;
     let providers = view
         .state
         .providers(&filter)
@@ -96,10 +96,10 @@ pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
     let body = ListBody {
         resource_providers: providers
             .iter()
-            .map(|provider| ProviderBody::new(call, provider))
+            .map(|provider| ProviderBody::new(context, provider))
             .collect(),
     };
-    Ok(call.modified(Answer::json(&body), modified))
+    Ok(context.modified(Answer::json(&body), modified))
 }
 
 fn parse_filter(
@@ -152,26 +152,26 @@ fn bad_filter(error: &FilterError, names: &Unnameable) -> ApiError {
 }
 
 /// `GET /resource_providers/{uuid}`.
-pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let uuid = call.provider_to_write()?;
+pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let uuid = context.provider_to_write()?;
     let provider = view.state.provider(&uuid).ok_or_else(|| {
         ApiError::nothing_here(format!("No resource provider with uuid {uuid} found"))
     })?;
-    let answer = Answer::json(&ProviderBody::new(call, &provider));
-    Ok(call.modified(answer, Some(provider.modified)))
+    let answer = Answer::json(&ProviderBody::new(context, &provider));
+    Ok(context.modified(answer, Some(provider.modified)))
 }
 
 /// `POST /resource_providers`.
-pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
-    let body = call.body(schema::post_provider(call.version))?;
+pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body(schema::post_provider(context.version))?;
     let given = body
         .get("uuid")
         .and_then(Json::text)
         .filter(|text| !text.is_empty());
     let uuid = given
         .and_then(python::uuid)
-        .unwrap_or_else(|| call.server.api.ids.uuid());
+        .unwrap_or_else(|| context.server.api.ids.uuid());
     let uuid = ProviderUuid(uuid);
     let name = name(&body)?;
     let doing = Doing::CreateProvider {
@@ -190,12 +190,12 @@ pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
         name: name.clone(),
         parent,
     };
-    let done = call.submit(command, doing).await?;
+    let done = context.submit(command, doing).await?;
     let location = format!("/resource_providers/{uuid}");
     match done.reply {
-        Reply::Provider(provider) if call.version.from(20) => {
-            let answer = Answer::json(&ProviderBody::new(call, &provider));
-            Ok(call.modified(answer.location(location), Some(provider.modified)))
+        Reply::Provider(provider) if context.version.from(20) => {
+            let answer = Answer::json(&ProviderBody::new(context, &provider));
+            Ok(context.modified(answer.location(location), Some(provider.modified)))
         }
         _ => Ok(Answer::created().location(location)),
     }
@@ -203,10 +203,10 @@ pub(in crate::http) async fn create(call: &Call) -> Result<Answer, ApiError> {
 
 /// `PUT /resource_providers/{uuid}`. The reference reads the provider, writes it, and answers with
 /// what is new but for the time, which is that of the change before this one.
-pub(in crate::http) async fn update(call: &Call) -> Result<Answer, ApiError> {
-    let uuid = call.provider_to_write()?;
-    let body = call
-        .body_below(uuid, schema::put_provider(call.version))
+pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
+    let uuid = context.provider_to_write()?;
+    let body = context
+        .body_below(uuid, schema::put_provider(context.version))
         .await?;
     let parent = match body.get("parent_provider_uuid") {
         None => ParentUpdate::Keep,
@@ -222,19 +222,19 @@ pub(in crate::http) async fn update(call: &Call) -> Result<Answer, ApiError> {
         uuid,
         name: name(&body)?,
         parent,
-        may_reparent: call.version.from(37),
+        may_reparent: context.version.from(37),
     };
-    let updated = if call.version.from(15) {
-        call.view_to_write().await?.state.provider_updated(&uuid)
+    let updated = if context.version.from(15) {
+        context.view_to_write().await?.state.provider_updated(&uuid)
     } else {
         None
     };
-    let done = call.submit(command, doing).await?;
+    let done = context.submit(command, doing).await?;
     let Reply::Provider(provider) = done.reply else {
         return Ok(Answer::no_content().status(StatusCode::OK));
     };
-    let answer = Answer::json(&ProviderBody::new(call, &provider));
-    Ok(call.modified_if_ever(answer, updated))
+    let answer = Answer::json(&ProviderBody::new(context, &provider));
+    Ok(context.modified_if_ever(answer, updated))
 }
 
 fn name(body: &Json) -> Result<ProviderName, ApiError> {
@@ -244,11 +244,12 @@ fn name(body: &Json) -> Result<ProviderName, ApiError> {
 }
 
 /// `DELETE /resource_providers/{uuid}`.
-pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
-    let uuid = call
+pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
+    let uuid = context
         .provider()
-        .ok_or_else(|| no_provider_to_delete(call.param(0)))?;
-    call.submit(Command::DeleteProvider { uuid }, Doing::DeleteProvider)
+        .ok_or_else(|| no_provider_to_delete(context.param(0)))?;
+    context
+        .submit(Command::DeleteProvider { uuid }, Doing::DeleteProvider)
         .await?;
     Ok(Answer::no_content())
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 
@@ -29,8 +29,8 @@ struct Link {
 
 /// `GET /`. The link is relative to the address that the client used, so it is empty. 503 on a node
 /// that is not ready: many balancers ask nothing else (kolla's, `GET /` is 200).
-pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
-    let api = &call.server.api;
+pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let api = &context.server.api;
     if api.settings.root_reflects_readiness
         && let Some(reason) = api.readiness.why_not().await
     {
@@ -46,7 +46,7 @@ pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
             href: "",
         }],
     };
-    Ok(call.modified_now(Answer::json(&Body {
+    Ok(context.modified_now(Answer::json(&Body {
         versions: [version],
     })))
 }

@@ -7,7 +7,7 @@ use placement_model::{Command, Reply};
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Doing, traits_not_found};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
@@ -64,8 +64,8 @@ impl<'a> NameFilter<'a> {
 }
 
 /// `GET /traits`.
-pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
-    let query = call.query()?;
+pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let query = context.query()?;
     query.check(schema::traits_query())?;
     let filter = NameFilter::parse(query.last("name"))?;
     let associated = match query.last("associated").map(str::to_lowercase).as_deref() {
@@ -78,11 +78,11 @@ pub(in crate::http) async fn list(call: &Call) -> Result<Answer, ApiError> {
             ));
         }
     };
-    let view = call.view().await?;
+    let view = context.view().await?;
     let mut traits = view.state.traits(associated);
     traits.retain(|(name, _)| filter.admits(name.as_str()));
     let modified = traits.iter().map(|(_, at)| *at).max();
-    Ok(call.modified(Answer::json(&TraitsBody::new(&traits, None)), modified))
+    Ok(context.modified(Answer::json(&TraitsBody::new(&traits, None)), modified))
 }
 
 fn no_such_trait(name: &str) -> ApiError {
@@ -90,21 +90,21 @@ fn no_such_trait(name: &str) -> ApiError {
 }
 
 /// `GET /traits/{name}`.
-pub(in crate::http) async fn show(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let name = call.param(0);
+pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let name = context.param(0);
     let at = name.parse().ok().and_then(|name| view.state.trait_(&name));
     let at = at.ok_or_else(|| no_such_trait(name))?;
-    Ok(call.modified(Answer::no_content(), Some(at)))
+    Ok(context.modified(Answer::no_content(), Some(at)))
 }
 
 /// `PUT /traits/{name}`.
-pub(in crate::http) async fn ensure(call: &Call) -> Result<Answer, ApiError> {
-    let custom = call
+pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
+    let custom = context
         .param(0)
         .strip_prefix("CUSTOM_")
         .is_some_and(|rest| !rest.is_empty());
-    let name = call.param(0).parse().ok().filter(|_: &TraitName| custom);
+    let name = context.param(0).parse().ok().filter(|_: &TraitName| custom);
     let Some(name) = name else {
         return Err(ApiError::bad_request(
             "The trait is invalid. A valid trait must be no longer than 255 characters, start \
@@ -113,7 +113,7 @@ pub(in crate::http) async fn ensure(call: &Call) -> Result<Answer, ApiError> {
         ));
     };
     let location = format!("/traits/{name}");
-    let done = call
+    let done = context
         .submit(Command::CreateTrait { name }, Doing::ChangeTrait)
         .await?;
     let (created, at) = match done.reply {
@@ -125,36 +125,37 @@ pub(in crate::http) async fn ensure(call: &Call) -> Result<Answer, ApiError> {
     } else {
         Answer::no_content()
     };
-    Ok(call.modified(answer.location(location), at))
+    Ok(context.modified(answer.location(location), at))
 }
 
 /// `DELETE /traits/{name}`.
-pub(in crate::http) async fn delete(call: &Call) -> Result<Answer, ApiError> {
-    let name = call
+pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
+    let name = context
         .param(0)
         .parse()
-        .map_err(|_| no_such_trait(call.param(0)))?;
-    call.submit(Command::DeleteTrait { name }, Doing::ChangeTrait)
+        .map_err(|_| no_such_trait(context.param(0)))?;
+    context
+        .submit(Command::DeleteTrait { name }, Doing::ChangeTrait)
         .await?;
     Ok(Answer::no_content())
 }
 
 /// `GET /resource_providers/{uuid}/traits`.
-pub(in crate::http) async fn of_provider(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let found = call
+pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let found = context
         .provider()
         .and_then(|uuid| view.state.provider_traits(&uuid));
-    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let found = found.ok_or_else(|| ApiError::provider_not_found(context.param(0)))?;
     let modified = found.traits.iter().map(|(_, at)| *at).max();
     let answer = Answer::json(&TraitsBody::new(&found.traits, Some(found.generation)));
-    Ok(call.modified(answer, modified))
+    Ok(context.modified(answer, modified))
 }
 
 /// `PUT /resource_providers/{uuid}/traits`.
-pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
-    let body = call.body(schema::provider_traits())?;
-    let provider = call.provider_to_write()?;
+pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body(schema::provider_traits())?;
+    let provider = context.provider_to_write()?;
     let generation = body
         .get("resource_provider_generation")
         .and_then(Json::integer);
@@ -168,7 +169,7 @@ pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
         generation,
         traits: traits.clone(),
     };
-    let done = call
+    let done = context
         .submit_naming(command, Doing::ChangeProvider, &names)
         .await?;
     let generation = match done.reply {
@@ -182,13 +183,13 @@ pub(in crate::http) async fn replace(call: &Call) -> Result<Answer, ApiError> {
     let traits: Vec<_> = traits.into_iter().map(known).collect();
     let modified = traits.iter().map(|(_, at)| *at).max();
     let answer = Answer::json(&TraitsBody::new(&traits, Some(generation)));
-    Ok(call.modified(answer, modified))
+    Ok(context.modified(answer, modified))
 }
 
 /// `DELETE /resource_providers/{uuid}/traits`.
-pub(in crate::http) async fn clear(call: &Call) -> Result<Answer, ApiError> {
-    let provider = call.provider_to_write()?;
+pub(in crate::http) async fn clear(context: &RequestContext) -> Result<Answer, ApiError> {
+    let provider = context.provider_to_write()?;
     let command = Command::ClearProviderTraits { provider };
-    call.submit(command, Doing::ChangeProvider).await?;
+    context.submit(command, Doing::ChangeProvider).await?;
     Ok(Answer::no_content())
 }

@@ -8,7 +8,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::call::Call;
+use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
 use crate::http::wire::schema;
 use crate::http::wire::values::Members;
@@ -25,17 +25,17 @@ struct UsagesBody<T: Serialize> {
 }
 
 /// `GET /resource_providers/{uuid}/usages`.
-pub(in crate::http) async fn of_provider(call: &Call) -> Result<Answer, ApiError> {
-    let view = call.view().await?;
-    let found = call
+pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let found = context
         .provider()
         .and_then(|uuid| view.state.provider_usages(&uuid));
-    let found = found.ok_or_else(|| ApiError::provider_not_found(call.param(0)))?;
+    let found = found.ok_or_else(|| ApiError::provider_not_found(context.param(0)))?;
     let body = ProviderBody {
         resource_provider_generation: found.generation.0,
         usages: Members(&found.usages),
     };
-    Ok(call.modified_now(Answer::json(&body)))
+    Ok(context.modified_now(Answer::json(&body)))
 }
 
 /// What consumers of one type take, with their number among the classes.
@@ -53,14 +53,14 @@ impl Serialize for TypeBody<'_> {
 }
 
 /// `GET /usages`.
-pub(in crate::http) async fn of_project(call: &Call) -> Result<Answer, ApiError> {
-    let query = call.query()?;
-    query.check(schema::usages_query(call.version))?;
+pub(in crate::http) async fn of_project(context: &RequestContext) -> Result<Answer, ApiError> {
+    let query = context.query()?;
+    query.check(schema::usages_query(context.version))?;
     let project = ProjectId::from(query.last("project_id").unwrap_or_default());
     let user = query.last("user_id").map(UserId::from);
-    let view = call.view().await?;
+    let view = context.view().await?;
     let by_type = view.state.usages(&project, user.as_ref());
-    let answer = if call.version.from(38) {
+    let answer = if context.version.from(38) {
         let groups = group(&by_type, query.last("consumer_type"));
         let groups = groups.iter().map(|(name, usage)| (*name, TypeBody(usage)));
         Answer::json(&UsagesBody {
@@ -72,7 +72,7 @@ pub(in crate::http) async fn of_project(call: &Call) -> Result<Answer, ApiError>
             usages: Members(&total.usages),
         })
     };
-    Ok(call.modified_now(answer))
+    Ok(context.modified_now(answer))
 }
 
 type ByType = BTreeMap<Option<ConsumerTypeName>, TypeUsage>;

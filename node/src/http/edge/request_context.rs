@@ -18,7 +18,7 @@ use crate::http::wire::query::{BadQuery, Query};
 use crate::http::wire::schema::{self, Schema};
 
 /// One request, when it has passed all that comes before its handler.
-pub(in crate::http) struct Call {
+pub(in crate::http) struct RequestContext {
     /// What all requests share.
     pub(in crate::http) server: Arc<Server>,
     /// What the client speaks.
@@ -47,7 +47,7 @@ pub(in crate::http) struct Done {
     pub(in crate::http) view: View,
 }
 
-impl Call {
+impl RequestContext {
     /// The name at this position of the path.
     pub(in crate::http) fn param(&self, position: usize) -> &str {
         self.params.get(position).map_or("", String::as_str)
@@ -125,7 +125,7 @@ impl Call {
     /// The same for a command in which names may stand for wrong ones.
     ///
     /// # Errors
-    /// As [`Call::submit`].
+    /// As [`RequestContext::submit`].
     pub(in crate::http) async fn submit_naming(
         &self,
         command: Command,

@@ -10,7 +10,7 @@ use super::answer::{Answer, Caching};
 use super::consistency::Effective;
 use super::state::Server;
 use crate::cluster::doors::{Consistency, Standing, View};
-use crate::http::errors::{ApiError, Doing, refused};
+use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -53,24 +53,35 @@ impl RequestContext {
         self.params.get(position).map_or("", String::as_str)
     }
 
-    /// The provider that the path begins with; other spellings of its UUID name nobody.
-    pub(in crate::http) fn provider(&self) -> Option<ProviderUuid> {
+    /// The provider that the path begins with, if its UUID is spelled as UUIDs are; other
+    /// spellings name none.
+    fn provider(&self) -> Option<ProviderUuid> {
         ProviderUuid::from_canonical(self.param(0))
     }
 
-    /// The same for writes, where nobody is a 404.
+    /// The provider that the path begins with. It may still not exist.
     ///
     /// # Errors
     /// 404.
-    pub(in crate::http) fn provider_to_write(&self) -> Result<ProviderUuid, ApiError> {
-        self.provider().ok_or_else(|| self.no_such_provider())
+    pub(in crate::http) fn provider_or_404(&self) -> Result<ProviderUuid, ApiError> {
+        self.provider().ok_or_else(|| self.provider_not_found())
     }
 
-    fn no_such_provider(&self) -> ApiError {
-        ApiError::nothing_here(format!(
-            "No resource provider with uuid {} found",
-            self.param(0)
-        ))
+    /// What there is of the provider that the path begins with.
+    ///
+    /// # Errors
+    /// `missing`, told the path's spelling, if there is no such provider.
+    pub(in crate::http) fn of_provider<T>(
+        &self,
+        find: impl FnOnce(&ProviderUuid) -> Option<T>,
+        missing: impl FnOnce(&str) -> ApiError,
+    ) -> Result<T, ApiError> {
+        let found = self.provider().as_ref().and_then(find);
+        found.ok_or_else(|| missing(self.param(0)))
+    }
+
+    fn provider_not_found(&self) -> ApiError {
+        not_found::provider(self.param(0), Varies::No)
     }
 
     /// The query string.
@@ -116,9 +127,9 @@ impl RequestContext {
     pub(in crate::http) async fn submit(
         &self,
         command: Command,
-        doing: Doing<'_>,
+        write: WriteKind<'_>,
     ) -> Result<Done, ApiError> {
-        self.submit_naming(command, doing, &Unnameable::default())
+        self.submit_naming(command, write, &Unnameable::default())
             .await
     }
 
@@ -129,7 +140,7 @@ impl RequestContext {
     pub(in crate::http) async fn submit_naming(
         &self,
         command: Command,
-        doing: Doing<'_>,
+        write: WriteKind<'_>,
         names: &Unnameable,
     ) -> Result<Done, ApiError> {
         let submitted = self
@@ -148,7 +159,7 @@ impl RequestContext {
                 reply,
                 view: written.view,
             }),
-            Outcome::Refused(refusal) => Err(refused(doing, refusal, names)),
+            Outcome::Refused(refusal) => Err(refused(write, refusal, names)),
             Outcome::AnsweredBefore => {
                 tracing::error!("a fresh write was taken for one that was answered long ago");
                 Err(ApiError::internal())
@@ -187,7 +198,7 @@ impl RequestContext {
         error: ApiError,
     ) -> ApiError {
         match self.view_to_write().await {
-            Ok(view) if view.state.provider(&provider).is_none() => self.no_such_provider(),
+            Ok(view) if view.state.provider(&provider).is_none() => self.provider_not_found(),
             Ok(_) => error,
             Err(unavailable) => unavailable,
         }

@@ -32,7 +32,7 @@ use super::state::Server;
 use super::{cors, headers, request_id};
 use crate::access::Line;
 use crate::cluster::doors::Standing;
-use crate::http::errors::{ApiError, Asked, Format};
+use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
 use crate::http::wire::query::Query;
@@ -113,8 +113,7 @@ async fn handle(
         let identity = server.authenticator.identify(&parts.headers);
         progress.identity = Some(identity.ok_or_else(ApiError::unauthenticated)?);
     }
-    let version = Microversion::parse(text("openstack-api-version").as_deref())
-        .map_err(|error| ApiError::version(&error))?;
+    let version = Microversion::parse(text("openstack-api-version").as_deref())?;
     progress.version = Some(version);
     let settings = &server.api.settings;
     let consistency = consistency::parse(&parts.headers, settings.default_consistency)?;
@@ -146,7 +145,7 @@ async fn handle(
 
 /// 404. Who asks beside the prefix is told where the API is.
 fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
-    let mut error = ApiError::no_such_path(false);
+    let mut error = not_found::path(Varies::No);
     if !below_prefix && !public.prefix.is_root() {
         error.message = format!("This node serves the API below {}.", public.prefix);
     }
@@ -203,7 +202,7 @@ fn find_operation(
     let too_old = if first.too_old_is_405 {
         ApiError::method_too_new(format!("Microversion 1.{} has it.", first.since))
     } else {
-        ApiError::no_such_path(true)
+        not_found::path(Varies::Yes)
     };
     let fits = |operation: &&Operation| {
         version.from(operation.since)
@@ -285,7 +284,9 @@ fn finish(
         Ok(answer) => success(&server.api.settings.public, parts, answer),
         Err(error) => failure(parts, request_id, progress.version, error),
     };
-    let vary = result.as_ref().map_or_else(|error| error.vary, |_| true);
+    let varies = result
+        .as_ref()
+        .map_or_else(|error| error.varies, |_| Varies::Yes);
     let headers = response.headers_mut();
     if let Some(version) = progress.version {
         put(
@@ -293,12 +294,7 @@ fn finish(
             HeaderName::from_static("openstack-api-version"),
             &format!("placement {version}"),
         );
-        if vary
-            && result
-                .as_ref()
-                .err()
-                .is_none_or(|error| !error.is_before_version())
-        {
+        if varies == Varies::Yes {
             headers.insert(VARY, HeaderValue::from_static("openstack-api-version"));
         }
     }
@@ -363,8 +359,10 @@ fn failure(
         method: parts.method.as_str(),
         accept: accept.as_deref(),
         content_type: sent.as_deref().filter(|sent| !sent.is_empty()),
+        request_id,
+        since_23: version.is_some_and(|version| version.from(23)),
     };
-    let (body, content_type) = error.render(format, asked, request_id, version);
+    let (body, content_type) = error.render(format, asked);
     let mut response = Response::new(if head {
         Body::empty()
     } else {
@@ -373,11 +371,10 @@ fn failure(
     *response.status_mut() = error.status;
     let headers = response.headers_mut();
     put(headers, CONTENT_TYPE, content_type);
-    if let Some(allow) = &error.allow {
-        put(headers, ALLOW, allow);
-    }
-    if let Some(seconds) = error.retry_after_s {
-        put(headers, RETRY_AFTER, &seconds.to_string());
+    match &error.kind {
+        ErrorKind::MethodNotAllowed { allow } => put(headers, ALLOW, allow),
+        ErrorKind::RetryLater { after_s } => put(headers, RETRY_AFTER, &after_s.to_string()),
+        _ => {}
     }
     response
 }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use http::StatusCode;
 
-/// What the request said, as far as sentences repeat it.
+/// What the request said, as far as errors depend on it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct Asked<'a> {
     /// The method, of 405.
@@ -19,6 +19,10 @@ pub(in crate::http) struct Asked<'a> {
     pub(in crate::http) accept: Option<&'a str>,
     /// `content-type`, of 415.
     pub(in crate::http) content_type: Option<&'a str>,
+    /// The id of the request.
+    pub(in crate::http) request_id: &'a str,
+    /// Whether it is made at microversion 1.23 or later.
+    pub(in crate::http) since_23: bool,
 }
 
 /// What stands before a message and after it. White space is what HTML gets; text has blanks.
@@ -157,6 +161,8 @@ mod tests {
         method: "PATCH",
         accept: None,
         content_type: None,
+        request_id: "req-1",
+        since_23: true,
     };
 
     fn framed(status: u16, message: &str) -> String {

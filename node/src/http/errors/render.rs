@@ -7,9 +7,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
 
+use super::error::{ApiError, Code, ErrorKind};
 use super::frame::{Asked, Frame};
-use super::{ApiError, to_json};
-use crate::http::wire::microversion::Microversion;
 
 /// The formats we know to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +27,13 @@ impl ApiError {
         &self,
         format: Format,
         asked: Asked<'_>,
-        request_id: &str,
-        version: Option<Microversion>,
     ) -> (Bytes, &'static str) {
         let frame = Frame::of(self.status, asked);
         match format {
-            Format::Json if self.unauthenticated => {
+            Format::Json if self.kind == ErrorKind::Unauthenticated => {
                 (self.json_unauthenticated(&frame), "application/json")
             }
-            Format::Json => (self.json(&frame, request_id, version), "application/json"),
+            Format::Json => (self.json(&frame, asked), "application/json"),
             Format::Html => (self.html(&frame).into(), "text/html; charset=UTF-8"),
             Format::Plain => (self.plain(&frame).into(), "text/plain; charset=UTF-8"),
         }
@@ -53,7 +50,7 @@ impl ApiError {
         format!("{} {}", self.status.as_u16(), self.title())
     }
 
-    fn json(&self, frame: &Frame, request_id: &str, version: Option<Microversion>) -> Bytes {
+    fn json(&self, frame: &Frame, asked: Asked<'_>) -> Bytes {
         #[derive(Serialize)]
         struct Body<'a> {
             errors: [One<'a>; 1],
@@ -67,20 +64,27 @@ impl ApiError {
             code: Option<&'a str>,
             request_id: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
-            max_version: Option<String>,
+            max_version: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            min_version: Option<String>,
+            min_version: Option<&'a str>,
         }
-        let coded = self.code_always || version.is_some_and(|version| version.from(23));
+        let code = match self.code {
+            Code::Always(code) => Some(code),
+            Code::FromVersion23(code) => asked.since_23.then_some(code),
+        };
+        let (min_version, max_version) = match &self.kind {
+            ErrorKind::UnacceptableVersion { min, max } => (Some(min.as_str()), Some(max.as_str())),
+            _ => (None, None),
+        };
         to_json(&Body {
             errors: [One {
                 status: self.status.as_u16(),
                 title: self.title(),
                 detail: frame.text(&self.message),
-                code: coded.then_some(self.code),
-                request_id,
-                max_version: self.versions.then(|| Microversion::MAX.to_string()),
-                min_version: self.versions.then(|| Microversion::MIN.to_string()),
+                code,
+                request_id: asked.request_id,
+                max_version,
+                min_version,
             }],
         })
     }
@@ -110,4 +114,11 @@ impl ApiError {
     fn plain(&self, frame: &Frame) -> String {
         format!("{}\n\n{}", self.status_line(), frame.text(&self.message))
     }
+}
+
+/// Writes a value of ours as JSON.
+pub(in crate::http) fn to_json(value: &impl Serialize) -> Bytes {
+    serde_json::to_vec(value)
+        .expect("our own types have string keys and finite numbers")
+        .into()
 }

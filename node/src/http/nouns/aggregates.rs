@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, Doing};
+use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
 
@@ -34,10 +34,10 @@ impl<'a> AggregatesBody<'a> {
 /// `GET …/aggregates`.
 pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let uuid = context.provider_to_write()?;
-    let found = view.state.provider_aggregates(&uuid).ok_or_else(|| {
-        ApiError::nothing_here(format!("No resource provider with uuid {uuid} found"))
-    })?;
+    let found = context.of_provider(
+        |uuid| view.state.provider_aggregates(uuid),
+        |given| not_found::provider(given, Varies::No),
+    )?;
     Ok(AggregatesBody::answer(
         context,
         found.aggregates.iter(),
@@ -47,7 +47,7 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
 
 /// `PUT …/aggregates`. The answer echoes the list in the order given.
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
-    let provider = context.provider_to_write()?;
+    let provider = context.provider_or_404()?;
     let body = context
         .body_below(provider, schema::aggregates(context.version))
         .await?;
@@ -66,7 +66,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
         generation: believed.map(Generation),
         aggregates: given.iter().cloned().collect(),
     };
-    let done = context.submit(command, Doing::ChangeProvider).await?;
+    let done = context.submit(command, WriteKind::ChangeProvider).await?;
     let Reply::ProviderWritten { generation, .. } = done.reply else {
         return Err(ApiError::internal());
     };

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, Doing};
+use crate::http::errors::{ApiError, WriteKind, not_found};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -112,15 +112,10 @@ pub(in crate::http) async fn of_consumer(context: &RequestContext) -> Result<Ans
 /// `GET /resource_providers/{uuid}/allocations`.
 pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context
-        .provider()
-        .and_then(|uuid| view.state.provider_allocations(&uuid));
-    let found = found.ok_or_else(|| {
-        ApiError::not_found(format!(
-            "Resource provider '{0}' not found: No resource provider with uuid {0} found",
-            context.param(0)
-        ))
-    })?;
+    let found = context.of_provider(
+        |uuid| view.state.provider_allocations(uuid),
+        not_found::provider_with_allocations,
+    )?;
     let modified = found.consumers.iter().map(|holding| holding.modified).max();
     let holdings = found.consumers.iter().map(|holding| {
         let generation = holding.consumer_generation.0;
@@ -157,8 +152,8 @@ pub(in crate::http) async fn set(context: &RequestContext) -> Result<Answer, Api
         &mut names,
     )?];
     let command = Command::SetAllocations { consumers };
-    let doing = Doing::Allocate { consumer: &spelled };
-    context.submit_naming(command, doing, &names).await?;
+    let write = WriteKind::Allocate { consumer: &spelled };
+    context.submit_naming(command, write, &names).await?;
     Ok(Answer::no_content())
 }
 
@@ -169,7 +164,7 @@ pub(in crate::http) async fn set_many(context: &RequestContext) -> Result<Answer
     let consumers = parse_consumers(&body, context.version, &mut names)?;
     let command = Command::SetAllocations { consumers };
     context
-        .submit_naming(command, Doing::AllocateMany, &names)
+        .submit_naming(command, WriteKind::AllocateMany, &names)
         .await?;
     Ok(Answer::no_content())
 }
@@ -178,7 +173,10 @@ pub(in crate::http) async fn set_many(context: &RequestContext) -> Result<Answer
 pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
     let consumer = ConsumerUuid::from(context.param(0));
     context
-        .submit(Command::DeleteAllocations { consumer }, Doing::Deallocate)
+        .submit(
+            Command::DeleteAllocations { consumer },
+            WriteKind::Deallocate,
+        )
         .await?;
     Ok(Answer::no_content())
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::{Done, RequestContext};
-use crate::http::errors::{ApiError, Doing};
+use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -85,10 +85,10 @@ struct ListBody<T: Serialize> {
 /// `GET …/inventories`.
 pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context
-        .provider()
-        .and_then(|uuid| view.state.inventories(&uuid));
-    let found = found.ok_or_else(|| ApiError::provider_not_found(context.param(0)))?;
+    let found = context.of_provider(
+        |uuid| view.state.inventories(uuid),
+        |given| not_found::provider(given, Varies::Yes),
+    )?;
     let modified = found
         .inventories
         .iter()
@@ -107,20 +107,16 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
 /// `GET …/inventories/{resource_class}`.
 pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context
-        .provider()
-        .and_then(|uuid| view.state.inventories(&uuid));
-    let found = found.ok_or_else(|| ApiError::provider_not_found(context.param(0)))?;
+    let found = context.of_provider(
+        |uuid| view.state.inventories(uuid),
+        |given| not_found::provider(given, Varies::Yes),
+    )?;
     let record = found
         .inventories
         .iter()
         .find(|(class, _)| class.as_str() == context.param(1));
     let Some((_, row)) = record else {
-        return Err(ApiError::not_found(format!(
-            "No inventory of class {} for {}",
-            context.param(1),
-            context.param(0)
-        )));
+        return Err(not_found::inventory(context.param(1), context.param(0)));
     };
     let answer = Answer::json(&InventoryBody::new(&row.inventory, shown(found.generation)));
     Ok(context.modified(answer, Some(row.updated_at)))
@@ -133,7 +129,7 @@ fn shown(generation: Generation) -> Option<Generation> {
 
 /// `POST …/inventories`.
 pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
-    let provider = context.provider_to_write()?;
+    let provider = context.provider_or_404()?;
     let body = context
         .body_below(provider, schema::post_inventory())
         .await?;
@@ -153,7 +149,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
         capacity_rule: capacity_rule(context.version),
     };
     let done = context
-        .submit_naming(command, Doing::CreateInventory { provider }, &names)
+        .submit_naming(command, WriteKind::CreateInventory { provider }, &names)
         .await?;
     let (answer, at) = echo(&body, &done);
     Ok(context.modified(answer.status(StatusCode::CREATED).location(location), at))
@@ -173,7 +169,7 @@ async fn found_below<T>(
 
 /// `PUT …/inventories/{resource_class}`.
 pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
-    let provider = context.provider_to_write()?;
+    let provider = context.provider_or_404()?;
     let body = context
         .body_below(provider, schema::put_inventory())
         .await?;
@@ -187,7 +183,7 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
         capacity_rule: capacity_rule(context.version),
     };
     let done = context
-        .submit_naming(command, Doing::UpdateInventory, &names)
+        .submit_naming(command, WriteKind::UpdateInventory, &names)
         .await?;
     let (answer, at) = echo(&body, &done);
     Ok(context.modified(answer, at))
@@ -205,7 +201,7 @@ fn echo(body: &Json, done: &Done) -> (Answer, Option<placement_model::types::Tim
 
 /// `PUT …/inventories`.
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
-    let provider = context.provider_to_write()?;
+    let provider = context.provider_or_404()?;
     let body = context
         .body_below(provider, schema::put_inventories())
         .await?;
@@ -219,7 +215,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
         capacity_rule: capacity_rule(context.version),
     };
     let done = context
-        .submit_naming(command, Doing::ReplaceInventories { provider }, &names)
+        .submit_naming(command, WriteKind::ReplaceInventories { provider }, &names)
         .await?;
     let Reply::ProviderWritten { generation, at } = done.reply else {
         return Err(ApiError::internal());
@@ -239,7 +235,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
 
 /// `DELETE …/inventories/{resource_class}`.
 pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
-    let provider = context.provider_to_write()?;
+    let provider = context.provider_or_404()?;
     let mut names = Unnameable::default();
     let resource_class = names.class(context.param(1));
     let command = Command::DeleteInventory {
@@ -247,16 +243,18 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
         resource_class,
     };
     context
-        .submit_naming(command, Doing::DeleteInventory, &names)
+        .submit_naming(command, WriteKind::DeleteInventory, &names)
         .await?;
     Ok(Answer::no_content())
 }
 
 /// `DELETE …/inventories`, from 1.5.
 pub(in crate::http) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiError> {
-    let provider = context.provider_to_write()?;
+    let provider = context.provider_or_404()?;
     let command = Command::DeleteInventories { provider };
-    context.submit(command, Doing::DeleteInventories).await?;
+    context
+        .submit(command, WriteKind::DeleteInventories)
+        .await?;
     Ok(Answer::no_content())
 }
 

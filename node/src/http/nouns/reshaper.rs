@@ -7,7 +7,7 @@ use placement_model::types::GivenUuid;
 use super::{allocations, inventories};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, Doing};
+use crate::http::errors::{ApiError, WriteKind};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
@@ -35,7 +35,7 @@ pub(in crate::http) async fn reshape(context: &RequestContext) -> Result<Answer,
         allocations,
     };
     context
-        .submit_naming(command, Doing::Reshape, &names)
+        .submit_naming(command, WriteKind::Reshape, &names)
         .await?;
     Ok(Answer::no_content())
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, Doing, class_not_found};
+use crate::http::errors::{ApiError, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
 
@@ -46,8 +46,7 @@ fn path(name: &str) -> String {
 /// The class that the path names.
 fn named(context: &RequestContext) -> Result<ResourceClassName, ApiError> {
     let name = context.param(0);
-    name.parse()
-        .map_err(|_| class_not_found(Doing::ChangeResourceClass, name))
+    name.parse().map_err(|_| not_found::resource_class(name))
 }
 
 /// The class that a body names.
@@ -76,7 +75,7 @@ pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, Ap
     let view = context.view().await?;
     let name = named(context)?;
     let found = view.state.resource_class(&name);
-    let at = found.ok_or_else(|| class_not_found(Doing::ChangeResourceClass, name.as_str()))?;
+    let at = found.ok_or_else(|| not_found::resource_class(name.as_str()))?;
     Ok(context.modified(
         Answer::json(&ClassBody::new(context, name.as_str())),
         Some(at),
@@ -91,7 +90,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
     context
         .submit(
             Command::CreateResourceClass { name },
-            Doing::ChangeResourceClass,
+            WriteKind::ChangeResourceClass,
         )
         .await?;
     Ok(Answer::created().location(location))
@@ -106,7 +105,9 @@ pub(in crate::http) async fn rename(context: &RequestContext) -> Result<Answer, 
         name: named(context)?,
         new_name,
     };
-    context.submit(command, Doing::RenameResourceClass).await?;
+    context
+        .submit(command, WriteKind::RenameResourceClass)
+        .await?;
     Ok(Answer::json(&ClassBody::new(context, shown.as_str())))
 }
 
@@ -123,7 +124,9 @@ pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, 
         .map_err(|error| ApiError::bad_request(format!("JSON does not validate: {error}")))?;
     let location = path(name.as_str());
     let command = Command::EnsureResourceClass { name };
-    let done = context.submit(command, Doing::ChangeResourceClass).await?;
+    let done = context
+        .submit(command, WriteKind::ChangeResourceClass)
+        .await?;
     let created = matches!(done.reply, Reply::Named { created: true, .. });
     let answer = if created {
         Answer::created()
@@ -138,6 +141,8 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
     let command = Command::DeleteResourceClass {
         name: named(context)?,
     };
-    context.submit(command, Doing::ChangeResourceClass).await?;
+    context
+        .submit(command, WriteKind::ChangeResourceClass)
+        .await?;
     Ok(Answer::no_content())
 }

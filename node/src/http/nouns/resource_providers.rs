@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, Doing, no_provider_to_delete, provider_without_name};
+use crate::http::errors::{ApiError, Varies, WriteKind, not_found, provider_without_name};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -154,10 +154,10 @@ fn bad_filter(error: &FilterError, names: &Unnameable) -> ApiError {
 /// `GET /resource_providers/{uuid}`.
 pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let uuid = context.provider_to_write()?;
-    let provider = view.state.provider(&uuid).ok_or_else(|| {
-        ApiError::nothing_here(format!("No resource provider with uuid {uuid} found"))
-    })?;
+    let provider = context.of_provider(
+        |uuid| view.state.provider(uuid),
+        |given| not_found::provider(given, Varies::No),
+    )?;
     let answer = Answer::json(&ProviderBody::new(context, &provider));
     Ok(context.modified(answer, Some(provider.modified)))
 }
@@ -174,7 +174,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
         .unwrap_or_else(|| context.server.api.ids.uuid());
     let uuid = ProviderUuid(uuid);
     let name = name(&body)?;
-    let doing = Doing::CreateProvider {
+    let write = WriteKind::CreateProvider {
         name: name.as_str(),
         uuid,
     };
@@ -190,7 +190,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
         name: name.clone(),
         parent,
     };
-    let done = context.submit(command, doing).await?;
+    let done = context.submit(command, write).await?;
     let location = format!("/resource_providers/{uuid}");
     match done.reply {
         Reply::Provider(provider) if context.version.from(20) => {
@@ -204,7 +204,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
 /// `PUT /resource_providers/{uuid}`. The reference reads the provider, writes it, and answers with
 /// what is new but for the time, which is that of the change before this one.
 pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
-    let uuid = context.provider_to_write()?;
+    let uuid = context.provider_or_404()?;
     let body = context
         .body_below(uuid, schema::put_provider(context.version))
         .await?;
@@ -214,7 +214,7 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
             ParentUpdate::Set(GivenUuid::from(text))
         }),
     };
-    let doing = Doing::UpdateProvider {
+    let write = WriteKind::UpdateProvider {
         uuid,
         clears_parent: parent == ParentUpdate::Clear,
     };
@@ -229,7 +229,7 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
     } else {
         None
     };
-    let done = context.submit(command, doing).await?;
+    let done = context.submit(command, write).await?;
     let Reply::Provider(provider) = done.reply else {
         return Ok(Answer::no_content().status(StatusCode::OK));
     };
@@ -245,11 +245,9 @@ fn name(body: &Json) -> Result<ProviderName, ApiError> {
 
 /// `DELETE /resource_providers/{uuid}`.
 pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
-    let uuid = context
-        .provider()
-        .ok_or_else(|| no_provider_to_delete(context.param(0)))?;
+    let uuid = context.of_provider(|uuid| Some(*uuid), not_found::provider_to_delete)?;
     context
-        .submit(Command::DeleteProvider { uuid }, Doing::DeleteProvider)
+        .submit(Command::DeleteProvider { uuid }, WriteKind::DeleteProvider)
         .await?;
     Ok(Answer::no_content())
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, Doing, traits_not_found};
+use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::like::StartsLike;
@@ -85,16 +85,12 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
     Ok(context.modified(Answer::json(&TraitsBody::new(&traits, None)), modified))
 }
 
-fn no_such_trait(name: &str) -> ApiError {
-    traits_not_found(Doing::ChangeTrait, &[name])
-}
-
 /// `GET /traits/{name}`.
 pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let name = context.param(0);
     let at = name.parse().ok().and_then(|name| view.state.trait_(&name));
-    let at = at.ok_or_else(|| no_such_trait(name))?;
+    let at = at.ok_or_else(|| not_found::traits(&[name]))?;
     Ok(context.modified(Answer::no_content(), Some(at)))
 }
 
@@ -114,7 +110,7 @@ pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, 
     };
     let location = format!("/traits/{name}");
     let done = context
-        .submit(Command::CreateTrait { name }, Doing::ChangeTrait)
+        .submit(Command::CreateTrait { name }, WriteKind::ChangeTrait)
         .await?;
     let (created, at) = match done.reply {
         Reply::Named { created, modified } => (created, Some(modified)),
@@ -133,9 +129,9 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
     let name = context
         .param(0)
         .parse()
-        .map_err(|_| no_such_trait(context.param(0)))?;
+        .map_err(|_| not_found::traits(&[context.param(0)]))?;
     context
-        .submit(Command::DeleteTrait { name }, Doing::ChangeTrait)
+        .submit(Command::DeleteTrait { name }, WriteKind::ChangeTrait)
         .await?;
     Ok(Answer::no_content())
 }
@@ -143,10 +139,10 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
 /// `GET /resource_providers/{uuid}/traits`.
 pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context
-        .provider()
-        .and_then(|uuid| view.state.provider_traits(&uuid));
-    let found = found.ok_or_else(|| ApiError::provider_not_found(context.param(0)))?;
+    let found = context.of_provider(
+        |uuid| view.state.provider_traits(uuid),
+        |given| not_found::provider(given, Varies::Yes),
+    )?;
     let modified = found.traits.iter().map(|(_, at)| *at).max();
     let answer = Answer::json(&TraitsBody::new(&found.traits, Some(found.generation)));
     Ok(context.modified(answer, modified))
@@ -155,7 +151,7 @@ pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Ans
 /// `PUT /resource_providers/{uuid}/traits`.
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body(schema::provider_traits())?;
-    let provider = context.provider_to_write()?;
+    let provider = context.provider_or_404()?;
     let generation = body
         .get("resource_provider_generation")
         .and_then(Json::integer);
@@ -170,7 +166,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
         traits: traits.clone(),
     };
     let done = context
-        .submit_naming(command, Doing::ChangeProvider, &names)
+        .submit_naming(command, WriteKind::ChangeProvider, &names)
         .await?;
     let generation = match done.reply {
         Reply::ProviderWritten { generation, .. } => generation,
@@ -188,8 +184,8 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
 
 /// `DELETE /resource_providers/{uuid}/traits`.
 pub(in crate::http) async fn clear(context: &RequestContext) -> Result<Answer, ApiError> {
-    let provider = context.provider_to_write()?;
+    let provider = context.provider_or_404()?;
     let command = Command::ClearProviderTraits { provider };
-    context.submit(command, Doing::ChangeProvider).await?;
+    context.submit(command, WriteKind::ChangeProvider).await?;
     Ok(Answer::no_content())
 }

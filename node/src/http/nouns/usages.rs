@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::ApiError;
+use crate::http::errors::{ApiError, Varies, not_found};
 use crate::http::wire::schema;
 use crate::http::wire::values::Members;
 
@@ -27,10 +27,10 @@ struct UsagesBody<T: Serialize> {
 /// `GET /resource_providers/{uuid}/usages`.
 pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context
-        .provider()
-        .and_then(|uuid| view.state.provider_usages(&uuid));
-    let found = found.ok_or_else(|| ApiError::provider_not_found(context.param(0)))?;
+    let found = context.of_provider(
+        |uuid| view.state.provider_usages(uuid),
+        |given| not_found::provider(given, Varies::Yes),
+    )?;
     let body = ProviderBody {
         resource_provider_generation: found.generation.0,
         usages: Members(&found.usages),

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::python;
+use crate::http::errors::ApiError;
 
 /// The newest minor version.
 const NEWEST: i128 = 39;
@@ -78,6 +79,19 @@ pub(in crate::http) enum BadVersion {
         "Invalid microversion: Unacceptable version header: {0}; this service speaks 1.0 to 1.39"
     )]
     Unacceptable(String),
+}
+
+impl From<BadVersion> for ApiError {
+    fn from(error: BadVersion) -> Self {
+        let message = error.to_string();
+        match error {
+            BadVersion::Malformed(_) => Self::malformed_version(message),
+            BadVersion::Unacceptable(_) => {
+                let (min, max) = (Microversion::MIN.to_string(), Microversion::MAX.to_string());
+                Self::unacceptable_version(message, min, max)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,58 @@
+//! The codes that programs tell errors apart by.
+
+/// No code of its own.
+pub(in crate::http) const UNDEFINED: &str = "placement.undefined_code";
+/// Something that would go is in use.
+pub(in crate::http) const INVENTORY_IN_USE: &str = "placement.inventory.inuse";
+/// Somebody else was faster: read again, then try again.
+pub(in crate::http) const CONCURRENT_UPDATE: &str = "placement.concurrent_update";
+/// The name or UUID is taken.
+pub(in crate::http) const DUPLICATE_NAME: &str = "placement.duplicate_name";
+/// The provider has allocations.
+pub(in crate::http) const PROVIDER_IN_USE: &str = "placement.resource_provider.inuse";
+/// The provider has children.
+pub(in crate::http) const PROVIDER_HAS_CHILDREN: &str =
+    "placement.resource_provider.cannot_delete_parent";
+/// No such provider.
+pub(in crate::http) const PROVIDER_NOT_FOUND: &str = "placement.resource_provider.not_found";
+/// A query parameter that may come once came twice.
+pub(in crate::http) const DUPLICATE_KEY: &str = "placement.query.duplicate_key";
+/// A query parameter has a wrong value.
+pub(in crate::http) const BAD_VALUE: &str = "placement.query.bad_value";
+/// A query parameter is missing.
+pub(in crate::http) const MISSING_VALUE: &str = "placement.query.missing_value";
+/// 503: nothing was committed, so trying again is safe. Given at every microversion.
+pub(in crate::http) const NOTHING_COMMITTED: &str = "placement.unavailable.nothing_committed";
+/// 503: the write may or may not be committed. Given at every microversion.
+pub(in crate::http) const OUTCOME_UNKNOWN: &str = "placement.unavailable.outcome_unknown";
+/// 503: the node asked cannot serve. Given at every microversion.
+pub(in crate::http) const NOT_READY: &str = "placement.unavailable.not_ready";
+/// 412: the index token is of another history. Given at every microversion.
+pub(in crate::http) const FOREIGN_INDEX: &str = "placement.consistency.foreign_index";
+/// 400: a consistency header cannot be understood. Given at every microversion.
+pub(in crate::http) const BAD_CONSISTENCY: &str = "placement.consistency.bad_value";
+/// 413: the body is too long. Given at every microversion.
+pub(in crate::http) const BODY_TOO_LARGE: &str = "placement.body_too_large";
+/// 503: a candidate search took too long or too much. Given at every microversion.
+pub(in crate::http) const SEARCH_ENDED: &str = "placement.candidates.search_ended";
+
+/// All of them.
+pub(in crate::http) const ALL: [&str; 17] = [
+    UNDEFINED,
+    INVENTORY_IN_USE,
+    CONCURRENT_UPDATE,
+    DUPLICATE_NAME,
+    PROVIDER_IN_USE,
+    PROVIDER_HAS_CHILDREN,
+    PROVIDER_NOT_FOUND,
+    DUPLICATE_KEY,
+    BAD_VALUE,
+    MISSING_VALUE,
+    NOTHING_COMMITTED,
+    OUTCOME_UNKNOWN,
+    NOT_READY,
+    FOREIGN_INDEX,
+    BAD_CONSISTENCY,
+    BODY_TOO_LARGE,
+    SEARCH_ENDED,
+];

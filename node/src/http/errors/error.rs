@@ -1,0 +1,253 @@
+//! An error as it is answered: its status, its message, and what some statuses carry besides.
+
+use http::StatusCode;
+
+use super::code;
+use crate::cluster::doors::Unavailable;
+
+/// An answer that is not what the client wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::http) struct ApiError {
+    /// 4xx or 5xx.
+    pub(in crate::http) status: StatusCode,
+    /// What happened, what it means, what to do. A client sees it in a frame.
+    pub(in crate::http) message: String,
+    /// Whether the response says that it varies with the microversion.
+    pub(in crate::http) varies: Varies,
+    /// What it has that most errors do not have.
+    pub(in crate::http) kind: ErrorKind,
+    pub(super) code: Code,
+}
+
+/// Whether a response says that it varies with the microversion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Varies {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
+/// What some errors have and most do not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::http) enum ErrorKind {
+    /// Nothing.
+    Plain,
+    /// 401, whose JSON looks different from all others.
+    Unauthenticated,
+    /// 405 with the methods that are possible instead, for `allow`.
+    MethodNotAllowed {
+        /// The methods, joined by commas.
+        allow: String,
+    },
+    /// 406 of a microversion, which names the versions there are.
+    UnacceptableVersion {
+        /// The oldest.
+        min: String,
+        /// The newest.
+        max: String,
+    },
+    /// 503 with the time after which to try again, for `retry-after`.
+    RetryLater {
+        /// In seconds.
+        after_s: u64,
+    },
+}
+
+/// A code, and who is given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Code {
+    /// From microversion 1.23 on, as in the reference.
+    FromVersion23(&'static str),
+    /// At every microversion: no older client can trip over it.
+    Always(&'static str),
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+            varies: Varies::Yes,
+            kind: ErrorKind::Plain,
+            code: Code::FromVersion23(code),
+        }
+    }
+
+    /// An error whose code is given at every microversion.
+    fn with_new_code(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code: Code::Always(code),
+            ..Self::new(status, code, message)
+        }
+    }
+
+    /// The same error, which does not say that it varies.
+    fn not_varying(self) -> Self {
+        self.varying(Varies::No)
+    }
+
+    pub(super) fn varying(self, varies: Varies) -> Self {
+        Self { varies, ..self }
+    }
+
+    /// The same error, after which one may try again.
+    pub(super) fn retry_after(self, after_s: u64) -> Self {
+        Self {
+            kind: ErrorKind::RetryLater { after_s },
+            ..self
+        }
+    }
+
+    /// The same error with this code.
+    pub(in crate::http) fn with_code(self, code: &'static str) -> Self {
+        Self {
+            code: Code::FromVersion23(code),
+            ..self
+        }
+    }
+
+    /// 400.
+    pub(in crate::http) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code::UNDEFINED, message)
+    }
+
+    /// 409.
+    pub(in crate::http) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// 401.
+    pub(in crate::http) fn unauthenticated() -> Self {
+        let message = "The request has no X-Auth-Token header. Send one.";
+        Self {
+            kind: ErrorKind::Unauthenticated,
+            ..Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message).not_varying()
+        }
+    }
+
+    /// 403.
+    pub(in crate::http) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code::UNDEFINED, message).not_varying()
+    }
+
+    /// 405. `allow` is what is possible instead.
+    pub(in crate::http) fn method_not_allowed(allow: String) -> Self {
+        Self {
+            kind: ErrorKind::MethodNotAllowed { allow },
+            ..Self::method_too_new("The method specified is not allowed for this resource.")
+        }
+    }
+
+    /// 405 of a method that this microversion does not have.
+    pub(in crate::http) fn method_too_new(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, code::UNDEFINED, message)
+    }
+
+    /// 406 because of `Accept`.
+    pub(in crate::http) fn not_acceptable() -> Self {
+        let message = "Only application/json is provided";
+        Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message)
+    }
+
+    /// 415.
+    pub(in crate::http) fn unsupported_media_type(given: &str) -> Self {
+        let message = format!("The media type {given} is not supported, use application/json");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::UNDEFINED, message)
+    }
+
+    /// 400 of a body without a type.
+    pub(in crate::http) fn content_type_required() -> Self {
+        let message = "content-type header required when content-length > 0";
+        Self::bad_request(message).not_varying()
+    }
+
+    /// 400 of a length that is no number.
+    pub(in crate::http) fn content_length_not_integer() -> Self {
+        Self::bad_request("content-length header must be an integer").not_varying()
+    }
+
+    /// 413.
+    pub(in crate::http) fn body_too_large(limit_bytes: usize) -> Self {
+        let message = format!(
+            "The body is longer than the {limit_bytes} bytes that this service reads. Split the \
+             request, or have [api] max_body_bytes raised."
+        );
+        Self::with_new_code(StatusCode::PAYLOAD_TOO_LARGE, code::BODY_TOO_LARGE, message)
+    }
+
+    /// 400 of a body that broke off.
+    pub(in crate::http) fn body_unreadable() -> Self {
+        Self::bad_request("The body could not be read to its end. Send it again.")
+    }
+
+    /// 400 of a microversion that cannot be read.
+    pub(in crate::http) fn malformed_version(message: impl Into<String>) -> Self {
+        Self::bad_request(message).not_varying()
+    }
+
+    /// 406 of a microversion that is not served; `min` and `max` are.
+    pub(in crate::http) fn unacceptable_version(
+        message: impl Into<String>,
+        min: String,
+        max: String,
+    ) -> Self {
+        Self {
+            kind: ErrorKind::UnacceptableVersion { min, max },
+            ..Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message).not_varying()
+        }
+    }
+
+    /// 400 of a consistency header.
+    pub(in crate::http) fn bad_consistency(message: impl Into<String>) -> Self {
+        Self::with_new_code(StatusCode::BAD_REQUEST, code::BAD_CONSISTENCY, message)
+    }
+
+    /// 503 of `/` on a node that is not ready.
+    pub(in crate::http) fn not_ready(reason: &str) -> Self {
+        let message = format!("This node is not ready: {reason}. Other nodes may be.");
+        Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::NOT_READY, message)
+            .retry_after(1)
+    }
+
+    /// 503 of a candidate search that was ended.
+    pub(in crate::http) fn search_ended(message: impl Into<String>) -> Self {
+        Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::SEARCH_ENDED, message)
+            .retry_after(1)
+    }
+
+    /// 500 of a bug.
+    pub(in crate::http) fn internal() -> Self {
+        let message = "An unexpected error prevented the server from answering. It is in the \
+                      server's log under this request id.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, code::UNDEFINED, message)
+    }
+}
+
+impl From<Unavailable> for ApiError {
+    fn from(unavailable: Unavailable) -> Self {
+        let message = unavailable.to_string();
+        let busy = |code, message, retry_after: std::time::Duration| {
+            // Whole seconds, rounded up: a client that comes too early waits twice.
+            let after_s = retry_after.as_millis().div_ceil(1000).max(1) as u64;
+            Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(after_s)
+        };
+        match unavailable {
+            Unavailable::NothingCommitted { retry_after, .. } => {
+                let message = format!("{message}. It is safe to send the request again.");
+                busy(code::NOTHING_COMMITTED, message, retry_after)
+            }
+            Unavailable::OutcomeUnknown { retry_after, .. } => {
+                let message = format!(
+                    "{message}. Read what you wanted to change before you send the request again."
+                );
+                busy(code::OUTCOME_UNKNOWN, message, retry_after)
+            }
+            Unavailable::ForeignIndex { .. } => Self::with_new_code(
+                StatusCode::PRECONDITION_FAILED,
+                code::FOREIGN_INDEX,
+                format!("{message}. Forget the token and read without it."),
+            ),
+        }
+    }
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::components::response;
 use super::operations::{About, Success};
+use super::references::{common_headers, reference, response};
 use crate::http::edge::route::{Needs, Operation, Route};
 
 /// All answers of an operation: its own successes, and the errors that follow from what it is.
@@ -52,19 +52,19 @@ pub(super) fn responses(route: &Route, variants: &[&Operation], about: &About) -
 }
 
 fn success(answer: &Success) -> Value {
-    let mut headers = super::components::common_headers();
-    headers["OpenStack-API-Version"] = json!({"$ref": "#/components/headers/ServedMicroversion"});
-    headers["Vary"] = json!({"$ref": "#/components/headers/Vary"});
+    let mut headers = common_headers();
+    headers["OpenStack-API-Version"] = reference("headers", "ServedMicroversion");
+    headers["Vary"] = reference("headers", "Vary");
     if answer.located {
-        headers["Location"] = json!({"$ref": "#/components/headers/Location"});
+        headers["Location"] = reference("headers", "Location");
     }
     if answer.dated {
-        headers["Cache-Control"] = json!({"$ref": "#/components/headers/CacheControl"});
-        headers["Last-Modified"] = json!({"$ref": "#/components/headers/LastModified"});
+        headers["Cache-Control"] = reference("headers", "CacheControl");
+        headers["Last-Modified"] = reference("headers", "LastModified");
     }
     let mut found = json!({"description": answer.means, "headers": headers});
     if let Some(body) = answer.body {
-        let schema = json!({"$ref": format!("#/components/schemas/{body}")});
+        let schema = reference("schemas", body);
         found["content"] = json!({"application/json": {"schema": schema}});
     }
     found

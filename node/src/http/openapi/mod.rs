@@ -1,11 +1,14 @@
 //! The API's description of itself: an OpenAPI 3.1 document, made of the routes, of the schemas
-//! that requests are checked against, and of `operations`, which says what each operation is for
-//! and what it answers. Kept as `docs/openapi.json`; served as `GET /openapi.json`.
+//! that requests are checked against, of `operations`, which says what each operation is for and
+//! what it answers, and of `document.json`, which has what depends on none of these. Kept as
+//! `docs/openapi.json`; served as `GET /openapi.json`.
 //! Source of the format: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12.
 
 mod answers;
-mod components;
 mod operations;
+mod parameters;
+mod references;
+mod template;
 mod versions;
 
 use std::sync::{Arc, LazyLock};
@@ -22,9 +25,6 @@ use super::edge::route::{Needs, Operation, Route};
 use super::routes::ROUTES;
 use super::wire::microversion::Microversion;
 use super::wire::schema::Schema;
-
-/// The paths beside the API that every node answers without a token.
-const BESIDE: [&str; 3] = ["/livez", "/openapi.json", "/readyz"];
 
 /// `GET /openapi.json`, to be mounted beside the API. Needs no token, like a node's health.
 ///
@@ -46,28 +46,12 @@ pub(crate) fn router(server: &str) -> Router {
 
 /// The whole document.
 fn document() -> Value {
-    let mut paths: Map<String, Value> = ROUTES
-        .iter()
-        // A path without its slash, which some clients ask for, is no path to OpenAPI.
-        .filter(|route| !route.path.is_empty())
-        .map(|route| (route.path.to_owned(), path_item(route)))
-        .collect();
-    paths.extend(BESIDE.map(|path| (path.to_owned(), components::beside(path))));
-    json!({
-        "openapi": "3.1.1",
-        "info": {
-            "title": "Placement",
-            "version": Microversion::MAX.to_string(),
-            "summary": "The OpenStack Placement API as placementd serves it",
-            "description": components::DESCRIPTION,
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
-        "servers": [{"url": "/"}],
-        "security": [{"token": []}],
-        "tags": components::tags(),
-        "paths": paths,
-        "components": components::components(),
-    })
+    let mut document = template::document();
+    // A path without its slash, which some clients ask for, is no path to OpenAPI.
+    for route in ROUTES.iter().filter(|route| !route.path.is_empty()) {
+        document["paths"][route.path] = path_item(route);
+    }
+    document
 }
 
 fn path_item(route: &Route) -> Value {
@@ -81,8 +65,8 @@ fn path_item(route: &Route) -> Value {
             Some((method.to_ascii_lowercase(), operation_item(route, about)))
         })
         .collect();
-    let names: Vec<Value> = components::names_in(route.path)
-        .map(components::path_parameter)
+    let names: Vec<Value> = parameters::names_in(route.path)
+        .map(parameters::of_path)
         .collect();
     if !names.is_empty() {
         item.insert("parameters".to_owned(), names.into());
@@ -138,14 +122,14 @@ fn description(about: &About, span: Span) -> String {
 
 fn parameters(variants: &[&Operation], about: &About, span: Span) -> Value {
     let reads = about.method == "GET";
-    let mut found = vec![components::parameter("Microversion")];
+    let mut found = vec![references::parameter("Microversion")];
     if reads && variants.iter().any(|variant| variant.policy.is_some()) {
-        found.push(components::parameter("Consistency"));
-        found.push(components::parameter("MinIndex"));
+        found.push(references::parameter("Consistency"));
+        found.push(references::parameter("MinIndex"));
     }
-    found.push(components::parameter("CallerRequestId"));
+    found.push(references::parameter("CallerRequestId"));
     if let Some(query) = about.query {
-        found.extend(versions::query_parameters(query, span));
+        found.extend(parameters::of_query(query, span));
     }
     found.into()
 }
@@ -208,7 +192,9 @@ mod tests {
             let allowed = allowed.split(", ").map(str::to_owned).collect();
             assert_eq!(shown, allowed, "{}", route.path);
         }
-        assert_eq!(paths.len(), ROUTES.len() - 1 + BESIDE.len());
+        let beside = ["/livez", "/openapi.json", "/readyz"];
+        assert_eq!(paths.len(), ROUTES.len() - 1 + beside.len());
+        assert!(beside.iter().all(|path| paths.contains_key(*path)));
     }
 
     #[test]

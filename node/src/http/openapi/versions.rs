@@ -2,12 +2,10 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::components;
 use crate::http::edge::route::Operation;
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::schema::Schema;
 
 /// From one minor version to another, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +42,8 @@ impl Span {
         version(self.last)
     }
 
-    fn minors(self) -> RangeInclusive<u8> {
+    /// The minor versions.
+    pub(super) fn minors(self) -> RangeInclusive<u8> {
         self.first..=self.last
     }
 }
@@ -58,7 +57,8 @@ fn parse(minor: u8) -> Option<Microversion> {
     Microversion::parse(Some(&format!("placement 1.{minor}"))).ok()
 }
 
-fn version(minor: u8) -> Microversion {
+/// Version `1.minor`.
+pub(super) fn version(minor: u8) -> Microversion {
     parse(minor).expect("routes name versions that exist")
 }
 
@@ -97,98 +97,4 @@ pub(super) fn any_of(mut shapes: Vec<Shape>) -> Value {
         })
         .collect();
     json!({"anyOf": titled})
-}
-
-/// The parameters of a query string, of all versions within the span.
-pub(super) fn query_parameters(
-    schema_of: fn(Microversion) -> &'static Schema,
-    span: Span,
-) -> Vec<Value> {
-    let query = |version| split_patterns(schema_of(version).to_json_schema());
-    let mut names: Vec<String> = Vec::new();
-    for minor in span.minors() {
-        for name in members(&query(version(minor))).keys() {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
-    }
-    names
-        .iter()
-        .map(|name| {
-            let found = shapes(span, |version| {
-                members(&query(version))
-                    .get(name)
-                    .cloned()
-                    .unwrap_or(Value::Null)
-            });
-            let found: Vec<Shape> = found
-                .into_iter()
-                .filter(|(_, shape)| !shape.is_null())
-                .collect();
-            let required = span.minors().all(|minor| {
-                let required = &query(version(minor))["required"];
-                required
-                    .as_array()
-                    .is_some_and(|names| names.contains(&json!(name)))
-            });
-            query_parameter(name, span, found, required)
-        })
-        .collect()
-}
-
-fn query_parameter(name: &str, span: Span, shapes: Vec<Shape>, required: bool) -> Value {
-    let known = shapes
-        .iter()
-        .map(|(span, _)| *span)
-        .reduce(Span::with)
-        .expect("a name was found in some version");
-    let mut description = components::about_query(name).to_owned();
-    if known.first > span.first {
-        description.push_str(&format!(" From microversion {}.", known.first()));
-    }
-    if known.last < span.last {
-        description.push_str(&format!(" Until microversion {}.", known.last()));
-    }
-    let mut schema = any_of(shapes);
-    if components::may_repeat(name) {
-        schema = json!({"anyOf": [schema.clone(), {"type": "array", "items": schema}]});
-    }
-    json!({
-        "name": name,
-        "in": "query",
-        "required": required,
-        "style": "form",
-        "explode": true,
-        "description": description,
-        "schema": schema,
-    })
-}
-
-/// The name under which parameters are described whose names end in a group's suffix.
-pub(super) const GROUPS: &str = "groups";
-
-fn members(query: &Value) -> Map<String, Value> {
-    query["properties"].as_object().cloned().unwrap_or_default()
-}
-
-/// Takes apart the names that may end in a suffix: a parameter without it, and one object, whose
-/// members are parameters, for all that have one.
-fn split_patterns(mut query: Value) -> Value {
-    let Some(patterns) = query["patternProperties"].as_object().cloned() else {
-        return query;
-    };
-    let mut suffixed = Map::new();
-    for (form, schema) in patterns {
-        if let Some((name, suffix)) = form.trim_start_matches('^').split_once('(') {
-            query["properties"][name] = schema.clone();
-            suffixed.insert(format!("^{name}({}", suffix.replace(")?$", ")$")), schema);
-        }
-    }
-    query["properties"][GROUPS] = json!({
-        "type": "object",
-        "patternProperties": suffixed,
-        "additionalProperties": false,
-    });
-    query
 }

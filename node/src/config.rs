@@ -2,6 +2,7 @@
 //! of the TOML file, a variable `PLACEMENTD_SECTION_KEY` and a flag `--section-key`; what is set
 //! later in this order wins. `placementd --help` prints these lines.
 
+mod api_settings;
 mod load;
 mod options;
 
@@ -294,42 +295,6 @@ impl Config {
         })
     }
 
-    /// What the API is told of all this.
-    pub fn api_settings(&self) -> Result<crate::http::ApiSettings, ConfigError> {
-        use crate::http::{ApiSettings, AuthSettings, AuthStrategy};
-        use crate::http::{CandidateSettings, CorsSettings, PolicySettings};
-
-        Ok(ApiSettings {
-            max_body_bytes: self.api.max_body_bytes,
-            public: self.public_address()?,
-            root_reflects_readiness: self.api.root_reflects_readiness,
-            default_consistency: self.default_consistency()?,
-            auth: AuthSettings {
-                strategy: AuthStrategy::NoAuth2,
-            },
-            policy: PolicySettings {
-                file: self.policy.file.clone(),
-                enforce_new_defaults: self.policy.enforce_new_defaults,
-                enforce_scope: self.policy.enforce_scope,
-            },
-            cors: CorsSettings {
-                allowed_origin: self.cors.allowed_origin.clone(),
-                allow_headers: self.cors.allow_headers.clone(),
-                allow_methods: self.cors.allow_methods.clone(),
-                expose_headers: self.cors.expose_headers.clone(),
-                allow_credentials: self.cors.allow_credentials,
-                max_age_s: Some(self.cors.max_age_s),
-            },
-            candidates: CandidateSettings {
-                randomize: self.candidates.randomize,
-                max: (self.candidates.max > 0).then_some(self.candidates.max),
-                generation_strategy: self.generation_strategy()?,
-                deadline: Duration::from_millis(self.candidates.deadline_ms),
-                memory_max_bytes: self.candidates.memory_max_bytes,
-            },
-        })
-    }
-
     /// `[reads] default`.
     pub fn default_consistency(&self) -> Result<Consistency, ConfigError> {
         let text = self.reads.default.trim();
@@ -346,20 +311,6 @@ impl Config {
             _ => Err(ConfigError::invalid(
                 "reads.default",
                 format!("{text:?} is none of linearizable, bounded;max=SECONDS, local"),
-            )),
-        }
-    }
-
-    fn generation_strategy(
-        &self,
-    ) -> Result<placement_model::query::candidates::GenerationStrategy, ConfigError> {
-        use placement_model::query::candidates::GenerationStrategy;
-        match self.candidates.generation_strategy.as_str() {
-            "depth-first" => Ok(GenerationStrategy::DepthFirst),
-            "breadth-first" => Ok(GenerationStrategy::BreadthFirst),
-            other => Err(ConfigError::invalid(
-                "candidates.generation_strategy",
-                format!("{other:?} is neither depth-first nor breadth-first"),
             )),
         }
     }

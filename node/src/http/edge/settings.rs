@@ -1,4 +1,5 @@
-//! The settings of the API, as the configuration file names them. All have defaults.
+//! The settings of the API, as the configuration file names them. Their defaults are the
+//! configuration's.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,33 +30,17 @@ pub struct ApiSettings {
     pub candidates: CandidateSettings,
 }
 
-impl Default for ApiSettings {
-    fn default() -> Self {
-        Self {
-            max_body_bytes: 16 * 1024 * 1024,
-            public: PublicAddress::default(),
-            root_reflects_readiness: true,
-            default_consistency: Consistency::Linearizable,
-            auth: AuthSettings::default(),
-            policy: PolicySettings::default(),
-            cors: CorsSettings::default(),
-            candidates: CandidateSettings::default(),
-        }
-    }
-}
-
 /// `[auth]`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct AuthSettings {
     /// `strategy`.
     pub strategy: AuthStrategy,
 }
 
 /// How callers are identified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthStrategy {
     /// `noauth2`: the token is believed.
-    #[default]
     NoAuth2,
 }
 
@@ -68,16 +53,6 @@ pub struct PolicySettings {
     pub enforce_new_defaults: bool,
     /// `enforce_scope`: refuses system-scoped tokens.
     pub enforce_scope: bool,
-}
-
-impl Default for PolicySettings {
-    fn default() -> Self {
-        Self {
-            file: None,
-            enforce_new_defaults: true,
-            enforce_scope: true,
-        }
-    }
 }
 
 /// `[cors]`.
@@ -97,22 +72,6 @@ pub struct CorsSettings {
     pub max_age_s: Option<u64>,
 }
 
-impl Default for CorsSettings {
-    fn default() -> Self {
-        let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Self {
-            allowed_origin: Vec::new(),
-            allow_headers: Vec::new(),
-            allow_methods: list(&[
-                "OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "PATCH",
-            ]),
-            expose_headers: Vec::new(),
-            allow_credentials: true,
-            max_age_s: Some(3600),
-        }
-    }
-}
-
 /// `[candidates]`.
 #[derive(Debug, Clone)]
 pub struct CandidateSettings {
@@ -126,16 +85,4 @@ pub struct CandidateSettings {
     pub deadline: Duration,
     /// `memory_max_bytes`: a search whose answer takes more is ended.
     pub memory_max_bytes: usize,
-}
-
-impl Default for CandidateSettings {
-    fn default() -> Self {
-        Self {
-            randomize: false,
-            max: None,
-            generation_strategy: GenerationStrategy::DepthFirst,
-            deadline: Duration::from_secs(60),
-            memory_max_bytes: 1024 * 1024 * 1024,
-        }
-    }
 }

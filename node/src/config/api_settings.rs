@@ -1,0 +1,81 @@
+//! What the API is told of the configuration, and so the defaults of its settings.
+
+use std::time::Duration;
+
+use placement_model::query::candidates::GenerationStrategy;
+
+use super::{Config, ConfigError};
+use crate::http::{
+    ApiSettings, AuthSettings, AuthStrategy, CandidateSettings, CorsSettings, PolicySettings,
+};
+
+impl Config {
+    /// What the API is told of all this.
+    pub fn api_settings(&self) -> Result<ApiSettings, ConfigError> {
+        Ok(ApiSettings {
+            max_body_bytes: self.api.max_body_bytes,
+            public: self.public_address()?,
+            root_reflects_readiness: self.api.root_reflects_readiness,
+            default_consistency: self.default_consistency()?,
+            auth: AuthSettings {
+                strategy: AuthStrategy::NoAuth2,
+            },
+            policy: PolicySettings {
+                file: self.policy.file.clone(),
+                enforce_new_defaults: self.policy.enforce_new_defaults,
+                enforce_scope: self.policy.enforce_scope,
+            },
+            cors: CorsSettings {
+                allowed_origin: self.cors.allowed_origin.clone(),
+                allow_headers: self.cors.allow_headers.clone(),
+                allow_methods: self.cors.allow_methods.clone(),
+                expose_headers: self.cors.expose_headers.clone(),
+                allow_credentials: self.cors.allow_credentials,
+                max_age_s: Some(self.cors.max_age_s),
+            },
+            candidates: CandidateSettings {
+                randomize: self.candidates.randomize,
+                max: (self.candidates.max > 0).then_some(self.candidates.max),
+                generation_strategy: self.generation_strategy()?,
+                deadline: Duration::from_millis(self.candidates.deadline_ms),
+                memory_max_bytes: self.candidates.memory_max_bytes,
+            },
+        })
+    }
+
+    pub(super) fn generation_strategy(&self) -> Result<GenerationStrategy, ConfigError> {
+        match self.candidates.generation_strategy.as_str() {
+            "depth-first" => Ok(GenerationStrategy::DepthFirst),
+            "breadth-first" => Ok(GenerationStrategy::BreadthFirst),
+            other => Err(ConfigError::invalid(
+                "candidates.generation_strategy",
+                format!("{other:?} is neither depth-first nor breadth-first"),
+            )),
+        }
+    }
+}
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        let config = Config::default();
+        config.api_settings().expect("the defaults are valid")
+    }
+}
+
+impl Default for PolicySettings {
+    fn default() -> Self {
+        ApiSettings::default().policy
+    }
+}
+
+impl Default for CorsSettings {
+    fn default() -> Self {
+        ApiSettings::default().cors
+    }
+}
+
+impl Default for CandidateSettings {
+    fn default() -> Self {
+        ApiSettings::default().candidates
+    }
+}

@@ -24,9 +24,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::identity::{Identity, create};
-use crate::open::open;
+use crate::data_dir::create;
+use crate::identity::Identity;
 use crate::options::StoreOptions;
+use crate::store::open;
 use crate::tables::{self, Table};
 use crate::types::{
     Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
@@ -460,7 +461,11 @@ fn rows() {
             .into_iter()
             .find(|known| known.name() == table)
             .unwrap();
-        assert_eq!(table.read(&unhex(key), value), Ok(change), "{label}");
+        assert_eq!(
+            tables::read(table, &unhex(key), value),
+            Ok(change),
+            "{label}"
+        );
     }
     let tables: BTreeSet<_> = changes()
         .iter()

@@ -9,6 +9,9 @@
 //! * [`runtime`] is the async runtime for production and simulation.
 
 mod applier;
+mod counters;
+mod data_dir;
+mod error;
 #[cfg(test)]
 mod fixtures;
 mod health;
@@ -16,27 +19,30 @@ mod identity;
 mod log;
 mod machine;
 mod metrics;
-mod open;
 mod options;
 mod rocks;
 pub mod runtime;
 pub mod simulation;
+mod store;
 mod tables;
 mod types;
 pub mod wire;
 
 pub use applier::{Applier, Rules};
+pub use counters::Histogram;
+pub use data_dir::{create, identity, in_use};
+pub use error::OpenError;
 pub use health::Health;
-pub use identity::{FORMAT, Identity, create, identity};
+pub use identity::{FORMAT, Identity};
 pub use log::{LogReader, LogStore};
 pub use machine::{
-    AppliedState, SnapshotBuilder, SnapshotDir, SnapshotFile, SnapshotReceiver, StateMachine,
-    Stopped, Views,
+    AppliedState, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotFile, SnapshotReceiver,
+    StateMachine, Stopped, Views,
 };
-pub use metrics::{DatabaseNumbers, Histogram, StoreMetrics, StoreNumbers};
-pub use open::{OpenError, Store, in_use, open};
+pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use options::{Disk, Faults, StoreOptions};
+pub use store::{Raft, Store, open};
 pub use types::{
-    Applied, Entry, LogId, Member, Membership, Payload, Raft, Snapshot, SnapshotMeta,
-    StoredMembership, TypeConfig, Vote,
+    Applied, Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, TypeConfig,
+    Vote,
 };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rocksdb::{BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, LogLevel, Options};
 
-use crate::open::OpenError;
+use crate::error::OpenError;
 use crate::options::StoreOptions;
 
 /// Options that hold for each database and each of its column families.

@@ -10,6 +10,7 @@ use std::{fs, io};
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{RngExt, SeedableRng};
 
+use crate::data_dir::{LOG_DIR, wal_files};
 use crate::types::Vote;
 
 /// One simulated node's disk. It outlives the node: keep it beside the data directory and give it
@@ -137,7 +138,7 @@ impl Inner {
     /// Cuts the newest file of the log, as RocksDB syncs each that it closes, to what was synced
     /// and what `kept` of the rest survives.
     fn cut(&mut self, dir: &Path, kept: impl Fn(&mut StdRng, u64) -> u64) -> io::Result<u64> {
-        let files = wal_files(&dir.join(crate::open::LOG_DIR))?;
+        let files = wal_files(&dir.join(LOG_DIR))?;
         let Some((path, length)) = files.last_key_value() else {
             return Ok(0);
         };
@@ -151,20 +152,4 @@ impl Inner {
         }
         Ok(length - durable)
     }
-}
-
-/// The write-ahead log's files with their lengths, the newest last.
-pub(crate) fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
-    let mut files = BTreeMap::new();
-    for entry in fs::read_dir(log_dir)? {
-        let entry = entry?;
-        if entry
-            .path()
-            .extension()
-            .is_some_and(|extension| extension == "log")
-        {
-            files.insert(entry.path(), entry.metadata()?.len());
-        }
-    }
-    Ok(files)
 }

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use openraft::alias::{EntryOf, LogIdOf, SnapshotMetaOf, SnapshotOf, StoredMembershipOf, VoteOf};
+use openraft::alias::{EntryOf, LogIdOf, SnapshotMetaOf, StoredMembershipOf, VoteOf};
 use placement_model::{Outcome, Stamped};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{SnapshotFile, StateMachine};
 use crate::runtime::Runtime;
 
 openraft::declare_raft_types!(
@@ -56,8 +55,6 @@ impl Applied {
     }
 }
 
-/// The Raft group of this node.
-pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 /// A place in the log.
 pub type LogId = LogIdOf<TypeConfig>;
 /// A log entry.
@@ -72,5 +69,3 @@ pub type Membership = openraft::Membership<u64, Member>;
 pub type StoredMembership = StoredMembershipOf<TypeConfig>;
 /// What a snapshot covers.
 pub type SnapshotMeta = SnapshotMetaOf<TypeConfig>;
-/// A snapshot: what it covers, and its file.
-pub type Snapshot = SnapshotOf<TypeConfig, SnapshotFile>;

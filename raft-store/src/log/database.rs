@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rocksdb::{Cache, ColumnFamily, DB, IteratorMode, ReadOptions, WriteBatch};
 
-use crate::open::{LOG_DIR, OpenError};
+use crate::data_dir::LOG_DIR;
+use crate::error::OpenError;
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::types::{Entry, LogId, Vote};

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 
 use super::database::LogDatabase;
 use super::tail::Tail;
+use crate::counters::Counters;
+use crate::data_dir::DirLock;
 use crate::health::Reporter;
-use crate::metrics::Counters;
-use crate::open::DirLock;
 use crate::options::{Disk, Faults, StoreOptions};
 use crate::rocks;
 use crate::runtime;

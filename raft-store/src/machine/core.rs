@@ -12,15 +12,16 @@ use tokio::time::Instant;
 
 use super::database::StateDatabase;
 use super::snapshot_dir::{self, SnapshotDir};
-use super::snapshot_file::SnapshotFile;
+use super::snapshot_file::{Snapshot, SnapshotFile};
 use super::views::{AppliedState, Publisher, Views};
 use crate::applier::Applier;
+use crate::counters::Counters;
+use crate::data_dir::DirLock;
+use crate::error::OpenError;
 use crate::health::Reporter;
-use crate::metrics::Counters;
-use crate::open::{DirLock, OpenError};
 use crate::options::StoreOptions;
 use crate::rocks;
-use crate::types::{Applied, Payload, Snapshot, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::types::{Applied, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 
 pub(super) struct Core {
     pub(super) database: StateDatabase,
@@ -271,8 +272,9 @@ mod tests {
     use placement_model::state::change::Counters;
 
     use super::*;
-    use crate::identity::{Identity, create};
-    use crate::open::open;
+    use crate::data_dir::create;
+    use crate::identity::Identity;
+    use crate::store::open;
 
     /// A node that begins to install a snapshot and crashes, with rows of both states on disk.
     #[tokio::test]

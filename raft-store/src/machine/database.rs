@@ -14,7 +14,8 @@ use rocksdb::{
 use serde::{Deserialize, Serialize};
 
 use super::views::AppliedState;
-use crate::open::{OpenError, STATE_DIR};
+use crate::data_dir::STATE_DIR;
+use crate::error::OpenError;
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::tables::{self, Table};
@@ -104,8 +105,7 @@ impl StateDatabase {
                 .iterator_cf_opt(self.table(table), read, IteratorMode::Start)
                 .map(move |row| {
                     let (key, value) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
-                    table
-                        .read(&key, &value)
+                    tables::read(table, &key, &value)
                         .map_err(|error| self.damaged(format!("{}: {error}", table.name())))
                 })
         })

@@ -17,16 +17,17 @@ use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use rocksdb::{Cache, DB};
 
 use self::core::Core;
+use crate::counters::Counters;
+use crate::data_dir::DirLock;
+use crate::error::OpenError;
 use crate::health::Reporter;
-use crate::metrics::Counters;
-use crate::open::{DirLock, OpenError};
 use crate::options::StoreOptions;
 use crate::runtime;
-use crate::types::{LogId, Snapshot, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 
 pub(crate) use database::families;
 pub use snapshot_dir::SnapshotDir;
-pub use snapshot_file::{SnapshotFile, SnapshotReceiver};
+pub use snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 pub use views::{AppliedState, Stopped, Views};
 
 /// Entries applied in one batch, at most.

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use placement_model::State;
 
-use super::snapshot_file::{SnapshotFile, SnapshotReceiver};
+use super::snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
-use crate::identity::{Identity, sync_dir};
-use crate::open::OpenError;
-use crate::types::{LogId, Snapshot, SnapshotMeta};
+use crate::data_dir::sync_dir;
+use crate::error::OpenError;
+use crate::identity::Identity;
+use crate::types::{LogId, SnapshotMeta};
 
 /// What the snapshot that counts is called, before the entry it covers.
 const SNAPSHOT: &str = "snapshot-";

@@ -6,12 +6,16 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[cfg(doc)]
-use super::SnapshotDir;
+use openraft::alias::SnapshotOf;
+
 use super::views::AppliedState;
+use crate::types::TypeConfig;
 
 /// What a received file is called until it is installed.
 pub(super) const INCOMING: &str = "incoming-";
+
+/// A snapshot: what it covers, and its file.
+pub type Snapshot = SnapshotOf<TypeConfig, SnapshotFile>;
 
 /// A snapshot's file. The handle stays readable when the file is replaced by a newer snapshot.
 #[derive(Debug, Clone)]
@@ -114,7 +118,7 @@ impl SnapshotReceiver {
         Ok(())
     }
 
-    /// Everything has come in. What the file holds is verified by [`SnapshotDir::verify`] or, at
+    /// Everything has come in. What the file holds is verified by [`SnapshotDir::verify`](super::SnapshotDir::verify) or, at
     /// the latest, when it is installed.
     ///
     /// # Errors

@@ -246,7 +246,8 @@ impl<R: Read> Rows<'_, R> {
         let table = Table::of_tag(tag).ok_or_else(|| damaged("a row of no known table"))?;
         let key = self.take_bytes()?;
         let value = self.take_bytes()?;
-        Ok(Some(table.read(&self.body[key], &self.body[value])?))
+        let (key, value) = (&self.body[key], &self.body[value]);
+        Ok(Some(tables::read(table, key, value)?))
     }
 
     fn take_bytes(&mut self) -> Result<std::ops::Range<usize>, SnapshotError> {

@@ -5,7 +5,7 @@ use placement_model::state::change::ConsumerRow;
 use placement_model::types::ConsumerUuid;
 
 use super::key::{key, text};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 fn key_of(consumer: &ConsumerUuid) -> Vec<u8> {

@@ -4,7 +4,7 @@ use placement_model::Change;
 use placement_model::state::change::Counters;
 
 use super::key::{fixed, key};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 pub(super) fn put(counters: &Counters) -> Row {

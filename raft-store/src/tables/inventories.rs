@@ -4,7 +4,7 @@ use placement_model::Change;
 use placement_model::state::change::{InventoryRow, ProviderId, ResourceClassId};
 
 use super::key::{key, two_u32};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 fn key_of(provider: ProviderId, class: ResourceClassId) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use placement_model::{Change, Outcome};
 
 use super::key::{key, two_u64};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 fn key_of(origin: u64, sequence: u64) -> Vec<u8> {

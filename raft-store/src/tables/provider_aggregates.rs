@@ -8,7 +8,7 @@ use placement_model::state::change::ProviderId;
 use placement_model::types::AggregateUuid;
 
 use super::key::{key, one_u32};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 pub(super) fn put(provider: ProviderId, aggregates: &BTreeSet<AggregateUuid>) -> Row {

@@ -7,7 +7,7 @@ use placement_model::Change;
 use placement_model::state::change::{ProviderId, TraitId};
 
 use super::key::{key, one_u32};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 pub(super) fn put(provider: ProviderId, traits: &BTreeSet<TraitId>) -> Row {

@@ -4,7 +4,7 @@ use placement_model::Change;
 use placement_model::state::change::{ProviderId, ProviderRow};
 
 use super::key::{key, one_u32};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 fn key_of(id: ProviderId) -> Vec<u8> {

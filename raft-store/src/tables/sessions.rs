@@ -4,7 +4,7 @@ use placement_model::Change;
 use placement_model::state::change::SessionRow;
 
 use super::key::{key, one_u64};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 pub(super) fn put(origin: u64, row: &SessionRow) -> Row {

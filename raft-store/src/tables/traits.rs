@@ -5,7 +5,7 @@ use placement_model::state::change::{NameRow, TraitId};
 use placement_model::types::TraitName;
 
 use super::key::{key, one_u32};
-use super::{Row, Table};
+use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 fn key_of(id: TraitId) -> Vec<u8> {

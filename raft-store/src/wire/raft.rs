@@ -8,7 +8,7 @@ use openraft::vote::{RaftLeaderId, RaftVote};
 use placement_model::Stamped;
 use serde::{Deserialize, Serialize};
 
-use super::WireError;
+use super::record::WireError;
 use crate::types::{
     Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
 };

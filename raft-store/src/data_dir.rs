@@ -1,0 +1,197 @@
+//! The files of a data directory: whose it is, how often its node has started, who has it open.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::OpenError;
+use crate::identity::{FORMAT, Identity};
+use crate::wire;
+
+pub(crate) const LOG_DIR: &str = "log";
+pub(crate) const STATE_DIR: &str = "state";
+pub(crate) const SNAPSHOT_DIR: &str = "snapshots";
+const LOCK: &str = "lock";
+const IDENTITY: &str = "identity";
+const BOOT: &str = "boot";
+
+/// The file: its first field tells a binary that is too old that it is too old.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    format: u32,
+    identity: Identity,
+}
+
+/// Reads whose directory it is; `None` if it is nobody's yet.
+///
+/// # Errors
+/// [`OpenError::NewerFormat`], [`OpenError::Damaged`] or [`OpenError::Io`].
+pub fn identity(dir: &Path) -> Result<Option<Identity>, OpenError> {
+    let path = dir.join(IDENTITY);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(OpenError::io("read", &path, error)),
+    };
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    // The format first: a newer one may have another shape altogether.
+    let format = bytes
+        .split_first()
+        .and_then(|(_, record)| rmp_serde::from_slice::<Format>(record).ok())
+        .map_or(FORMAT, |record| record.format);
+    if format > FORMAT {
+        return Err(OpenError::NewerFormat {
+            dir: dir.to_owned(),
+            format,
+        });
+    }
+    match wire::decode::<Record>(&bytes) {
+        Ok(record) => Ok(Some(record.identity)),
+        Err(wire::WireError::Newer(version)) => Err(OpenError::NewerFormat {
+            dir: dir.to_owned(),
+            format: u32::from(version),
+        }),
+        Err(error) => Err(OpenError::Damaged {
+            path,
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// Makes `dir` the data directory of a new node: when a cluster is formed, or a node joins one.
+///
+/// # Errors
+/// [`OpenError::Exists`] if it is somebody's already, [`OpenError::NotEmpty`] if it holds other
+/// files, [`OpenError::Locked`], or [`OpenError::Io`].
+pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
+    fs::create_dir_all(dir).map_err(|error| OpenError::io("create", dir, error))?;
+    let _lock = lock(dir)?;
+    if let Some(found) = self::identity(dir)? {
+        return Err(OpenError::Exists {
+            dir: dir.to_owned(),
+            found,
+        });
+    }
+    if dir.join(LOG_DIR).exists() || dir.join(STATE_DIR).exists() {
+        return Err(OpenError::NotEmpty {
+            dir: dir.to_owned(),
+        });
+    }
+    let record = Record {
+        format: FORMAT,
+        identity,
+    };
+    write_durably(dir, IDENTITY, &wire::encode(&record))
+}
+
+/// How often the node has started so far.
+pub(crate) fn boots(dir: &Path) -> Result<u64, OpenError> {
+    let path = dir.join(BOOT);
+    match fs::read(&path) {
+        Ok(bytes) => wire::decode::<u64>(&bytes).map_err(|error| OpenError::Damaged {
+            path,
+            reason: error.to_string(),
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(OpenError::io("read", &path, error)),
+    }
+}
+
+/// Counts one more start of the node, durably, and returns the count.
+pub(crate) fn next_boot(dir: &Path) -> Result<u64, OpenError> {
+    let boot = boots(dir)? + 1;
+    write_durably(dir, BOOT, &wire::encode(&boot))?;
+    Ok(boot)
+}
+
+/// Puts a whole file in place: after a crash it is the old one or the new one.
+fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), OpenError> {
+    let path = dir.join(name);
+    let draft = dir.join(format!("{name}.new"));
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&draft, &path)?;
+        sync_dir(dir)
+    };
+    write().map_err(|error| OpenError::io("write", &path, error))
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Keeps other processes out for as long as any clone of it lives.
+#[derive(Debug, Clone)]
+pub(crate) struct DirLock {
+    _file: Arc<File>,
+}
+
+/// Whether somebody has the data directory open, this process included: a store is closed once the
+/// last of its handles is gone, those that openraft's tasks hold included.
+pub fn in_use(dir: &Path) -> bool {
+    matches!(lock(dir), Err(OpenError::Locked { .. }))
+}
+
+/// Locks the data directory for this process.
+pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
+    let path = dir.join(LOCK);
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|error| OpenError::io("open", &path, error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            // Only for the message: who writes it may not have done so yet.
+            let _ = file.read_to_string(&mut holder);
+            let holder = match holder.trim() {
+                "" => String::new(),
+                process => format!(" (process {process})"),
+            };
+            return Err(OpenError::Locked {
+                dir: dir.to_owned(),
+                holder,
+            });
+        }
+        Err(TryLockError::Error(error)) => return Err(OpenError::io("lock", &path, error)),
+    }
+    let note = || -> io::Result<()> {
+        file.set_len(0)?;
+        file.write_all(format!("{}\n", std::process::id()).as_bytes())
+    };
+    let mut note = note;
+    note().map_err(|error| OpenError::io("write", &path, error))?;
+    Ok(DirLock {
+        _file: Arc::new(file),
+    })
+}
+
+/// The write-ahead log's files with their lengths, the newest last.
+pub(crate) fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(log_dir)? {
+        let entry = entry?;
+        if entry
+            .path()
+            .extension()
+            .is_some_and(|extension| extension == "log")
+        {
+            files.insert(entry.path(), entry.metadata()?.len());
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,135 @@
+//! Why a data directory cannot be opened.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::identity::{FORMAT, Identity};
+
+/// Why a data directory cannot be opened. Nothing in it was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Nobody's directory yet.
+    #[error("{dir} is not the data directory of a node: form a cluster or join one first")]
+    Missing {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A new node was to be made where there is one.
+    #[error(
+        "{dir} is the data directory of node {} of cluster {} already: start it without forming or \
+         joining a cluster, or choose another directory",
+        found.node, found.cluster
+    )]
+    Exists {
+        /// The directory.
+        dir: PathBuf,
+        /// Whose it is.
+        found: Identity,
+    },
+    /// A new node was to be made where data is, but no identity.
+    #[error("{dir} holds data, but does not say of which node: choose another directory")]
+    NotEmpty {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Another process has it open.
+    #[error(
+        "the data directory {dir} is in use by another placementd{holder}: stop that one first, or \
+         give each its own directory"
+    )]
+    Locked {
+        /// The directory.
+        dir: PathBuf,
+        /// ` (process 4711)`, if that is known.
+        holder: String,
+    },
+    /// The directory of another cluster.
+    #[error("{dir} belongs to cluster {found}, not to {expected}: this is the wrong directory")]
+    OtherCluster {
+        /// The directory.
+        dir: PathBuf,
+        /// The cluster it belongs to.
+        found: Uuid,
+        /// The cluster it was to belong to.
+        expected: Uuid,
+    },
+    /// The directory of another node.
+    #[error("{dir} belongs to node {found}, not to node {expected}: this is the wrong directory")]
+    OtherNode {
+        /// The directory.
+        dir: PathBuf,
+        /// The node it belongs to.
+        found: u64,
+        /// The node it was to belong to.
+        expected: u64,
+    },
+    /// Written by a newer binary.
+    #[error(
+        "{dir} has format {format}, but this placementd knows formats up to {FORMAT}: start it \
+         with the newer version that wrote it"
+    )]
+    NewerFormat {
+        /// The directory.
+        dir: PathBuf,
+        /// Its format.
+        format: u32,
+    },
+    /// A newer binary has written a table that this one does not know.
+    #[error(
+        "{path} holds the table {table:?}, which this placementd does not know: start it with the \
+         newer version that wrote it"
+    )]
+    NewerTable {
+        /// The database.
+        path: PathBuf,
+        /// The table.
+        table: String,
+    },
+    /// What was written is not what is read.
+    #[error(
+        "{path} is damaged ({reason}): do not repair it by hand; remove this node from the \
+         cluster and let it join anew with an empty directory"
+    )]
+    Damaged {
+        /// The file or database.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The node has started before, and its log is not there.
+    #[error(
+        "{log} is gone, but node {} of cluster {} has started before: without its log it no longer \
+         knows how it voted and what it acknowledged, and by voting again it could lose committed \
+         writes. Put the whole data directory back as it was; if that is impossible, remove this \
+         node from the cluster and let it join anew with an empty directory and a new id",
+        identity.node, identity.cluster
+    )]
+    LogGone {
+        /// Where the log was.
+        log: PathBuf,
+        /// Whose directory it is.
+        identity: Identity,
+    },
+    /// The operating system said no.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The answer.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

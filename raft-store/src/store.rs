@@ -1,0 +1,131 @@
+//! The whole store: a data directory, opened.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::counters::Counters;
+use crate::data_dir::{self, LOG_DIR, SNAPSHOT_DIR};
+use crate::error::OpenError;
+use crate::health::{Health, Reporter};
+use crate::identity::Identity;
+use crate::log::LogStore;
+use crate::machine::{SnapshotDir, StateMachine, Views};
+use crate::metrics::StoreMetrics;
+use crate::options::StoreOptions;
+use crate::rocks;
+use crate::types::TypeConfig;
+
+/// The Raft group of this node.
+pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
+
+/// An open data directory, to be taken apart: the log and the state machine go to openraft.
+pub struct Store {
+    /// Whose directory it is.
+    pub identity: Identity,
+    /// Which start of the node this is: rises with each, durably, before anything is handed out.
+    pub boot: u64,
+    /// The log, for openraft.
+    pub log: LogStore,
+    /// The state machine, for openraft.
+    pub machine: StateMachine,
+    /// What this node has applied, for readers.
+    pub views: Views,
+    /// Whether the disk still does what it is told.
+    pub health: Health,
+    /// Where snapshots from other nodes are received.
+    pub snapshots: SnapshotDir,
+    /// Numbers for `/metrics`.
+    pub metrics: StoreMetrics,
+}
+
+/// Opens a data directory that [`create`](crate::create) has made.
+///
+/// In a simulation ([`Disk::Simulated`](crate::Disk::Simulated)) it must be called inside a
+/// `LocalSet`, where it spawns the task that syncs the log.
+///
+/// # Errors
+/// [`OpenError`], each variant with what to do.
+pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
+    let dir = &options.dir;
+    if !dir.exists() {
+        return Err(OpenError::Missing { dir: dir.clone() });
+    }
+    let lock = data_dir::lock(dir)?;
+    let identity =
+        data_dir::identity(dir)?.ok_or_else(|| OpenError::Missing { dir: dir.clone() })?;
+    check_owner(&options, &identity)?;
+    check_log(dir, identity)?;
+    let snapshots_dir = dir.join(SNAPSHOT_DIR);
+    fs::create_dir_all(&snapshots_dir)
+        .map_err(|error| OpenError::io("create", &snapshots_dir, error))?;
+
+    let (reporter, health) = Reporter::new();
+    let snapshots = SnapshotDir::open(&snapshots_dir, identity)?;
+    let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
+    let counters = Arc::new(Counters::default());
+    let log = LogStore::open(
+        &options,
+        &cache,
+        reporter.clone(),
+        lock.clone(),
+        Arc::clone(&counters),
+    )?;
+    let machine = StateMachine::open(
+        &options,
+        &cache,
+        snapshots.clone(),
+        reporter,
+        lock,
+        Arc::clone(&counters),
+    )?;
+    // RocksDB does not sync the directory that it makes its own in. Only what is sure to be found
+    // again may count as a start: from then on a missing log means a lost one.
+    data_dir::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
+    let boot = data_dir::next_boot(dir)?;
+    let views = machine.views();
+    let metrics = StoreMetrics::new(log.database(), machine.database(), counters);
+    Ok(Store {
+        identity,
+        boot,
+        log,
+        machine,
+        views,
+        health,
+        snapshots,
+        metrics,
+    })
+}
+
+fn check_owner(options: &StoreOptions, found: &Identity) -> Result<(), OpenError> {
+    let dir = options.dir.clone();
+    if let Some(expected) = options.cluster
+        && expected != found.cluster
+    {
+        return Err(OpenError::OtherCluster {
+            dir,
+            found: found.cluster,
+            expected,
+        });
+    }
+    if let Some(expected) = options.node
+        && expected != found.node
+    {
+        return Err(OpenError::OtherNode {
+            dir,
+            found: found.node,
+            expected,
+        });
+    }
+    Ok(())
+}
+
+/// A node that has started before has voted, and must find its votes again.
+fn check_log(dir: &Path, identity: Identity) -> Result<(), OpenError> {
+    let log = dir.join(LOG_DIR);
+    let has_started = data_dir::boots(dir)? > 0;
+    if has_started && !rocks::is_there(&log) {
+        return Err(OpenError::LogGone { log, identity });
+    }
+    Ok(())
+}

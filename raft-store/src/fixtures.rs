@@ -1,5 +1,6 @@
-//! What format 1 wrote stays readable for ever. The files in `tests/fixtures/format-1` were written
-//! by the first binary; they are never written again. A later format adds a directory of its own.
+//! What format 1 wrote stays readable for ever. The files in `tests/fixtures/format-1` are never
+//! written again. A record that gains a field adds a line or a file beside the old one; a later
+//! format adds a directory of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -26,6 +27,7 @@ use uuid::Uuid;
 
 use crate::data_dir::create;
 use crate::identity::Identity;
+use crate::machine::AppliedRecord;
 use crate::options::StoreOptions;
 use crate::store::open;
 use crate::tables::{self, Table};
@@ -349,6 +351,27 @@ fn snapshot_coverage() {
 }
 
 #[test]
+fn applied_records() {
+    let stored = StoredMembership::new(Some(log_id(11)), members());
+    let record = |last_stamp| AppliedRecord {
+        last: Some((&log_id(500)).into()),
+        membership: (&stored).into(),
+        digest: "00112233445566778899aabbccddeeff".to_owned(),
+        last_stamp,
+    };
+    check(
+        "applied.hex",
+        &[
+            ("without-a-stamp", record(None)),
+            (
+                "with-a-stamp",
+                record(Some(Timestamp(1_800_000_000_123_456))),
+            ),
+        ],
+    );
+}
+
+#[test]
 fn identities() {
     let identity = Identity {
         cluster: Uuid::from_u128(7),
@@ -476,6 +499,15 @@ fn rows() {
 
 #[tokio::test]
 async fn snapshots() {
+    snapshot("snapshot", None).await;
+}
+
+#[tokio::test]
+async fn snapshots_with_a_last_stamp() {
+    snapshot("snapshot-stamped", Some(Timestamp(1_800_000_000_123_456))).await;
+}
+
+async fn snapshot(name: &str, last_stamp: Option<Timestamp>) {
     let dir = tempfile::TempDir::new().unwrap();
     let identity = Identity {
         cluster: Uuid::from_u128(7),
@@ -496,14 +528,13 @@ async fn snapshots() {
             state: state.clone(),
             last: meta.last_log_id,
             membership: meta.last_membership.clone(),
+            last_stamp,
         };
         let built = store.snapshots.build_for_tests(&applied);
-        fs::copy(built.snapshot.path(), path("snapshot")).unwrap();
+        fs::copy(built.snapshot.path(), path(name)).unwrap();
     }
     let mut receiver = store.snapshots.receive().unwrap();
-    receiver
-        .write(&fs::read(path("snapshot")).unwrap())
-        .unwrap();
+    receiver.write(&fs::read(path(name)).unwrap()).unwrap();
     let file = store
         .snapshots
         .verify(&meta, receiver.finish().unwrap())
@@ -514,6 +545,7 @@ async fn snapshots() {
         .unwrap();
     let applied = store.views.current();
     assert_eq!(applied.digest(), state.digest());
+    assert_eq!(applied.last_stamp, last_stamp);
     let rows: Vec<_> = applied.state.rows().collect();
     for change in changes() {
         assert!(rows.contains(&change), "{change:?}");

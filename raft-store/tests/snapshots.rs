@@ -6,9 +6,11 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{append, applied, apply, history, identity, new_dir, opened, provider, replay, run};
+use common::{
+    append, applied, apply, blank, history, identity, new_dir, opened, provider, replay, run, stamp,
+};
 use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
-use placement_raft_store::{Identity, Snapshot, SnapshotFile, Store, create};
+use placement_raft_store::{Identity, Payload, Snapshot, SnapshotFile, Store, create};
 use tempfile::TempDir;
 
 async fn build(store: &mut Store) -> Snapshot {
@@ -78,6 +80,44 @@ fn a_follower_far_behind_takes_over_the_whole_state() {
         let follower = opened(follower_dir.path());
         assert_eq!(applied(&follower).digest(), applied(&leader).digest());
         assert_eq!(files(&follower_dir).len(), 1);
+    });
+}
+
+#[test]
+fn the_last_stamp_survives_a_restart_and_comes_with_a_snapshot() {
+    let (dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+    create(follower_dir.path(), identity(2)).unwrap();
+    let snapshot = run(async {
+        let mut store = opened(dir.path());
+        assert_eq!(applied(&store).last_stamp, None);
+        apply(&mut store.machine, history(1)).await;
+        assert_eq!(applied(&store).last_stamp, None, "no command yet");
+        apply(&mut store.machine, vec![provider(1, 2), provider(1, 3)]).await;
+        assert_eq!(applied(&store).last_stamp, Some(stamp(3)));
+        // A leader of a binary that did not know the stamps before it.
+        let mut early = provider(2, 4);
+        if let Payload::Normal(stamped) = &mut early.payload {
+            stamped.at = stamp(1);
+        }
+        apply(&mut store.machine, vec![early, blank(2, 5)]).await;
+        assert_eq!(applied(&store).last_stamp, Some(stamp(3)));
+        build(&mut store).await
+    });
+    run(async {
+        let store = opened(dir.path());
+        assert_eq!(applied(&store).last_stamp, Some(stamp(3)));
+
+        let mut follower = opened(follower_dir.path());
+        let received = send(&snapshot.snapshot, &follower);
+        follower
+            .machine
+            .install_snapshot(&snapshot.meta, received)
+            .await
+            .unwrap();
+        assert_eq!(applied(&follower).last_stamp, Some(stamp(3)));
+        drop(follower);
+        let follower = opened(follower_dir.path());
+        assert_eq!(applied(&follower).last_stamp, Some(stamp(3)));
     });
 }
 

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::metrics::RaftServerMetrics;
 use openraft::{ServerState, SnapshotPolicy};
-use placement_model::state::State;
 use placement_model::types::Timestamp;
-use placement_model::{Changes, Outcome, Stamped};
 use placement_raft_store::{
-    Applier, Health, Identity, Member, Raft, SnapshotDir, StoreMetrics, TypeConfig, Views, runtime,
+    Health, Identity, Member, Raft, SnapshotDir, StoreMetrics, TypeConfig, Views, runtime,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -85,15 +83,10 @@ impl Group {
         read_metrics: Arc<ReadMetrics>,
         tasks: &Tasks,
     ) -> Result<Arc<Self>, StartError> {
-        let last_stamp = Arc::new(AtomicI64::new(0));
         let mut options = env.storage.clone();
         options.dir = config.data_dir.clone();
         options.node = Some(config.node_id);
         options.cluster = Some(identity.cluster);
-        options.applier = Arc::new(StampKeeper {
-            inner: options.applier,
-            last: last_stamp.clone(),
-        });
         let store = runtime::blocking(move || placement_raft_store::open(options)).await?;
         peers.join(store.identity.cluster);
 
@@ -140,7 +133,7 @@ impl Group {
             group.health.clone(),
             Stamper {
                 clock: env.clock.clone(),
-                last: last_stamp,
+                last: Timestamp(0),
             },
             tasks.clone(),
         );
@@ -319,38 +312,22 @@ fn raft_config(config: &Config, identity: &Identity) -> Result<openraft::Config,
 /// Stamps commands with a time that never goes back, not even from leader to leader.
 pub(crate) struct Stamper {
     clock: Arc<dyn Clock>,
-    last: Arc<AtomicI64>,
+    last: Timestamp,
 }
 
 impl Stamper {
-    /// The time for the next command of the log, in microseconds since 1970.
-    pub(crate) fn stamp(&self) -> Timestamp {
+    /// The time for the next command of the log, in microseconds since 1970: later than each that
+    /// was given before, and than `applied`, the last one that this node has applied.
+    pub(crate) fn stamp(&mut self, applied: Option<Timestamp>) -> Timestamp {
         let since = self
             .clock
             .now()
             .duration_since(std::time::UNIX_EPOCH)
             .unwrap_or_default();
         let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
-        let before = self
-            .last
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| {
-                Some(now.max(last.saturating_add(1)))
-            })
-            .expect("the update always gives a value");
-        Timestamp(now.max(before.saturating_add(1)))
-    }
-}
-
-/// Notes the stamps of other leaders as they are applied.
-struct StampKeeper {
-    inner: Arc<dyn Applier>,
-    last: Arc<AtomicI64>,
-}
-
-impl Applier for StampKeeper {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        self.last.fetch_max(stamped.at.0, Ordering::SeqCst);
-        self.inner.apply(index, state, stamped)
+        let last = applied.map_or(self.last, |applied| applied.max(self.last));
+        self.last = Timestamp(now.max(last.0.saturating_add(1)));
+        self.last
     }
 }
 
@@ -377,18 +354,29 @@ mod tests {
     #[test]
     fn stamps_rise_although_the_clock_goes_back_and_an_earlier_leader_was_ahead() {
         let clock = Arc::new(Told(Mutex::new(1_000)));
-        let last = Arc::new(AtomicI64::new(0));
-        let stamper = Stamper {
+        let mut stamper = Stamper {
             clock: clock.clone(),
-            last: last.clone(),
+            last: Timestamp(0),
         };
-        assert_eq!(stamper.stamp(), Timestamp(1_000_000_000));
+        assert_eq!(stamper.stamp(None), Timestamp(1_000_000_000));
         *clock.0.lock().unwrap() = 900;
-        assert_eq!(stamper.stamp(), Timestamp(1_000_000_001));
+        assert_eq!(stamper.stamp(None), Timestamp(1_000_000_001));
         // Applied from the log: another leader's clock was ahead.
-        last.fetch_max(2_000_000_000, Ordering::SeqCst);
-        assert_eq!(stamper.stamp(), Timestamp(2_000_000_001));
+        let applied = Some(Timestamp(2_000_000_000));
+        assert_eq!(stamper.stamp(applied), Timestamp(2_000_000_001));
+        assert_eq!(stamper.stamp(applied), Timestamp(2_000_000_002));
         *clock.0.lock().unwrap() = 3_000;
-        assert_eq!(stamper.stamp(), Timestamp(3_000_000_000));
+        assert_eq!(stamper.stamp(applied), Timestamp(3_000_000_000));
+    }
+
+    #[test]
+    fn a_restarted_node_stamps_later_than_its_state_though_its_clock_is_behind() {
+        let mut stamper = Stamper {
+            clock: Arc::new(Told(Mutex::new(1_000))),
+            last: Timestamp(0),
+        };
+        let loaded = Some(Timestamp(5_000_000_000));
+        assert_eq!(stamper.stamp(loaded), Timestamp(5_000_000_001));
+        assert_eq!(stamper.stamp(loaded), Timestamp(5_000_000_002));
     }
 }

@@ -87,9 +87,10 @@ impl Proposer {
         }
     }
 
-    async fn propose(&self, group: impl Iterator<Item = Proposal>) {
+    async fn propose(&mut self, group: impl Iterator<Item = Proposal>) {
         let mut waiting = Vec::new();
         let mut commands = Vec::new();
+        let applied = self.views.current().last_stamp;
         for proposal in group {
             // Apply knows a write by the number it has in the log; here both names stand together.
             let span = tracing::info_span!(
@@ -100,7 +101,7 @@ impl Proposer {
                 sequence = proposal.request.map(|request| request.sequence),
             );
             commands.push(Stamped {
-                at: self.stamper.stamp(),
+                at: self.stamper.stamp(applied),
                 request: proposal.request,
                 command: proposal.command,
             });

@@ -148,6 +148,7 @@ impl Core {
             self.database.put(batch, change);
         }
         next.state.commit(&changes);
+        next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
         if took > self.slow_apply {
             tracing::warn!(

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use placement_model::state::Digest;
+use placement_model::types::Timestamp;
 use placement_model::{Change, State};
 use rocksdb::{
     Cache, ColumnFamily, DB, FlushOptions, IteratorMode, ReadOptions, WriteBatch, WriteOptions,
@@ -36,12 +37,15 @@ pub(super) struct StateDatabase {
 }
 
 /// Where the rows stand; written in the same batch as they are.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct AppliedRecord {
-    last: Option<WireLogId>,
-    membership: WireStoredMembership,
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AppliedRecord {
+    pub(crate) last: Option<WireLogId>,
+    pub(crate) membership: WireStoredMembership,
     /// The digest of the rows, in hexadecimal.
-    digest: String,
+    pub(crate) digest: String,
+    /// Missing before the first command, and in records of the first binaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_stamp: Option<Timestamp>,
 }
 
 impl StateDatabase {
@@ -94,6 +98,7 @@ impl StateDatabase {
             state,
             last: record.last.map(LogId::from),
             membership,
+            last_stamp: record.last_stamp,
         })
     }
 
@@ -148,6 +153,7 @@ impl StateDatabase {
             last: applied.last.as_ref().map(WireLogId::from),
             membership: (&applied.membership).into(),
             digest: digest_text(applied.digest()),
+            last_stamp: applied.last_stamp,
         };
         batch.put_cf(self.meta(), APPLIED, wire::encode(&record));
     }

@@ -25,6 +25,8 @@ use crate::options::StoreOptions;
 use crate::runtime;
 use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 
+#[cfg(test)]
+pub(crate) use database::AppliedRecord;
 pub(crate) use database::families;
 pub use snapshot_dir::SnapshotDir;
 pub use snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};

@@ -240,6 +240,7 @@ fn applied_state(header: Header, state: State) -> Result<AppliedState, SnapshotE
         state,
         last: meta.last_log_id,
         membership: meta.last_membership,
+        last_stamp: header.last_stamp,
     })
 }
 

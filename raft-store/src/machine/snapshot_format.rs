@@ -4,7 +4,7 @@
 //! ```text
 //! magic "PLACSNAP"
 //! frame*   length of the body (u32), XXH3-64 of the body (u64), body; numbers little-endian
-//!   body 1   header: a record with cluster, epoch, what it covers, digest
+//!   body 1   header: a record with cluster, epoch, what it covers, digest, last timestamp
 //!   body 2   rows: table tag (u8), key length (u32), key, value length (u32), value; repeated
 //!   body 3   footer: a record with the number of rows; nothing follows
 //! ```
@@ -12,6 +12,7 @@
 use std::io::{self, Read, Write};
 
 use placement_model::state::Digest;
+use placement_model::types::Timestamp;
 use placement_model::{Change, State};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -44,6 +45,9 @@ pub(super) struct Header {
     pub(super) covers: WireSnapshotMeta,
     /// The digest of the rows, in hexadecimal.
     pub(super) digest: String,
+    /// Missing before the first command, and in snapshots of the first binaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last_stamp: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -88,6 +92,7 @@ pub(super) fn write(
         epoch: identity.epoch,
         covers: covers(applied),
         digest: digest_text(applied.digest()),
+        last_stamp: applied.last_stamp,
     };
     target.write_all(MAGIC)?;
     write_record(target, HEADER, &header)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use placement_model::State;
 use placement_model::state::Digest;
+use placement_model::types::Timestamp;
 use tokio::sync::watch;
 
 use crate::types::{LogId, StoredMembership};
@@ -18,6 +19,9 @@ pub struct AppliedState {
     pub last: Option<LogId>,
     /// The membership as of that entry.
     pub membership: StoredMembership,
+    /// The greatest timestamp of all commands up to that entry: a leader stamps its next command
+    /// with a later one. `None` before the first command.
+    pub last_stamp: Option<Timestamp>,
 }
 
 impl AppliedState {

@@ -53,9 +53,14 @@ pub(crate) fn log_id(term: u64, index: u64) -> LogId {
     LogId::new(LeaderId { term, node_id: 1 }, index)
 }
 
+/// The timestamp of the command at an index.
+pub(crate) fn stamp(index: u64) -> Timestamp {
+    Timestamp(1_700_000_000_000_000 + i64::try_from(index).unwrap())
+}
+
 pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
     let stamped = Stamped {
-        at: Timestamp(1_700_000_000_000_000 + i64::try_from(index).unwrap()),
+        at: stamp(index),
         request: Some(RequestId {
             origin: 1,
             boot: 1,

@@ -36,8 +36,8 @@ pub use health::Health;
 pub use identity::{FORMAT, Identity};
 pub use log::{LogReader, LogStore};
 pub use machine::{
-    AppliedState, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotFile, SnapshotReceiver,
-    StateMachine, Stopped, Views,
+    AppliedState, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotError, SnapshotFile,
+    SnapshotReceiver, StateMachine, Stopped, Views,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use options::{Disk, Faults, StoreOptions};

@@ -10,7 +10,9 @@ use common::{
     append, applied, apply, blank, history, identity, new_dir, opened, provider, replay, run, stamp,
 };
 use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
-use placement_raft_store::{Identity, Payload, Snapshot, SnapshotFile, Store, create};
+use placement_raft_store::{
+    Identity, Payload, Snapshot, SnapshotError, SnapshotFile, Store, create,
+};
 use tempfile::TempDir;
 
 async fn build(store: &mut Store) -> Snapshot {
@@ -245,11 +247,7 @@ fn a_damaged_snapshot_is_refused_and_changes_nothing() {
                 .snapshots
                 .verify(&snapshot.meta, file)
                 .expect_err(what);
-            assert_eq!(
-                error.kind(),
-                std::io::ErrorKind::InvalidData,
-                "{what}: {error}"
-            );
+            assert!(!matches!(error, SnapshotError::Io(_)), "{what}: {error}");
         };
         for at in (0..good.len()).step_by(37) {
             let mut bad = good.clone();

@@ -8,7 +8,9 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
 use placement_raft_store::wire::{self, WireLogId, WireSnapshotMeta, WireVote};
-use placement_raft_store::{LogId, Snapshot, SnapshotReceiver, Vote, runtime};
+use placement_raft_store::{
+    LogId, Snapshot, SnapshotError, SnapshotMeta, SnapshotReceiver, Vote, runtime,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -218,15 +220,23 @@ async fn install(group: &Group, incoming: Incoming) -> Result<SnapshotReply, Str
             incoming.receiver.length()
         ));
     }
-    let file = runtime::blocking(move || incoming.receiver.finish())
-        .await
-        .map_err(|error| format!("cannot write the snapshot: {error}"))?;
-    let snapshot = Snapshot {
-        meta: incoming
-            .meta
-            .try_into()
-            .map_err(|error: wire::WireError| error.to_string())?,
-        snapshot: file,
+    let meta: SnapshotMeta = incoming
+        .meta
+        .try_into()
+        .map_err(|error: wire::WireError| error.to_string())?;
+    let (snapshots, receiver) = (group.snapshots.clone(), incoming.receiver);
+    let verified = runtime::blocking({
+        let meta = meta.clone();
+        move || snapshots.verify(&meta, receiver.finish()?)
+    });
+    let snapshot = match verified.await {
+        Ok(snapshot) => Snapshot { meta, snapshot },
+        Err(SnapshotError::Io(error)) => return Err(format!("cannot keep the snapshot: {error}")),
+        Err(refused) => {
+            let reason = refused.to_string();
+            tracing::warn!(reason, "refused a snapshot that came in");
+            return Ok(SnapshotReply::Refused { reason });
+        }
     };
     let answer = group
         .raft

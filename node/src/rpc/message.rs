@@ -289,6 +289,8 @@ pub(crate) enum SnapshotReply {
     Continue,
     /// Installed, or refused by a higher vote; the vote now.
     Done(WireVote),
+    /// It arrived whole, but is damaged or another cluster's; nothing was changed.
+    Refused { reason: String },
 }
 
 /// A write on its way to the leader.

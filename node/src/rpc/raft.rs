@@ -224,10 +224,11 @@ impl Network {
                 offset,
                 data: Chunk(data),
             };
-            if let SnapshotReply::Done(vote) = self.snapshot_call(&chunk).await? {
-                return Ok(SnapshotResponse::new(vote.into()));
+            match self.snapshot_call(&chunk).await? {
+                SnapshotReply::Continue => offset += length,
+                SnapshotReply::Done(vote) => return Ok(SnapshotResponse::new(vote.into())),
+                SnapshotReply::Refused { reason } => return Err(self.refused(&reason)),
             }
-            offset += length;
         }
         match self
             .snapshot_call(&SnapshotCall::Finish { transfer })
@@ -242,10 +243,22 @@ impl Network {
                 );
                 Ok(SnapshotResponse::new(vote.into()))
             }
+            SnapshotReply::Refused { reason } => Err(self.refused(&reason)),
             SnapshotReply::Continue => Err(StreamingError::Network(NetworkError::from_string(
                 "the snapshot was not installed",
             ))),
         }
+    }
+
+    /// The snapshot is sent again, but not at once: what damaged it may last.
+    fn refused(&self, reason: &str) -> StreamingError<TypeConfig> {
+        tracing::warn!(
+            target_node = self.target,
+            reason,
+            "the snapshot was refused; it will be sent again"
+        );
+        let words = format!("node {} refused the snapshot: {reason}", self.target);
+        StreamingError::Unreachable(Unreachable::from_string(words))
     }
 
     async fn snapshot_call(

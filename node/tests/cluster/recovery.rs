@@ -1,4 +1,7 @@
-use crate::estate::{cluster, converged, eventually, settled};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::estate::{Machine, cluster, converged, eventually, settled};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_away_catches_up_from_the_log() {
@@ -17,19 +20,56 @@ async fn a_node_that_was_away_catches_up_from_the_log() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_away_too_long_is_sent_a_snapshot() {
     let mut machines = cluster(3).await;
-    let leader = settled(&machines).await;
+    let (leader, away) = away_too_long(&mut machines).await;
+    machines[leader].create(500).await;
+    machines[away].start().await;
+    assert!(machines[away].sees(500).await);
+    converged(&machines).await;
+    assert!(machines[away].node().status().snapshot.is_some());
+    machines[away].create(501).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_snapshot_is_refused_and_the_node_waits_for_a_good_one() {
+    let mut machines = cluster(3).await;
+    let (leader, away) = away_too_long(&mut machines).await;
+    let snapshot = snapshot_file(&machines[leader]);
+    let good = std::fs::read(&snapshot).unwrap();
+    let mut bad = good.clone();
+    bad[good.len() / 2] ^= 1;
+    // In place: the leader sends from the file that it has open.
+    std::fs::write(&snapshot, bad).unwrap();
+    machines[away].start().await;
+    // Some attempts.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let status = machines[away].node().status();
+    assert!(status.applied < Some(150), "{status:?}");
+    assert_eq!(status.storage_failure, None);
+    assert_eq!(settled(&machines).await, leader);
+    machines[leader].create(500).await;
+
+    std::fs::write(&snapshot, good).unwrap();
+    assert!(machines[away].sees(500).await);
+    converged(&machines).await;
+    machines[away].create(501).await;
+}
+
+/// Kills a follower and purges from the log of the others what it lacks. Gives the leader and the
+/// follower.
+async fn away_too_long(machines: &mut [Machine]) -> (usize, usize) {
+    let leader = settled(machines).await;
     let away = (leader + 1) % 3;
     machines[away].kill().await;
     for number in 1..200 {
         machines[leader].create(number).await;
     }
-    for machine in &machines {
+    for machine in machines.iter() {
         if machine.is_running() {
             let (status, body) = machine.admin("POST", "/v1/compact", "").await;
             assert_eq!(status, 204, "{body}");
         }
     }
-    let leader = settled(&machines).await;
+    let leader = settled(machines).await;
     eventually("a log that does not reach back", || {
         machines
             .iter()
@@ -38,12 +78,17 @@ async fn a_node_that_was_away_too_long_is_sent_a_snapshot() {
             .then_some(())
     })
     .await;
-    machines[leader].create(500).await;
-    machines[away].start().await;
-    assert!(machines[away].sees(500).await);
-    converged(&machines).await;
-    assert!(machines[away].node().status().snapshot.is_some());
-    machines[away].create(501).await;
+    (leader, away)
+}
+
+/// The snapshot that a machine sends to others.
+fn snapshot_file(machine: &Machine) -> PathBuf {
+    let files = std::fs::read_dir(machine.config.data_dir.join("snapshots")).unwrap();
+    let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    let [path] = paths.as_slice() else {
+        panic!("one snapshot that counts: {paths:?}");
+    };
+    path.clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,7 @@ pub(crate) use database::AppliedRecord;
 pub(crate) use database::families;
 pub use snapshot_dir::SnapshotDir;
 pub use snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
+pub use snapshot_format::SnapshotError;
 pub use views::{AppliedState, Stopped, Views};
 
 /// Entries applied in one batch, at most.

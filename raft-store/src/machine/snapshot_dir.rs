@@ -128,12 +128,13 @@ impl SnapshotDir {
     /// node, as openraft takes every error there for a broken disk.
     ///
     /// # Errors
-    /// `InvalidData` with the reason; those of the file system.
-    pub fn verify(&self, meta: &SnapshotMeta, file: SnapshotFile) -> io::Result<SnapshotFile> {
-        let state = self.read(meta, &file).map_err(|error| match error {
-            SnapshotError::Io(error) => error,
-            error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
-        })?;
+    /// [`SnapshotError`]; the file is removed.
+    pub fn verify(
+        &self,
+        meta: &SnapshotMeta,
+        file: SnapshotFile,
+    ) -> Result<SnapshotFile, SnapshotError> {
+        let state = self.read(meta, &file)?;
         Ok(file.holding(state))
     }
 

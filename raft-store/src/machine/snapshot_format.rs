@@ -57,19 +57,26 @@ struct Footer {
 
 /// Why a snapshot file is refused.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SnapshotError {
+pub enum SnapshotError {
+    /// It does not begin as a snapshot does.
     #[error("the file is not a snapshot of placementd")]
     NotASnapshot,
+    /// Written by a newer binary.
     #[error("it has format {0}, but this placementd knows formats up to {FORMAT}")]
     NewerFormat(u32),
+    /// Of another cluster.
     #[error("it is of cluster {0}, not of this one")]
     OtherCluster(Uuid),
+    /// Of another history of this cluster.
     #[error("it is of epoch {0}, not of this one")]
     OtherEpoch(u64),
+    /// It ends at another entry, or has other members, than its sender said.
     #[error("it covers something else than its sender said")]
     OtherCoverage,
+    /// What was written is not what is read.
     #[error("it is damaged: {0}")]
     Damaged(String),
+    /// This node cannot read its own copy: no fault of the snapshot.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
 }

@@ -29,7 +29,6 @@ mod types;
 pub mod wire;
 
 pub use applier::{Applier, Rules};
-pub use counters::Histogram;
 pub use data_dir::{create, identity, in_use};
 pub use error::OpenError;
 pub use health::Health;

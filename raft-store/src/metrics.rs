@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use prometheus_client::metrics::histogram::Histogram;
 use rocksdb::{DB, properties};
 
-use crate::counters::{Counters, Histogram};
+use crate::counters::Counters;
 use crate::{data_dir, rocks};
 
 /// Reads the numbers. Holds no database open.
@@ -17,15 +18,15 @@ pub struct StoreMetrics {
 }
 
 /// The numbers at one moment.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct StoreNumbers {
     /// The log's database.
     pub log: DatabaseNumbers,
     /// The state's database.
     pub state: DatabaseNumbers,
-    /// Syncs of the log, with their durations.
+    /// Durations of the syncs of the log, in seconds.
     pub sync: Histogram,
-    /// Apply batches, with their durations.
+    /// Durations of the apply batches, in seconds.
     pub apply: Histogram,
     /// Log entries synced since start.
     pub synced_entries: u64,
@@ -69,8 +70,8 @@ impl StoreMetrics {
         StoreNumbers {
             log: read(&self.log, &crate::log::FAMILIES),
             state: read(&self.state, &crate::machine::families()),
-            sync: self.counters.sync.read(),
-            apply: self.counters.apply.read(),
+            sync: self.counters.sync.clone(),
+            apply: self.counters.apply.clone(),
             synced_entries: self.counters.synced_entries.load(Ordering::Relaxed),
             applied_entries: self.counters.applied_entries.load(Ordering::Relaxed),
         }

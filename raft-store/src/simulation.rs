@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
+use parking_lot::{Mutex, MutexGuard};
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{RngExt, SeedableRng};
 
@@ -129,8 +130,8 @@ impl SimulatedDisk {
         Ok(())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
     }
 }
 

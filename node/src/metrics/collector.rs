@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 
 use openraft::ServerState;
 use openraft::async_runtime::watch::WatchReceiver;
-use placement_raft_store::{Histogram, StoreNumbers};
+use placement_raft_store::StoreNumbers;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeGaugeValue, EncodeLabelValue, EncodeMetric, MetricEncoder, NoLabelSet,
 };
 use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::metrics::histogram::Histogram;
 
 use super::catalog::{self, Base, Metric};
 use super::process::Process;
@@ -217,18 +218,7 @@ impl Out<'_> {
     }
 
     fn histogram(&mut self, metric: &Metric, histogram: &Histogram) -> Result<(), Error> {
-        // The encoder takes the greatest number for infinity.
-        let buckets: Vec<(f64, u64)> = histogram
-            .buckets
-            .iter()
-            .map(|(bound, count)| (if bound.is_finite() { *bound } else { f64::MAX }, *count))
-            .collect();
-        self.begin(metric)?.encode_histogram::<NoLabelSet>(
-            histogram.sum_seconds,
-            histogram.count,
-            &buckets,
-            None,
-        )
+        histogram.encode(self.begin(metric)?)
     }
 
     fn model(&mut self, group: &Group) -> Result<(), Error> {

@@ -3,12 +3,13 @@
 //! syncs once, and only then tells openraft.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use openraft::storage::IOFlushed;
+use parking_lot::{Mutex, MutexGuard};
 use rocksdb::{WriteBatch, WriteOptions};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -86,12 +87,12 @@ impl Shared {
     }
 
     pub(super) fn tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tail.lock()
     }
 
     /// Fails once anything has failed: nothing may be written behind a hole.
     pub(super) fn check(&self) -> io::Result<()> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = self.failure.lock();
         failure
             .as_ref()
             .map_or(Ok(()), |words| Err(rocks::io_error(words.clone())))
@@ -104,10 +105,7 @@ impl Shared {
              removed and it is started again",
             self.database.dir.display()
         );
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(|| words.clone());
+        self.failure.lock().get_or_insert_with(|| words.clone());
         self.reporter.report(&words);
         rocks::io_error(words)
     }
@@ -127,7 +125,7 @@ impl Shared {
             .flush_wal(true)
             .map_err(|error| self.fail("synced", error.as_ref()))?;
         let took = started.elapsed();
-        self.counters.sync.record(took);
+        self.counters.sync.observe(took.as_secs_f64());
         if took > SLOW_SYNC {
             tracing::warn!(
                 sync_ms = took.as_millis() as u64,
@@ -214,7 +212,7 @@ async fn write_simulated(
             waiting.acknowledge_early(&shared);
             let latency = disk.next_latency();
             tokio::time::sleep(latency).await;
-            shared.counters.sync.record(latency);
+            shared.counters.sync.observe(latency.as_secs_f64());
             result = disk
                 .sync(&shared.database.dir)
                 .map_err(|error| shared.fail("synced", &error.to_string()));

@@ -107,7 +107,7 @@ impl Core {
         }
 
         let took = started.elapsed();
-        self.counters.apply.record(took);
+        self.counters.apply.observe(took.as_secs_f64());
         self.counters
             .applied_entries
             .fetch_add(count as u64, Ordering::Relaxed);

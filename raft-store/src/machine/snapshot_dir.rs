@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use placement_model::State;
 
 use super::snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
@@ -80,7 +81,7 @@ impl SnapshotDir {
 
     /// The snapshot that counts.
     pub(super) fn current(&self) -> Option<Snapshot> {
-        self.lock().clone()
+        self.inner.current.lock().clone()
     }
 
     /// Writes a snapshot of this state, durably, and makes it the one that counts, unless there is
@@ -175,7 +176,7 @@ impl SnapshotDir {
 
     /// Makes a snapshot the one that counts and removes the one before, unless that is newer.
     pub(super) fn adopt(&self, snapshot: &Snapshot) {
-        let mut current = self.lock();
+        let mut current = self.inner.current.lock();
         let loser = match current.as_ref() {
             Some(newer) if newer.meta.last_log_id > snapshot.meta.last_log_id => {
                 Some(snapshot.snapshot.path().to_owned())
@@ -214,13 +215,6 @@ impl SnapshotDir {
             return Err(SnapshotError::OtherEpoch(header.epoch));
         }
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Snapshot>> {
-        self.inner
-            .current
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

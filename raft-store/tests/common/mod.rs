@@ -16,6 +16,9 @@ use placement_raft_store::{
     Entry, Identity, LogId, LogStore, Member, Membership, Payload, StateMachine, Store,
     StoreOptions, create, open,
 };
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -149,6 +152,19 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
         .build()
         .unwrap()
         .block_on(future)
+}
+
+/// How many durations a histogram holds.
+pub(crate) fn observations(histogram: &Histogram) -> u64 {
+    let mut registry = Registry::default();
+    registry.register("durations", "Durations", histogram.clone());
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    assert!(text.contains("le=\"+Inf\""), "{text}");
+    let count = text
+        .lines()
+        .find_map(|line| line.strip_prefix("durations_count "));
+    count.unwrap().parse().unwrap()
 }
 
 pub(crate) fn applied(store: &Store) -> Arc<placement_raft_store::AppliedState> {

@@ -88,17 +88,17 @@ impl LogReader {
         let tail = self.shared.tail();
         let start = range.0.max(tail.first_index());
         let end = range.1.min(tail.end_index());
-        let border = tail.first_cached().clamp(start, end.max(start));
         if start >= end {
             return Ok(Vec::new());
         }
+        let border = tail.first_cached().clamp(start, end);
         if start == border {
             return Ok(tail.range(start, end, bytes_max));
         }
         // What lies before the border is in RocksDB. The snapshot is taken under the lock, so that
         // both parts are of one moment; the reading is not.
         let snapshot = self.shared.database.db.snapshot();
-        let newer = if bytes_max == usize::MAX {
+        let newer = if border < end && bytes_max == usize::MAX {
             tail.range(border, end, bytes_max)
         } else {
             vec![]
@@ -201,18 +201,25 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I::IntoIter: OptionalSend,
     {
         self.shared.check()?;
-        self.appends += 1;
-        let number = self.appends;
-        let mut rows = Vec::new();
+        let mut rows: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut cached = Vec::new();
         for entry in entries {
+            let index = entry.log_id.index;
+            let follows = match rows.last() {
+                Some((before, _)) => index == before + 1,
+                None => self.shared.tail().follows(index),
+            };
+            // Other nodes send entries, so a hole is no broken invariant of this one.
+            if !follows {
+                let error = format!("entry {index} does not follow the one before");
+                return Err(self.shared.fail("continued", &error));
+            }
             let row = wire::encode(&WireEntryRef::from(&entry));
             cached.push((entry, row.len()));
-            rows.push((
-                cached.last().map_or(0, |(entry, _)| entry.log_id.index),
-                row,
-            ));
+            rows.push((index, row));
         }
+        self.appends += 1;
+        let number = self.appends;
         // Readable first, then written.
         self.shared.tail().append(number, cached);
         self.writer.send(Job::Append {

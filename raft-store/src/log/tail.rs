@@ -62,22 +62,24 @@ impl Tail {
 
     /// The first index that is found here; all before it are in RocksDB.
     pub(super) fn first_cached(&self) -> u64 {
-        self.end_index() - self.entries.len() as u64
+        self.end_index()
+            .checked_sub(self.entries.len() as u64)
+            .expect("the tail holds consecutive entries that end with the last one")
     }
 
-    /// The entries found here from `start` to before `end`, as many as weigh `bytes_max` and at
-    /// least one.
+    /// The entries from `start` to before `end`, as many as weigh `bytes_max` and at least one.
+    /// All of them must be found here.
     pub(super) fn range(&self, start: u64, end: u64, bytes_max: usize) -> Vec<Entry> {
-        let first = self.first_cached();
-        let position = |index: u64| {
-            usize::try_from(index.saturating_sub(first)).map_or(self.entries.len(), |position| {
-                position.min(self.entries.len())
-            })
-        };
+        let (first, behind) = (self.first_cached(), self.end_index());
+        assert!(
+            first <= start && start <= end && end <= behind,
+            "the tail is asked for {start}..{end} and holds {first}..{behind}"
+        );
+        let position = |index| usize::try_from(index - first).expect("memory holds these entries");
         let (from, to) = (position(start), position(end));
         let mut bytes = 0;
-        let mut entries = Vec::with_capacity(to.saturating_sub(from));
-        for cached in self.entries.range(from..to.max(from)) {
+        let mut entries = Vec::with_capacity(to - from);
+        for cached in self.entries.range(from..to) {
             bytes += cached.bytes;
             if bytes > bytes_max && !entries.is_empty() {
                 break;
@@ -87,9 +89,15 @@ impl Tail {
         entries
     }
 
-    /// Takes entries that follow the last one. `bytes` is the size of each as it is written.
+    /// Takes entries that follow the last one, each with its size as it is written.
     pub(super) fn append(&mut self, append: u64, entries: Vec<(Entry, usize)>) {
         for (entry, bytes) in entries {
+            assert!(
+                self.follows(entry.log_id.index),
+                "the log has no holes, but {} is to follow {:?}",
+                entry.log_id,
+                self.last
+            );
             self.last = Some(entry.log_id);
             self.bytes += bytes;
             self.entries.push_back(Cached {
@@ -98,6 +106,11 @@ impl Tail {
                 append,
             });
         }
+    }
+
+    /// Whether an entry with this index may come next: an empty log may begin anywhere.
+    pub(super) fn follows(&self, index: u64) -> bool {
+        self.last.is_none_or(|last| index == last.index + 1)
     }
 
     /// Forgets what follows `last`.

@@ -166,12 +166,11 @@ impl Writer {
 
     /// Puts a write into the queue.
     pub(super) fn send(&self, job: Job) -> io::Result<()> {
-        let gone = || rocks::io_error("the thread that writes the log has ended");
         self.queue
             .as_ref()
-            .ok_or_else(gone)?
+            .expect("the queue is closed only when its writer is dropped")
             .send(job)
-            .map_err(|_closed| gone())
+            .map_err(|_closed| rocks::io_error("the thread that writes the log has ended"))
     }
 }
 
@@ -263,6 +262,11 @@ impl Waiting {
                 for (index, row) in &rows {
                     database.put_entry(batch, *index, row);
                 }
+                assert!(
+                    number > self.last_append,
+                    "appends are queued in their order, but {number} follows {}",
+                    self.last_append
+                );
                 self.entries += rows.len() as u64;
                 self.last_append = number;
                 self.appends.push(flushed);

@@ -82,6 +82,11 @@ impl Core {
         let mut answers = Vec::with_capacity(count);
         for (entry, responder) in entries {
             let index = entry.log_id.index;
+            assert!(
+                next.index() < Some(index),
+                "entries are applied once and in their order, but {index} follows {:?}",
+                next.index()
+            );
             let answer = match entry.payload {
                 Payload::Blank => Applied::NoCommand,
                 Payload::Normal(stamped) => self.apply_one(index, &mut next, &mut batch, &stamped),
@@ -168,6 +173,12 @@ impl Core {
     /// longer has must be durable here.
     pub(super) fn build_snapshot(&self, applied: &AppliedState) -> io::Result<Snapshot> {
         let started = Instant::now();
+        let current = self.current().index();
+        assert!(
+            applied.index() <= current,
+            "a snapshot covers what is in the rows, but {:?} is later than {current:?}",
+            applied.index()
+        );
         self.database
             .flush()
             .map_err(|error| self.fail("flushed", error.as_ref()))?;
@@ -190,6 +201,12 @@ impl Core {
     pub(super) fn install(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<()> {
         let started = Instant::now();
         let applied = self.verified(meta, file)?;
+        let current = self.current().index();
+        assert!(
+            applied.index() >= current,
+            "a snapshot replaces an older state, but {:?} is earlier than {current:?}",
+            applied.index()
+        );
         let verified = started.elapsed();
         let kept = self
             .snapshots

@@ -76,7 +76,10 @@ impl StateDatabase {
     /// [`OpenError::Damaged`] if a row cannot be read, or all together do not have the digest that
     /// was written with them.
     pub(super) fn load(&self) -> Result<AppliedState, OpenError> {
-        let record: AppliedRecord = self.meta_row(APPLIED)?.unwrap_or_default();
+        let record = self.meta_row(APPLIED)?.unwrap_or_else(|| AppliedRecord {
+            digest: digest_text(State::default().digest()),
+            ..AppliedRecord::default()
+        });
         let mut failure = None;
         let rows = self
             .rows()
@@ -86,7 +89,7 @@ impl StateDatabase {
             return Err(error);
         }
         let digest = digest_text(state.digest());
-        if record.last.is_some() && record.digest != digest {
+        if record.digest != digest {
             return Err(self.damaged(format!(
                 "its rows have the digest {digest}, but {} was written with them",
                 record.digest

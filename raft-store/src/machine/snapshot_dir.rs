@@ -105,8 +105,9 @@ impl SnapshotDir {
             meta,
             snapshot: SnapshotFile::open(&path)?,
         });
-        self.current()
-            .ok_or_else(|| io::Error::other("a snapshot just built is gone"))
+        Ok(self
+            .current()
+            .expect("once a snapshot counts, only a newer one replaces it"))
     }
 
     /// What [`SnapshotDir::build`] makes, for fixtures.

@@ -107,13 +107,11 @@ pub(super) fn write(
     let mut body = vec![ROWS];
     for change in applied.state.rows() {
         let row = tables::row(&change);
-        // A state has no deleted rows.
-        if let Some(value) = &row.value {
-            body.push(row.table.tag());
-            push_bytes(&mut body, &row.key)?;
-            push_bytes(&mut body, value)?;
-            rows += 1;
-        }
+        let value = row.value.expect("a state has no deleted rows");
+        body.push(row.table.tag());
+        push_bytes(&mut body, &row.key)?;
+        push_bytes(&mut body, &value)?;
+        rows += 1;
         if body.len() > FRAME_BYTES {
             write_frame(target, &body)?;
             body.truncate(1);

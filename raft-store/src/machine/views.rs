@@ -69,7 +69,13 @@ impl Views {
             .wait_for(|applied| *applied >= Some(index))
             .await
             .map_err(|_closed| Stopped)?;
-        Ok(self.current())
+        let current = self.current();
+        assert!(
+            current.index() >= Some(index),
+            "the state is published before its index, but at {index} it was {:?}",
+            current.index()
+        );
+        Ok(current)
     }
 
     /// Told of each new applied index.
@@ -109,6 +115,11 @@ impl Publisher {
     /// The state first, then the index: who was woken by the index finds the state.
     pub(crate) fn publish(&self, next: AppliedState) {
         let index = next.index();
+        let before = self.current().index();
+        assert!(
+            before <= index,
+            "the published state never goes back, but {index:?} follows {before:?}"
+        );
         self.current.store(Arc::new(next));
         self.index.send_replace(index);
     }

@@ -1,4 +1,4 @@
-//! The one place through which every committed command passes on its way into the state.
+//! Every committed command passes through here into the state.
 
 use placement_model::{Changes, Outcome, Stamped, State};
 

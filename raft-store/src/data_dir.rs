@@ -1,4 +1,4 @@
-//! The files of a data directory: whose it is, how often its node has started, who has it open.
+//! The files of a data directory: its owner, the count of its starts, its lock.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -19,14 +19,14 @@ const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const BOOT: &str = "boot";
 
-/// The file: its first field tells a binary that is too old that it is too old.
+/// The file. Its first field lets a binary that is too old say so.
 #[derive(Serialize, Deserialize)]
 struct Record {
     format: u32,
     identity: Identity,
 }
 
-/// Reads whose directory it is; `None` if it is nobody's yet.
+/// Reads which node owns the directory; `None` if none does yet.
 ///
 /// # Errors
 /// [`OpenError::NewerFormat`], [`OpenError::Damaged`] or [`OpenError::Io`].
@@ -68,7 +68,7 @@ pub fn identity(dir: &Path) -> Result<Option<Identity>, OpenError> {
 /// Makes `dir` the data directory of a new node: when a cluster is formed, or a node joins one.
 ///
 /// # Errors
-/// [`OpenError::Exists`] if it is somebody's already, [`OpenError::NotEmpty`] if it holds other
+/// [`OpenError::Exists`] if a node owns it already, [`OpenError::NotEmpty`] if it holds other
 /// files, [`OpenError::Locked`], or [`OpenError::Io`].
 pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
     fs::create_dir_all(dir).map_err(|error| OpenError::io("create", dir, error))?;
@@ -136,7 +136,7 @@ pub(crate) struct DirLock {
     _file: Arc<File>,
 }
 
-/// Whether somebody has the data directory open, this process included: a store is closed once the
+/// Whether a process, this one included, has the data directory open: a store is closed once the
 /// last of its handles is gone, those that openraft's tasks hold included.
 pub fn in_use(dir: &Path) -> bool {
     matches!(lock(dir), Err(OpenError::Locked { .. }))
@@ -156,7 +156,7 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // Only for the message: who writes it may not have done so yet.
+            // Only for the message: the holder may not have written it yet.
             let _ = file.read_to_string(&mut holder);
             let holder = match holder.trim() {
                 "" => String::new(),

@@ -10,7 +10,7 @@ use crate::identity::{FORMAT, Identity};
 /// Why a data directory cannot be opened. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Nobody's directory yet.
+    /// Not the data directory of a node yet.
     #[error("{dir} is not the data directory of a node: form a cluster or join one first")]
     Missing {
         /// The directory.
@@ -25,7 +25,7 @@ pub enum OpenError {
     Exists {
         /// The directory.
         dir: PathBuf,
-        /// Whose it is.
+        /// The node that owns it.
         found: Identity,
     },
     /// A new node was to be made where data is, but no identity.
@@ -107,19 +107,19 @@ pub enum OpenError {
         identity.node, identity.cluster
     )]
     LogGone {
-        /// Where the log was.
+        /// The directory of the log.
         log: PathBuf,
-        /// Whose directory it is.
+        /// The node that owns the directory.
         identity: Identity,
     },
-    /// The operating system said no.
+    /// The operating system refused.
     #[error("cannot {action} {path}: {source}")]
     Io {
         /// What was tried.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// The answer.
+        /// Its answer.
         source: io::Error,
     },
 }

@@ -1,35 +1,35 @@
-//! Whether this node's disk still does what it is told.
+//! Whether this node's storage still works.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Says in words what broke, once something did. Nothing that broke here heals by itself: the node
-/// has to be started again after the cause is gone.
+/// The first failure of this node's storage, in words. A failure is final: the node has to be
+/// started again after its cause is removed.
 #[derive(Debug, Clone)]
 pub struct Health {
     failure: watch::Receiver<Option<Arc<str>>>,
 }
 
 impl Health {
-    /// What broke, if anything did: `the log in DIR cannot be written: ...`.
+    /// The failure, if there is one: `the log in DIR cannot be written: ...`.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.failure.borrow().clone()
     }
 
-    /// Waits until something breaks, perhaps for ever.
+    /// Waits for a failure, perhaps for ever.
     pub async fn failed(&mut self) -> Arc<str> {
         if let Ok(failure) = self.failure.wait_for(Option::is_some).await
             && let Some(words) = failure.clone()
         {
             return words;
         }
-        // The store is closed: it can break no more.
+        // The store is closed: no failure can follow.
         std::future::pending().await
     }
 }
 
-/// Where the store reports what broke.
+/// Reports failures of the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter {
     failure: Arc<watch::Sender<Option<Arc<str>>>>,

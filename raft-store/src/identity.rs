@@ -1,4 +1,4 @@
-//! Whose data directory it is.
+//! The node that owns a data directory.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 /// The layout of the data directory that this binary writes.
 pub const FORMAT: u32 = 1;
 
-/// Whose data directory it is. Written once, when the cluster is formed or the node joins it.
+/// The node that owns a data directory. Written once, when the cluster is formed or the node joins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The cluster.

@@ -20,7 +20,7 @@ pub struct StoreOptions {
     pub cluster: Option<Uuid>,
     /// What decides on commands.
     pub applier: Arc<dyn Applier>,
-    /// Who syncs the log.
+    /// What syncs the log.
     pub disk: Disk,
     /// Bytes of recent log entries kept in memory for replication and apply. Entries that are not
     /// yet on disk are kept whatever they weigh.
@@ -54,7 +54,7 @@ impl StoreOptions {
     }
 }
 
-/// Who syncs the log.
+/// What syncs the log.
 #[derive(Debug, Clone, Default)]
 pub enum Disk {
     /// A thread of its own, with real syncs.

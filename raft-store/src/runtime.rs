@@ -66,7 +66,7 @@ where
     }
 }
 
-/// Runs work that blocks where it holds up nobody; in a simulation at once, in place.
+/// Runs blocking work off the async threads; in a simulation at once, in place.
 ///
 /// # Panics
 /// If `work` panics.
@@ -83,7 +83,7 @@ where
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that is going away cancels blocking work: nobody waits for this.
+            // Only a runtime that shuts down cancels blocking work: no result is awaited any more.
             Err(_) => std::future::pending().await,
         },
     }

@@ -19,11 +19,11 @@ use crate::types::TypeConfig;
 /// The Raft group of this node.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 
-/// An open data directory, to be taken apart: the log and the state machine go to openraft.
+/// An open data directory. The log and the state machine go to openraft.
 pub struct Store {
-    /// Whose directory it is.
+    /// The node that owns the directory.
     pub identity: Identity,
-    /// Which start of the node this is: rises with each, durably, before anything is handed out.
+    /// The number of this start of the node; durable before the store is handed out.
     pub boot: u64,
     /// The log, for openraft.
     pub log: LogStore,
@@ -31,9 +31,9 @@ pub struct Store {
     pub machine: StateMachine,
     /// What this node has applied, for readers.
     pub views: Views,
-    /// Whether the disk still does what it is told.
+    /// Whether the storage still works.
     pub health: Health,
-    /// Where snapshots from other nodes are received.
+    /// Receives and verifies snapshots of other nodes.
     pub snapshots: SnapshotDir,
     /// Numbers for `/metrics`.
     pub metrics: StoreMetrics,
@@ -120,7 +120,7 @@ fn check_owner(options: &StoreOptions, found: &Identity) -> Result<(), OpenError
     Ok(())
 }
 
-/// A node that has started before has voted, and must find its votes again.
+/// A node that has started before may have voted, and must find its votes again.
 fn check_log(dir: &Path, identity: Identity) -> Result<(), OpenError> {
     let log = dir.join(LOG_DIR);
     let has_started = data_dir::boots(dir)? > 0;

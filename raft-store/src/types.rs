@@ -45,16 +45,6 @@ pub enum Applied {
     NoCommand,
 }
 
-impl Applied {
-    /// The model's answer, if the entry was a command.
-    pub fn outcome(self) -> Option<Outcome> {
-        match self {
-            Self::Outcome(outcome) => Some(outcome),
-            Self::NoCommand => None,
-        }
-    }
-}
-
 /// A place in the log.
 pub type LogId = LogIdOf<TypeConfig>;
 /// A log entry.

@@ -98,7 +98,7 @@ impl Shared {
             .map_or(Ok(()), |words| Err(rocks::io_error(words.clone())))
     }
 
-    /// Notes and reports what broke, in words.
+    /// Keeps and reports the first failure.
     pub(super) fn fail(&self, action: &str, error: &str) -> io::Error {
         let words = format!(
             "the log in {} cannot be {action}: {error}; this node takes no part until the cause is \
@@ -220,7 +220,7 @@ async fn write_simulated(
     }
 }
 
-/// Who waits for a batch.
+/// The callers that wait for a batch.
 #[derive(Default)]
 struct Waiting {
     appends: Vec<IOFlushed<TypeConfig>>,
@@ -304,7 +304,7 @@ impl Waiting {
         }
     }
 
-    /// Tells everybody how it went.
+    /// Tells the callers the result.
     fn answer(&mut self, shared: &Shared, result: &io::Result<()>) {
         if result.is_ok() {
             shared
@@ -320,7 +320,7 @@ impl Waiting {
                     disk.acknowledged(vote);
                 }
             }
-            // Who no longer waits has crashed or shut down.
+            // A caller that no longer waits has crashed or shut down.
             let _ = done.send(copy(result));
         }
         for flushed in self.appends.drain(..) {

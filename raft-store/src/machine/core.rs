@@ -197,7 +197,7 @@ impl Core {
         Ok(snapshot)
     }
 
-    /// Puts a received snapshot in place of the state, after all of it has been verified.
+    /// Replaces the state by a received snapshot, after the whole of it was verified.
     pub(super) fn install(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<()> {
         let started = Instant::now();
         let applied = self.verified(meta, file)?;

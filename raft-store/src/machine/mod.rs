@@ -115,7 +115,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 }
 
-/// Builds one snapshot, of the state at the moment it was made, while the state machine goes on.
+/// Builds one snapshot of the state at the moment it was made, while the state machine goes on.
 #[derive(Debug)]
 pub struct SnapshotBuilder {
     core: Arc<Core>,

@@ -1,4 +1,4 @@
-//! The directory of snapshots: at most one that counts, and drafts that never do.
+//! The directory of snapshots: at most one current snapshot, and drafts.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -17,12 +17,12 @@ use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::types::{LogId, SnapshotMeta};
 
-/// What the snapshot that counts is called, before the entry it covers.
+/// The name of the current snapshot, before the entry that it covers.
 const SNAPSHOT: &str = "snapshot-";
-/// What a snapshot is called while it is built.
+/// The name of a snapshot that is being built.
 const DRAFT: &str = "draft-";
 
-/// Where this node's snapshots lie. Cheap to clone.
+/// The directory of this node's snapshots. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SnapshotDir {
     inner: Arc<Inner>,
@@ -33,7 +33,7 @@ struct Inner {
     dir: PathBuf,
     identity: Identity,
     current: Mutex<Option<Snapshot>>,
-    /// How many snapshots have begun to come in.
+    /// Receivers so far; names their files.
     receivers: AtomicU64,
 }
 
@@ -62,7 +62,7 @@ impl SnapshotDir {
                 Ok(snapshot) => snapshots.adopt(&snapshot),
                 // openraft builds another one where it needs it.
                 Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "removing a useless file");
+                    tracing::warn!(path = %path.display(), %error, "removing a file that is no snapshot of this node");
                     remove(&path);
                 }
             }
@@ -70,7 +70,7 @@ impl SnapshotDir {
         Ok(snapshots)
     }
 
-    /// Begins to take in a snapshot from another node.
+    /// Starts to receive a snapshot from another node.
     ///
     /// # Errors
     /// Those of the file system.
@@ -79,13 +79,13 @@ impl SnapshotDir {
         SnapshotReceiver::create(&self.inner.dir, number)
     }
 
-    /// The snapshot that counts.
+    /// The current snapshot.
     pub(super) fn current(&self) -> Option<Snapshot> {
         self.inner.current.lock().clone()
     }
 
-    /// Writes a snapshot of this state, durably, and makes it the one that counts, unless there is
-    /// a newer one by now. Returns the one that counts.
+    /// Writes a snapshot of this state, durably, and makes it the current one, unless there is a
+    /// newer one by now. Returns the current one.
     pub(super) fn build(&self, applied: &AppliedState) -> io::Result<Snapshot> {
         let name = name(applied.last.as_ref());
         let draft = self.inner.dir.join(format!("{DRAFT}{name}"));
@@ -107,7 +107,7 @@ impl SnapshotDir {
         });
         Ok(self
             .current()
-            .expect("once a snapshot counts, only a newer one replaces it"))
+            .expect("once there is a current snapshot, only a newer one replaces it"))
     }
 
     /// What [`SnapshotDir::build`] makes, for fixtures.
@@ -140,7 +140,7 @@ impl SnapshotDir {
         Ok(file.holding(state))
     }
 
-    /// What a received snapshot holds, unless it is not what it was said to be.
+    /// Reads and checks a received snapshot.
     pub(super) fn read(
         &self,
         meta: &SnapshotMeta,
@@ -154,7 +154,7 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Gives a received snapshot, once verified, its lasting name.
+    /// Renames a received and verified snapshot to its final name.
     pub(super) fn keep(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<Snapshot> {
         let path = self.inner.dir.join(name(meta.last_log_id.as_ref()));
         if file.path() != path {
@@ -175,7 +175,7 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Makes a snapshot the one that counts and removes the one before, unless that is newer.
+    /// Makes a snapshot the current one and removes the one before, unless that is newer.
     pub(super) fn adopt(&self, snapshot: &Snapshot) {
         let mut current = self.inner.current.lock();
         let loser = match current.as_ref() {
@@ -189,7 +189,7 @@ impl SnapshotDir {
             }
         };
         let winner = current.as_ref().map(|snapshot| snapshot.snapshot.path());
-        // Whoever is sending the loser keeps its handle.
+        // A transfer of the older one goes on: its handle stays readable.
         if let Some(loser) = loser
             && winner != Some(&loser)
         {
@@ -219,7 +219,7 @@ impl SnapshotDir {
     }
 }
 
-/// What a snapshot is called: one name for one coverage.
+/// The name of a snapshot: one for each coverage.
 pub(super) fn name(last: Option<&LogId>) -> String {
     match last {
         Some(id) => {
@@ -246,6 +246,6 @@ fn reader(file: &SnapshotFile) -> io::Result<BufReader<File>> {
 
 fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
-        tracing::warn!(path = %path.display(), %error, "a useless file stays");
+        tracing::warn!(path = %path.display(), %error, "a file that is no longer needed cannot be removed");
     }
 }

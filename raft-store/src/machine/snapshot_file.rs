@@ -1,4 +1,4 @@
-//! Snapshot files: where they lie, how they are sent, how they are received.
+//! Snapshot files: read to be sent, written as they are received.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -60,7 +60,7 @@ impl SnapshotFile {
         self.length
     }
 
-    /// Where it lies, for people.
+    /// Its path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }

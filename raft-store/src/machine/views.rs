@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::types::{LogId, StoredMembership};
 
-/// The state after some entry of the log. Cheap to keep for as long as a reader likes.
+/// The state after some entry of the log. Cheap to keep: states share what they have in common.
 #[derive(Debug, Clone, Default)]
 pub struct AppliedState {
     /// The whole placement model.
@@ -36,7 +36,7 @@ impl AppliedState {
     }
 }
 
-/// The state machine is closed: what was waited for will not be applied by this node any more.
+/// The state machine is closed: this node applies no further entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this node has stopped applying its log")]
 pub struct Stopped;
@@ -78,7 +78,7 @@ impl Views {
         Ok(current)
     }
 
-    /// Told of each new applied index.
+    /// Watches the applied index.
     pub fn subscribe(&self) -> watch::Receiver<Option<u64>> {
         self.index.clone()
     }
@@ -112,7 +112,7 @@ impl Publisher {
         self.current.load_full()
     }
 
-    /// The state first, then the index: who was woken by the index finds the state.
+    /// The state first, then the index: a reader that the index wakes finds the state.
     pub(crate) fn publish(&self, next: AppliedState) {
         let index = next.index();
         let before = self.current().index();

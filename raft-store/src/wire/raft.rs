@@ -75,7 +75,7 @@ impl From<WireVote> for Vote {
     }
 }
 
-/// Who belongs to the cluster.
+/// The members of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WireMembership {
     /// One set of voters, or two while they change; none before the cluster is formed.

@@ -18,7 +18,8 @@ use std::sync::{Arc, RwLock};
 
 use axum::extract::Request;
 use memory::Memory;
-use placement_node::http::{Api, ApiSettings, RealWorld, router};
+use placement_node::http::{Api, ApiSettings, router};
+use placement_node::world::RealWorld;
 use tower::ServiceExt;
 
 fn settings() -> ApiSettings {

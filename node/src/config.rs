@@ -9,7 +9,7 @@ mod options;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cluster::doors::Consistency;
+use crate::doors::Consistency;
 use crate::http::{PathPrefix, PublicAddress, PublicUrl};
 pub use load::ConfigError;
 use options::section;

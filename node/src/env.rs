@@ -8,8 +8,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::cluster::doors::ReadDoor;
-pub use crate::http::{Clock, Offload, RealWorld, UuidSource};
+use crate::doors::ReadDoor;
+use crate::world::{Clock, Offload, RealWorld, UuidSource};
 use placement_model::standard::StandardNames;
 use placement_raft_store::StoreOptions;
 

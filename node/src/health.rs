@@ -14,10 +14,10 @@ use futures::future::BoxFuture;
 use openraft::async_runtime::watch::WatchReceiver;
 use tokio::time::Instant;
 
-use crate::cluster::doors::Readiness;
 use crate::cluster::removal::REMOVED;
 use crate::cluster::seat::Seat;
 use crate::cluster::standards::LACKING;
+use crate::doors::Readiness;
 
 /// How long the question to the leader may take.
 const PATIENCE: Duration = Duration::from_secs(1);

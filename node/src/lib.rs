@@ -7,6 +7,7 @@ pub mod admin;
 pub mod cluster;
 pub mod config;
 mod disk_space;
+pub mod doors;
 pub mod env;
 mod health;
 pub mod http;
@@ -16,6 +17,7 @@ mod node;
 mod rpc;
 mod serve;
 mod tasks;
+pub mod world;
 
 pub use config::{Config, ConfigError};
 pub use env::Env;

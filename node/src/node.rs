@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep};
 
 use crate::access;
 use crate::admin::{Admin, NodeStatus};
-use crate::cluster::doors::{ReadDoor, WriteDoor};
 use crate::cluster::formation::Formation;
 use crate::cluster::leadership::hand_over;
 use crate::cluster::peer_calls::PeerCalls;
@@ -23,6 +22,7 @@ use crate::cluster::read::Read;
 use crate::cluster::seat::Seat;
 use crate::cluster::submit::Submit;
 use crate::config::{Config, ConfigError};
+use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
 use crate::http::{Api, Changeable, PolicyError, PublicAddress, ServedRoute};

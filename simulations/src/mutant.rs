@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use placement_model::command::{Command, RequestId};
 use placement_model::{Change, Changes, Outcome, Refusal, Stamped, State};
-use placement_node::cluster::doors::{Consistency, ReadDoor, Standing, Unavailable, View};
+use placement_node::doors::{Consistency, ReadDoor, Standing, Unavailable, View};
 use placement_raft_store::{Applier, Faults, Rules};
 
 use crate::faults::{Fault, Planned, drawn};

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
-use placement_node::env::{Clock, Offload, UuidSource};
+use placement_node::world::{Clock, Offload, UuidSource};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use uuid::{Builder, Uuid};

@@ -15,19 +15,20 @@ use placement_raft_store::{
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::doors::{PlacementIndex, Standing, View};
 use super::freshness::Freshness;
 use super::propose::{Proposal, Proposer};
 use super::read::{Round, Rounds};
 use super::standards::Standards;
 use super::tickets::Tickets;
 use crate::config::Config;
-use crate::env::{Clock, Env};
+use crate::doors::{PlacementIndex, Standing, View};
+use crate::env::Env;
 use crate::metrics::ReadMetrics;
 use crate::node::StartError;
 use crate::rpc::peers::Peers;
 use crate::rpc::raft::{Limits, Networks};
 use crate::tasks::Tasks;
+use crate::world::Clock;
 
 /// Raft, the store and what stands between them and the doors.
 pub(crate) struct Group {

@@ -1,6 +1,5 @@
-//! This node as a member of the cluster: the doors, membership, formation.
+//! This node as a member of the cluster: the way of writes and reads, membership, bootstrap.
 
-pub mod doors;
 pub(crate) mod formation;
 mod freshness;
 pub(crate) mod group;

@@ -20,11 +20,11 @@ use openraft::errors::{LinearizableReadError, RaftError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::doors::{Consistency, PlacementIndex, ReadDoor, Standing, Unavailable, View};
 use super::group::{Group, Leader};
 use super::removal::REMOVED;
 use super::seat::Seat;
 use super::submit::RETRY_AFTER;
+use crate::doors::{Consistency, PlacementIndex, ReadDoor, Standing, Unavailable, View};
 use crate::rpc::channel::Lane;
 use crate::rpc::message::{Method, ReadIndexReply};
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use super::doors::{Standing, Unavailable};
 use super::group::Group;
 use super::submit::RETRY_AFTER;
+use crate::doors::{Standing, Unavailable};
 
 /// The seat.
 pub(crate) struct Seat {

@@ -12,9 +12,9 @@ use std::time::Duration;
 use placement_model::standard::StandardNames;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::doors::Unavailable;
 use super::group::Group;
 use super::submit::RETRY_AFTER;
+use crate::doors::Unavailable;
 use crate::rpc::message::WriteCall;
 
 /// How long a node that does not lead waits for the leader to bring the names.

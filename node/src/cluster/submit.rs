@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
-use super::doors::{Unavailable, WriteDoor, Written};
 use super::group::{Group, Leader};
 use super::propose::{Proposal, Proposed};
 use super::removal::REMOVED;
 use super::seat::Seat;
+use crate::doors::{Unavailable, WriteDoor, Written};
 use crate::rpc::channel::Lane;
 use crate::rpc::message::{Method, WriteCall, WriteReply};
 use crate::rpc::peers::decode;

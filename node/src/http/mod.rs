@@ -9,7 +9,6 @@ mod edge;
 mod errors;
 mod nouns;
 mod openapi;
-mod outside;
 mod router;
 mod routes;
 mod unnameable;
@@ -23,5 +22,4 @@ pub use edge::settings::{
 };
 pub use edge::state::Api;
 pub(crate) use openapi::router as openapi;
-pub use outside::{Clock, Offload, RealWorld, UuidSource};
 pub use router::{Changeable, router, service};

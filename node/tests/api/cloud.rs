@@ -6,7 +6,8 @@ use axum::body::Body;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use placement_node::access::Peer;
-use placement_node::http::{Api, ApiSettings, RealWorld, router};
+use placement_node::http::{Api, ApiSettings, router};
+use placement_node::world::RealWorld;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

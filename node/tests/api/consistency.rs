@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_node::cluster::doors::Unavailable;
+use placement_node::doors::Unavailable;
 use serde_json::json;
 
 use crate::cloud::Cloud;

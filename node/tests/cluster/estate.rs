@@ -6,7 +6,7 @@ use placement_model::command::Command;
 use placement_model::types::ProviderUuid;
 use placement_model::{Outcome, Reply, State};
 use placement_node::admin::NodeRole;
-use placement_node::cluster::doors::{Consistency, Unavailable, View, Written};
+use placement_node::doors::{Consistency, Unavailable, View, Written};
 use placement_node::{Config, Env, Node, StartError};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};

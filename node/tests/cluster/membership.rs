@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use placement_node::admin::NodeRole;
-use placement_node::cluster::doors::{Consistency, Unavailable};
+use placement_node::doors::{Consistency, Unavailable};
 
 use crate::estate::{Machine, cluster, converged, eventually, settled};
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use placement_node::cluster::doors::{Consistency, PlacementIndex, Unavailable};
+use placement_node::doors::{Consistency, PlacementIndex, Unavailable};
 use tokio::time::Instant;
 
 use crate::estate::{cluster, has, machines, settled};

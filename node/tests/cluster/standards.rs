@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use placement_model::command::Command;
 use placement_model::{Changes, Outcome, Reply, Stamped, State};
-use placement_node::cluster::doors::{Consistency, Unavailable};
+use placement_node::doors::{Consistency, Unavailable};
 use placement_raft_store::{Applier, Rules};
 use tokio::time::Instant;
 

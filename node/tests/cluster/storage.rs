@@ -1,4 +1,4 @@
-use placement_node::cluster::doors::{Consistency, Unavailable};
+use placement_node::doors::{Consistency, Unavailable};
 
 use crate::estate::{cluster, create, eventually, has, settled};
 

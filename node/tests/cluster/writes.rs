@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use placement_model::{Outcome, Refusal};
-use placement_node::cluster::doors::Unavailable;
+use placement_node::doors::Unavailable;
 
 use crate::estate::{cluster, converged, create, has, settled};
 

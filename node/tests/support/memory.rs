@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::future::{BoxFuture, FutureExt, pending, ready};
 use placement_model::types::Timestamp;
 use placement_model::{Command, Stamped, State, apply, standard};
-use placement_node::cluster::doors::{
+use placement_node::doors::{
     Consistency, PlacementIndex, ReadDoor, Readiness, Standing, Unavailable, View, WriteDoor,
     Written,
 };

@@ -15,7 +15,7 @@ use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
 use super::headers;
-use crate::cluster::doors::{Consistency, PlacementIndex, Standing};
+use crate::doors::{Consistency, PlacementIndex, Standing};
 use crate::http::errors::ApiError;
 
 const CONSISTENCY: &str = "placement-consistency";

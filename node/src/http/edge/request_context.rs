@@ -9,7 +9,7 @@ use placement_model::{Command, Outcome, Reply};
 use super::answer::{Answer, Caching};
 use super::consistency::Effective;
 use super::state::Server;
-use crate::cluster::doors::{Consistency, Standing, View};
+use crate::doors::{Consistency, Standing, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;

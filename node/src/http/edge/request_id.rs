@@ -4,7 +4,7 @@
 use http::HeaderMap;
 
 use super::headers;
-use crate::http::outside::UuidSource;
+use crate::world::UuidSource;
 use crate::http::wire::python;
 
 /// The header in which the id of this request is answered, and in which a caller names the

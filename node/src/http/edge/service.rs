@@ -31,7 +31,7 @@ use super::route::{Needs, Operation, Route};
 use super::state::Server;
 use super::{cors, headers, request_id};
 use crate::access::Line;
-use crate::cluster::doors::Standing;
+use crate::doors::Standing;
 use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;

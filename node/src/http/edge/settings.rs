@@ -7,7 +7,7 @@ use std::time::Duration;
 use placement_model::query::candidates::GenerationStrategy;
 
 use super::public_address::PublicAddress;
-use crate::cluster::doors::Consistency;
+use crate::doors::Consistency;
 
 /// Everything an operator can choose about the API.
 #[derive(Debug, Clone)]

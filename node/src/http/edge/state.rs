@@ -7,8 +7,8 @@ use arc_swap::ArcSwap;
 use super::auth::Authenticator;
 use super::policy::Policy;
 use super::settings::ApiSettings;
-use crate::cluster::doors::{ReadDoor, Readiness, WriteDoor};
-use crate::http::outside::{Clock, Offload, UuidSource};
+use crate::doors::{ReadDoor, Readiness, WriteDoor};
+use crate::world::{Clock, Offload, UuidSource};
 
 /// What the API is made of.
 #[derive(Clone)]

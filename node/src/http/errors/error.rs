@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::code;
-use crate::cluster::doors::Unavailable;
+use crate::doors::Unavailable;
 
 /// An answer that is not what the client wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -26,7 +26,7 @@ use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::{ApiError, code};
-use crate::http::outside::Clock;
+use crate::world::Clock;
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::parse_candidates;

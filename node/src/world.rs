@@ -1,11 +1,12 @@
-//! What the API needs of the outside world, injected so that simulations stay deterministic.
+//! Clock, UUIDs and long computations: injected, so that simulations stay deterministic.
 
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
-/// Tells the time. Used for headers that say "now"; never for the model, whose time is in its log.
+/// Tells the time: for headers that say "now", and for the stamps that the leader puts on commands. The
+/// model itself reads no clock; its time is in its log.
 pub trait Clock: Send + Sync {
     /// The wall clock.
     fn now(&self) -> SystemTime;

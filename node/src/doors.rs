@@ -93,6 +93,27 @@ pub enum Unavailable {
     },
 }
 
+/// When a client that was turned away should come again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl Unavailable {
+    /// The write never entered the log, or the read was not answered.
+    pub(crate) fn nothing_committed(reason: impl Into<String>) -> Self {
+        Self::NothingCommitted {
+            reason: reason.into(),
+            retry_after: RETRY_AFTER,
+        }
+    }
+
+    /// The write may be in the log.
+    pub(crate) fn outcome_unknown(reason: impl Into<String>) -> Self {
+        Self::OutcomeUnknown {
+            reason: reason.into(),
+            retry_after: RETRY_AFTER,
+        }
+    }
+}
+
 /// The door for writes.
 pub trait WriteDoor: Send + Sync {
     /// Has the command committed by the cluster and applied here, once, whoever leads. Waits for

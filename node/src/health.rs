@@ -11,11 +11,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use openraft::async_runtime::watch::WatchReceiver;
 use tokio::time::Instant;
 
-use crate::cluster::removal::REMOVED;
-use crate::cluster::seat::Seat;
+use crate::cluster::replica::REMOVED;
+use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
 use crate::doors::Readiness;
 
@@ -25,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What health is judged by.
 #[derive(Clone)]
 pub(crate) struct HealthChecks {
-    pub(crate) seat: Arc<Seat>,
+    pub(crate) slot: Arc<Slot>,
     pub(crate) lag_max: u64,
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -44,32 +43,29 @@ impl HealthChecks {
         if self.stopping.load(Ordering::Relaxed) {
             return Err("this node is stopping".to_owned());
         }
-        let group = self
-            .seat
-            .now()
+        let running = self
+            .slot
+            .get()
             .ok_or_else(|| "this node does not belong to a cluster yet".to_owned())?;
-        if let Some(failure) = group.failure() {
-            return Err(format!("storage has failed: {failure}"));
+        let replica = &running.replica;
+        if let Some(failure) = replica.failure() {
+            return Err(format!("this node takes no part any more: {failure}"));
         }
-        if group.is_removed() {
+        if replica.is_removed() {
             return Err(REMOVED.to_owned());
         }
-        if group.leader().is_none() {
+        if replica.leader().is_none() {
             return Err("no leader is known".to_owned());
         }
-        if !group.has_standards() {
+        if !running.standards.are_present() {
             return Err(LACKING.to_owned());
         }
-        let committed = {
-            let receiver = group.raft.metrics();
-            let metrics = receiver.borrow_watched();
-            metrics.cluster_committed.map_or(0, |id| id.index())
-        };
-        let lag = committed.saturating_sub(group.views.applied_index().unwrap_or(0));
+        let lag = replica.apply_lag();
         if lag > self.lag_max {
             return Err(format!("{lag} committed log entries are not applied yet"));
         }
-        group
+        running
+            .read_index
             .linearize(Instant::now() + PATIENCE)
             .await
             .map_err(|unavailable| format!("reads cannot be confirmed: {unavailable}"))

@@ -19,6 +19,7 @@ mod serve;
 mod tasks;
 pub mod world;
 
+pub use cluster::{Addresses, StartError};
 pub use config::{Config, ConfigError};
 pub use env::Env;
-pub use node::{Addresses, Node, ReloadError, Role, StartError};
+pub use node::{Node, ReloadError, Role};

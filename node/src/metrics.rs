@@ -16,7 +16,8 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use self::collector::NodeCollector;
-use crate::cluster::seat::Seat;
+use crate::cluster::ReadMetrics;
+use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
 
 /// The route of a request that ended before a route was found.
@@ -71,30 +72,6 @@ impl HttpMetrics {
     /// Open connections of the REST API.
     pub(crate) fn connections(&self) -> &Gauge {
         &self.connections
-    }
-}
-
-/// Rounds of asking the leader how far reads must be.
-#[derive(Debug, Default)]
-pub(crate) struct ReadMetrics {
-    rounds: AtomicU64,
-    reads: AtomicU64,
-    failures: AtomicU64,
-    micros: AtomicU64,
-}
-
-impl ReadMetrics {
-    /// One round served this many reads.
-    pub(crate) fn round(&self, reads: usize, took: Duration) {
-        self.rounds.fetch_add(1, Ordering::Relaxed);
-        self.reads.fetch_add(reads as u64, Ordering::Relaxed);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.micros.fetch_add(micros, Ordering::Relaxed);
-    }
-
-    /// One round got no answer.
-    pub(crate) fn failed(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -154,12 +131,12 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(seat: Arc<Seat>, reads: Arc<ReadMetrics>) -> Self {
+    pub(crate) fn new(slot: Arc<Slot>, reads: Arc<ReadMetrics>) -> Self {
         let http = HttpMetrics::new();
         let space = Arc::new(Space::default());
         let mut registry = Registry::default();
         registry.register_collector(Box::new(NodeCollector {
-            seat,
+            slot,
             http: http.clone(),
             reads,
             space: space.clone(),

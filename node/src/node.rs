@@ -7,26 +7,25 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use openraft::ServerState;
-use openraft::async_runtime::watch::WatchReceiver;
 use placement_raft_store::{Views, Vote};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
 use crate::admin::{Admin, NodeStatus};
-use crate::cluster::formation::Formation;
+use crate::cluster::bootstrap::Bootstrap;
 use crate::cluster::leadership::hand_over;
-use crate::cluster::peer_calls::PeerCalls;
-use crate::cluster::read::Read;
-use crate::cluster::seat::Seat;
-use crate::cluster::submit::Submit;
+use crate::cluster::peer_service::PeerService;
+use crate::cluster::read_door::Reads;
+use crate::cluster::slot::Slot;
+use crate::cluster::write_door::Writes;
+use crate::cluster::{Addresses, ReadMetrics, StartError};
 use crate::config::{Config, ConfigError};
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
 use crate::http::{Api, Changeable, PolicyError, PublicAddress, ServedRoute};
-use crate::metrics::{Metrics, ReadMetrics};
+use crate::metrics::Metrics;
 use crate::rpc::peers::Peers;
 use crate::serve::{Drain, HttpServer};
 use crate::tasks::Tasks;
@@ -41,30 +40,6 @@ const CLOSING: Duration = Duration::from_millis(10);
 /// How long it looks.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// Why a node does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The configuration cannot be used.
-    #[error("configuration: {0}")]
-    Config(#[from] ConfigError),
-    /// The data directory cannot be used.
-    #[error(transparent)]
-    Store(#[from] placement_raft_store::OpenError),
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address} for {purpose}: {error}")]
-    Listen {
-        /// What for.
-        purpose: &'static str,
-        /// Where.
-        address: String,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// Raft could not be started on what the disk holds.
-    #[error("cannot start replication: {0}")]
-    Raft(String),
-}
-
 /// Why a changed configuration is not taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
@@ -74,17 +49,6 @@ pub enum ReloadError {
     /// The policy file cannot be used.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-}
-
-/// Where others reach a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Addresses {
-    /// The REST API.
-    pub api: String,
-    /// The other nodes.
-    pub peer: String,
-    /// Operators.
-    pub admin: String,
 }
 
 /// What a node is to its cluster.
@@ -100,8 +64,8 @@ pub struct Role {
 pub struct Node {
     config: Arc<Config>,
     addresses: Addresses,
-    formation: Arc<Formation>,
-    write: Arc<Submit>,
+    bootstrap: Arc<Bootstrap>,
+    write: Arc<Writes>,
     read: Arc<dyn ReadDoor>,
     checks: HealthChecks,
     drain: Drain,
@@ -130,7 +94,7 @@ impl Node {
             admin: advertised(&config.admin.advertise, admin_address),
         };
 
-        let seat = Arc::new(Seat::new(config.node_id, config.wait()));
+        let slot = Arc::new(Slot::new(config.node_id, config.wait()));
         let read_metrics = Arc::new(ReadMetrics::default());
         let peers = Arc::new(Peers::new(
             env.net.clone(),
@@ -139,25 +103,25 @@ impl Node {
             Duration::from_millis(config.peer.silence_ms),
             tasks.clone(),
         ));
-        let formation = Arc::new(Formation {
+        let bootstrap = Arc::new(Bootstrap {
             env: env.clone(),
             config: config.clone(),
             addresses: addresses.clone(),
-            seat: seat.clone(),
+            slot: slot.clone(),
             peers,
             read_metrics: read_metrics.clone(),
             tasks: tasks.clone(),
-            taking: tokio::sync::Mutex::new(()),
+            joining: tokio::sync::Mutex::new(()),
         });
-        if let Err(error) = formation.resume().await {
+        if let Err(error) = bootstrap.resume().await {
             tasks.stop().await;
             return Err(error);
         }
 
-        let write = Arc::new(Submit::new(seat.clone()));
-        let read = (env.around_read_door)(Arc::new(Read::new(seat.clone())));
+        let write = Arc::new(Writes::new(slot.clone()));
+        let read = (env.around_read_door)(Arc::new(Reads::new(slot.clone())));
         let checks = HealthChecks {
-            seat: seat.clone(),
+            slot: slot.clone(),
             lag_max: config.cluster.ready_lag_max,
             stopping: Arc::default(),
         };
@@ -179,16 +143,16 @@ impl Node {
             changeable,
             config,
             addresses,
-            formation,
+            bootstrap,
             tasks,
         };
-        let metrics = Arc::new(Metrics::new(seat, read_metrics));
+        let metrics = Arc::new(Metrics::new(slot, read_metrics));
         node.serve_peers(peer);
         node.serve_api(&env, api_router, &public, api, &metrics);
         node.serve_admin(&env, admin, metrics);
-        node.tasks.spawn(node.formation.clone().form());
+        node.tasks.spawn(node.bootstrap.clone().form());
         node.tasks.spawn(probe(
-            node.formation.seat.clone(),
+            node.bootstrap.slot.clone(),
             node.config.reads.probe_ms,
         ));
         tracing::info!(
@@ -202,7 +166,7 @@ impl Node {
     }
 
     fn serve_peers(&self, listener: Box<dyn Listener>) {
-        let calls = Arc::new(PeerCalls::new(self.formation.clone()));
+        let calls = Arc::new(PeerService::new(self.bootstrap.clone()));
         let serve = crate::rpc::server::serve(listener, calls, self.tasks.clone());
         self.tasks.spawn(serve);
     }
@@ -257,7 +221,7 @@ impl Node {
 
     fn serve_admin(&self, env: &Env, listener: Box<dyn Listener>, metrics: Arc<Metrics>) {
         let admin = Admin {
-            formation: self.formation.clone(),
+            bootstrap: self.bootstrap.clone(),
             metrics,
             checks: self.checks.clone(),
         };
@@ -313,33 +277,30 @@ impl Node {
 
     /// What this node says of itself, as operators see it.
     pub fn status(&self) -> NodeStatus {
-        NodeStatus::of(&self.formation)
+        NodeStatus::of(&self.bootstrap)
     }
 
     /// What this node says of itself now, without asking anybody; `None` before it belongs to a
     /// cluster. Simulations look at it between two steps.
     pub fn role(&self) -> Option<Role> {
-        let group = self.formation.seat.now()?;
-        let receiver = group.raft.server_metrics();
-        let metrics = receiver.borrow_watched();
-        Some(Role {
-            vote: metrics.vote,
-            leads: metrics.state == ServerState::Leader,
-        })
+        let running = self.bootstrap.slot.get()?;
+        let (vote, leads) = running.replica.vote();
+        Some(Role { vote, leads })
     }
 
     /// What this node has applied; `None` before it belongs to a cluster. Holds no disk open.
     pub fn views(&self) -> Option<Views> {
-        Some(self.formation.seat.now()?.views.clone())
+        Some(self.bootstrap.slot.get()?.replica.views.clone())
     }
 
     /// Hands leadership over, answers what is being asked, then stops and closes the disk.
     pub async fn shutdown(self) {
         self.checks.stopping.store(true, Ordering::Relaxed);
-        if let Some(group) = self.formation.seat.now() {
+        if let Some(running) = self.bootstrap.slot.get() {
+            let replica = &running.replica;
             let patience = Duration::from_millis(2 * self.config.raft.election_max_ms);
-            if group.leads() && group.best_successor().is_some() {
-                match hand_over(&group, None, patience).await {
+            if replica.leads() && replica.best_successor().is_some() {
+                match hand_over(replica, None, patience).await {
                     Ok(to) => tracing::info!(to, "handed leadership over"),
                     Err(reason) => tracing::warn!(reason, "leadership could not be handed over"),
                 }
@@ -354,15 +315,13 @@ impl Node {
 
     /// Stops at once, answering nobody, and closes the disk.
     pub async fn kill(self) {
-        let group = self.formation.seat.leave();
+        let running = self.bootstrap.slot.take();
         self.tasks.stop().await;
-        let Some(group) = group else {
+        let Some(running) = running else {
             return;
         };
-        if let Err(error) = group.raft.shutdown().await {
-            tracing::warn!(%error, "replication did not stop cleanly");
-        }
-        drop(group);
+        running.stop().await;
+        drop(running);
         // The tasks of Raft and the disk's own thread end by themselves, and with them the last
         // handle of the disk. Who starts the node again at once must find it closed.
         let dir = self.config.data_dir.clone();
@@ -409,22 +368,23 @@ fn advertised(configured: &str, bound: String) -> String {
 
 /// Asks the leader once in a while how far this node should be, so that its staleness is known
 /// although nobody reads.
-async fn probe(seat: Arc<Seat>, every_ms: u64) {
+async fn probe(slot: Arc<Slot>, every_ms: u64) {
     if every_ms == 0 {
         return;
     }
     let every = Duration::from_millis(every_ms);
     loop {
         sleep(every).await;
-        let Some(group) = seat.now() else {
+        let Some(running) = slot.get() else {
             continue;
         };
-        if group.failure().is_some() {
+        let replica = &running.replica;
+        if replica.failure().is_some() {
             return;
         }
-        if group.freshness.staleness().is_none_or(|age| age >= every) {
+        if replica.freshness.staleness().is_none_or(|age| age >= every) {
             // Without an answer the staleness grows, and that is what is known.
-            let _ = group.linearize(Instant::now() + every).await;
+            let _ = running.read_index.linearize(Instant::now() + every).await;
         }
     }
 }

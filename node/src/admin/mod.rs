@@ -30,8 +30,8 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::cluster::Refused;
-use crate::cluster::formation::Formation;
-use crate::cluster::membership::Demand;
+use crate::cluster::bootstrap::Bootstrap;
+use crate::cluster::membership::MembershipChange;
 use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 use crate::metrics::{Format, Metrics};
@@ -54,7 +54,7 @@ const ROUTES: [&str; 10] = [
 /// What the door needs.
 #[derive(Clone)]
 pub(crate) struct Admin {
-    pub(crate) formation: Arc<Formation>,
+    pub(crate) bootstrap: Arc<Bootstrap>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) checks: HealthChecks,
 }
@@ -106,8 +106,8 @@ impl Admin {
             .with_state(self)
     }
 
-    async fn change(&self, demand: Demand) -> Response {
-        match self.formation.seat.change(demand).await {
+    async fn change(&self, change: MembershipChange) -> Response {
+        match self.bootstrap.slot.change(change).await {
             Ok(()) => StatusCode::NO_CONTENT.into_response(),
             Err(refused) => refusal(&refused),
         }
@@ -152,9 +152,10 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Response>> {
 }
 
 fn read_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Box<Response>> {
-    match body.is_empty() {
-        true => Ok(T::default()),
-        false => read(body),
+    if body.is_empty() {
+        Ok(T::default())
+    } else {
+        read(body)
     }
 }
 
@@ -163,13 +164,13 @@ async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
         .get(header::ACCEPT)
         .and_then(|value| value.to_str().ok());
     let format = Format::asked_for(accept);
-    let space = DiskSpace::of(admin.formation.config.data_dir.clone()).await;
+    let space = DiskSpace::of(admin.bootstrap.config.data_dir.clone()).await;
     let numbers = admin.metrics.encode(space, format);
     ([(header::CONTENT_TYPE, format.content_type())], numbers).into_response()
 }
 
 async fn node_status(State(admin): State<Admin>) -> Response {
-    Json(NodeReport::of(&admin.formation, &admin.checks).await).into_response()
+    Json(NodeReport::of(&admin.bootstrap, &admin.checks).await).into_response()
 }
 
 async fn init(State(admin): State<Admin>, body: Bytes) -> Response {
@@ -177,7 +178,7 @@ async fn init(State(admin): State<Admin>, body: Bytes) -> Response {
         Ok(init) => init,
         Err(response) => return *response,
     };
-    match admin.formation.form_on_demand(init.members).await {
+    match admin.bootstrap.form_on_demand(init.members).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(reason) => error(StatusCode::CONFLICT, &reason),
     }
@@ -189,7 +190,7 @@ async fn add(State(admin): State<Admin>, body: Bytes) -> Response {
         Err(response) => return *response,
     };
     admin
-        .change(Demand::Add {
+        .change(MembershipChange::Add {
             id: member.id,
             peer: member.peer,
             api: member.api,
@@ -199,16 +200,16 @@ async fn add(State(admin): State<Admin>, body: Bytes) -> Response {
 }
 
 async fn promote(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
-    admin.change(Demand::Promote { id }).await
+    admin.change(MembershipChange::Promote { id }).await
 }
 
 async fn remove(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
-    admin.change(Demand::Remove { id }).await
+    admin.change(MembershipChange::Remove { id }).await
 }
 
 async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
     match read_or_default::<Transfer>(&body) {
-        Ok(Transfer { to }) => match admin.formation.seat.transfer_leader(to).await {
+        Ok(Transfer { to }) => match admin.bootstrap.slot.transfer_leader(to).await {
             Ok(leader) => Json(json!({ "leader": leader })).into_response(),
             Err(refused) => refusal(&refused),
         },
@@ -217,13 +218,13 @@ async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
 }
 
 async fn compact(State(admin): State<Admin>) -> Response {
-    let Some(group) = admin.formation.seat.now() else {
+    let Some(running) = admin.bootstrap.slot.get() else {
         return error(
             StatusCode::CONFLICT,
             "this node does not belong to a cluster yet",
         );
     };
-    match group.compact().await {
+    match running.replica.compact().await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(refused) => error(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string()),
     }

@@ -1,10 +1,9 @@
 //! What a node says of itself to operators.
 
 use openraft::ServerState;
-use openraft::async_runtime::watch::WatchReceiver;
 use serde::Serialize;
 
-use crate::cluster::formation::Formation;
+use crate::cluster::bootstrap::Bootstrap;
 use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 
@@ -105,11 +104,11 @@ pub struct NodeReport {
 }
 
 impl NodeReport {
-    pub(crate) async fn of(formation: &Formation, checks: &HealthChecks) -> Self {
+    pub(crate) async fn of(bootstrap: &Bootstrap, checks: &HealthChecks) -> Self {
         let not_ready = checks.not_ready().await.err();
-        let space = DiskSpace::of(formation.config.data_dir.clone()).await;
+        let space = DiskSpace::of(bootstrap.config.data_dir.clone()).await;
         Self {
-            status: NodeStatus::of(formation),
+            status: NodeStatus::of(bootstrap),
             version: env!("CARGO_PKG_VERSION"),
             ready: not_ready.is_none(),
             not_ready,
@@ -120,10 +119,10 @@ impl NodeReport {
 }
 
 impl NodeStatus {
-    pub(crate) fn of(formation: &Formation) -> Self {
-        let Some(group) = formation.seat.now() else {
+    pub(crate) fn of(bootstrap: &Bootstrap) -> Self {
+        let Some(running) = bootstrap.slot.get() else {
             return Self {
-                node_id: formation.config.node_id,
+                node_id: bootstrap.config.node_id,
                 cluster_id: None,
                 role: NodeRole::Waiting,
                 term: 0,
@@ -138,55 +137,51 @@ impl NodeStatus {
                 members: Vec::new(),
             };
         };
-        let metrics = {
-            let receiver = group.raft.metrics();
-            let metrics = receiver.borrow_watched();
-            metrics.clone()
+        let replica = &running.replica;
+        let raft = replica.raft_status();
+        let applied = replica.views.current();
+        let failure = replica.failure();
+        let matched = |id: u64| {
+            let matched = raft.matched.as_ref()?;
+            if id == replica.me {
+                raft.last_log
+            } else {
+                *matched.get(&id)?
+            }
         };
-        let applied = group.views.current();
-        let failure = group.failure();
-        let membership = metrics.membership_config.membership();
-        let voters: Vec<u64> = membership.voter_ids().collect();
-        let members = membership
-            .nodes()
+        let members = (raft.members.iter())
             .map(|(id, member)| MemberStatus {
                 id: *id,
-                role: match voters.contains(id) {
-                    true => MemberRole::Voter,
-                    false => MemberRole::Learner,
+                role: if raft.voters.contains(id) {
+                    MemberRole::Voter
+                } else {
+                    MemberRole::Learner
                 },
                 peer: member.peer.clone(),
                 api: member.api.trim_start_matches("http://").to_owned(),
                 admin: member.admin.clone(),
-                matched: match *id == group.me {
-                    true => metrics.replication.as_ref().and(metrics.last_log_index),
-                    false => metrics
-                        .replication
-                        .as_ref()
-                        .and_then(|replication| *replication.get(id)?)
-                        .map(|id| id.index()),
-                },
+                matched: matched(*id),
             })
             .collect();
         Self {
-            node_id: group.me,
-            cluster_id: Some(group.identity.cluster.to_string()),
-            role: match metrics.state {
+            node_id: replica.me,
+            cluster_id: Some(replica.identity.cluster.to_string()),
+            role: match raft.state {
                 _ if failure.is_some() => NodeRole::Shutdown,
-                _ if group.is_removed() => NodeRole::Removed,
+                _ if replica.is_removed() => NodeRole::Removed,
                 ServerState::Leader => NodeRole::Leader,
                 ServerState::Follower => NodeRole::Follower,
                 ServerState::Candidate => NodeRole::Candidate,
                 ServerState::Learner => NodeRole::Learner,
                 ServerState::Shutdown => NodeRole::Shutdown,
             },
-            term: metrics.current_term,
-            leader: group.leader().map(|leader| leader.id),
-            last_log: metrics.last_log_index,
-            committed: metrics.local_committed.map(|id| id.index()),
+            term: raft.term,
+            leader: raft.leader,
+            last_log: raft.last_log,
+            committed: raft.committed,
             applied: applied.index(),
-            snapshot: metrics.snapshot.map(|id| id.index()),
-            purged: metrics.purged.map(|id| id.index()),
+            snapshot: raft.snapshot,
+            purged: raft.purged,
             storage_failure: failure.map(|words| words.to_string()),
             digest: Some(format!("{:032x}", applied.digest().0)),
             members,

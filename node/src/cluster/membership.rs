@@ -4,25 +4,24 @@
 //! A node's number is never used twice. The session row that each writing node has in the state
 //! remembers it, and a removed node's row is closed: what it may still send is not carried out.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use openraft::async_runtime::watch::WatchReceiver;
+use openraft::Precondition;
 use openraft::errors::{ClientWriteError, RaftError};
-use openraft::{Precondition, RaftMetrics};
 use placement_model::command::{Command, RequestId};
-use placement_raft_store::{Member, Membership, Payload, TypeConfig};
+use placement_raft_store::{Identity, Member, Membership as RaftMembership, Payload, TypeConfig};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use super::group::Group;
+use super::error::Refused;
 use super::leadership::hand_over;
-use super::propose::Proposed;
-use super::removal::REMOVED;
-use super::seat::Seat;
-use crate::rpc::channel::Lane;
-use crate::rpc::message::{Introduction, Invitation, Method, WriteCall};
+use super::replica::{REMOVED, Replica};
+use super::running::Running;
+use super::slot::Slot;
+use crate::rpc::channel::{CallError, Lane};
+use crate::rpc::message::{Introduction, Invitation, Method, WriteCall, WriteReply};
+use crate::rpc::peers::Peers;
 
 /// How long one operator's request may take.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
@@ -34,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// What an operator asks of the leader.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Demand {
+pub(crate) enum MembershipChange {
     /// Adds a node that has no data, as learner.
     Add {
         id: u64,
@@ -50,20 +49,6 @@ pub(crate) enum Demand {
     TransferLeader { to: Option<u64> },
 }
 
-/// Why an operator's request was not carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum Refused {
-    /// There is no such node.
-    #[error("{0}")]
-    NotFound(String),
-    /// The cluster is not in a state in which this can be done.
-    #[error("{0}")]
-    Conflict(String),
-    /// Nobody could be asked, or the leader changed meanwhile.
-    #[error("{0}")]
-    Unavailable(String),
-}
-
 /// The leader's answer to an operator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum ChangeReply {
@@ -75,27 +60,26 @@ pub(crate) enum ChangeReply {
     NotLeader,
 }
 
-impl Seat {
+impl Slot {
     /// Has the leader carry out an operator's request.
-    pub(crate) async fn change(&self, change: Demand) -> Result<(), Refused> {
-        let group = self.now().ok_or_else(|| {
+    pub(crate) async fn change(&self, change: MembershipChange) -> Result<(), Refused> {
+        let running = self.get().ok_or_else(|| {
             Refused::Conflict("this node does not belong to a cluster yet".to_owned())
         })?;
-        if group.is_removed() {
+        let replica = &running.replica;
+        if replica.is_removed() {
             return Err(Refused::Conflict(REMOVED.to_owned()));
         }
         let deadline = Instant::now() + self.wait();
         loop {
             let mut reason = "no leader is known".to_owned();
-            if let Some(leader) = group.leader() {
-                let reply = if leader.id == group.me {
-                    group.change(change.clone()).await
+            if let Some(leader) = replica.leader() {
+                let reply = if leader.id == replica.me {
+                    Membership(&running).change(change.clone()).await
                 } else {
                     let to = (leader.id, leader.address.as_str());
                     let call =
-                        group
-                            .peers
-                            .call(to, Lane::Forward, Method::Admin, &change, DEADLINE);
+                        (running.peers).call(to, Lane::Forward, Method::Admin, &change, DEADLINE);
                     match call.await {
                         Ok(reply) => reply,
                         Err(error) if error.is_without_effect() => {
@@ -118,16 +102,16 @@ impl Seat {
             if Instant::now() >= deadline {
                 return Err(Refused::Unavailable(reason));
             }
-            group.other_leader(None, Instant::now() + PAUSE).await;
+            replica.other_leader(None, Instant::now() + PAUSE).await;
             sleep(PAUSE).await;
         }
     }
 
     /// Hands leadership over, and says who leads then.
     pub(crate) async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Refused> {
-        let leader = || Some(self.now()?.leader()?.id);
+        let leader = || Some(self.get()?.replica.leader()?.id);
         let before = leader();
-        self.change(Demand::TransferLeader { to }).await?;
+        self.change(MembershipChange::TransferLeader { to }).await?;
         // This node may hear of it later than the one that led.
         let give_up = Instant::now() + self.wait();
         loop {
@@ -148,23 +132,30 @@ impl Seat {
     }
 }
 
-impl Group {
+/// The owner of the membership: what the leader does for operators.
+pub(super) struct Membership<'a>(pub(super) &'a Running);
+
+impl Membership<'_> {
+    fn replica(&self) -> &Replica {
+        &self.0.replica
+    }
+
     /// Carries out an operator's request, as the leader.
-    pub(crate) async fn change(self: &Arc<Self>, change: Demand) -> ChangeReply {
-        if !self.leads() {
+    pub(super) async fn change(&self, change: MembershipChange) -> ChangeReply {
+        if !self.replica().leads() {
             return ChangeReply::NotLeader;
         }
         tracing::info!(?change, "an operator changes the cluster");
         let done = match change {
-            Demand::Add {
+            MembershipChange::Add {
                 id,
                 peer,
                 api,
                 admin,
             } => self.add(id, Member { api, peer, admin }).await,
-            Demand::Promote { id } => self.promote(id).await,
-            Demand::Remove { id } => self.remove(id).await,
-            Demand::TransferLeader { to } => self.transfer(to).await,
+            MembershipChange::Promote { id } => self.promote(id).await,
+            MembershipChange::Remove { id } => self.remove(id).await,
+            MembershipChange::TransferLeader { to } => self.transfer(to).await,
         };
         match done {
             Ok(()) => ChangeReply::Done,
@@ -179,7 +170,7 @@ impl Group {
         if id == 0 {
             return Err(Refused::Conflict("a node's number is 1 or more".to_owned()));
         }
-        if self.is_member(id) {
+        if self.replica().is_member(id) {
             return Err(Refused::Conflict(format!("node {id} is a member already")));
         }
         if self.was_member(id) {
@@ -188,11 +179,10 @@ impl Group {
                  used, and an empty data directory"
             )));
         }
-        let unreachable = |error: crate::rpc::channel::CallError| {
+        let unreachable = |error: CallError| {
             Refused::Unavailable(format!("the new node at {}: {error}", member.peer))
         };
-        let found: Introduction = self
-            .peers
+        let found: Introduction = (self.0.peers)
             .introduce(&member.peer, Method::Probe, &(), INTRODUCTION)
             .await
             .map_err(unreachable)?;
@@ -204,7 +194,7 @@ impl Group {
         }
         if found
             .cluster
-            .is_some_and(|cluster| cluster != self.identity.cluster)
+            .is_some_and(|cluster| cluster != self.replica().identity.cluster)
         {
             return Err(Refused::Conflict(format!(
                 "node {id} belongs to another cluster: start it with an empty data directory"
@@ -216,47 +206,35 @@ impl Group {
                  empty data directory"
             )));
         }
-        self.invite(id, &member.peer).await.map_err(unreachable)?;
+        invite(&self.0.peers, &self.replica().identity, id, &member.peer)
+            .await
+            .map_err(unreachable)?;
         if member.api.is_empty() {
             member.api = found.api;
         }
         if member.admin.is_empty() {
             member.admin = found.admin;
         }
-        let (now, voters) = self.membership();
-        let mut members = self.members();
+        let (now, voters) = self.now();
+        let mut members = self.replica().members();
         members.insert(id, member);
         self.set_membership(now, voters, members).await
-    }
-
-    /// Has a node without data take its seat in this cluster.
-    pub(crate) async fn invite(
-        &self,
-        id: u64,
-        address: &str,
-    ) -> Result<(), crate::rpc::channel::CallError> {
-        let invitation = Invitation {
-            cluster: self.identity.cluster,
-            epoch: self.identity.epoch,
-            node: id,
-        };
-        self.peers
-            .introduce(address, Method::Invite, &invitation, INTRODUCTION)
-            .await
     }
 
     async fn promote(&self, id: u64) -> Result<(), Refused> {
         self.must_be_member(id)?;
         let give_up = Instant::now() + CATCH_UP;
         loop {
-            let (now, mut voters) = self.membership();
+            let (now, mut voters) = self.now();
             if voters.contains(&id) {
                 return Ok(());
             }
-            match self.lag(id) {
-                Some(lag) if lag <= self.config.raft.promote_lag_max => {
+            match self.replica().lag(id) {
+                Some(lag) if lag <= self.replica().config.raft.promote_lag_max => {
                     voters.insert(id);
-                    return self.set_membership(now, voters, self.members()).await;
+                    return self
+                        .set_membership(now, voters, self.replica().members())
+                        .await;
                 }
                 lag if Instant::now() >= give_up => {
                     return Err(Refused::Conflict(match lag {
@@ -273,7 +251,7 @@ impl Group {
 
     async fn remove(&self, id: u64) -> Result<(), Refused> {
         self.must_be_member(id)?;
-        let (now, mut voters) = self.membership();
+        let (now, mut voters) = self.now();
         if voters.remove(&id) {
             if voters.is_empty() {
                 return Err(Refused::Conflict(format!(
@@ -288,7 +266,7 @@ impl Group {
                 )));
             }
         }
-        let mut members = self.members();
+        let mut members = self.replica().members();
         members.remove(&id);
         self.set_membership(now, voters, members).await?;
         self.close_session(id).await;
@@ -297,9 +275,10 @@ impl Group {
 
     /// As the leader: which of the voters are heard. A leader that is new waits a moment for them.
     async fn heard(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
-        let give_up = Instant::now() + Duration::from_millis(self.config.raft.election_max_ms);
+        let give_up =
+            Instant::now() + Duration::from_millis(self.replica().config.raft.election_max_ms);
         loop {
-            let is_heard = |voter: &u64| self.is_heard(*voter);
+            let is_heard = |voter: &u64| self.replica().is_heard(*voter);
             let heard: Vec<u64> = voters.iter().copied().filter(is_heard).collect();
             if heard.len() > voters.len() / 2 || Instant::now() >= give_up {
                 return heard;
@@ -323,8 +302,9 @@ impl Group {
                 traits: BTreeSet::new(),
             },
         };
-        match tokio::time::timeout(self.config.wait(), self.propose(call)).await {
-            Ok(Proposed::Written { .. }) => {}
+        match tokio::time::timeout(self.replica().config.wait(), self.0.writes.propose(call)).await
+        {
+            Ok(WriteReply::Written { .. }) => {}
             other => tracing::warn!(
                 node = id,
                 ?other,
@@ -334,9 +314,9 @@ impl Group {
     }
 
     async fn transfer(&self, to: Option<u64>) -> Result<(), Refused> {
-        let (_, voters) = self.membership();
+        let (_, voters) = self.now();
         if let Some(to) = to {
-            if to == self.me {
+            if to == self.replica().me {
                 return Ok(());
             }
             if !voters.contains(&to) {
@@ -346,8 +326,8 @@ impl Group {
             }
             self.must_be_fit_to_lead(to).await?;
         }
-        let patience = Duration::from_millis(3 * self.config.raft.election_max_ms);
-        match hand_over(self, to, patience).await {
+        let patience = Duration::from_millis(3 * self.replica().config.raft.election_max_ms);
+        match hand_over(self.replica(), to, patience).await {
             Ok(leader) if to.is_none_or(|to| to == leader) => Ok(()),
             Ok(leader) => Err(Refused::Conflict(format!(
                 "node {leader} leads now: it was faster than the node that was meant"
@@ -362,41 +342,40 @@ impl Group {
         if self.heard(&BTreeSet::from([id])).await.is_empty() {
             return Err(Refused::Conflict(format!(
                 "nothing has been heard from node {id} lately: node {} goes on leading",
-                self.me
+                self.replica().me
             )));
         }
-        match self.lag(id) {
-            Some(lag) if lag <= self.config.raft.promote_lag_max => Ok(()),
+        match self.replica().lag(id) {
+            Some(lag) if lag <= self.replica().config.raft.promote_lag_max => Ok(()),
             lag => Err(Refused::Conflict(format!(
                 "node {id} lacks {} log entries: wait until it has caught up; node {} goes on \
                  leading",
                 lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string()),
-                self.me
+                self.replica().me
             ))),
         }
     }
 
     fn must_be_member(&self, id: u64) -> Result<(), Refused> {
-        match self.is_member(id) {
-            true => Ok(()),
-            false => Err(Refused::NotFound(format!("node {id} is no member"))),
+        if self.replica().is_member(id) {
+            Ok(())
+        } else {
+            Err(Refused::NotFound(format!("node {id} is not a member")))
         }
     }
 
     /// Whether a node of this number has written before.
     fn was_member(&self, id: u64) -> bool {
-        self.views.current().state.session(id).is_some()
+        self.replica().views.current().state.session(id).is_some()
     }
 
     /// The effective membership: the log entry that set it, and the voters.
-    fn membership(&self) -> (Precondition<TypeConfig>, BTreeSet<u64>) {
-        let receiver = self.raft.server_metrics();
-        let metrics = receiver.borrow_watched();
-        let stored = &metrics.membership_config;
-        let precondition = Precondition::LastMembershipLogId {
+    fn now(&self) -> (Precondition<TypeConfig>, BTreeSet<u64>) {
+        let stored = self.replica().membership();
+        let unchanged = Precondition::LastMembershipLogId {
             last_membership_log_id: *stored.log_id(),
         };
-        (precondition, stored.membership().voter_ids().collect())
+        (unchanged, stored.membership().voter_ids().collect())
     }
 
     /// Sets the membership, if it is still the one that the change was decided on.
@@ -404,11 +383,12 @@ impl Group {
         &self,
         unchanged: Precondition<TypeConfig>,
         voters: BTreeSet<u64>,
-        members: std::collections::BTreeMap<u64, Member>,
+        members: BTreeMap<u64, Member>,
     ) -> Result<(), Refused> {
-        let membership = Membership::new(vec![voters], members)
+        let membership = RaftMembership::new(vec![voters], members)
             .map_err(|error| Refused::Conflict(error.to_string()))?;
         let append = self
+            .replica()
             .raft
             .append_membership(membership, Payload::Blank, [unchanged]);
         match tokio::time::timeout(DEADLINE / 2, append).await {
@@ -429,86 +409,21 @@ impl Group {
             )),
         }
     }
-
-    fn raft_metrics<T>(&self, of: impl FnOnce(&RaftMetrics<TypeConfig>) -> T) -> T {
-        let receiver = self.raft.metrics();
-        let metrics = receiver.borrow_watched();
-        of(&metrics)
-    }
-
-    /// As the leader: how many log entries a node lacks, if anything was heard of it.
-    fn lag(&self, id: u64) -> Option<u64> {
-        self.raft_metrics(|metrics| {
-            let matched = (*metrics.replication.as_ref()?.get(&id)?)?;
-            Some(
-                metrics
-                    .last_log_index
-                    .unwrap_or(0)
-                    .saturating_sub(matched.index()),
-            )
-        })
-    }
-
-    /// As the leader: whether a node answered lately.
-    fn is_heard(&self, id: u64) -> bool {
-        if id == self.me {
-            return true;
-        }
-        let lately = Duration::from_millis(2 * self.config.raft.election_max_ms);
-        self.raft_metrics(|metrics| {
-            let heard = metrics
-                .heartbeat
-                .as_ref()
-                .and_then(|all| all.get(&id))
-                .cloned()
-                .flatten();
-            heard.is_some_and(|at| openraft::Instant::elapsed(&*at) < lately)
-        })
-    }
-
-    /// As the leader: the other voter that has most of the log.
-    pub(crate) fn best_successor(&self) -> Option<u64> {
-        let (_, voters) = self.membership();
-        voters
-            .into_iter()
-            .filter(|voter| *voter != self.me)
-            .min_by_key(|voter| {
-                (
-                    !self.is_heard(*voter),
-                    self.lag(*voter).unwrap_or(u64::MAX),
-                    *voter,
-                )
-            })
-    }
 }
 
-impl Group {
-    /// Writes this node's state down and drops the log entries that it covers. Returns once it is
-    /// done.
-    pub(crate) async fn compact(&self) -> Result<(), Refused> {
-        let stopped = |error: String| Refused::Unavailable(error);
-        let applied = self.views.applied_index();
-        self.raft
-            .trigger()
-            .snapshot()
-            .await
-            .map_err(|error| stopped(error.to_string()))?;
-        let give_up = Instant::now() + DEADLINE;
-        while self.raft_metrics(|metrics| metrics.snapshot.map(|id| id.index())) < applied {
-            if Instant::now() >= give_up {
-                return Err(Refused::Unavailable(
-                    "the snapshot is still being made".to_owned(),
-                ));
-            }
-            sleep(PAUSE / 2).await;
-        }
-        if let Some(applied) = applied {
-            self.raft
-                .trigger()
-                .purge_log(applied)
-                .await
-                .map_err(|error| stopped(error.to_string()))?;
-        }
-        Ok(())
-    }
+/// Has a node without data join the cluster of `identity`.
+pub(super) async fn invite(
+    peers: &Peers,
+    identity: &Identity,
+    id: u64,
+    address: &str,
+) -> Result<(), CallError> {
+    let invitation = Invitation {
+        cluster: identity.cluster,
+        epoch: identity.epoch,
+        node: id,
+    };
+    peers
+        .introduce(address, Method::Invite, &invitation, INTRODUCTION)
+        .await
 }

@@ -1,17 +1,33 @@
-//! This node as a member of the cluster: the way of writes and reads, membership, bootstrap.
+//! This node as a member of its cluster. From the ground up: what it knows ([`replica`]), what it owns
+//! ([`write_path`], [`read_index`], [`standards`], [`membership`]), how it starts ([`start`],
+//! [`bootstrap`]), and what the REST API and the other nodes reach of it ([`write_door`],
+//! [`read_door`], [`peer_service`]).
 
-pub(crate) mod formation;
+mod addresses;
+pub(crate) mod bootstrap;
+mod compaction;
+mod error;
 mod freshness;
-pub(crate) mod group;
 pub(crate) mod leadership;
 pub(crate) mod membership;
-pub(crate) mod peer_calls;
+pub(crate) mod peer_service;
 mod propose;
-pub(crate) mod read;
-pub(crate) mod removal;
-pub(crate) mod seat;
+pub(crate) mod read_door;
+mod read_index;
+mod read_metrics;
+mod removal;
+pub(crate) mod replica;
+mod running;
+pub(crate) mod slot;
+mod stamp;
 pub(crate) mod standards;
-pub(crate) mod submit;
-mod tickets;
+mod standards_sync;
+mod start;
+pub(crate) mod write_door;
+mod write_ids;
+mod write_path;
 
-pub use membership::Refused;
+pub use addresses::Addresses;
+pub use error::{Refused, StartError};
+pub(crate) use read_metrics::ReadMetrics;
+pub(crate) use running::Running;

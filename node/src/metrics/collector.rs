@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use openraft::ServerState;
-use openraft::async_runtime::watch::WatchReceiver;
 use placement_raft_store::StoreNumbers;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -16,13 +15,14 @@ use prometheus_client::metrics::histogram::Histogram;
 
 use super::catalog::{self, Base, Metric};
 use super::process::Process;
-use super::{HttpMetrics, ReadMetrics, Space};
-use crate::cluster::group::Group;
-use crate::cluster::seat::Seat;
+use super::{HttpMetrics, Space};
+use crate::cluster::replica::Replica;
+use crate::cluster::slot::Slot;
+use crate::cluster::{ReadMetrics, Running};
 
 /// Reads the numbers of one node.
 pub(super) struct NodeCollector {
-    pub(super) seat: Arc<Seat>,
+    pub(super) slot: Arc<Slot>,
     pub(super) http: HttpMetrics,
     pub(super) reads: Arc<ReadMetrics>,
     pub(super) space: Arc<Space>,
@@ -48,13 +48,18 @@ impl Collector for NodeCollector {
         if let Some(free) = self.space.free() {
             out.gauge(&catalog::DISK_FREE, free)?;
         }
-        let group = self.seat.now();
-        out.gauge(&catalog::MEMBER, u64::from(group.is_some()))?;
-        if let Some(group) = group {
-            out.gauge(&catalog::REMOVED, u64::from(group.is_removed()))?;
-            out.raft(&group)?;
-            out.store(&group.store_metrics.read())?;
-            out.model(&group)?;
+        let running = self.slot.get();
+        out.gauge(&catalog::MEMBER, u64::from(running.is_some()))?;
+        if let Some(Running {
+            replica,
+            store_metrics,
+            ..
+        }) = running.as_deref()
+        {
+            out.gauge(&catalog::REMOVED, u64::from(replica.is_removed()))?;
+            out.raft(replica)?;
+            out.store(&store_metrics.read())?;
+            out.model(replica)?;
         }
         out.process(&Process::read())
     }
@@ -137,55 +142,36 @@ impl Out<'_> {
         self.counter(&catalog::READS_LINEARIZED, now(&reads.reads))
     }
 
-    fn raft(&mut self, group: &Group) -> Result<(), Error> {
-        let metrics = {
-            let receiver = group.raft.metrics();
-            let metrics = receiver.borrow_watched();
-            metrics.clone()
-        };
+    fn raft(&mut self, replica: &Replica) -> Result<(), Error> {
+        let raft = replica.raft_status();
+        let applied = replica.views.applied_index();
         let known = |index: Option<u64>| index.unwrap_or(0);
-        let leads = metrics.state == ServerState::Leader;
-        let committed = metrics.local_committed.map(|id| id.index());
+        let leads = raft.state == ServerState::Leader;
+        let failed = replica.failure().is_some();
         for (metric, value) in [
-            (&catalog::RAFT_TERM, metrics.current_term),
+            (&catalog::RAFT_TERM, raft.term),
             (&catalog::RAFT_LEADS, u64::from(leads)),
-            (&catalog::RAFT_LEADER, known(metrics.current_leader)),
-            (&catalog::RAFT_LAST_LOG_INDEX, known(metrics.last_log_index)),
-            (&catalog::RAFT_COMMITTED_INDEX, known(committed)),
-            (
-                &catalog::RAFT_APPLIED_INDEX,
-                known(group.views.applied_index()),
-            ),
-            (
-                &catalog::RAFT_SNAPSHOT_INDEX,
-                known(metrics.snapshot.map(|id| id.index())),
-            ),
-            (
-                &catalog::RAFT_PURGED_INDEX,
-                known(metrics.purged.map(|id| id.index())),
-            ),
-            (
-                &catalog::STORAGE_FAILED,
-                u64::from(group.failure().is_some()),
-            ),
+            (&catalog::RAFT_LEADER, known(raft.leader)),
+            (&catalog::RAFT_LAST_LOG_INDEX, known(raft.last_log)),
+            (&catalog::RAFT_COMMITTED_INDEX, known(raft.committed)),
+            (&catalog::RAFT_APPLIED_INDEX, known(applied)),
+            (&catalog::RAFT_SNAPSHOT_INDEX, known(raft.snapshot)),
+            (&catalog::RAFT_PURGED_INDEX, known(raft.purged)),
+            (&catalog::STORAGE_FAILED, u64::from(failed)),
         ] {
             self.gauge(metric, value)?;
         }
-        self.counter(
-            &catalog::RAFT_LEADER_CHANGES,
-            group.leader_changes.load(Ordering::Relaxed),
-        )?;
-        if let Some(staleness) = group.freshness.staleness() {
+        self.counter(&catalog::RAFT_LEADER_CHANGES, replica.leader_changes())?;
+        if let Some(staleness) = replica.freshness.staleness() {
             self.gauge(&catalog::STALENESS, staleness.as_secs_f64())?;
         }
-        let Some(replication) = &metrics.replication else {
+        let Some(matched) = &raft.matched else {
             return Ok(());
         };
-        let last = known(metrics.last_log_index);
-        let lags = replication.iter().map(|(node, matched)| {
-            let matched = matched.map_or(0, |id| id.index());
-            (*node, last.saturating_sub(matched))
-        });
+        let last = known(raft.last_log);
+        let lags = matched
+            .iter()
+            .map(|(node, matched)| (*node, last.saturating_sub(known(*matched))));
         self.gauges(&catalog::RAFT_FOLLOWER_LAG, lags)
     }
 
@@ -221,8 +207,8 @@ impl Out<'_> {
         histogram.encode(self.begin(metric)?)
     }
 
-    fn model(&mut self, group: &Group) -> Result<(), Error> {
-        let sizes = group.views.current().state.sizes();
+    fn model(&mut self, replica: &Replica) -> Result<(), Error> {
+        let sizes = replica.views.current().state.sizes();
         for (metric, value) in [
             (&catalog::MODEL_TREES, sizes.trees),
             (&catalog::MODEL_PROVIDERS, sizes.providers),

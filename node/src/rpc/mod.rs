@@ -1,6 +1,7 @@
 //! Calls between nodes: framed, multiplexed, versioned, each with a deadline.
 
 pub(crate) mod channel;
+pub(crate) mod denied;
 mod frame;
 pub(crate) mod message;
 pub(crate) mod peers;

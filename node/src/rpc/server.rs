@@ -12,6 +12,7 @@ use placement_raft_store::wire;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use super::denied::Denied;
 use super::frame::{Frame, Kind};
 use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
 use super::wire_io::{read_frame, read_some, write_frame, write_frames};
@@ -38,17 +39,18 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn send(mut self, answer: Result<Vec<u8>, String>) {
+    pub(crate) fn send(mut self, answer: Result<Vec<u8>, Denied>) {
         self.answer(answer);
     }
 
-    fn answer(&mut self, answer: Result<Vec<u8>, String>) {
+    fn answer(&mut self, answer: Result<Vec<u8>, Denied>) {
         let Some(queue) = self.queue.take() else {
             return;
         };
         let frame = match answer {
             Ok(body) => Frame::new(Kind::Response, self.call, body),
-            Err(message) => {
+            Err(denied) => {
+                let message = denied.to_string();
                 Frame::new(Kind::Failure, self.call, wire::encode(&Failure { message }))
             }
         };
@@ -59,14 +61,14 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        self.answer(Err("the call was given up".to_owned()));
+        self.answer(Err(Denied::GivenUp));
     }
 }
 
 /// What a node does when it is called.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// Whether a caller is welcome; if not, why, in words.
-    fn greet(&self, hello: &Hello) -> Result<(), String>;
+    fn greet(&self, hello: &Hello) -> Result<(), Denied>;
 
     /// This node's number.
     fn node(&self) -> u64;
@@ -77,7 +79,7 @@ pub(crate) trait Handler: Send + Sync + 'static {
         from: u64,
         method: Method,
         body: Bytes,
-    ) -> BoxFuture<'_, Result<Vec<u8>, String>>;
+    ) -> BoxFuture<'_, Result<Vec<u8>, Denied>>;
 
     /// Handles the appends of one stream in order, until the stream ends.
     fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()>;
@@ -127,7 +129,7 @@ async fn connection(
     };
     let version = (*VERSIONS.end()).min(hello.newest);
     let welcome = if version < *VERSIONS.start() || version < hello.oldest {
-        Err(format!(
+        Err(Denied::Stranger(format!(
             "node {} speaks versions {} to {} of the protocol, node {} speaks {} to {}: upgrade one \
              step at a time",
             hello.from,
@@ -136,11 +138,12 @@ async fn connection(
             handler.node(),
             VERSIONS.start(),
             VERSIONS.end()
-        ))
+        )))
     } else {
         handler.greet(&hello)
     };
-    if let Err(message) = welcome {
+    if let Err(denied) = welcome {
+        let message = denied.to_string();
         refusals.log(hello.from, address, &message);
         let frame = Frame::new(Kind::Refusal, 0, wire::encode(&Failure { message }));
         return write_frame(&mut stream, &frame).await;
@@ -217,11 +220,13 @@ impl Calls {
         };
         let number = if body.is_empty() { 0 } else { body.get_u8() };
         let Some(method) = Method::from_number(number) else {
-            reply.send(Err(format!("this node knows no method {number}")));
+            reply.send(Err(Denied::UnknownMethod(number)));
             return;
         };
         if self.introduction && !method.is_introduction() {
-            reply.send(Err(format!("{method:?} is for members of one cluster")));
+            reply.send(Err(Denied::Misused(
+                "this call is for members of one cluster",
+            )));
             return;
         }
         if method == Method::Append {
@@ -240,7 +245,7 @@ impl Calls {
     fn append(&mut self, body: Bytes, reply: Reply) {
         let (request, stream) = match message::decode_append(body) {
             Ok(decoded) => decoded,
-            Err(error) => return reply.send(Err(error.to_string())),
+            Err(error) => return reply.send(Err(Denied::Malformed(error))),
         };
         let append = StreamedAppend { request, reply };
         match stream {
@@ -254,10 +259,8 @@ impl Calls {
                     queue
                 });
                 if let Err(rejected) = queue.send(append) {
-                    rejected
-                        .0
-                        .reply
-                        .send(Err("the stream of appends has ended".to_owned()));
+                    let denied = Denied::Misused("the stream of appends has ended");
+                    rejected.0.reply.send(Err(denied));
                 }
             }
             None => {

@@ -16,12 +16,16 @@ use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::group::Group;
-use super::seat::Seat;
+use super::addresses::Addresses;
+use super::error::StartError;
+use super::membership::invite;
+use super::read_metrics::ReadMetrics;
+use super::running::Running;
+use super::slot::Slot;
+use super::start::start;
 use crate::config::Config;
 use crate::env::Env;
-use crate::metrics::ReadMetrics;
-use crate::node::{Addresses, StartError};
+use crate::rpc::denied::Denied;
 use crate::rpc::message::{Introduction, Invitation, Method};
 use crate::rpc::peers::Peers;
 use crate::tasks::Tasks;
@@ -32,39 +36,44 @@ const CALL: Duration = Duration::from_secs(2);
 const CHECK: Duration = Duration::from_millis(500);
 
 /// Takes this node from an empty directory into a cluster.
-pub(crate) struct Formation {
+pub(crate) struct Bootstrap {
     pub(crate) env: Env,
     pub(crate) config: Arc<Config>,
     pub(crate) addresses: Addresses,
-    pub(crate) seat: Arc<Seat>,
+    pub(crate) slot: Arc<Slot>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) read_metrics: Arc<ReadMetrics>,
     pub(crate) tasks: Tasks,
-    /// Held while the seat is taken, so that it is taken once.
-    pub(crate) taking: Mutex<()>,
+    /// Held while the slot is filled, so that it is filled once.
+    pub(crate) joining: Mutex<()>,
 }
 
-impl Formation {
+impl Bootstrap {
+    /// Whether this node takes part in a cluster that has been formed.
+    fn is_formed(&self) -> bool {
+        let running = self.slot.get();
+        running.is_some_and(|running| running.replica.is_formed())
+    }
+
     /// Who this node is, for others who ask.
     pub(crate) fn introduction(&self) -> Introduction {
-        let group = self.seat.now();
         Introduction {
             node: self.config.node_id,
             cluster: self.peers.cluster(),
-            formed: group.as_ref().is_some_and(|group| is_formed(group)),
+            formed: self.is_formed(),
             api: format!("http://{}", self.addresses.api),
             peer: self.addresses.peer.clone(),
             admin: self.addresses.admin.clone(),
         }
     }
 
-    /// Starts on the data directory as it is found: takes the seat if it is somebody's already.
+    /// Starts on the data directory as it is found: joins if it belongs to a cluster already.
     pub(crate) async fn resume(&self) -> Result<(), StartError> {
         let dir = self.config.data_dir.clone();
         match runtime::blocking(move || placement_raft_store::identity(&dir)).await? {
             Some(identity) => {
                 self.check_neighbours(&identity).await?;
-                self.take_seat(identity).await.map(|_| ())
+                self.join(identity).await.map(|_| ())
             }
             None => Ok(()),
         }
@@ -94,12 +103,12 @@ impl Formation {
     }
 
     /// Accepts an invitation, if this node has no data or had accepted it before.
-    pub(crate) async fn accept(&self, invitation: Invitation) -> Result<(), String> {
+    pub(crate) async fn accept(&self, invitation: Invitation) -> Result<(), Denied> {
         if invitation.node != self.config.node_id {
-            return Err(format!(
+            return Err(Denied::Join(format!(
                 "this is node {}, not node {}",
                 self.config.node_id, invitation.node
-            ));
+            )));
         }
         let identity = Identity {
             cluster: invitation.cluster,
@@ -108,21 +117,22 @@ impl Formation {
         };
         self.create(identity)
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Denied::Join(error.to_string()))?;
         Ok(())
     }
 
-    /// Makes the data directory this node's, and takes the seat.
-    async fn create(&self, identity: Identity) -> Result<Arc<Group>, StartError> {
-        let _taking = self.taking.lock().await;
-        if let Some(group) = self.seat.now() {
-            return match group.identity == identity {
-                true => Ok(group),
-                false => Err(StartError::Raft(format!(
-                    "node {} belongs to cluster {} already",
-                    group.me, group.identity.cluster
-                ))),
-            };
+    /// Makes the data directory this node's, and joins.
+    async fn create(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
+        let _joining = self.joining.lock().await;
+        if let Some(running) = self.slot.get() {
+            let mine = running.replica.identity;
+            if mine == identity {
+                return Ok(running);
+            }
+            return Err(StartError::Joined {
+                node: mine.node,
+                cluster: mine.cluster,
+            });
         }
         let dir = self.config.data_dir.clone();
         runtime::blocking(move || placement_raft_store::create(&dir, identity)).await?;
@@ -130,13 +140,13 @@ impl Formation {
         self.open(identity).await
     }
 
-    async fn take_seat(&self, identity: Identity) -> Result<Arc<Group>, StartError> {
-        let _taking = self.taking.lock().await;
+    async fn join(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
+        let _joining = self.joining.lock().await;
         self.open(identity).await
     }
 
-    async fn open(&self, identity: Identity) -> Result<Arc<Group>, StartError> {
-        let group = Group::start(
+    async fn open(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
+        let running = start(
             &self.env,
             &self.config,
             identity,
@@ -145,8 +155,8 @@ impl Formation {
             &self.tasks,
         )
         .await?;
-        self.seat.take(group.clone());
-        Ok(group)
+        self.slot.set(running.clone());
+        Ok(running)
     }
 
     /// Forms the cluster of the configured initial members, if that is this node's to do and was
@@ -158,7 +168,7 @@ impl Formation {
         };
         let first = members.keys().next();
         if first != Some(&self.config.node_id) {
-            if self.seat.now().is_none() {
+            if self.slot.get().is_none() {
                 match first {
                     Some(first) => {
                         tracing::info!(first, "waiting for node {first} to form the cluster")
@@ -170,7 +180,7 @@ impl Formation {
         }
         let mut said = String::new();
         loop {
-            if self.seat.now().is_some_and(|group| is_formed(&group)) {
+            if self.is_formed() {
                 return;
             }
             match self.try_to_form(&members).await {
@@ -191,7 +201,7 @@ impl Formation {
         &self,
         mut members: BTreeMap<u64, String>,
     ) -> Result<(), String> {
-        if self.seat.now().is_some_and(|group| is_formed(&group)) {
+        if self.is_formed() {
             return Err("this node belongs to a formed cluster already".to_owned());
         }
         members
@@ -202,24 +212,24 @@ impl Formation {
 
     async fn try_to_form(&self, members: &BTreeMap<u64, String>) -> Result<(), String> {
         let (found, left) = self.look_around(members).await?;
-        let identity = match (self.seat.now(), left) {
-            (Some(group), _) => group.identity,
+        let identity = match (self.slot.get(), left) {
+            (Some(running), _) => running.replica.identity,
             (None, Some(cluster)) => self.identity(cluster),
             (None, None) => self.identity(self.env.ids.uuid()),
         };
-        let group = self
+        let running = self
             .create(identity)
             .await
             .map_err(|error| error.to_string())?;
         for (id, address) in members {
-            if *id != group.me {
-                group
-                    .invite(*id, address)
+            if *id != identity.node {
+                invite(&self.peers, &identity, *id, address)
                     .await
                     .map_err(|error| format!("node {id} at {address} did not join: {error}"))?;
             }
         }
-        group
+        running
+            .replica
             .raft
             .initialize(found)
             .await
@@ -287,12 +297,4 @@ impl Formation {
             node: self.config.node_id,
         }
     }
-}
-
-/// Whether a node has taken part: it has a log, so that it must not be initialised again.
-fn is_formed(group: &Group) -> bool {
-    use openraft::async_runtime::watch::WatchReceiver;
-    let receiver = group.raft.metrics();
-    let metrics = receiver.borrow_watched();
-    metrics.last_log_index.is_some() || metrics.last_applied.is_some()
 }

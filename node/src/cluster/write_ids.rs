@@ -7,7 +7,7 @@ use placement_model::command::RequestId;
 
 /// Hands out request ids, and knows which writes are still being answered.
 #[derive(Debug)]
-pub(crate) struct Tickets {
+pub(super) struct WriteIds {
     origin: u64,
     boot: u64,
     open: Mutex<Open>,
@@ -22,13 +22,13 @@ struct Open {
 /// One write's number. Dropping it says that the write is answered, one way or the other, and will
 /// never be sent again.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(super) struct WriteId {
     request: RequestId,
-    tickets: Arc<Tickets>,
+    ids: Arc<WriteIds>,
 }
 
-impl Tickets {
-    pub(crate) fn new(origin: u64, boot: u64) -> Self {
+impl WriteIds {
+    pub(super) fn new(origin: u64, boot: u64) -> Self {
         Self {
             origin,
             boot,
@@ -37,38 +37,34 @@ impl Tickets {
     }
 
     /// A number for a new write.
-    pub(crate) fn issue(self: &Arc<Self>) -> Ticket {
+    pub(super) fn issue(self: &Arc<Self>) -> WriteId {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let sequence = open.next;
         open.next += 1;
         open.sequences.insert(sequence);
         let answered_below = open.sequences.first().copied().unwrap_or(sequence);
-        Ticket {
+        WriteId {
             request: RequestId {
                 origin: self.origin,
                 boot: self.boot,
                 sequence,
                 answered_below,
             },
-            tickets: self.clone(),
+            ids: self.clone(),
         }
     }
 }
 
-impl Ticket {
+impl WriteId {
     /// The request id that travels with the write.
-    pub(crate) fn request(&self) -> RequestId {
+    pub(super) fn request(&self) -> RequestId {
         self.request
     }
 }
 
-impl Drop for Ticket {
+impl Drop for WriteId {
     fn drop(&mut self) {
-        let mut open = self
-            .tickets
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.ids.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.sequences.remove(&self.request.sequence);
     }
 }
@@ -79,14 +75,14 @@ mod tests {
 
     #[test]
     fn writes_answered_out_of_order_are_remembered_until_the_oldest_is_answered() {
-        let tickets = Arc::new(Tickets::new(1, 1));
-        let first = tickets.issue();
-        let second = tickets.issue();
+        let ids = Arc::new(WriteIds::new(1, 1));
+        let first = ids.issue();
+        let second = ids.issue();
         assert_eq!(second.request().answered_below, 0);
         drop(second);
-        assert_eq!(tickets.issue().request().answered_below, 0);
+        assert_eq!(ids.issue().request().answered_below, 0);
         drop(first);
-        let later = tickets.issue();
+        let later = ids.issue();
         assert_eq!(later.request().sequence, 3);
         assert_eq!(later.request().answered_below, 3);
     }

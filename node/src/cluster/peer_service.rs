@@ -15,10 +15,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use super::formation::Formation;
-use super::group::Group;
-use super::membership::Demand;
-use super::propose::Proposed;
+use super::bootstrap::Bootstrap;
+use super::membership::{Membership, MembershipChange};
+use super::read_index;
+use super::running::Running;
+use crate::rpc::denied::Denied;
 use crate::rpc::message::{
     AppendReply, Hello, Invitation, Method, ReadIndexReply, SnapshotCall, SnapshotReply,
     TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
@@ -26,8 +27,8 @@ use crate::rpc::message::{
 use crate::rpc::server::{Handler, StreamedAppend};
 
 /// Answers other nodes.
-pub(crate) struct PeerCalls {
-    formation: Arc<Formation>,
+pub(crate) struct PeerService {
+    bootstrap: Arc<Bootstrap>,
     incoming: tokio::sync::Mutex<Option<Incoming>>,
 }
 
@@ -40,51 +41,48 @@ struct Incoming {
     receiver: SnapshotReceiver,
 }
 
-impl PeerCalls {
-    pub(crate) fn new(formation: Arc<Formation>) -> Self {
+impl PeerService {
+    pub(crate) fn new(bootstrap: Arc<Bootstrap>) -> Self {
         Self {
-            formation,
+            bootstrap,
             incoming: tokio::sync::Mutex::new(None),
         }
     }
 
-    fn group(&self) -> Result<Arc<Group>, String> {
-        self.formation
-            .seat
-            .now()
-            .ok_or_else(|| "this node does not belong to a cluster".to_owned())
+    fn running(&self) -> Result<Arc<Running>, Denied> {
+        self.bootstrap.slot.get().ok_or(Denied::NoCluster)
     }
 
-    async fn answer(&self, from: u64, method: Method, body: &[u8]) -> Result<Vec<u8>, String> {
+    async fn answer(&self, from: u64, method: Method, body: &[u8]) -> Result<Vec<u8>, Denied> {
         match method {
-            Method::Append => Err("appends come as a stream".to_owned()),
+            Method::Append => Err(Denied::Misused("appends come as a stream")),
             Method::Vote | Method::PreVote => reply(self.vote(method, read(body)?).await?),
             Method::TransferLeader => reply(self.transfer(read(body)?).await?),
             Method::Snapshot => reply(self.snapshot(read(body)?).await?),
             Method::Write => reply(self.write(from, read(body)?).await?),
             Method::ReadIndex => reply(self.read_index(from).await?),
             Method::Admin => {
-                let demand: Demand = read(body)?;
-                reply(self.group()?.change(demand).await)
+                let change: MembershipChange = read(body)?;
+                reply(Membership(&*self.running()?).change(change).await)
             }
-            Method::Probe => reply(self.formation.introduction()),
+            Method::Probe => reply(self.bootstrap.introduction()),
             Method::Invite => {
                 let invitation: Invitation = read(body)?;
-                self.formation.accept(invitation).await?;
+                self.bootstrap.accept(invitation).await?;
                 reply(())
             }
         }
     }
 
-    async fn vote(&self, method: Method, call: VoteCall) -> Result<VoteReply, String> {
-        let group = self.group()?;
+    async fn vote(&self, method: Method, call: VoteCall) -> Result<VoteReply, Denied> {
+        let running = self.running()?;
         let mut request = VoteRequest::new(Vote::from(call.vote), call.last.map(LogId::from));
         request.leadership_transfer = call.transfer;
         let answer = match method {
-            Method::PreVote => group.raft.pre_vote(request).await,
-            _ => group.raft.vote(request).await,
+            Method::PreVote => running.replica.raft.pre_vote(request).await,
+            _ => running.replica.raft.vote(request).await,
         }
-        .map_err(|error| error.to_string())?;
+        .map_err(Denied::stopped)?;
         Ok(VoteReply {
             vote: (&answer.vote).into(),
             granted: answer.vote_granted,
@@ -92,15 +90,16 @@ impl PeerCalls {
         })
     }
 
-    async fn transfer(&self, call: TransferCall) -> Result<TransferReply, String> {
+    async fn transfer(&self, call: TransferCall) -> Result<TransferReply, Denied> {
         let request =
             TransferLeaderRequest::new(Vote::from(call.from), call.to, call.last.map(LogId::from));
         let answer = self
-            .group()?
+            .running()?
+            .replica
             .raft
             .handle_transfer_leader(request)
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(Denied::stopped)?;
         Ok(match answer {
             Ok(()) => TransferReply::Accepted,
             Err(TransferLeaderError::VoteChanged { expected, actual }) => {
@@ -118,8 +117,8 @@ impl PeerCalls {
         })
     }
 
-    async fn snapshot(&self, call: SnapshotCall) -> Result<SnapshotReply, String> {
-        let group = self.group()?;
+    async fn snapshot(&self, call: SnapshotCall) -> Result<SnapshotReply, Denied> {
+        let running = self.running()?;
         let mut incoming = self.incoming.lock().await;
         match call {
             SnapshotCall::Begin {
@@ -130,10 +129,7 @@ impl PeerCalls {
             } => {
                 // The one before is given up first: the disk may not hold both.
                 *incoming = None;
-                let receiver = group
-                    .snapshots
-                    .receive()
-                    .map_err(|error| error.to_string())?;
+                let receiver = running.snapshots.receive()?;
                 tracing::info!(bytes, "a snapshot comes in");
                 *incoming = Some(Incoming {
                     transfer,
@@ -151,136 +147,133 @@ impl PeerCalls {
             } => {
                 let mut taken = take_if(&mut incoming, transfer)?;
                 if taken.receiver.length() != offset {
-                    return Err(format!(
-                        "the snapshot's bytes from {} on are due, not those from {offset}",
+                    return Err(Denied::Snapshot(format!(
+                        "the bytes from {} on are due, not those from {offset}",
                         taken.receiver.length()
-                    ));
+                    )));
                 }
                 let (taken, written) = runtime::blocking(move || {
                     let written = taken.receiver.write(&data.0);
                     (taken, written)
                 })
                 .await;
-                written.map_err(|error| format!("cannot write the snapshot: {error}"))?;
+                written?;
                 *incoming = Some(taken);
                 Ok(SnapshotReply::Continue)
             }
             SnapshotCall::Finish { transfer } => {
                 let taken = take_if(&mut incoming, transfer)?;
                 drop(incoming);
-                install(&group, taken).await
+                install(&running, taken).await
             }
         }
     }
 
-    async fn write(&self, from: u64, call: WriteCall) -> Result<WriteReply, String> {
-        let group = self.group()?;
-        if !group.leads() {
+    async fn write(&self, from: u64, call: WriteCall) -> Result<WriteReply, Denied> {
+        let running = self.running()?;
+        let replica = &running.replica;
+        if !replica.leads() {
             return Ok(WriteReply::NotLeader {
-                leader: group.leader().map(|leader| leader.id),
+                leader: replica.leader().map(|leader| leader.id),
             });
         }
-        if !group.is_member(from) || call.request.origin != from {
+        if !replica.is_member(from) || call.request.origin != from {
             return Ok(WriteReply::Rejected {
                 reason: format!("node {from} is no member of the cluster"),
             });
         }
-        Ok(match group.propose(call).await {
-            Proposed::Written { index, outcome } => WriteReply::Written { index, outcome },
-            Proposed::NotLeader { leader } => WriteReply::NotLeader { leader },
-            Proposed::Rejected { reason } => WriteReply::Rejected { reason },
-            Proposed::Unknown { reason } => WriteReply::Unknown { reason },
-        })
+        Ok(running.writes.propose(call).await)
     }
 
-    async fn read_index(&self, from: u64) -> Result<ReadIndexReply, String> {
-        let group = self.group()?;
-        if group.has_removed(from) {
+    async fn read_index(&self, from: u64) -> Result<ReadIndexReply, Denied> {
+        let running = self.running()?;
+        if running.replica.has_removed(from) {
             return Ok(ReadIndexReply::Removed);
         }
-        Ok(group.read_index().await)
+        Ok(read_index::confirm(&running.replica).await)
     }
 }
 
-fn take_if(incoming: &mut Option<Incoming>, transfer: u64) -> Result<Incoming, String> {
+fn take_if(incoming: &mut Option<Incoming>, transfer: u64) -> Result<Incoming, Denied> {
     match incoming.take() {
         Some(taken) if taken.transfer == transfer => Ok(taken),
         other => {
             *incoming = other;
-            Err("another snapshot comes in, or none".to_owned())
+            let reason = "another one comes in, or none".to_owned();
+            Err(Denied::Snapshot(reason))
         }
     }
 }
 
-async fn install(group: &Group, incoming: Incoming) -> Result<SnapshotReply, String> {
+async fn install(running: &Running, incoming: Incoming) -> Result<SnapshotReply, Denied> {
     if incoming.receiver.length() != incoming.bytes {
-        return Err(format!(
-            "the snapshot has {} bytes, but {} came in",
+        return Err(Denied::Snapshot(format!(
+            "it has {} bytes, but {} came in",
             incoming.bytes,
             incoming.receiver.length()
-        ));
+        )));
     }
-    let meta: SnapshotMeta = incoming
-        .meta
-        .try_into()
-        .map_err(|error: wire::WireError| error.to_string())?;
-    let (snapshots, receiver) = (group.snapshots.clone(), incoming.receiver);
+    let meta: SnapshotMeta = incoming.meta.try_into()?;
+    let (snapshots, receiver) = (running.snapshots.clone(), incoming.receiver);
     let verified = runtime::blocking({
         let meta = meta.clone();
         move || snapshots.verify(&meta, receiver.finish()?)
     });
     let snapshot = match verified.await {
         Ok(snapshot) => Snapshot { meta, snapshot },
-        Err(SnapshotError::Io(error)) => return Err(format!("cannot keep the snapshot: {error}")),
+        Err(SnapshotError::Io(error)) => return Err(Denied::Disk(error)),
         Err(refused) => {
             let reason = refused.to_string();
             tracing::warn!(reason, "refused a snapshot that came in");
             return Ok(SnapshotReply::Refused { reason });
         }
     };
-    let answer = group
+    let answer = running
+        .replica
         .raft
         .install_full_snapshot(Vote::from(incoming.vote), snapshot)
         .await
-        .map_err(|error| error.to_string())?;
+        .map_err(Denied::stopped)?;
     Ok(SnapshotReply::Done((&answer.vote).into()))
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    wire::decode(body).map_err(|error| error.to_string())
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Denied> {
+    Ok(wire::decode(body)?)
 }
 
-fn reply<T: Serialize>(answer: T) -> Result<Vec<u8>, String> {
+fn reply<T: Serialize>(answer: T) -> Result<Vec<u8>, Denied> {
     Ok(wire::encode(&answer))
 }
 
-impl Handler for PeerCalls {
-    fn greet(&self, hello: &Hello) -> Result<(), String> {
+impl Handler for PeerService {
+    fn greet(&self, hello: &Hello) -> Result<(), Denied> {
         let me = self.node();
         if let Some(to) = hello.to.filter(|to| *to != me) {
-            return Err(format!(
+            return Err(Denied::Stranger(format!(
                 "this is node {me}, not node {to}: check the addresses of both"
-            ));
+            )));
         }
         if hello.introduction {
             return Ok(());
         }
-        match (self.formation.peers.cluster(), hello.cluster) {
+        match (self.bootstrap.peers.cluster(), hello.cluster) {
             (Some(mine), Some(theirs)) if mine == theirs => Ok(()),
-            (Some(mine), Some(theirs)) => Err(format!(
+            (Some(mine), Some(theirs)) => Err(Denied::Stranger(format!(
                 "node {me} belongs to cluster {mine}, node {} to cluster {theirs}",
                 hello.from
-            )),
-            (None, _) => Err(format!("node {me} does not belong to a cluster yet")),
-            (_, None) => Err(format!(
+            ))),
+            (None, _) => Err(Denied::Stranger(format!(
+                "node {me} does not belong to a cluster yet"
+            ))),
+            (_, None) => Err(Denied::Stranger(format!(
                 "node {} does not belong to a cluster yet",
                 hello.from
-            )),
+            ))),
         }
     }
 
     fn node(&self) -> u64 {
-        self.formation.config.node_id
+        self.bootstrap.config.node_id
     }
 
     fn call(
@@ -288,12 +281,12 @@ impl Handler for PeerCalls {
         from: u64,
         method: Method,
         body: Bytes,
-    ) -> BoxFuture<'_, Result<Vec<u8>, String>> {
+    ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
         Box::pin(async move { self.answer(from, method, &body).await })
     }
 
     fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()> {
-        let Ok(group) = self.group() else {
+        let Ok(running) = self.running() else {
             // Unanswered appends answer themselves when they are dropped.
             return Box::pin(std::future::ready(()));
         };
@@ -309,7 +302,7 @@ impl Handler for PeerCalls {
                     Some((append.request, appends))
                 }
             });
-            let mut results = std::pin::pin!(group.raft.stream_append(requests));
+            let mut results = std::pin::pin!(running.replica.raft.stream_append(requests));
             while let Some(result) = results.next().await {
                 let answer = match result {
                     Ok(Ok(flushed)) => {
@@ -321,7 +314,7 @@ impl Handler for PeerCalls {
                     Ok(Err(StreamAppendError::HigherVote(vote))) => {
                         Ok(AppendReply::HigherVote((&vote).into()))
                     }
-                    Err(fatal) => Err(fatal.to_string()),
+                    Err(fatal) => Err(Denied::stopped(fatal)),
                 };
                 let reply = replies
                     .lock()

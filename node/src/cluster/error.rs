@@ -1,0 +1,51 @@
+//! What goes wrong in words for an operator: a node does not start, or a change is refused.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::ConfigError;
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration cannot be used.
+    #[error("configuration: {0}")]
+    Config(#[from] ConfigError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] placement_raft_store::OpenError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address} for {purpose}: {error}")]
+    Listen {
+        /// What for.
+        purpose: &'static str,
+        /// Where.
+        address: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Raft could not be started on what the disk holds.
+    #[error("cannot start replication: {0}")]
+    Raft(String),
+    /// The node was invited to a cluster, and is a member of another one.
+    #[error("node {node} belongs to cluster {cluster} already")]
+    Joined {
+        /// This node.
+        node: u64,
+        /// Its cluster.
+        cluster: uuid::Uuid,
+    },
+}
+
+/// Why an operator's request was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refused {
+    /// There is no such node.
+    #[error("{0}")]
+    NotFound(String),
+    /// The cluster is not in a state in which this can be done.
+    #[error("{0}")]
+    Conflict(String),
+    /// No leader could be asked, or the leader changed meanwhile.
+    #[error("{0}")]
+    Unavailable(String),
+}

@@ -1,0 +1,86 @@
+//! The door for reads. What each consistency promises, and how the promise is kept:
+//!
+//! * linearizable: the read index ([`super::read_index`]), then this node waits until it has applied
+//!   as far.
+//! * session: this node waits until it has applied the client's token.
+//! * bounded: a state that was complete recently enough is answered at once, else as linearizable.
+//! * local: this node's state as it is.
+//!
+//! Nothing is answered before the state has all standard names of this binary
+//! ([`super::standards`]).
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::replica::Replica;
+use super::slot::Slot;
+use crate::doors::{Consistency, PlacementIndex, ReadDoor, Standing, Unavailable, View};
+
+/// The door for reads of one node.
+pub(crate) struct Reads {
+    slot: Arc<Slot>,
+}
+
+impl Reads {
+    pub(crate) fn new(slot: Arc<Slot>) -> Self {
+        Self { slot }
+    }
+
+    async fn promise(&self, consistency: Consistency) -> Result<View, Unavailable> {
+        let deadline = Instant::now() + self.slot.wait();
+        let node = self.slot.running(deadline).await?;
+        let replica = &node.replica;
+        node.standards.wait(deadline).await?;
+        match consistency {
+            Consistency::Local => {}
+            Consistency::Linearizable => node.read_index.linearize(deadline).await?,
+            Consistency::Session(token) => reach(replica, token, deadline).await?,
+            Consistency::Bounded(bound) => loop {
+                if replica
+                    .freshness
+                    .staleness()
+                    .is_some_and(|age| age <= bound)
+                {
+                    break;
+                }
+                node.read_index.linearize(deadline).await?;
+                if bound.is_zero() {
+                    // No answer is that fresh; a linearizable one is meant.
+                    break;
+                }
+                if Instant::now() >= deadline {
+                    return Err(Unavailable::nothing_committed(format!(
+                        "no answer that is at most {bound:?} old"
+                    )));
+                }
+            },
+        }
+        Ok(replica.view())
+    }
+}
+
+impl ReadDoor for Reads {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        Box::pin(self.promise(consistency))
+    }
+
+    fn standing(&self) -> Standing {
+        self.slot.standing()
+    }
+}
+
+/// Waits until this node has applied a client's token.
+async fn reach(
+    replica: &Replica,
+    token: PlacementIndex,
+    deadline: Instant,
+) -> Result<(), Unavailable> {
+    if token.epoch != replica.identity.epoch {
+        return Err(Unavailable::ForeignIndex {
+            epoch: replica.identity.epoch,
+        });
+    }
+    replica.apply_up_to(token.index, deadline).await
+}

@@ -1,0 +1,202 @@
+//! The read index (Raft thesis, 6.4): how far a node must have applied the log so that a read misses
+//! nothing that was acknowledged before it was asked for.
+//!
+//! The leader is asked, after the read came in, how far it has committed, and proves to a quorum that
+//! it still leads. One such round is under way per node; later reads share the next one.
+//!
+//! Leases are not used: a restarted follower has forgotten the lease it granted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::ReadPolicy;
+use openraft::errors::{LinearizableReadError, RaftError};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::read_metrics::ReadMetrics;
+use super::replica::{Leader, REMOVED, Replica};
+use crate::doors::Unavailable;
+use crate::rpc::channel::Lane;
+use crate::rpc::message::{Method, ReadIndexReply};
+use crate::rpc::peers::Peers;
+
+/// How long to wait before the same leader is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Makes reads linearizable.
+pub(crate) struct ReadIndex {
+    replica: Arc<Replica>,
+    waiting: mpsc::UnboundedSender<Waiting>,
+}
+
+impl ReadIndex {
+    /// `waiting` leads to the task that asks in rounds.
+    pub(super) fn new(replica: Arc<Replica>, waiting: mpsc::UnboundedSender<Waiting>) -> Self {
+        Self { replica, waiting }
+    }
+
+    /// Waits until this node has applied all that was acknowledged anywhere before now.
+    pub(crate) async fn linearize(&self, deadline: Instant) -> Result<(), Unavailable> {
+        let stopping = || Unavailable::nothing_committed("this node is stopping");
+        if self.replica.is_removed() {
+            return Err(Unavailable::nothing_committed(REMOVED));
+        }
+        let (answer, asked) = oneshot::channel();
+        let waiting = Waiting { answer, deadline };
+        self.waiting.send(waiting).map_err(|_| stopping())?;
+        let point = match timeout_at(deadline, asked).await {
+            Ok(Ok(Ok(point))) => point,
+            Ok(Ok(Err(reason))) => return Err(Unavailable::nothing_committed(reason)),
+            Ok(Err(_)) => return Err(stopping()),
+            Err(_) => {
+                let reason = self.replica.without_leader();
+                return Err(Unavailable::nothing_committed(reason));
+            }
+        };
+        self.replica.apply_up_to(point.index, deadline).await?;
+        self.replica.freshness.confirm(point.asked);
+        Ok(())
+    }
+}
+
+/// A read that waits for a round.
+pub(super) struct Waiting {
+    answer: oneshot::Sender<Result<ReadPoint, String>>,
+    deadline: Instant,
+}
+
+/// A state at `index` has all that was acknowledged before `asked`.
+#[derive(Debug, Clone, Copy)]
+struct ReadPoint {
+    asked: Instant,
+    index: u64,
+}
+
+/// Asks the leader, for all reads that wait when a round begins.
+pub(super) struct Rounds {
+    pub(super) replica: Arc<Replica>,
+    pub(super) peers: Arc<Peers>,
+    pub(super) metrics: Arc<ReadMetrics>,
+}
+
+impl Rounds {
+    pub(super) async fn run(self, mut queue: mpsc::UnboundedReceiver<Waiting>) {
+        let mut waiting: Vec<Waiting> = Vec::new();
+        loop {
+            if waiting.is_empty() {
+                match queue.recv().await {
+                    Some(read) => waiting.push(read),
+                    None => return,
+                }
+            }
+            while let Ok(read) = queue.try_recv() {
+                waiting.push(read);
+            }
+            waiting.retain(|read| !read.answer.is_closed());
+            let Some(latest) = waiting.iter().map(|read| read.deadline).max() else {
+                continue;
+            };
+            let asked = Instant::now();
+            match self.ask(latest).await {
+                Ok(index) => {
+                    self.metrics.round(waiting.len(), asked.elapsed());
+                    for read in waiting.drain(..) {
+                        // Who has given up needs no answer.
+                        let _ = read.answer.send(Ok(ReadPoint { asked, index }));
+                    }
+                }
+                Err(reason) => {
+                    self.metrics.failed();
+                    self.expire(&mut waiting, &reason);
+                }
+            }
+        }
+    }
+
+    /// Tells those whose time is up why; the others wait for the next round.
+    fn expire(&self, waiting: &mut Vec<Waiting>, reason: &str) {
+        let now = Instant::now();
+        let (expired, left) = waiting.drain(..).partition(|read| read.deadline <= now);
+        *waiting = left;
+        let expired: Vec<Waiting> = expired;
+        for read in expired {
+            let _ = read.answer.send(Err(reason.to_owned()));
+        }
+    }
+
+    /// One question to whoever leads. Waits a little before it says that nobody answers.
+    async fn ask(&self, latest: Instant) -> Result<u64, String> {
+        let replica = &self.replica;
+        if let Some(failure) = replica.failure() {
+            tokio::time::sleep(PAUSE).await;
+            return Err(format!("this node takes no part any more: {failure}"));
+        }
+        let Some(leader) = replica.leader() else {
+            replica.other_leader(None, latest).await;
+            return Err("no leader is known".to_owned());
+        };
+        // A quorum that is there answers a heartbeat; one that is not is asked again.
+        let patience = Duration::from_millis(replica.config.raft.election_min_ms);
+        let reply = tokio::select! {
+            biased;
+            reply = self.ask_leader(&leader, patience) => reply,
+            () = replica.other_leader(Some(leader.id), Instant::now() + patience * 2) => {
+                Err(format!("node {} leads no more", leader.id))
+            }
+        };
+        let reason = match reply {
+            Ok(ReadIndexReply::At { index }) => return Ok(index),
+            Ok(ReadIndexReply::NotLeader { .. }) => {
+                format!(
+                    "node {} leads no more, and no other leader is known",
+                    leader.id
+                )
+            }
+            Ok(ReadIndexReply::Removed) => {
+                replica.note_removed(true);
+                REMOVED.to_owned()
+            }
+            Ok(ReadIndexReply::Unconfirmed { reason }) | Err(reason) => reason,
+        };
+        replica
+            .other_leader(Some(leader.id), Instant::now() + PAUSE)
+            .await;
+        Err(reason)
+    }
+
+    async fn ask_leader(
+        &self,
+        leader: &Leader,
+        patience: Duration,
+    ) -> Result<ReadIndexReply, String> {
+        let replica = &self.replica;
+        if leader.id == replica.me {
+            return timeout(patience, confirm(replica))
+                .await
+                .map_err(|_| "no quorum confirmed in time that this node leads".to_owned());
+        }
+        let to = (leader.id, leader.address.as_str());
+        self.peers
+            .call(to, Lane::Control, Method::ReadIndex, &(), patience)
+            .await
+            .map_err(|error| format!("the leader, node {}: {error}", leader.id))
+    }
+}
+
+/// As the leader: how far a read that is asked for now must be.
+pub(crate) async fn confirm(replica: &Replica) -> ReadIndexReply {
+    match replica.raft.get_read_log_id(ReadPolicy::ReadIndex).await {
+        Ok((read, _)) => ReadIndexReply::At {
+            index: read.log_id().index(),
+        },
+        Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward))) => {
+            ReadIndexReply::NotLeader {
+                leader: forward.leader_id,
+            }
+        }
+        Err(error) => ReadIndexReply::Unconfirmed {
+            reason: error.to_string(),
+        },
+    }
+}

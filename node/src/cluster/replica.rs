@@ -1,0 +1,383 @@
+//! What this node knows as a member of its cluster: the leader, the members, how far it is. It only
+//! answers questions; what acts has owners of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use openraft::async_runtime::watch::WatchReceiver;
+use openraft::metrics::RaftServerMetrics;
+use openraft::{RaftMetrics, ServerState};
+use placement_raft_store::{
+    Health, Identity, LogId, Member, Raft, StoredMembership, TypeConfig, Views, Vote,
+};
+use tokio::time::{Instant, timeout_at};
+
+use super::freshness::Freshness;
+use crate::config::Config;
+use crate::doors::{PlacementIndex, Standing, Unavailable, View};
+
+/// What a removed node says of itself.
+pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop it; to bring the \
+                                  machine back, empty its data directory and have it added under \
+                                  a number that was never used";
+
+/// This node's copy of the replicated state, and what Raft knows beside it.
+pub(crate) struct Replica {
+    pub(crate) me: u64,
+    pub(crate) identity: Identity,
+    pub(crate) views: Views,
+    pub(crate) freshness: Freshness,
+    pub(super) raft: Raft,
+    pub(super) health: Health,
+    pub(super) config: Arc<Config>,
+    /// How often another node, or none, came to lead since this node started.
+    pub(super) leader_changes: AtomicU64,
+    /// The others have said that this node was removed.
+    removed: AtomicBool,
+}
+
+/// The leader as this node knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Leader {
+    pub(crate) id: u64,
+    pub(crate) address: String,
+}
+
+/// The numbers of Raft at one moment. Indexes are log indexes.
+pub(crate) struct RaftStatus {
+    pub(crate) state: ServerState,
+    pub(crate) term: u64,
+    pub(crate) leader: Option<u64>,
+    pub(crate) last_log: Option<u64>,
+    pub(crate) committed: Option<u64>,
+    pub(crate) snapshot: Option<u64>,
+    pub(crate) purged: Option<u64>,
+    /// As the leader: the last entry that each member is known to have on disk.
+    pub(crate) matched: Option<BTreeMap<u64, Option<u64>>>,
+    pub(crate) voters: BTreeSet<u64>,
+    pub(crate) members: BTreeMap<u64, Member>,
+}
+
+/// Changes of leadership and membership.
+pub(crate) struct LeadershipChanges {
+    receiver: openraft::alias::WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
+}
+
+impl LeadershipChanges {
+    /// Waits for the next change; for ever once Raft has stopped.
+    pub(crate) async fn next(&mut self) {
+        if self.receiver.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl Replica {
+    pub(super) fn new(
+        identity: Identity,
+        raft: Raft,
+        views: Views,
+        health: Health,
+        config: Arc<Config>,
+    ) -> Self {
+        Self {
+            me: identity.node,
+            identity,
+            views,
+            freshness: Freshness::default(),
+            raft,
+            health,
+            config,
+            leader_changes: AtomicU64::new(0),
+            removed: AtomicBool::new(false),
+        }
+    }
+
+    fn server_metrics<T>(&self, of: impl FnOnce(&RaftServerMetrics<TypeConfig>) -> T) -> T {
+        let receiver = self.raft.server_metrics();
+        let metrics = receiver.borrow_watched();
+        of(&metrics)
+    }
+
+    pub(super) fn raft_metrics<T>(&self, of: impl FnOnce(&RaftMetrics<TypeConfig>) -> T) -> T {
+        let receiver = self.raft.metrics();
+        let metrics = receiver.borrow_watched();
+        of(&metrics)
+    }
+
+    /// What operators and monitors are told of Raft.
+    pub(crate) fn raft_status(&self) -> RaftStatus {
+        let index = |id: Option<LogId>| id.map(|id| id.index());
+        let leader = self.leader().map(|leader| leader.id);
+        self.raft_metrics(|metrics| {
+            let membership = metrics.membership_config.membership();
+            RaftStatus {
+                state: metrics.state,
+                term: metrics.current_term,
+                leader,
+                last_log: metrics.last_log_index,
+                committed: index(metrics.local_committed),
+                snapshot: index(metrics.snapshot),
+                purged: index(metrics.purged),
+                matched: metrics.replication.as_ref().map(|replication| {
+                    let matched = |(id, matched): (&u64, &Option<LogId>)| (*id, index(*matched));
+                    replication.iter().map(matched).collect()
+                }),
+                voters: membership.voter_ids().collect(),
+                members: membership
+                    .nodes()
+                    .map(|(id, member)| (*id, member.clone()))
+                    .collect(),
+            }
+        })
+    }
+
+    /// The vote that this node has made durable, and whether it believes that it leads.
+    pub(crate) fn vote(&self) -> (Vote, bool) {
+        self.server_metrics(|metrics| (metrics.vote, metrics.state == ServerState::Leader))
+    }
+
+    /// Told of changes of leadership and membership from now on.
+    pub(crate) fn leadership_changes(&self) -> LeadershipChanges {
+        let mut receiver = self.raft.server_metrics();
+        let _ = receiver.borrow_and_update();
+        LeadershipChanges { receiver }
+    }
+
+    /// How often another node, or none, came to lead since this node started.
+    pub(crate) fn leader_changes(&self) -> u64 {
+        self.leader_changes.load(Ordering::Relaxed)
+    }
+
+    /// Why this node takes no part in the cluster any more, if so: its disk has failed, or Raft has
+    /// stopped on it.
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
+        self.health.failure().or_else(|| {
+            self.raft_metrics(|metrics| {
+                let fatal = metrics.running_state.as_ref().err()?;
+                Some(format!("replication has stopped: {fatal}").into())
+            })
+        })
+    }
+
+    /// Whether a node has taken part: it has a log, so that it must not be initialised again.
+    pub(crate) fn is_formed(&self) -> bool {
+        self.raft_metrics(|metrics| {
+            metrics.last_log_index.is_some() || metrics.last_applied.is_some()
+        })
+    }
+
+    /// The leader, as far as this node knows; none once this node takes no part any more.
+    pub(crate) fn leader(&self) -> Option<Leader> {
+        if self.failure().is_some() {
+            return None;
+        }
+        self.server_metrics(|metrics| {
+            let id = metrics.current_leader?;
+            let member = metrics.membership_config.membership().get_node(&id);
+            // A leader that was removed leads on for a moment, nameless.
+            let address = match member {
+                Some(member) => member.peer.clone(),
+                None if id == self.me => String::new(),
+                None => return None,
+            };
+            Some(Leader { id, address })
+        })
+    }
+
+    /// Whether this node leads, as far as it knows.
+    pub(crate) fn leads(&self) -> bool {
+        self.server_metrics(|metrics| metrics.state == ServerState::Leader)
+    }
+
+    /// Waits for a leader other than `than` (or any, for `None`), until the deadline at most.
+    pub(crate) async fn other_leader(&self, than: Option<u64>, deadline: Instant) {
+        let mut changes = self.leadership_changes();
+        let wait = async {
+            loop {
+                match self.leader() {
+                    Some(leader) if Some(leader.id) != than => return,
+                    _ => changes.next().await,
+                }
+            }
+        };
+        // A timeout is as good as a change: the caller looks again.
+        let _ = timeout_at(deadline, wait).await;
+    }
+
+    /// The members, effective if not yet committed.
+    pub(crate) fn members(&self) -> BTreeMap<u64, Member> {
+        self.server_metrics(|metrics| {
+            metrics
+                .membership_config
+                .membership()
+                .nodes()
+                .map(|(id, member)| (*id, member.clone()))
+                .collect()
+        })
+    }
+
+    /// Whether a node is a member, a learner included.
+    pub(crate) fn is_member(&self, id: u64) -> bool {
+        self.server_metrics(|metrics| {
+            metrics
+                .membership_config
+                .membership()
+                .get_node(&id)
+                .is_some()
+        })
+    }
+
+    /// The effective membership, with the log entry that set it.
+    pub(super) fn membership(&self) -> Arc<StoredMembership> {
+        self.server_metrics(|metrics| metrics.membership_config.clone())
+    }
+
+    /// Whether the others have said that this node was removed.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.removed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a node was removed, as far as this node knows: its writes are shut out for ever, or
+    /// this node leads and it is no member.
+    pub(crate) fn has_removed(&self, id: u64) -> bool {
+        if self.is_member(id) {
+            return false;
+        }
+        let applied = self.views.current();
+        let shut_out = applied
+            .state
+            .session(id)
+            .is_some_and(|row| row.boot == u64::MAX);
+        shut_out || self.leads()
+    }
+
+    /// Notes what another member says.
+    pub(super) fn note_removed(&self, removed: bool) {
+        if self.removed.swap(removed, Ordering::Relaxed) != removed && removed {
+            tracing::error!(node = self.me, "{REMOVED}");
+        }
+    }
+
+    /// As the leader: how many log entries a node lacks, if anything was heard of it.
+    pub(super) fn lag(&self, id: u64) -> Option<u64> {
+        self.raft_metrics(|metrics| {
+            let matched = (*metrics.replication.as_ref()?.get(&id)?)?;
+            Some(
+                metrics
+                    .last_log_index
+                    .unwrap_or(0)
+                    .saturating_sub(matched.index()),
+            )
+        })
+    }
+
+    /// As the leader: whether a node answered lately.
+    pub(super) fn is_heard(&self, id: u64) -> bool {
+        if id == self.me {
+            return true;
+        }
+        let lately = Duration::from_millis(2 * self.config.raft.election_max_ms);
+        self.raft_metrics(|metrics| {
+            let heard = metrics
+                .heartbeat
+                .as_ref()
+                .and_then(|all| all.get(&id))
+                .cloned()
+                .flatten();
+            heard.is_some_and(|at| openraft::Instant::elapsed(&*at) < lately)
+        })
+    }
+
+    /// As the leader: the other voter that has most of the log.
+    pub(crate) fn best_successor(&self) -> Option<u64> {
+        let voters: Vec<u64> = self.membership().membership().voter_ids().collect();
+        voters
+            .into_iter()
+            .filter(|voter| *voter != self.me)
+            .min_by_key(|voter| {
+                (
+                    !self.is_heard(*voter),
+                    self.lag(*voter).unwrap_or(u64::MAX),
+                    *voter,
+                )
+            })
+    }
+
+    /// How many entries that a quorum has are not applied here yet.
+    pub(crate) fn apply_lag(&self) -> u64 {
+        let committed = self.raft_metrics(|metrics| metrics.cluster_committed);
+        committed
+            .map_or(0, |id| id.index())
+            .saturating_sub(self.views.applied_index().unwrap_or(0))
+    }
+
+    /// An index of this cluster's history.
+    pub(crate) fn place(&self, index: u64) -> PlacementIndex {
+        PlacementIndex {
+            epoch: self.identity.epoch,
+            index,
+        }
+    }
+
+    /// Where this node stands.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            index: Some(self.place(self.views.applied_index().unwrap_or(0))),
+            node: self.me,
+            known_leader: self.leader().map(|leader| leader.id),
+            staleness: self.freshness.staleness(),
+        }
+    }
+
+    /// The state of this node now.
+    pub(crate) fn view(&self) -> View {
+        // The staleness first: the state is at least as fresh as it says.
+        let staleness = self.freshness.staleness();
+        let applied = self.views.current();
+        View {
+            state: applied.state.clone(),
+            standing: Standing {
+                index: Some(self.place(applied.index().unwrap_or(0))),
+                node: self.me,
+                known_leader: self.leader().map(|leader| leader.id),
+                staleness,
+            },
+        }
+    }
+
+    /// Waits until this node has applied the log up to `index`.
+    pub(super) async fn apply_up_to(
+        &self,
+        index: u64,
+        deadline: Instant,
+    ) -> Result<(), Unavailable> {
+        match timeout_at(deadline, self.views.wait_applied(index)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(stopped)) => Err(Unavailable::nothing_committed(stopped.to_string())),
+            Err(_) => Err(Unavailable::nothing_committed(format!(
+                "this node has applied {} and did not come to {index} in time",
+                self.views.applied_index().unwrap_or(0)
+            ))),
+        }
+    }
+
+    /// Why no leader has answered, in words.
+    pub(super) fn without_leader(&self) -> String {
+        match self.failure() {
+            Some(failure) => format!("this node takes no part any more: {failure}"),
+            None if self.is_removed() => REMOVED.to_owned(),
+            None => match self.leader() {
+                Some(leader) => {
+                    format!(
+                        "the leader, node {}, did not confirm in time that it leads",
+                        leader.id
+                    )
+                }
+                None => "no leader is known".to_owned(),
+            },
+        }
+    }
+}

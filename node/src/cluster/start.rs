@@ -1,0 +1,131 @@
+//! Starts this node as a member: opens its store, starts Raft on it, and the owners of what it does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::SnapshotPolicy;
+use placement_raft_store::{Identity, Raft, runtime};
+use tokio::sync::mpsc;
+
+use super::error::StartError;
+use super::propose::Proposer;
+use super::read_index::{ReadIndex, Rounds};
+use super::read_metrics::ReadMetrics;
+use super::replica::Replica;
+use super::running::Running;
+use super::stamp::Stamper;
+use super::standards::Standards;
+use super::write_path::WritePath;
+use super::{leadership, removal, standards_sync};
+use crate::config::Config;
+use crate::env::Env;
+use crate::rpc::peers::Peers;
+use crate::rpc::raft::{Limits, Networks};
+use crate::tasks::Tasks;
+
+/// Opens the store and starts Raft on it.
+pub(super) async fn start(
+    env: &Env,
+    config: &Arc<Config>,
+    identity: Identity,
+    peers: &Arc<Peers>,
+    read_metrics: Arc<ReadMetrics>,
+    tasks: &Tasks,
+) -> Result<Arc<Running>, StartError> {
+    let mut options = env.storage.clone();
+    options.dir = config.data_dir.clone();
+    options.node = Some(config.node_id);
+    options.cluster = Some(identity.cluster);
+    let store = runtime::blocking(move || placement_raft_store::open(options)).await?;
+    peers.join(store.identity.cluster);
+
+    let networks = Networks {
+        me: config.node_id,
+        peers: peers.clone(),
+        limits: limits(config),
+    };
+    let raft_config = raft_config(config, &identity)?;
+    let raft = Raft::new(
+        config.node_id,
+        Arc::new(raft_config),
+        networks,
+        store.log,
+        store.machine,
+    )
+    .await
+    .map_err(|error| StartError::Raft(error.to_string()))?;
+
+    let replica = Arc::new(Replica::new(
+        store.identity,
+        raft,
+        store.views,
+        store.health,
+        config.clone(),
+    ));
+    let (proposals, proposed) = mpsc::unbounded_channel();
+    let (reads, waiting) = mpsc::unbounded_channel();
+    let running = Arc::new(Running {
+        writes: WritePath::new(replica.clone(), peers.clone(), store.boot, proposals),
+        read_index: ReadIndex::new(replica.clone(), reads),
+        standards: Standards::new(replica.clone(), env.standards.clone()),
+        store_metrics: store.metrics,
+        snapshots: store.snapshots,
+        peers: peers.clone(),
+        replica: replica.clone(),
+    });
+    let stamper = Stamper::new(env.clock.clone());
+    let rounds = Rounds {
+        replica: replica.clone(),
+        peers: peers.clone(),
+        metrics: read_metrics,
+    };
+    tasks.spawn(Proposer::new(replica.clone(), stamper, tasks.clone()).run(proposed));
+    tasks.spawn(rounds.run(waiting));
+    tasks.spawn(leadership::watch(replica.clone()));
+    tasks.spawn(leadership::leave_on_failure(replica.clone()));
+    tasks.spawn(standards_sync::run(running.clone()));
+    tasks.spawn(removal::watch(replica.clone(), peers.clone()));
+    tracing::info!(
+        node = replica.me,
+        cluster = %replica.identity.cluster,
+        boot = store.boot,
+        applied = replica.views.applied_index(),
+        "replication runs"
+    );
+    Ok(running)
+}
+
+fn limits(config: &Config) -> Limits {
+    Limits {
+        append_bytes_max: config.raft.append_bytes_max,
+        append_deadline: Duration::from_millis(config.raft.election_max_ms),
+        snapshot_chunk_bytes: config.raft.snapshot_chunk_bytes,
+        snapshot_chunk_deadline: Duration::from_millis(config.raft.snapshot_timeout_ms),
+    }
+}
+
+fn raft_config(config: &Config, identity: &Identity) -> Result<openraft::Config, StartError> {
+    let raft = &config.raft;
+    openraft::Config {
+        cluster_name: identity.cluster.to_string(),
+        heartbeat_interval: raft.heartbeat_ms,
+        election_timeout_min: raft.election_min_ms,
+        election_timeout_max: raft.election_max_ms,
+        install_snapshot_timeout: raft.snapshot_timeout_ms,
+        snapshot_max_chunk_size: raft.snapshot_chunk_bytes as u64,
+        max_payload_entries: raft.append_entries_max,
+        snapshot_policy: SnapshotPolicy::LogsSinceLast(raft.snapshot_after),
+        max_in_snapshot_log_to_keep: raft.log_keep,
+        // A follower that still finds its next entry in the log is sent entries.
+        replication_lag_threshold: raft.snapshot_after + raft.log_keep,
+        purge_batch_size: (raft.snapshot_after / 4).clamp(1, 256),
+        backoff: "100ms 200ms ...1s".to_owned(),
+        // A node that was away must not unseat a healthy leader by a higher term.
+        enable_pre_vote: Some(true),
+        // A restarted leader may have lost what it had applied: it asks for votes again.
+        enable_leader_restore: Some(false),
+        ..openraft::Config::default()
+    }
+    .validate()
+    .map_err(|error| StartError::Raft(error.to_string()))
+}

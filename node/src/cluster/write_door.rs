@@ -1,0 +1,56 @@
+//! The door for writes: commit, then wait until this node has applied the write.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use placement_model::Command;
+use tokio::time::{Instant, timeout_at};
+use tracing::Instrument;
+
+use super::slot::Slot;
+use crate::doors::{Unavailable, WriteDoor, Written};
+
+/// The door for writes of one node.
+pub(crate) struct Writes {
+    slot: Arc<Slot>,
+}
+
+impl Writes {
+    pub(crate) fn new(slot: Arc<Slot>) -> Self {
+        Self { slot }
+    }
+
+    async fn write(&self, command: Command, request_id: String) -> Result<Written, Unavailable> {
+        let begun = Instant::now();
+        let deadline = begun + self.slot.wait();
+        let node = self.slot.running(deadline).await?;
+        let replica = &node.replica;
+        // Once they are in the state of this node, they stand before this write in the log.
+        node.standards.wait(deadline).await?;
+        let (index, outcome) = node.writes.commit(command, request_id, deadline).await?;
+        let applied = timeout_at(deadline, replica.views.wait_applied(index)).await;
+        if !matches!(applied, Ok(Ok(_))) {
+            return Err(Unavailable::outcome_unknown(format!(
+                "the write is committed at {index}, but this node has not come so far in time"
+            )));
+        }
+        // All that was acknowledged before this write began stands before it in the log.
+        replica.freshness.confirm(begun);
+        Ok(Written {
+            outcome,
+            index: replica.place(index),
+            view: replica.view(),
+        })
+    }
+}
+
+impl WriteDoor for Writes {
+    fn submit(
+        &self,
+        command: Command,
+        request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+        let span = tracing::info_span!("submit", request_id = %request_id);
+        Box::pin(self.write(command, request_id).instrument(span))
+    }
+}

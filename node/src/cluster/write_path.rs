@@ -1,0 +1,201 @@
+//! The way of a write: it goes to whoever leads, under a number by which it is recognised, until its
+//! outcome is known or the time is up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use placement_model::{Command, Outcome};
+use placement_raft_store::wire;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use super::propose::Proposal;
+use super::replica::{Leader, REMOVED, Replica};
+use super::write_ids::WriteIds;
+use crate::doors::Unavailable;
+use crate::rpc::channel::Lane;
+use crate::rpc::message::{Method, WriteCall, WriteReply};
+use crate::rpc::peers::{Peers, decode};
+
+/// How long to wait before the same leader is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Has writes committed, each once, whoever leads.
+pub(crate) struct WritePath {
+    replica: Arc<Replica>,
+    peers: Arc<Peers>,
+    ids: Arc<WriteIds>,
+    proposals: mpsc::UnboundedSender<Proposal>,
+}
+
+impl WritePath {
+    /// `boot` tells the starts of this node apart; `proposals` leads to the proposer.
+    pub(super) fn new(
+        replica: Arc<Replica>,
+        peers: Arc<Peers>,
+        boot: u64,
+        proposals: mpsc::UnboundedSender<Proposal>,
+    ) -> Self {
+        Self {
+            ids: Arc::new(WriteIds::new(replica.me, boot)),
+            replica,
+            peers,
+            proposals,
+        }
+    }
+
+    /// Has a command committed, once, by whoever leads: its log index, and what the model answered.
+    /// `request_id` is the id of the HTTP request, for the logs.
+    pub(super) async fn commit(
+        &self,
+        command: Command,
+        request_id: String,
+        deadline: Instant,
+    ) -> Result<(u64, Outcome), Unavailable> {
+        let id = self.ids.issue();
+        let call = WriteCall {
+            request: id.request(),
+            request_id,
+            command,
+        };
+        self.send(call, deadline).await
+    }
+
+    async fn send(
+        &self,
+        call: WriteCall,
+        deadline: Instant,
+    ) -> Result<(u64, Outcome), Unavailable> {
+        // Why the write may be in a log already, if it may.
+        let mut unsure: Option<String> = None;
+        loop {
+            if self.replica.is_removed() {
+                return Err(gave_up(unsure, REMOVED.to_owned()));
+            }
+            if let Some(failure) = self.replica.failure() {
+                return Err(gave_up(
+                    unsure,
+                    format!("this node cannot write: {failure}"),
+                ));
+            }
+            let leader = self.replica.leader();
+            let target = leader.as_ref().map(|leader| leader.id);
+            let answer = match leader {
+                Some(leader) => self.ask(&leader, &call, deadline).await,
+                None => WriteReply::NotLeader { leader: None },
+            };
+            let why = match answer {
+                WriteReply::Written {
+                    outcome: Outcome::AnsweredBefore,
+                    ..
+                } => {
+                    let reason = "the cluster takes no more writes under this node's number";
+                    return Err(gave_up(Some(reason.to_owned()), String::new()));
+                }
+                WriteReply::Written { index, outcome } => return Ok((index, outcome)),
+                WriteReply::NotLeader { .. } => "no leader is known".to_owned(),
+                WriteReply::Rejected { reason } => reason,
+                WriteReply::Unknown { reason } => {
+                    tracing::info!(reason, "the write's outcome is not known, asking again");
+                    unsure = Some(reason.clone());
+                    reason
+                }
+            };
+            if Instant::now() >= deadline {
+                return Err(gave_up(unsure, why));
+            }
+            let pause = (Instant::now() + PAUSE).min(deadline);
+            match target {
+                // Who was just asked may be about to step down, or to catch up.
+                Some(_) => self.replica.other_leader(target, pause).await,
+                None => self.replica.other_leader(None, deadline).await,
+            }
+        }
+    }
+
+    /// Asks one leader, until it answers, another one takes over, or the time is up.
+    async fn ask(&self, leader: &Leader, call: &WriteCall, deadline: Instant) -> WriteReply {
+        let mut changes = self.replica.leadership_changes();
+        let superseded = async {
+            loop {
+                match self.replica.leader() {
+                    Some(other) if other.id != leader.id => return,
+                    _ => changes.next().await,
+                }
+            }
+        };
+        let sent = AtomicBool::new(false);
+        let reason = tokio::select! {
+            biased;
+            proposed = self.ask_until_answered(leader, call, deadline, &sent) => return proposed,
+            () = superseded => format!("node {} was asked, but leads no more", leader.id),
+            () = tokio::time::sleep_until(deadline) => {
+                format!("the leader, node {}, did not answer in time", leader.id)
+            }
+        };
+        if sent.into_inner() {
+            WriteReply::Unknown { reason }
+        } else {
+            WriteReply::Rejected { reason }
+        }
+    }
+
+    async fn ask_until_answered(
+        &self,
+        leader: &Leader,
+        call: &WriteCall,
+        deadline: Instant,
+        sent: &AtomicBool,
+    ) -> WriteReply {
+        if leader.id == self.replica.me {
+            sent.store(true, Ordering::Relaxed);
+            return self.propose(call.clone()).await;
+        }
+        let forward = async {
+            let channel = self
+                .peers
+                .channel(leader.id, &leader.address, Lane::Forward)
+                .await?;
+            sent.store(true, Ordering::Relaxed);
+            let left = deadline.saturating_duration_since(Instant::now());
+            let answer = channel
+                .call(Method::Write, &wire::encode(call), left)
+                .await?;
+            decode(&answer)
+        };
+        let span =
+            tracing::info_span!("forward", request_id = %call.request_id, leader = leader.id);
+        match forward.instrument(span).await {
+            Ok(reply) => reply,
+            Err(error) if error.is_without_effect() => WriteReply::Rejected {
+                reason: format!("the leader, node {}, cannot be reached: {error}", leader.id),
+            },
+            Err(error) => WriteReply::Unknown {
+                reason: format!("the leader, node {}, gave no answer: {error}", leader.id),
+            },
+        }
+    }
+
+    /// Proposes a write here, as the leader.
+    pub(crate) async fn propose(&self, call: WriteCall) -> WriteReply {
+        let (answer, proposed) = oneshot::channel();
+        let proposal = Proposal { call, answer };
+        if self.proposals.send(proposal).is_err() {
+            return WriteReply::Rejected {
+                reason: "this node is stopping".to_owned(),
+            };
+        }
+        proposed.await.unwrap_or_else(|_| WriteReply::Unknown {
+            reason: "this node is stopping".to_owned(),
+        })
+    }
+}
+
+fn gave_up(unsure: Option<String>, reason: String) -> Unavailable {
+    match unsure {
+        Some(reason) => Unavailable::outcome_unknown(reason),
+        None => Unavailable::nothing_committed(reason),
+    }
+}

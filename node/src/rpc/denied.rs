@@ -1,0 +1,47 @@
+//! Why a node does not do what another node asks of it.
+
+use std::error::Error;
+
+use placement_raft_store::wire::WireError;
+
+/// Why a call was not carried out. It travels as its words ([`super::message::Failure`]).
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Denied {
+    /// It is no member of a cluster yet.
+    #[error("this node does not belong to a cluster")]
+    NoCluster,
+    /// The caller is none that this node speaks with.
+    #[error("{0}")]
+    Stranger(String),
+    /// The call does not fit the connection or the state of a transfer.
+    #[error("{0}")]
+    Misused(&'static str),
+    /// A method that this binary does not have.
+    #[error("this node knows no method {0}")]
+    UnknownMethod(u8),
+    /// The body cannot be read.
+    #[error("the call cannot be read: {0}")]
+    Malformed(#[from] WireError),
+    /// Raft does not run here any more.
+    #[error("replication has stopped on this node: {0}")]
+    Stopped(Box<dyn Error + Send + Sync>),
+    /// The snapshot that comes in cannot be taken.
+    #[error("the snapshot cannot be taken: {0}")]
+    Snapshot(String),
+    /// The disk does not take it.
+    #[error("cannot write the snapshot: {0}")]
+    Disk(#[from] std::io::Error),
+    /// This node cannot join the cluster.
+    #[error("{0}")]
+    Join(String),
+    /// The call was dropped before it was answered: this node is stopping.
+    #[error("the call was given up")]
+    GivenUp,
+}
+
+impl Denied {
+    /// Raft's own error, which is always that it has stopped.
+    pub(crate) fn stopped(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Stopped(Box::new(error))
+    }
+}

@@ -345,14 +345,22 @@ impl Membership<'_> {
                 self.replica().me
             )));
         }
-        match self.replica().lag(id) {
-            Some(lag) if lag <= self.replica().config.raft.promote_lag_max => Ok(()),
-            lag => Err(Refused::Conflict(format!(
-                "node {id} lacks {} log entries: wait until it has caught up; node {} goes on \
-                 leading",
-                lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string()),
-                self.replica().me
-            ))),
+        // A leader that is new does not know yet how far the others are.
+        let replica = self.replica();
+        let give_up = Instant::now() + Duration::from_millis(replica.config.raft.election_max_ms);
+        loop {
+            match replica.lag(id) {
+                Some(lag) if lag <= replica.config.raft.promote_lag_max => return Ok(()),
+                lag if Instant::now() >= give_up => {
+                    let lag = lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string());
+                    return Err(Refused::Conflict(format!(
+                        "node {id} lacks {lag} log entries: wait until it has caught up; node {} \
+                         goes on leading",
+                        replica.me
+                    )));
+                }
+                _ => sleep(PAUSE).await,
+            }
         }
     }
 

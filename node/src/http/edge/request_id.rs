@@ -4,8 +4,8 @@
 use http::HeaderMap;
 
 use super::headers;
-use crate::world::UuidSource;
 use crate::http::wire::python;
+use crate::world::UuidSource;
 
 /// The header in which the id of this request is answered, and in which a caller names the
 /// request of its own that led to this one.

@@ -26,11 +26,11 @@ use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::{ApiError, code};
-use crate::world::Clock;
 use crate::http::unnameable::Unnameable;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::parse_candidates;
 use crate::http::wire::values::{Members, Shown, Whole};
+use crate::world::Clock;
 
 /// `GET /allocation_candidates`.
 pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {

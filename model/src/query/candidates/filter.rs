@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::plan::{Kind, Plan, Rule};
-use super::sharers::Sharers;
+use super::sharing::Sharers;
 use crate::state::State;
 use crate::state::change::TraitId;
 use crate::state::indexes::Indexes;

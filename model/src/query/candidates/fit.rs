@@ -1,6 +1,6 @@
 //! Whether what is left to be placed can still find room: counted, not searched.
 
-use super::board::SlotIndex;
+use super::instance::SlotIndex;
 use super::plan::{Contest, Plan};
 use super::tree_search::TreeSearch;
 

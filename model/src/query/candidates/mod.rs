@@ -5,30 +5,30 @@
 //! 1. `plan` resolves names and turns groups into *variables*: one for each named group, one for
 //!    each class of the unnumbered group. Variables that ask the same are of one *kind*.
 //! 2. `filter` finds the trees worth opening, with the bitmaps of [`crate::state::indexes`].
-//! 3. `board` lays out one such tree, the *anchor*: for each kind the providers of the tree, and
+//! 3. `instance` lays out one such tree, the *anchor*: for each kind the providers of the tree, and
 //!    the sharing providers that reach it, which could serve it.
 //! 4. `tree_search` places one variable after another on that board, depth first. It yields one
-//!    candidate and waits to be asked for the next. `fit`, `subtree` and `twins` see dead ends
-//!    early.
+//!    candidate and waits to be asked for the next. `fit`, `subtree` and `symmetry` see dead
+//!    ends early.
 //! 5. `search` goes from anchor to anchor in the order of the strategy, leaves out what another
 //!    anchor has given already, and stops at the limit.
 //! 6. `answer` writes a candidate out with names.
 
 mod answer;
-mod board;
-mod clock;
+mod budget;
 mod filter;
 mod fit;
+mod instance;
 mod plan;
 mod request;
 mod search;
-mod sharers;
+mod sharing;
 mod subtree;
+mod symmetry;
 mod tree_search;
-mod twins;
 
 pub use answer::{Amount, Candidate, Placement, Summaries};
-pub use clock::Watch;
+pub use budget::Watch;
 pub use request::{
     AllocationRequest, CandidateError, CandidateRequest, Candidates, GenerationStrategy,
     GroupPolicy, Placed, ProviderSummary, RequestGroup, SummaryResource,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::clock::Clock;
+use super::budget::Clock;
 use super::filter;
 use super::request::{CandidateError, CandidateRequest, GroupPolicy, RequestGroup};
 use super::search::Explorer;

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::answer::{Amount, Candidate, Placement, Summaries};
-use super::clock::{Clock, Watch};
+use super::budget::{Clock, Watch};
 use super::filter::Filter;
 use super::plan::Plan;
 use super::request::{
     AllocationRequest, CandidateError, CandidateRequest, Candidates, GenerationStrategy,
 };
-use super::sharers::Sharers;
+use super::sharing::Sharers;
 use super::tree_search::{Step, TreeSearch};
 use crate::state::tree::TreeNumber;
 use crate::state::tree_set::TreeSet;

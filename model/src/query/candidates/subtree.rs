@@ -1,7 +1,7 @@
 //! `same_subtree`: one of the providers of these groups must be an ancestor of all the others, or
 //! be the only one.
 
-use super::board::SlotIndex;
+use super::instance::SlotIndex;
 use super::plan::Plan;
 use super::tree_search::TreeSearch;
 

@@ -1,9 +1,9 @@
 //! Places the variables of a plan on one anchor, depth first, one candidate at a time.
 
-use super::board::{Board, SlotIndex};
-use super::clock::Clock;
+use super::budget::Clock;
+use super::instance::{Board, SlotIndex};
 use super::plan::Plan;
-use super::sharers::Sharers;
+use super::sharing::Sharers;
 use crate::state::tree::TreeNumber;
 
 /// A search on one board, which can be left and taken up again at any time.

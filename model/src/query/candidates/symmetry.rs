@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::board::SlotIndex;
+use super::instance::SlotIndex;
 use super::plan::Plan;
 use super::tree_search::TreeSearch;
 

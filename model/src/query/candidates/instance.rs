@@ -2,7 +2,7 @@
 //! serve something.
 
 use super::plan::{Plan, has_any};
-use super::sharers::Sharers;
+use super::sharing::Sharers;
 use crate::state::Place;
 use crate::state::change::ProviderId;
 use crate::state::indexes::offer;

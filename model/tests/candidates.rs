@@ -918,7 +918,7 @@ mod effort {
     }
 
     #[test]
-    fn what_failed_with_one_device_is_not_tried_with_its_twins() {
+    fn what_failed_with_one_device_is_not_tried_with_one_like_it() {
         // Nine groups need a device each, which no sum of amounts shows.
         let mut providers = vec![provider("host")];
         providers.extend((0..8).map(|n| {

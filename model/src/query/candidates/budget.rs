@@ -1,4 +1,4 @@
-//! Counts the steps of a search, so that somebody with a clock can end it.
+//! Counts the steps of a search, so that a caller with a deadline can end it.
 
 use std::ops::ControlFlow;
 
@@ -8,15 +8,15 @@ pub type Watch<'a> = Box<dyn FnMut(u64) -> ControlFlow<()> + Send + 'a>;
 
 const STEPS_BETWEEN_CALLS: u64 = 1024;
 
-/// Steps taken, and whoever watches them.
-pub(super) struct Clock<'a> {
+/// Steps taken, and the watch that may end the search after some of them.
+pub(super) struct StepBudget<'a> {
     steps: u64,
     next_call: u64,
     watch: Option<Watch<'a>>,
     stopped: bool,
 }
 
-impl<'a> Clock<'a> {
+impl<'a> StepBudget<'a> {
     pub(super) fn new(watch: Option<Watch<'a>>) -> Self {
         Self {
             steps: 0,
@@ -26,8 +26,8 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// Counts steps; false when the search has to end.
-    pub(super) fn tick(&mut self, steps: u64) -> bool {
+    /// Counts steps; false if the search has to end.
+    pub(super) fn spend(&mut self, steps: u64) -> bool {
         self.steps += steps;
         if self.steps >= self.next_call {
             self.next_call = self.steps + STEPS_BETWEEN_CALLS;

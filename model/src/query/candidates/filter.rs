@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::plan::{Kind, Plan, Rule};
-use super::sharing::Sharers;
-use crate::state::State;
+use super::sharing::SharingProviders;
 use crate::state::change::TraitId;
 use crate::state::indexes::Indexes;
-use crate::state::tree::{Node, TreeNumber};
+use crate::state::tree::TreeNumber;
 use crate::state::tree_set::{CHUNK_TREES, Chunk, TreeSet, chunk_trees};
-use crate::types::{AggregateUuid, TraitName};
+use crate::types::AggregateUuid;
 
 /// Walks over the trees that pass, in rising order, which is that of their roots' creation.
 pub(super) struct Filter {
@@ -24,16 +23,16 @@ pub(super) struct Filter {
 
 impl Filter {
     /// The trees that may be anchors of an answer.
-    pub(super) fn anchors(plan: &Plan<'_>, sharers: &Sharers<'_>) -> Self {
+    pub(super) fn anchors(plan: &Plan<'_>, sharing: &SharingProviders<'_>) -> Self {
         let indexes = plan.state.indexes();
         let mut filter = Self::roots(indexes, &plan.root.required, &plan.root.forbidden);
         for (index, kind) in plan.kinds.iter().enumerate() {
-            filter.add_kind(plan, kind, &sharers.reach(plan.state, index));
+            filter.add_kind(plan, kind, &sharing.reach(plan.state, index));
         }
         for any in &plan.trait_sets {
             let mut sets = with_any_trait(indexes, any);
             let unnumbered = (0..plan.kinds.len()).filter(|kind| !plan.kinds[*kind].named);
-            sets.extend(unnumbered.map(|kind| sharers.reach(plan.state, kind)));
+            sets.extend(unnumbered.map(|kind| sharing.reach(plan.state, kind)));
             filter.all.push(sets);
         }
         filter
@@ -45,7 +44,8 @@ impl Filter {
         self
     }
 
-    fn roots(indexes: &Indexes, required: &[TraitId], forbidden: &[TraitId]) -> Self {
+    /// The trees with these traits and none of those at the root.
+    pub(super) fn roots(indexes: &Indexes, required: &[TraitId], forbidden: &[TraitId]) -> Self {
         let sets = |ids: &[TraitId]| -> Vec<TreeSet> {
             ids.iter()
                 .map(|id| indexes.with_root_trait(*id).cloned().unwrap_or_default())
@@ -54,6 +54,17 @@ impl Filter {
         Self {
             all: sets(required).into_iter().map(|set| vec![set]).collect(),
             none: sets(forbidden),
+            pending: Vec::new(),
+            next_chunk: Some(0),
+        }
+    }
+
+    /// The trees with a member of some aggregate of each set, though not of all in one provider.
+    pub(super) fn members(indexes: &Indexes, member_of: &[BTreeSet<AggregateUuid>]) -> Self {
+        let sets = |any: &BTreeSet<AggregateUuid>| with_any_member(indexes, any);
+        Self {
+            all: member_of.iter().map(sets).collect(),
+            none: Vec::new(),
             pending: Vec::new(),
             next_chunk: Some(0),
         }
@@ -78,11 +89,7 @@ impl Filter {
             );
         }
         for any in rule.member_of {
-            either(
-                any.iter()
-                    .filter_map(|id| indexes.with_member(id).cloned())
-                    .collect(),
-            );
+            either(with_any_member(indexes, any));
         }
         if let Some(tree) = rule.in_tree {
             either(vec![TreeSet::from_iter([tree.0])]);
@@ -96,19 +103,6 @@ impl Filter {
             self.none
                 .extend(barred.filter_map(|id| indexes.with_root_member(id).cloned()));
         }
-    }
-
-    /// The next tree.
-    pub(super) fn next(&mut self) -> Option<TreeNumber> {
-        while self.pending.is_empty() {
-            let key = self.first_chunk_from(self.next_chunk?)?;
-            self.next_chunk = (key < u32::MAX / CHUNK_TREES).then_some(key + 1);
-            if let Some(chunk) = self.chunk(key) {
-                self.pending.extend(chunk_trees(key, &chunk));
-                self.pending.reverse();
-            }
-        }
-        self.pending.pop().map(TreeNumber)
     }
 
     fn first_chunk_from(&self, from: u32) -> Option<u32> {
@@ -139,6 +133,22 @@ impl Filter {
     }
 }
 
+impl Iterator for Filter {
+    type Item = TreeNumber;
+
+    fn next(&mut self) -> Option<TreeNumber> {
+        while self.pending.is_empty() {
+            let key = self.first_chunk_from(self.next_chunk?)?;
+            self.next_chunk = (key < u32::MAX / CHUNK_TREES).then_some(key + 1);
+            if let Some(chunk) = self.chunk(key) {
+                self.pending.extend(chunk_trees(key, &chunk));
+                self.pending.reverse();
+            }
+        }
+        self.pending.pop().map(TreeNumber)
+    }
+}
+
 fn merge(into: &mut Chunk, from: &Chunk, mut with: impl FnMut(&mut u64, u64)) {
     for (into, from) in into.iter_mut().zip(from) {
         with(into, *from);
@@ -151,50 +161,8 @@ fn with_any_trait(indexes: &Indexes, any: &[TraitId]) -> Vec<TreeSet> {
         .collect()
 }
 
-/// Whether any root has these traits and none of those; all of them exist.
-pub(super) fn any_root(
-    state: &State,
-    required: &BTreeSet<TraitName>,
-    forbidden: &BTreeSet<TraitName>,
-) -> bool {
-    if required.is_empty() && forbidden.is_empty() {
-        return true;
-    }
-    let ids = |names: &BTreeSet<TraitName>| -> Vec<TraitId> {
-        names
-            .iter()
-            .filter_map(|name| state.trait_id(name))
-            .collect()
-    };
-    let (required, forbidden) = (ids(required), ids(forbidden));
-    if required.is_empty() {
-        let barred = |root: &Node| forbidden.iter().any(|id| root.traits.contains(id));
-        return state.trees().any(|(_, tree)| !barred(&tree.nodes[0]));
-    }
-    Filter::roots(state.indexes(), &required, &forbidden)
-        .next()
-        .is_some()
-}
-
-/// Whether any provider is a member as asked.
-pub(super) fn any_member(
-    state: &State,
-    member_of: &[BTreeSet<AggregateUuid>],
-    is_member: impl Fn(&[BTreeSet<AggregateUuid>], &Node) -> bool,
-) -> bool {
-    let indexes = state.indexes();
-    let sets = |any: &BTreeSet<AggregateUuid>| {
-        any.iter()
-            .filter_map(|id| indexes.with_member(id).cloned())
-            .collect()
-    };
-    let mut trees = Filter {
-        all: member_of.iter().map(sets).collect(),
-        none: Vec::new(),
-        pending: Vec::new(),
-        next_chunk: Some(0),
-    };
-    std::iter::from_fn(|| trees.next())
-        .filter_map(|number| state.tree(number))
-        .any(|tree| tree.nodes.iter().any(|node| is_member(member_of, node)))
+fn with_any_member(indexes: &Indexes, any: &BTreeSet<AggregateUuid>) -> Vec<TreeSet> {
+    any.iter()
+        .filter_map(|id| indexes.with_member(id).cloned())
+        .collect()
 }

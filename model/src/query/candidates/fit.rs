@@ -6,8 +6,8 @@ use super::tree_search::TreeSearch;
 
 impl<'a> TreeSearch<'a> {
     /// Whether the variables left may still all find a place. False is certain, true is not.
-    pub(super) fn possible(&self, plan: &Plan<'a>) -> bool {
-        self.rooms_suffice(plan) && self.subtrees_possible(plan) && self.traits_coverable(plan)
+    pub(super) fn is_feasible(&self, plan: &Plan<'a>) -> bool {
+        self.rooms_suffice(plan) && self.subtrees_feasible(plan) && self.traits_coverable(plan)
     }
 
     /// How many more variables of a kind this slot can take.
@@ -20,7 +20,7 @@ impl<'a> TreeSearch<'a> {
         if plan.one_per_tree && !kind.demands.is_empty() && self.tree_is_taken(slot) {
             return 0;
         }
-        let room = &self.board.room[index * plan.classes.len()..];
+        let room = &self.instance.room[index * plan.classes.len()..];
         let most = if plan.isolate && kind.named {
             1
         } else {
@@ -34,7 +34,7 @@ impl<'a> TreeSearch<'a> {
 
     /// Whether another provider of the slot's tree is used already.
     fn tree_is_taken(&self, slot: SlotIndex) -> bool {
-        let slots = &self.board.slots;
+        let slots = &self.instance.slots;
         let tree = slots[slot as usize].place.tree;
         self.taking_from[slot as usize] == 0
             && (0..slots.len())
@@ -48,8 +48,8 @@ impl<'a> TreeSearch<'a> {
         for (kind, &left) in self.left.iter().enumerate().filter(|(_, left)| **left > 0) {
             kinds_left += 1;
             let (mut ways, mut slots) = (0, 0);
-            for &slot in &self.board.domains[kind] {
-                let fits = if self.is_banned(kind, slot) {
+            for &slot in &self.instance.domains[kind] {
+                let fits = if self.is_nogood(kind, slot) {
                     0
                 } else {
                     self.fits(plan, kind, slot)
@@ -80,8 +80,8 @@ impl<'a> TreeSearch<'a> {
     /// split at will.
     fn contest_has_room(&self, plan: &Plan<'a>, contest: &Contest) -> bool {
         let classes = plan.classes.len();
-        let room = (0..self.board.slots.len())
-            .map(|slot| self.board.room[slot * classes + contest.class])
+        let room = (0..self.instance.slots.len())
+            .map(|slot| self.instance.room[slot * classes + contest.class])
             .collect();
         let kinds = contest
             .kinds
@@ -96,7 +96,7 @@ impl<'a> TreeSearch<'a> {
         let kinds = kinds
             .filter(|kind| self.left[*kind] > 0)
             .map(|kind| (kind, 1));
-        self.flows(plan, kinds, vec![1; self.board.slots.len()])
+        self.flows(plan, kinds, vec![1; self.instance.slots.len()])
     }
 
     fn flows(
@@ -107,9 +107,9 @@ impl<'a> TreeSearch<'a> {
     ) -> bool {
         let mut flow = Flow::new(room);
         for (kind, amount) in kinds {
-            let mut limits = vec![0; self.board.slots.len()];
-            for &slot in &self.board.domains[kind] {
-                if !self.is_banned(kind, slot) {
+            let mut limits = vec![0; self.instance.slots.len()];
+            for &slot in &self.instance.domains[kind] {
+                if !self.is_nogood(kind, slot) {
                     limits[slot as usize] = self.fits(plan, kind, slot) * amount;
                 }
             }
@@ -125,15 +125,15 @@ impl<'a> TreeSearch<'a> {
     fn traits_coverable(&self, plan: &Plan<'a>) -> bool {
         let sets = plan.trait_sets.len();
         (0..sets).all(|set| {
-            let covers = |slot: SlotIndex| self.board.covers[slot as usize * sets + set];
+            let covers = |slot: SlotIndex| self.instance.covers[slot as usize * sets + set];
             self.placements(plan)
                 .any(|(kind, slot)| !plan.kinds[kind].named && covers(slot))
                 || (0..plan.kinds.len())
                     .filter(|kind| !plan.kinds[*kind].named && self.left[*kind] > 0)
                     .any(|kind| {
-                        self.board.domains[kind].iter().any(|&slot| {
+                        self.instance.domains[kind].iter().any(|&slot| {
                             covers(slot)
-                                && !self.is_banned(kind, slot)
+                                && !self.is_nogood(kind, slot)
                                 && self.fits(plan, kind, slot) > 0
                         })
                     })

@@ -2,19 +2,19 @@
 //! serve something.
 
 use super::plan::{Plan, has_any};
-use super::sharing::Sharers;
+use super::sharing::SharingProviders;
 use crate::state::Place;
 use crate::state::change::ProviderId;
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, Tree, TreeNumber};
 
-/// Index into [`Board::slots`].
+/// Index into [`Instance::slots`].
 pub(super) type SlotIndex = u32;
 
 /// Providers and what each of them could serve. Kept and filled anew for the next anchor, so that
 /// opening a small tree costs no allocation.
 #[derive(Default)]
-pub(super) struct Board<'a> {
+pub(super) struct Instance<'a> {
     pub(super) anchor: Option<(TreeNumber, &'a Tree)>,
     /// In the order of their creation.
     pub(super) slots: Vec<Slot<'a>>,
@@ -42,7 +42,7 @@ pub(super) struct Slot<'a> {
     pub(super) outside: bool,
 }
 
-/// A provider that could serve the kinds at these indexes of [`Board::kinds`].
+/// A provider that could serve the kinds at these indexes of [`Instance::kinds`].
 struct Found {
     id: ProviderId,
     slot: usize,
@@ -50,12 +50,12 @@ struct Found {
     to: usize,
 }
 
-impl<'a> Board<'a> {
+impl<'a> Instance<'a> {
     /// Lays out an anchor; false if some kind cannot be served at all.
     pub(super) fn lay_out(
         &mut self,
         plan: &Plan<'a>,
-        sharers: &Sharers<'a>,
+        sharing: &SharingProviders<'a>,
         number: TreeNumber,
     ) -> bool {
         self.clear(plan);
@@ -72,7 +72,7 @@ impl<'a> Board<'a> {
                 tree: number,
                 node: index,
             };
-            let shares = sharers.shares(node);
+            let shares = sharing.shares(node);
             self.add_slot(
                 from,
                 Slot {
@@ -83,10 +83,10 @@ impl<'a> Board<'a> {
                 },
             );
         }
-        for sharer in sharers.reaching(number, tree) {
+        for provider in sharing.reaching(number, tree) {
             let from = self.kinds.len();
-            self.kinds.extend_from_slice(&sharer.kinds);
-            let (place, node) = (sharer.place, sharer.node);
+            self.kinds.extend_from_slice(&provider.kinds);
+            let (place, node) = (provider.place, provider.node);
             self.add_slot(
                 from,
                 Slot {

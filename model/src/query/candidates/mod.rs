@@ -7,12 +7,15 @@
 //! 2. `filter` finds the trees worth opening, with the bitmaps of [`crate::state::indexes`].
 //! 3. `instance` lays out one such tree, the *anchor*: for each kind the providers of the tree, and
 //!    the sharing providers that reach it, which could serve it.
-//! 4. `tree_search` places one variable after another on that board, depth first. It yields one
-//!    candidate and waits to be asked for the next. `fit`, `subtree` and `symmetry` see dead
+//! 4. `tree_search` places one variable after another in that instance, depth first. It yields
+//!    one candidate and waits to be asked for the next. `fit`, `subtree` and `symmetry` see dead
 //!    ends early.
 //! 5. `search` goes from anchor to anchor in the order of the strategy, leaves out what another
 //!    anchor has given already, and stops at the limit.
 //! 6. `answer` writes a candidate out with names.
+//!
+//! `unknown_names` stands above all of these: what a request names and does not exist is an error
+//! only if the groups before it have an answer. `budget` counts steps for all.
 
 mod answer;
 mod budget;
@@ -26,6 +29,7 @@ mod sharing;
 mod subtree;
 mod symmetry;
 mod tree_search;
+mod unknown_names;
 
 pub use answer::{Amount, Candidate, Placement, Summaries};
 pub use budget::Watch;
@@ -35,6 +39,7 @@ pub use request::{
 };
 pub use search::Search;
 
+use self::budget::StepBudget;
 use crate::state::State;
 
 impl State {
@@ -47,7 +52,7 @@ impl State {
         &'a self,
         request: &'a CandidateRequest,
     ) -> Result<Search<'a>, CandidateError> {
-        Search::new(self, request, None)
+        self.search_within(StepBudget::new(None), request)
     }
 
     /// The same, with somebody who is told now and then how many steps were taken, and may end
@@ -60,6 +65,15 @@ impl State {
         request: &'a CandidateRequest,
         watch: Watch<'a>,
     ) -> Result<Search<'a>, CandidateError> {
-        Search::new(self, request, Some(watch))
+        self.search_within(StepBudget::new(Some(watch)), request)
+    }
+
+    fn search_within<'a>(
+        &'a self,
+        mut budget: StepBudget<'a>,
+        request: &'a CandidateRequest,
+    ) -> Result<Search<'a>, CandidateError> {
+        let plan = unknown_names::resolve(self, request, &mut budget)?;
+        Ok(Search::over(plan, self, request, budget))
     }
 }

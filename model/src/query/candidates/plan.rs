@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::budget::Clock;
-use super::filter;
-use super::request::{CandidateError, CandidateRequest, GroupPolicy, RequestGroup};
-use super::search::Explorer;
+use super::request::{CandidateRequest, GroupPolicy, RequestGroup};
 use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, TreeNumber};
@@ -90,30 +87,10 @@ pub(super) struct Contest {
     pub(super) kinds: Vec<(usize, u64)>,
 }
 
-/// Where the first error was found: everything before it decides whether it is seen at all.
-enum Stage {
-    Root,
-    Classes(usize),
-    Traits(usize),
-}
-
 impl<'a> Plan<'a> {
-    /// Resolves a request; `None` when it certainly has no answer.
-    pub(super) fn resolve(
-        state: &'a State,
-        request: &'a CandidateRequest,
-        clock: &mut Clock<'_>,
-    ) -> Result<Option<Self>, CandidateError> {
-        if let Some((stage, error)) = first_error(state, request) {
-            if nothing_before(state, request, &stage, clock) {
-                return Ok(None);
-            }
-            return Err(error);
-        }
-        Ok(Self::build(state, request))
-    }
-
-    fn build(state: &'a State, request: &'a CandidateRequest) -> Option<Self> {
+    /// The plan of a request; `None` if it certainly has no answer, as is so when it names what does
+    /// not exist.
+    pub(super) fn build(state: &'a State, request: &'a CandidateRequest) -> Option<Self> {
         let mut plan = Self {
             state,
             rules: Vec::new(),
@@ -187,11 +164,11 @@ impl<'a> Plan<'a> {
         let subtrees = (0..subtrees.len())
             .filter(|subtree| subtrees[*subtree].contains(&group.suffix))
             .collect();
-        let twin = self.variables.iter().find(|variable| {
+        let like = self.variables.iter().find(|variable| {
             let kind = &self.kinds[variable.kind];
             kind.named && kind.subtrees == subtrees && alike(&groups[variable.group], group)
         });
-        match twin.map(|twin| twin.kind) {
+        match like.map(|like| like.kind) {
             Some(kind) => {
                 self.kinds[kind].count += 1;
                 self.variables.push(Variable { group: index, kind });
@@ -356,7 +333,7 @@ impl<'a> Rule<'a> {
 }
 
 /// Whether a provider is in at least one aggregate of each set.
-fn is_member(member_of: &[BTreeSet<AggregateUuid>], node: &Node) -> bool {
+pub(super) fn is_member(member_of: &[BTreeSet<AggregateUuid>], node: &Node) -> bool {
     member_of.iter().all(|any| {
         any.iter()
             .any(|aggregate| node.aggregates.contains(aggregate))
@@ -379,75 +356,4 @@ fn alike(one: &RequestGroup, other: &RequestGroup) -> bool {
 
 fn ids(state: &State, names: &BTreeSet<TraitName>) -> Option<Vec<TraitId>> {
     names.iter().map(|name| state.trait_id(name)).collect()
-}
-
-/// The first thing that a request names and that does not exist.
-fn first_error(state: &State, request: &CandidateRequest) -> Option<(Stage, CandidateError)> {
-    let unknown = |names: &BTreeSet<TraitName>| {
-        let name = names.iter().find(|name| state.trait_id(name).is_none())?;
-        Some(CandidateError::UnknownTraits(vec![name.clone()]))
-    };
-    let root = unknown(&request.root_required).or_else(|| unknown(&request.root_forbidden));
-    if let Some(error) = root {
-        return Some((Stage::Root, error));
-    }
-    for (index, group) in request.groups.iter().enumerate() {
-        let class = group
-            .resources
-            .keys()
-            .find(|name| state.resource_class_id(name).is_none());
-        if let Some(name) = class {
-            let error = CandidateError::UnknownResourceClass(name.clone());
-            return Some((Stage::Classes(index), error));
-        }
-        let traits = group
-            .required
-            .iter()
-            .find_map(unknown)
-            .or_else(|| unknown(&group.forbidden));
-        if let Some(error) = traits {
-            return Some((Stage::Traits(index), error));
-        }
-    }
-    None
-}
-
-/// Whether something before this stage has no answer alone, so that upstream answers with an
-/// empty list and never comes to the error.
-fn nothing_before(
-    state: &State,
-    request: &CandidateRequest,
-    stage: &Stage,
-    clock: &mut Clock<'_>,
-) -> bool {
-    let index = match stage {
-        Stage::Root => return false,
-        Stage::Classes(index) | Stage::Traits(index) => *index,
-    };
-    if !filter::any_root(state, &request.root_required, &request.root_forbidden) {
-        return true;
-    }
-    let group = &request.groups[index];
-    let no_members = || !filter::any_member(state, &group.member_of, is_member);
-    request.groups[..index]
-        .iter()
-        .any(|group| !has_answer_alone(state, request, group, clock))
-        || (matches!(stage, Stage::Traits(_)) && !group.member_of.is_empty() && no_members())
-}
-
-fn has_answer_alone(
-    state: &State,
-    request: &CandidateRequest,
-    group: &RequestGroup,
-    clock: &mut Clock<'_>,
-) -> bool {
-    let alone = CandidateRequest {
-        groups: vec![group.clone()],
-        root_required: request.root_required.clone(),
-        root_forbidden: request.root_forbidden.clone(),
-        nested: true,
-        ..CandidateRequest::default()
-    };
-    let plan = Plan::build(state, &alone);
-    plan.is_some_and(|plan| Explorer::new(plan, alone.strategy).next(clock).is_some())
 }

@@ -3,13 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::answer::{Amount, Candidate, Placement, Summaries};
-use super::budget::{Clock, Watch};
+use super::budget::StepBudget;
 use super::filter::Filter;
 use super::plan::Plan;
-use super::request::{
-    AllocationRequest, CandidateError, CandidateRequest, Candidates, GenerationStrategy,
-};
-use super::sharing::Sharers;
+use super::request::{AllocationRequest, CandidateRequest, Candidates, GenerationStrategy};
+use super::sharing::SharingProviders;
 use super::tree_search::{Step, TreeSearch};
 use crate::state::tree::TreeNumber;
 use crate::state::tree_set::TreeSet;
@@ -22,41 +20,41 @@ pub struct Search<'a> {
     request: &'a CandidateRequest,
     /// `None` when there is certainly nothing (more) to be found.
     explorer: Option<Explorer<'a>>,
-    clock: Clock<'a>,
+    budget: StepBudget<'a>,
     left: usize,
     /// How many candidates may be looked at beyond those given.
     beyond: usize,
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(
+    /// A search over a plan of the request; without one it is over before it begins.
+    pub(super) fn over(
+        plan: Option<Plan<'a>>,
         state: &'a State,
         request: &'a CandidateRequest,
-        watch: Option<Watch<'a>>,
-    ) -> Result<Self, CandidateError> {
-        let mut clock = Clock::new(watch);
-        let plan = Plan::resolve(state, request, &mut clock)?;
+        budget: StepBudget<'a>,
+    ) -> Self {
         let most = request.search_max.unwrap_or(usize::MAX);
         let left = request.limit.unwrap_or(usize::MAX).min(most);
-        Ok(Self {
+        Self {
             state,
             request,
             explorer: plan.map(|plan| Explorer::new(plan, request.strategy)),
-            clock,
+            budget,
             left,
             beyond: most - left,
-        })
+        }
     }
 
     /// The next candidate as places in the state, which costs less than one with names.
     pub fn next_candidate(&mut self) -> Option<Candidate> {
-        if self.left == 0 || self.clock.stopped() {
+        if self.left == 0 || self.budget.stopped() {
             return None;
         }
         let next = self
             .explorer
             .as_mut()
-            .and_then(|explorer| explorer.next(&mut self.clock));
+            .and_then(|explorer| explorer.next(&mut self.budget));
         if next.is_some() {
             self.left -= 1;
         } else {
@@ -67,12 +65,12 @@ impl<'a> Search<'a> {
 
     /// Whether the watch ended the search, so that there may be more candidates.
     pub fn interrupted(&self) -> bool {
-        self.clock.stopped()
+        self.budget.stopped()
     }
 
     /// Steps taken so far.
     pub fn steps(&self) -> u64 {
-        self.clock.steps()
+        self.budget.steps()
     }
 
     /// What a candidate takes, by provider in the order of their creation and then by class:
@@ -102,7 +100,7 @@ impl<'a> Search<'a> {
             if wanted.is_empty() {
                 return;
             }
-            let Some(candidate) = explorer.next(&mut self.clock) else {
+            let Some(candidate) = explorer.next(&mut self.budget) else {
                 return;
             };
             summaries.note_beyond(&candidate);
@@ -140,7 +138,7 @@ impl Iterator for Search<'_> {
 /// The candidates of a plan, without limit.
 pub(super) struct Explorer<'a> {
     plan: Plan<'a>,
-    sharers: Sharers<'a>,
+    sharing: SharingProviders<'a>,
     anchors: Filter,
     strategy: GenerationStrategy,
     /// The anchor at hand (depth first).
@@ -151,17 +149,17 @@ pub(super) struct Explorer<'a> {
     /// Candidates of sharing providers alone, which several anchors can give. All others have a
     /// provider that belongs to one anchor.
     given: BTreeSet<Vec<(TreeNumber, u32)>>,
-    /// Boards of sharing providers of other trees alone: the next with the same gives nothing new.
+    /// Instances of sharing providers of other trees alone: the next with the same gives nothing new.
     outside: BTreeSet<Vec<Vec<(TreeNumber, u32)>>>,
 }
 
 impl<'a> Explorer<'a> {
     pub(super) fn new(plan: Plan<'a>, strategy: GenerationStrategy) -> Self {
-        let sharers = Sharers::find(&plan);
-        let anchors = Filter::anchors(&plan, &sharers);
+        let sharing = SharingProviders::find(&plan);
+        let anchors = Filter::anchors(&plan, &sharing);
         Self {
             plan,
-            sharers,
+            sharing,
             anchors,
             strategy,
             current: TreeSearch::default(),
@@ -179,31 +177,31 @@ impl<'a> Explorer<'a> {
         let shared = places
             .iter()
             .map(|place| state.node(*place))
-            .filter(|node| self.sharers.shares(node))
+            .filter(|node| self.sharing.shares(node))
             .flat_map(|node| node.aggregates.iter())
             .filter_map(|aggregate| state.indexes().with_member(aggregate).cloned());
         let trees = std::iter::once(own).chain(shared).collect();
-        self.anchors = Filter::anchors(&self.plan, &self.sharers).within(trees);
+        self.anchors = Filter::anchors(&self.plan, &self.sharing).within(trees);
         self.under_way = false;
         self.waiting.clear();
         self.given.clear();
         self.outside.clear();
     }
 
-    /// The next candidate; `None` at the end, or when the clock says stop.
-    pub(super) fn next(&mut self, clock: &mut Clock<'_>) -> Option<Candidate> {
+    /// The next candidate; `None` at the end, or when the watch ends the search.
+    pub(super) fn next(&mut self, budget: &mut StepBudget<'_>) -> Option<Candidate> {
         match self.strategy {
-            GenerationStrategy::DepthFirst => self.next_deep(clock),
-            GenerationStrategy::BreadthFirst => self.next_broad(clock),
+            GenerationStrategy::DepthFirst => self.next_deep(budget),
+            GenerationStrategy::BreadthFirst => self.next_broad(budget),
         }
     }
 
-    fn next_deep(&mut self, clock: &mut Clock<'_>) -> Option<Candidate> {
+    fn next_deep(&mut self, budget: &mut StepBudget<'_>) -> Option<Candidate> {
         loop {
-            if !self.under_way && !self.open_anchor(clock) {
+            if !self.under_way && !self.open_anchor(budget) {
                 return None;
             }
-            match self.current.next(&self.plan, clock) {
+            match self.current.next(&self.plan, budget) {
                 Step::Found => {
                     if let Some(candidate) = self.candidate() {
                         return Some(candidate);
@@ -215,16 +213,16 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn next_broad(&mut self, clock: &mut Clock<'_>) -> Option<Candidate> {
+    fn next_broad(&mut self, budget: &mut StepBudget<'_>) -> Option<Candidate> {
         loop {
-            if !self.under_way && !self.open_anchor(clock) {
-                if clock.stopped() {
+            if !self.under_way && !self.open_anchor(budget) {
+                if budget.stopped() {
                     return None;
                 }
                 self.current = self.waiting.pop_front()?;
                 self.under_way = true;
             }
-            match self.current.next(&self.plan, clock) {
+            match self.current.next(&self.plan, budget) {
                 Step::Found => {
                     let candidate = self.candidate();
                     if candidate.is_some() {
@@ -242,12 +240,12 @@ impl<'a> Explorer<'a> {
     }
 
     /// Begins on the next anchor that may have something new.
-    fn open_anchor(&mut self, clock: &mut Clock<'_>) -> bool {
-        while clock.tick(1) {
+    fn open_anchor(&mut self, budget: &mut StepBudget<'_>) -> bool {
+        while budget.spend(1) {
             let Some(number) = self.anchors.next() else {
                 return false;
             };
-            if self.current.begin(&self.plan, &self.sharers, number) && self.is_new_board() {
+            if self.current.begin(&self.plan, &self.sharing, number) && self.is_new_instance() {
                 self.under_way = true;
                 return true;
             }
@@ -255,25 +253,25 @@ impl<'a> Explorer<'a> {
         false
     }
 
-    fn is_new_board(&mut self) -> bool {
-        let board = &self.current.board;
-        if !board.slots.iter().all(|slot| slot.outside) {
+    fn is_new_instance(&mut self) -> bool {
+        let instance = &self.current.instance;
+        if !instance.slots.iter().all(|slot| slot.outside) {
             return true;
         }
         let places = |slots: &Vec<u32>| {
             slots
                 .iter()
-                .map(|slot| key(board.slots[*slot as usize].place))
+                .map(|slot| key(instance.slots[*slot as usize].place))
                 .collect()
         };
         self.outside
-            .insert(board.domains.iter().map(places).collect())
+            .insert(instance.domains.iter().map(places).collect())
     }
 
     /// What was found, unless another anchor gave it before.
     fn candidate(&mut self) -> Option<Candidate> {
         let slots = self.current.slots();
-        let slot = |index: &u32| self.current.board.slots[*index as usize];
+        let slot = |index: &u32| self.current.instance.slots[*index as usize];
         if slots.iter().all(|index| slot(index).shares)
             && !self
                 .given

@@ -13,30 +13,30 @@ use crate::types::AggregateUuid;
 const SHARING_TRAIT: &str = "MISC_SHARES_VIA_AGGREGATE";
 
 /// The sharing providers that could serve some part of a request for other trees.
-pub(super) struct Sharers<'a> {
-    list: Vec<Sharer<'a>>,
+pub(super) struct SharingProviders<'a> {
+    list: Vec<SharingProvider<'a>>,
     by_aggregate: BTreeMap<&'a AggregateUuid, Vec<usize>>,
     sharing_trait: Option<TraitId>,
 }
 
 /// One of them.
-pub(super) struct Sharer<'a> {
+pub(super) struct SharingProvider<'a> {
     pub(super) place: Place,
     pub(super) node: &'a Node,
     /// The kinds that it could serve.
     pub(super) kinds: Vec<usize>,
 }
 
-impl<'a> Sharers<'a> {
+impl<'a> SharingProviders<'a> {
     /// Finds them.
     pub(super) fn find(plan: &Plan<'a>) -> Self {
         let name = SHARING_TRAIT.parse().ok();
-        let mut sharers = Self {
+        let mut sharing = Self {
             list: Vec::new(),
             by_aggregate: BTreeMap::new(),
             sharing_trait: name.and_then(|name| plan.state.trait_id(&name)),
         };
-        let trees = sharers
+        let trees = sharing
             .sharing_trait
             .and_then(|id| plan.state.indexes().with_trait(id));
         for number in trees.into_iter().flat_map(TreeSet::iter) {
@@ -47,8 +47,8 @@ impl<'a> Sharers<'a> {
                 .into_iter()
                 .flat_map(|tree| tree.nodes.iter().zip(0..))
             {
-                if sharers.shares(node) {
-                    sharers.add(
+                if sharing.shares(node) {
+                    sharing.add(
                         plan,
                         Place {
                             tree: number,
@@ -59,7 +59,7 @@ impl<'a> Sharers<'a> {
                 }
             }
         }
-        sharers
+        sharing
     }
 
     fn add(&mut self, plan: &Plan<'a>, place: Place, node: &'a Node) {
@@ -75,7 +75,7 @@ impl<'a> Sharers<'a> {
                 .or_default()
                 .push(self.list.len());
         }
-        self.list.push(Sharer { place, node, kinds });
+        self.list.push(SharingProvider { place, node, kinds });
     }
 
     /// Whether a provider shares.
@@ -87,10 +87,10 @@ impl<'a> Sharers<'a> {
     /// The trees that some sharing provider can serve with this kind.
     pub(super) fn reach(&self, state: &State, kind: usize) -> TreeSet {
         let mut reach = TreeSet::default();
-        for (aggregate, sharers) in &self.by_aggregate {
-            if sharers
+        for (aggregate, providers) in &self.by_aggregate {
+            if providers
                 .iter()
-                .any(|sharer| self.list[*sharer].kinds.contains(&kind))
+                .any(|provider| self.list[*provider].kinds.contains(&kind))
                 && let Some(members) = state.indexes().with_member(aggregate)
             {
                 reach.absorb(members);
@@ -100,7 +100,7 @@ impl<'a> Sharers<'a> {
     }
 
     /// The sharing providers of other trees that reach this one.
-    pub(super) fn reaching(&self, number: TreeNumber, tree: &Tree) -> Vec<&Sharer<'a>> {
+    pub(super) fn reaching(&self, number: TreeNumber, tree: &Tree) -> Vec<&SharingProvider<'a>> {
         if self.list.is_empty() {
             return Vec::new();
         }
@@ -117,7 +117,7 @@ impl<'a> Sharers<'a> {
         found
             .into_iter()
             .map(|index| &self.list[index])
-            .filter(|sharer| sharer.place.tree != number)
+            .filter(|provider| provider.place.tree != number)
             .collect()
     }
 }

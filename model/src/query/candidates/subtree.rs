@@ -7,7 +7,7 @@ use super::tree_search::TreeSearch;
 
 impl<'a> TreeSearch<'a> {
     /// Whether each constraint may still be met.
-    pub(super) fn subtrees_possible(&self, plan: &Plan<'a>) -> bool {
+    pub(super) fn subtrees_feasible(&self, plan: &Plan<'a>) -> bool {
         plan.subtrees.iter().enumerate().all(|(subtree, kinds)| {
             let placed: Vec<SlotIndex> = self
                 .placements(plan)
@@ -34,15 +34,15 @@ impl<'a> TreeSearch<'a> {
         placed: &[SlotIndex],
         kinds: &[usize],
     ) -> bool {
-        placed.iter().all(|slot| self.board.heads(head, *slot))
+        placed.iter().all(|slot| self.instance.heads(head, *slot))
             && kinds.iter().all(|kind| {
                 let mut missing = self.left[*kind];
-                let mut below = self.board.below(head, *kind).iter();
+                let mut below = self.instance.below(head, *kind).iter();
                 while missing > 0 {
                     let Some(slot) = below.next() else {
                         return false;
                     };
-                    if !self.is_banned(*kind, *slot) {
+                    if !self.is_nogood(*kind, *slot) {
                         missing = missing.saturating_sub(self.fits(plan, *kind, *slot));
                     }
                 }
@@ -51,9 +51,9 @@ impl<'a> TreeSearch<'a> {
     }
 
     fn open_slots(&self, plan: &Plan<'a>, kind: usize) -> impl Iterator<Item = SlotIndex> {
-        self.board.domains[kind]
+        self.instance.domains[kind]
             .iter()
             .copied()
-            .filter(move |slot| !self.is_banned(kind, *slot) && self.fits(plan, kind, *slot) > 0)
+            .filter(move |slot| !self.is_nogood(kind, *slot) && self.fits(plan, kind, *slot) > 0)
     }
 }

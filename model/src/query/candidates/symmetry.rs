@@ -10,9 +10,14 @@ use super::tree_search::TreeSearch;
 type Label = Vec<u64>;
 
 impl<'a> TreeSearch<'a> {
-    /// The slot and its twins among those that could serve the kind.
-    pub(super) fn twins(&self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) -> Vec<SlotIndex> {
-        let domain = &self.board.domains[kind];
+    /// The slot and those interchangeable with it among all that could serve the kind.
+    pub(super) fn interchangeable(
+        &self,
+        plan: &Plan<'a>,
+        kind: usize,
+        slot: SlotIndex,
+    ) -> Vec<SlotIndex> {
+        let domain = &self.instance.domains[kind];
         if domain.len() == 1 {
             return vec![slot];
         }
@@ -36,32 +41,34 @@ impl<'a> TreeSearch<'a> {
     fn label(&self, plan: &Plan<'a>, slot: SlotIndex) -> Label {
         let index = slot as usize;
         let (classes, sets) = (plan.classes.len(), plan.trait_sets.len());
-        let mut label = self.board.room[index * classes..(index + 1) * classes].to_vec();
-        let covers = &self.board.covers[index * sets..(index + 1) * sets];
+        let mut label = self.instance.room[index * classes..(index + 1) * classes].to_vec();
+        let covers = &self.instance.covers[index * sets..(index + 1) * sets];
         label.extend(covers.iter().map(|covers| u64::from(*covers)));
         label.extend((0..plan.kinds.len()).map(|kind| {
-            u64::from(self.left[kind] > 0 && self.board.domains[kind].binary_search(&slot).is_ok())
+            u64::from(
+                self.left[kind] > 0 && self.instance.domains[kind].binary_search(&slot).is_ok(),
+            )
         }));
         if plan.isolate {
             label.push(u64::from(self.named_on[index]));
         }
         if plan.one_per_tree {
-            label.push(u64::from(self.board.slots[index].place.tree.0));
+            label.push(u64::from(self.instance.slots[index].place.tree.0));
             label.push(u64::from(self.taking_from[index]));
         }
         label
     }
 
-    /// Where the tree's shape matters, slots are twins if a symmetry of the tree, with all that
-    /// is placed on it, maps one to the other: their subtrees are alike and their parents are
-    /// twins. Providers outside of the anchor's tree are taken to have none.
+    /// Where the tree's shape matters, slots are interchangeable if a symmetry of the tree, with
+    /// all that is placed on it, maps one to the other: their subtrees are alike and their parents
+    /// are interchangeable. Providers outside of the anchor's tree are taken to have none.
     fn orbits(&self, plan: &Plan<'a>) -> BTreeMap<SlotIndex, u64> {
-        let Some((_, tree)) = self.board.anchor else {
+        let Some((_, tree)) = self.instance.anchor else {
             return BTreeMap::new();
         };
         let mut labels: Vec<(Option<SlotIndex>, Label)> =
             vec![(None, Vec::new()); tree.nodes.len()];
-        for (slot, index) in self.board.slots.iter().zip(0..) {
+        for (slot, index) in self.instance.slots.iter().zip(0..) {
             if !slot.outside {
                 labels[slot.place.node as usize] = (Some(index), self.placed_label(plan, index));
             }

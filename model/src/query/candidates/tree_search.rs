@@ -1,15 +1,15 @@
 //! Places the variables of a plan on one anchor, depth first, one candidate at a time.
 
-use super::budget::Clock;
-use super::instance::{Board, SlotIndex};
+use super::budget::StepBudget;
+use super::instance::{Instance, SlotIndex};
 use super::plan::Plan;
-use super::sharing::Sharers;
+use super::sharing::SharingProviders;
 use crate::state::tree::TreeNumber;
 
-/// A search on one board, which can be left and taken up again at any time.
+/// A search on one instance of the problem, which can be left and taken up again at any time.
 #[derive(Default)]
 pub(super) struct TreeSearch<'a> {
-    pub(super) board: Board<'a>,
+    pub(super) instance: Instance<'a>,
     /// Variables in the order of being placed: the hardest first, those of one kind together.
     pub(super) order: Vec<usize>,
     levels: Vec<Level>,
@@ -22,9 +22,10 @@ pub(super) struct TreeSearch<'a> {
     /// For each slot, how many variables that take something are on it.
     pub(super) taking_from: Vec<u32>,
     /// For each kind and slot: whether it is known to lead nowhere. Empty until something is.
-    banned: Vec<bool>,
-    /// What was banned, and at which level, up to which the ban holds.
-    bans: Vec<(usize, usize, SlotIndex)>,
+    nogood: Vec<bool>,
+    /// The nogoods (level, kind, slot) in the order in which they were learned. Each is forgotten
+    /// when its level is exhausted.
+    trail: Vec<(usize, usize, SlotIndex)>,
     solutions: u64,
 }
 
@@ -45,7 +46,7 @@ pub(super) enum Step {
     Found,
     /// There is no further way.
     Exhausted,
-    /// The clock said stop.
+    /// The watch ended the search.
     Stopped,
 }
 
@@ -54,15 +55,15 @@ impl<'a> TreeSearch<'a> {
     pub(super) fn begin(
         &mut self,
         plan: &Plan<'a>,
-        sharers: &Sharers<'a>,
+        sharing: &SharingProviders<'a>,
         number: TreeNumber,
     ) -> bool {
-        if !self.board.lay_out(plan, sharers, number) {
+        if !self.instance.lay_out(plan, sharing, number) {
             return false;
         }
         self.order.clear();
         self.order.extend(0..plan.variables.len());
-        let domains = &self.board.domains;
+        let domains = &self.instance.domains;
         self.order.sort_by_key(|variable| {
             let kind = plan.variables[*variable].kind;
             (domains[kind].len(), kind)
@@ -72,36 +73,36 @@ impl<'a> TreeSearch<'a> {
         self.placed = 0;
         self.left.clear();
         self.left.extend(plan.kinds.iter().map(|kind| kind.count));
-        refill(&mut self.named_on, self.board.slots.len());
-        refill(&mut self.taking_from, self.board.slots.len());
-        self.banned.clear();
-        self.bans.clear();
+        refill(&mut self.named_on, self.instance.slots.len());
+        refill(&mut self.taking_from, self.instance.slots.len());
+        self.nogood.clear();
+        self.trail.clear();
         self.solutions = 0;
-        plan.independent || self.possible(plan)
+        plan.independent || self.is_feasible(plan)
     }
 
     /// Goes on to the next candidate.
-    pub(super) fn next(&mut self, plan: &Plan<'a>, clock: &mut Clock<'_>) -> Step {
+    pub(super) fn next(&mut self, plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> Step {
         loop {
-            if !clock.tick(1) {
+            if !budget.spend(1) {
                 return Step::Stopped;
             }
             if self.placed == self.order.len() {
-                self.take_back(plan, clock);
+                self.take_back(plan, budget);
             }
             let level = self.placed;
-            if self.place_next(plan, clock) {
+            if self.place_next(plan, budget) {
                 if self.placed == self.order.len() {
                     self.solutions += 1;
                     return Step::Found;
                 }
             } else {
                 self.levels[level].next = 0;
-                self.lift_bans(level);
+                self.forget_nogoods(level);
                 if level == 0 {
                     return Step::Exhausted;
                 }
-                self.take_back(plan, clock);
+                self.take_back(plan, budget);
             }
         }
     }
@@ -121,7 +122,7 @@ impl<'a> TreeSearch<'a> {
             .iter()
             .zip(&self.levels)
             .all(|(variable, level)| {
-                level.next >= self.board.domains[plan.variables[*variable].kind].len()
+                level.next >= self.instance.domains[plan.variables[*variable].kind].len()
             })
     }
 
@@ -137,10 +138,10 @@ impl<'a> TreeSearch<'a> {
     }
 
     /// Finds a slot for the next variable from where it left off, and places it.
-    fn place_next(&mut self, plan: &Plan<'a>, clock: &mut Clock<'_>) -> bool {
+    fn place_next(&mut self, plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> bool {
         let level = self.placed;
         let kind = plan.variables[self.order[level]].kind;
-        while let Some(slot) = self.board.domains[kind]
+        while let Some(slot) = self.instance.domains[kind]
             .get(self.levels[level].next)
             .copied()
         {
@@ -150,18 +151,18 @@ impl<'a> TreeSearch<'a> {
                 return true;
             }
             // What follows looks at many slots, where there are many.
-            if !clock.tick(1 + self.board.slots.len() as u64 / 64) {
+            if !budget.spend(1 + self.instance.slots.len() as u64 / 64) {
                 return false;
             }
-            if self.is_banned(kind, slot) || self.fits(plan, kind, slot) == 0 {
+            if self.is_nogood(kind, slot) || self.fits(plan, kind, slot) == 0 {
                 continue;
             }
             self.choose(plan, kind, slot);
-            if self.possible(plan) {
+            if self.is_feasible(plan) {
                 return true;
             }
             self.unchoose(plan, kind, slot);
-            self.ban(level, kind, slot);
+            self.learn_nogood(level, kind, slot);
         }
         false
     }
@@ -173,7 +174,7 @@ impl<'a> TreeSearch<'a> {
         self.left[kind] -= 1;
         let kind = &plan.kinds[kind];
         for demand in &kind.demands {
-            self.board.room[slot as usize * plan.classes.len() + demand.class] -= demand.amount;
+            self.instance.room[slot as usize * plan.classes.len() + demand.class] -= demand.amount;
         }
         self.named_on[slot as usize] += u32::from(kind.named);
         self.taking_from[slot as usize] += u32::from(!kind.demands.is_empty());
@@ -184,15 +185,15 @@ impl<'a> TreeSearch<'a> {
         self.left[kind] += 1;
         let kind = &plan.kinds[kind];
         for demand in &kind.demands {
-            self.board.room[slot as usize * plan.classes.len() + demand.class] += demand.amount;
+            self.instance.room[slot as usize * plan.classes.len() + demand.class] += demand.amount;
         }
         self.named_on[slot as usize] -= u32::from(kind.named);
         self.taking_from[slot as usize] -= u32::from(!kind.demands.is_empty());
     }
 
-    /// Takes the last placed variable back. If that place led to nothing, neither would its
-    /// twins, nor any of these for another variable of the kind.
-    fn take_back(&mut self, plan: &Plan<'a>, clock: &mut Clock<'_>) {
+    /// Takes the last placed variable back. If that slot led to nothing, neither would the
+    /// slots interchangeable with it, nor any of these for another variable of the kind.
+    fn take_back(&mut self, plan: &Plan<'a>, budget: &mut StepBudget<'_>) {
         let level = self.placed - 1;
         let kind = plan.variables[self.order[level]].kind;
         let Level {
@@ -202,33 +203,34 @@ impl<'a> TreeSearch<'a> {
         } = self.levels[level];
         self.unchoose(plan, kind, slot);
         if self.solutions == solutions_before {
-            clock.tick(self.board.slots.len() as u64 / 8);
-            for twin in self.twins(plan, kind, slot) {
-                self.ban(level, kind, twin);
+            budget.spend(self.instance.slots.len() as u64 / 8);
+            for slot in self.interchangeable(plan, kind, slot) {
+                self.learn_nogood(level, kind, slot);
             }
         }
     }
 
-    pub(super) fn is_banned(&self, kind: usize, slot: SlotIndex) -> bool {
-        !self.banned.is_empty() && self.banned[kind * self.board.slots.len() + slot as usize]
+    pub(super) fn is_nogood(&self, kind: usize, slot: SlotIndex) -> bool {
+        !self.nogood.is_empty() && self.nogood[kind * self.instance.slots.len() + slot as usize]
     }
 
-    fn ban(&mut self, level: usize, kind: usize, slot: SlotIndex) {
-        let slots = self.board.slots.len();
-        if self.banned.is_empty() {
-            self.banned.resize(self.board.domains.len() * slots, false);
+    fn learn_nogood(&mut self, level: usize, kind: usize, slot: SlotIndex) {
+        let slots = self.instance.slots.len();
+        if self.nogood.is_empty() {
+            self.nogood
+                .resize(self.instance.domains.len() * slots, false);
         }
-        let banned = &mut self.banned[kind * slots + slot as usize];
-        if !*banned {
-            *banned = true;
-            self.bans.push((level, kind, slot));
+        let nogood = &mut self.nogood[kind * slots + slot as usize];
+        if !*nogood {
+            *nogood = true;
+            self.trail.push((level, kind, slot));
         }
     }
 
-    fn lift_bans(&mut self, level: usize) {
-        let slots = self.board.slots.len();
-        while let Some((_, kind, slot)) = self.bans.pop_if(|(at, _, _)| *at >= level) {
-            self.banned[kind * slots + slot as usize] = false;
+    fn forget_nogoods(&mut self, level: usize) {
+        let slots = self.instance.slots.len();
+        while let Some((_, kind, slot)) = self.trail.pop_if(|(at, _, _)| *at >= level) {
+            self.nogood[kind * slots + slot as usize] = false;
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    ProviderAmounts, RequestId, Stamped,
+    CreateProvider, ProviderAmounts, ReplaceAllocations, ReplaceInventories, RequestId, Stamped,
 };
 use placement_model::types::{
     ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId, ProviderName, ProviderUuid,
@@ -81,11 +81,11 @@ fn cloud(roots: u32, children: u32) -> (State, Vec<ProviderUuid>) {
             let parent = ProviderUuid(Uuid::from_u128(u128::from(root) << 64));
             run(
                 &mut state,
-                Command::CreateProvider {
+                Command::CreateProvider(CreateProvider {
                     uuid,
                     name: ProviderName::try_from(uuid.to_string()).expect("short"),
                     parent: (child > 0).then(|| GivenUuid::from(parent.to_string())),
-                },
+                }),
             );
             let inventory = Inventory {
                 total: 1_000_000,
@@ -99,12 +99,12 @@ fn cloud(roots: u32, children: u32) -> (State, Vec<ProviderUuid>) {
             let classes = classes.map(|name| (name.parse().expect("valid"), inventory));
             run(
                 &mut state,
-                Command::ReplaceInventories {
+                Command::ReplaceInventories(ReplaceInventories {
                     provider: uuid,
                     generation: Generation(0),
                     inventories: BTreeMap::from(classes),
                     capacity_rule: CapacityRule::Positive,
-                },
+                }),
             );
             providers.push(uuid);
         }
@@ -114,7 +114,7 @@ fn cloud(roots: u32, children: u32) -> (State, Vec<ProviderUuid>) {
 
 fn claim(provider: &ProviderUuid, consumer: u32) -> Command {
     let resources = ["VCPU", "MEMORY_MB"].map(|name| (name.parse().expect("valid"), 2));
-    Command::SetAllocations {
+    Command::ReplaceAllocations(ReplaceAllocations {
         consumers: vec![ConsumerAllocations {
             consumer: ConsumerUuid::from(Uuid::from_u128(u128::from(consumer)).to_string()),
             allocations: vec![ProviderAmounts {
@@ -126,7 +126,7 @@ fn claim(provider: &ProviderUuid, consumer: u32) -> Command {
             generation: ConsumerGeneration::Unchecked,
             consumer_type: ConsumerTypeUpdate::Keep,
         }],
-    }
+    })
 }
 
 /// Fifty thousand consumers, so that the tables are not empty.

@@ -35,190 +35,260 @@ pub struct RequestId {
     pub answered_below: u64,
 }
 
-/// One change that a client asks for. Variants are written to the log: append only.
+/// One change that somebody asks for. Written to the log as a map from the variant's name to its
+/// fields: append only. Where a name was changed, the log keeps the first one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each variant is the struct of its name")]
 pub enum Command {
-    /// Makes sure that the standard resource classes and traits of the proposing binary exist.
-    /// The lists travel in the log, so that two versions of the binary agree on them.
-    SyncStandards {
-        /// Standard resource classes, in the order of os-resource-classes.
-        resource_classes: Vec<ResourceClassName>,
-        /// Standard traits of os-traits.
-        traits: BTreeSet<TraitName>,
-    },
-    /// `POST /resource_providers`.
-    CreateProvider {
-        /// Chosen by the client or, if it gave none, by the node it spoke to.
-        uuid: ProviderUuid,
-        /// Unique in the cloud.
-        name: ProviderName,
-        /// `None` makes a root. Text that is not canonical names nobody.
-        parent: Option<GivenUuid>,
-    },
-    /// `PUT /resource_providers/{uuid}`. Does not raise the generation.
-    UpdateProvider {
-        /// The provider.
-        uuid: ProviderUuid,
-        /// Its new name.
-        name: ProviderName,
-        /// Its new place.
-        parent: ParentUpdate,
-        /// From 1.37 a provider may leave its parent or change it; before, only get a first one.
-        may_reparent: bool,
-    },
-    /// `DELETE /resource_providers/{uuid}`.
-    DeleteProvider {
-        /// The provider.
-        uuid: ProviderUuid,
-    },
-    /// `PUT /resource_providers/{uuid}/inventories`: replaces the whole set.
-    ReplaceInventories {
-        /// The provider.
-        provider: ProviderUuid,
-        /// What the client last saw.
-        generation: Generation,
-        /// The new set.
-        inventories: BTreeMap<ResourceClassName, Inventory>,
-        /// See [`CapacityRule`].
-        capacity_rule: CapacityRule,
-    },
-    /// `POST /resource_providers/{uuid}/inventories`.
-    CreateInventory {
-        /// The provider.
-        provider: ProviderUuid,
-        /// The class, which must not have an inventory there yet.
-        resource_class: ResourceClassName,
-        /// The record.
-        inventory: Inventory,
-        /// See [`CapacityRule`].
-        capacity_rule: CapacityRule,
-    },
-    /// `PUT /resource_providers/{uuid}/inventories/{class}`.
-    UpdateInventory {
-        /// The provider.
-        provider: ProviderUuid,
-        /// What the client last saw.
-        generation: Generation,
-        /// The class, which must have an inventory there.
-        resource_class: ResourceClassName,
-        /// The record.
-        inventory: Inventory,
-        /// See [`CapacityRule`].
-        capacity_rule: CapacityRule,
-    },
-    /// `DELETE /resource_providers/{uuid}/inventories/{class}`.
-    DeleteInventory {
-        /// The provider.
-        provider: ProviderUuid,
-        /// The class.
-        resource_class: ResourceClassName,
-    },
-    /// `DELETE /resource_providers/{uuid}/inventories`.
-    DeleteInventories {
-        /// The provider.
-        provider: ProviderUuid,
-    },
-    /// `PUT /resource_providers/{uuid}/traits`.
-    SetProviderTraits {
-        /// The provider.
-        provider: ProviderUuid,
-        /// What the client last saw.
-        generation: Generation,
-        /// The new set.
-        traits: BTreeSet<TraitName>,
-    },
-    /// `DELETE /resource_providers/{uuid}/traits`.
-    ClearProviderTraits {
-        /// The provider.
-        provider: ProviderUuid,
-    },
-    /// `PUT /resource_providers/{uuid}/aggregates`.
-    SetProviderAggregates {
-        /// The provider.
-        provider: ProviderUuid,
-        /// `Some` from 1.19: checked and always raised. `None`: neither.
-        generation: Option<Generation>,
-        /// The new set.
-        aggregates: BTreeSet<AggregateUuid>,
-    },
-    /// `PUT /traits/{name}`: makes a custom trait, unless it exists.
-    CreateTrait {
-        /// The trait.
-        name: TraitName,
-    },
-    /// `DELETE /traits/{name}`.
-    DeleteTrait {
-        /// The trait.
-        name: TraitName,
-    },
-    /// `POST /resource_classes`: refused if it exists.
-    CreateResourceClass {
-        /// The class.
-        name: ResourceClassName,
-    },
-    /// `PUT /resource_classes/{name}` from 1.7: makes a custom class, unless it exists.
-    EnsureResourceClass {
-        /// The class.
-        name: ResourceClassName,
-    },
-    /// `PUT /resource_classes/{name}` of 1.2 to 1.6.
-    RenameResourceClass {
-        /// The class, which allocations and inventories follow to its new name.
-        name: ResourceClassName,
-        /// Its new name.
-        new_name: ResourceClassName,
-    },
-    /// `DELETE /resource_classes/{name}`.
-    DeleteResourceClass {
-        /// The class.
-        name: ResourceClassName,
-    },
-    /// `PUT /allocations/{consumer}` and `POST /allocations`: all or nothing.
-    SetAllocations {
-        /// In the order of the request, as the first wrong one is what the client hears of.
-        consumers: Vec<ConsumerAllocations>,
-    },
-    /// `DELETE /allocations/{consumer}`.
-    DeleteAllocations {
-        /// The consumer.
-        consumer: ConsumerUuid,
-    },
-    /// `POST /reshaper`: inventories and allocations moved in one step.
-    Reshape {
-        /// In the order of the request.
-        inventories: Vec<ReshapedInventories>,
-        /// In the order of the request.
-        allocations: Vec<ConsumerAllocations>,
-    },
+    SyncStandards(SyncStandards),
+    CreateProvider(CreateProvider),
+    UpdateProvider(UpdateProvider),
+    DeleteProvider(DeleteProvider),
+    ReplaceInventories(ReplaceInventories),
+    CreateInventory(CreateInventory),
+    UpdateInventory(UpdateInventory),
+    DeleteInventory(DeleteInventory),
+    DeleteInventories(DeleteInventories),
+    #[serde(rename = "SetProviderTraits")]
+    ReplaceProviderTraits(ReplaceProviderTraits),
+    #[serde(rename = "ClearProviderTraits")]
+    DeleteProviderTraits(DeleteProviderTraits),
+    #[serde(rename = "SetProviderAggregates")]
+    ReplaceProviderAggregates(ReplaceProviderAggregates),
+    #[serde(rename = "CreateTrait")]
+    EnsureTrait(EnsureTrait),
+    DeleteTrait(DeleteTrait),
+    CreateResourceClass(CreateResourceClass),
+    EnsureResourceClass(EnsureResourceClass),
+    RenameResourceClass(RenameResourceClass),
+    DeleteResourceClass(DeleteResourceClass),
+    #[serde(rename = "SetAllocations")]
+    ReplaceAllocations(ReplaceAllocations),
+    DeleteAllocations(DeleteAllocations),
+    Reshape(Reshape),
 }
 
 impl Command {
     /// The verb, for logs and metrics.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::SyncStandards { .. } => "SyncStandards",
-            Self::CreateProvider { .. } => "CreateProvider",
-            Self::UpdateProvider { .. } => "UpdateProvider",
-            Self::DeleteProvider { .. } => "DeleteProvider",
-            Self::ReplaceInventories { .. } => "ReplaceInventories",
-            Self::CreateInventory { .. } => "CreateInventory",
-            Self::UpdateInventory { .. } => "UpdateInventory",
-            Self::DeleteInventory { .. } => "DeleteInventory",
-            Self::DeleteInventories { .. } => "DeleteInventories",
-            Self::SetProviderTraits { .. } => "SetProviderTraits",
-            Self::ClearProviderTraits { .. } => "ClearProviderTraits",
-            Self::SetProviderAggregates { .. } => "SetProviderAggregates",
-            Self::CreateTrait { .. } => "CreateTrait",
-            Self::DeleteTrait { .. } => "DeleteTrait",
-            Self::CreateResourceClass { .. } => "CreateResourceClass",
-            Self::EnsureResourceClass { .. } => "EnsureResourceClass",
-            Self::RenameResourceClass { .. } => "RenameResourceClass",
-            Self::DeleteResourceClass { .. } => "DeleteResourceClass",
-            Self::SetAllocations { .. } => "SetAllocations",
-            Self::DeleteAllocations { .. } => "DeleteAllocations",
-            Self::Reshape { .. } => "Reshape",
+            Self::SyncStandards(_) => "SyncStandards",
+            Self::CreateProvider(_) => "CreateProvider",
+            Self::UpdateProvider(_) => "UpdateProvider",
+            Self::DeleteProvider(_) => "DeleteProvider",
+            Self::ReplaceInventories(_) => "ReplaceInventories",
+            Self::CreateInventory(_) => "CreateInventory",
+            Self::UpdateInventory(_) => "UpdateInventory",
+            Self::DeleteInventory(_) => "DeleteInventory",
+            Self::DeleteInventories(_) => "DeleteInventories",
+            Self::ReplaceProviderTraits(_) => "ReplaceProviderTraits",
+            Self::DeleteProviderTraits(_) => "DeleteProviderTraits",
+            Self::ReplaceProviderAggregates(_) => "ReplaceProviderAggregates",
+            Self::EnsureTrait(_) => "EnsureTrait",
+            Self::DeleteTrait(_) => "DeleteTrait",
+            Self::CreateResourceClass(_) => "CreateResourceClass",
+            Self::EnsureResourceClass(_) => "EnsureResourceClass",
+            Self::RenameResourceClass(_) => "RenameResourceClass",
+            Self::DeleteResourceClass(_) => "DeleteResourceClass",
+            Self::ReplaceAllocations(_) => "ReplaceAllocations",
+            Self::DeleteAllocations(_) => "DeleteAllocations",
+            Self::Reshape(_) => "Reshape",
         }
     }
+}
+
+/// Makes sure that the standard resource classes and traits of the proposing binary exist.
+/// The lists travel in the log, so that two versions of the binary agree on them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SyncStandards {
+    /// Standard resource classes, in the order of os-resource-classes.
+    pub resource_classes: Vec<ResourceClassName>,
+    /// Standard traits of os-traits.
+    pub traits: BTreeSet<TraitName>,
+}
+
+/// `POST /resource_providers`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CreateProvider {
+    /// Chosen by the client or, if it gave none, by the node it spoke to.
+    pub uuid: ProviderUuid,
+    /// Unique in the cloud.
+    pub name: ProviderName,
+    /// `None` makes a root. Text that is not canonical names nobody.
+    pub parent: Option<GivenUuid>,
+}
+
+/// `PUT /resource_providers/{uuid}`. Does not raise the generation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UpdateProvider {
+    /// The provider.
+    pub uuid: ProviderUuid,
+    /// Its new name.
+    pub name: ProviderName,
+    /// Its new place.
+    pub parent: ParentUpdate,
+    /// From 1.37 a provider may leave its parent or change it; before, only get a first one.
+    pub may_reparent: bool,
+}
+
+/// `DELETE /resource_providers/{uuid}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeleteProvider {
+    /// The provider.
+    pub uuid: ProviderUuid,
+}
+
+/// `PUT /resource_providers/{uuid}/inventories`: replaces the whole set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplaceInventories {
+    /// The provider.
+    pub provider: ProviderUuid,
+    /// What the client last saw.
+    pub generation: Generation,
+    /// The new set.
+    pub inventories: BTreeMap<ResourceClassName, Inventory>,
+    /// See [`CapacityRule`].
+    pub capacity_rule: CapacityRule,
+}
+
+/// `POST /resource_providers/{uuid}/inventories`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CreateInventory {
+    /// The provider.
+    pub provider: ProviderUuid,
+    /// The class, which must not have an inventory there yet.
+    pub resource_class: ResourceClassName,
+    /// The record.
+    pub inventory: Inventory,
+    /// See [`CapacityRule`].
+    pub capacity_rule: CapacityRule,
+}
+
+/// `PUT /resource_providers/{uuid}/inventories/{class}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UpdateInventory {
+    /// The provider.
+    pub provider: ProviderUuid,
+    /// What the client last saw.
+    pub generation: Generation,
+    /// The class, which must have an inventory there.
+    pub resource_class: ResourceClassName,
+    /// The record.
+    pub inventory: Inventory,
+    /// See [`CapacityRule`].
+    pub capacity_rule: CapacityRule,
+}
+
+/// `DELETE /resource_providers/{uuid}/inventories/{class}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeleteInventory {
+    /// The provider.
+    pub provider: ProviderUuid,
+    /// The class.
+    pub resource_class: ResourceClassName,
+}
+
+/// `DELETE /resource_providers/{uuid}/inventories`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeleteInventories {
+    /// The provider.
+    pub provider: ProviderUuid,
+}
+
+/// `PUT /resource_providers/{uuid}/traits`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplaceProviderTraits {
+    /// The provider.
+    pub provider: ProviderUuid,
+    /// What the client last saw.
+    pub generation: Generation,
+    /// The new set.
+    pub traits: BTreeSet<TraitName>,
+}
+
+/// `DELETE /resource_providers/{uuid}/traits`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeleteProviderTraits {
+    /// The provider.
+    pub provider: ProviderUuid,
+}
+
+/// `PUT /resource_providers/{uuid}/aggregates`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplaceProviderAggregates {
+    /// The provider.
+    pub provider: ProviderUuid,
+    /// `Some` from 1.19: checked and always raised. `None`: neither.
+    pub generation: Option<Generation>,
+    /// The new set.
+    pub aggregates: BTreeSet<AggregateUuid>,
+}
+
+/// `PUT /traits/{name}`: makes a custom trait, unless it exists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnsureTrait {
+    /// The trait.
+    pub name: TraitName,
+}
+
+/// `DELETE /traits/{name}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeleteTrait {
+    /// The trait.
+    pub name: TraitName,
+}
+
+/// `POST /resource_classes`: refused if it exists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CreateResourceClass {
+    /// The class.
+    pub name: ResourceClassName,
+}
+
+/// `PUT /resource_classes/{name}` from 1.7: makes a custom class, unless it exists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnsureResourceClass {
+    /// The class.
+    pub name: ResourceClassName,
+}
+
+/// `PUT /resource_classes/{name}` of 1.2 to 1.6.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RenameResourceClass {
+    /// The class, which allocations and inventories follow to its new name.
+    pub name: ResourceClassName,
+    /// Its new name.
+    pub new_name: ResourceClassName,
+}
+
+/// `DELETE /resource_classes/{name}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeleteResourceClass {
+    /// The class.
+    pub name: ResourceClassName,
+}
+
+/// `PUT /allocations/{consumer}` and `POST /allocations`: all or nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplaceAllocations {
+    /// In the order of the request, as the first wrong one is what the client hears of.
+    pub consumers: Vec<ConsumerAllocations>,
+}
+
+/// `DELETE /allocations/{consumer}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeleteAllocations {
+    /// The consumer.
+    pub consumer: ConsumerUuid,
+}
+
+/// `POST /reshaper`: inventories and allocations moved in one step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reshape {
+    /// In the order of the request.
+    pub inventories: Vec<ReshapedInventories>,
+    /// In the order of the request.
+    pub allocations: Vec<ConsumerAllocations>,
 }
 
 impl fmt::Display for Stamped {

@@ -5,7 +5,7 @@
 //! same order give the same [`State`] on every node and in every replay.
 //!
 //! * [`command`]: what can be asked of the model, already checked for form.
-//! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per verb.
+//! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per command.
 //! * [`outcome`]: replies, and the closed list of refusals.
 //! * [`state`]: a table per noun; every change of it passes through [`State::commit`].
 //! * [`standard`]: the resource classes and traits that every cloud shares.

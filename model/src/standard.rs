@@ -1,10 +1,10 @@
 //! The names every cloud shares: resource classes of os-resource-classes 1.1.0 and traits of
-//! os-traits 3.9.0. They reach a state only through [`Command::SyncStandards`], so that two
+//! os-traits 3.9.0. They reach a state only through [`SyncStandards`], so that two
 //! versions of the binary agree on what exists.
 
 use std::collections::BTreeSet;
 
-use crate::command::Command;
+use crate::command::{Command, SyncStandards};
 use crate::state::State;
 use crate::types::{ResourceClassName, TraitName};
 
@@ -440,10 +440,10 @@ impl StandardNames {
 
     /// The command that makes sure that all of them exist.
     pub fn sync(&self) -> Command {
-        Command::SyncStandards {
+        Command::SyncStandards(SyncStandards {
             resource_classes: self.resource_classes.clone(),
             traits: self.traits.clone(),
-        }
+        })
     }
 
     /// Whether a state has all of them. What a state has once, it keeps: no command removes a

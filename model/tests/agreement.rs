@@ -9,7 +9,9 @@ mod naive;
 use generate::{RIGHT, STANDARD_CLASSES, STANDARD_TRAITS};
 use naive::Naive;
 use placement_model::command::{
-    Command, ConsumerAllocations, ConsumerGeneration, RequestId, Stamped,
+    Command, ConsumerAllocations, ConsumerGeneration, ReplaceAllocations, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape, Stamped, SyncStandards,
+    UpdateInventory,
 };
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{GivenUuid, ProviderUuid, Timestamp};
@@ -30,10 +32,10 @@ impl Pair {
         let mut pair = Self::default();
         pair.run(
             None,
-            Command::SyncStandards {
+            Command::SyncStandards(SyncStandards {
                 resource_classes: STANDARD_CLASSES.map(|name| name.parse().unwrap()).to_vec(),
                 traits: STANDARD_TRAITS.map(|name| name.parse().unwrap()).into(),
-            },
+            }),
         );
         for command in generate::furniture().into_iter().filter(|_| furnished) {
             pair.run(None, command);
@@ -76,33 +78,35 @@ impl Pair {
                 .unwrap_or_default()
         };
         match command {
-            Command::ReplaceInventories {
+            Command::ReplaceInventories(ReplaceInventories {
                 provider,
                 generation,
                 ..
-            }
-            | Command::UpdateInventory {
+            })
+            | Command::UpdateInventory(UpdateInventory {
                 provider,
                 generation,
                 ..
-            }
-            | Command::SetProviderTraits {
+            })
+            | Command::ReplaceProviderTraits(ReplaceProviderTraits {
                 provider,
                 generation,
                 ..
-            }
-            | Command::SetProviderAggregates {
+            })
+            | Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
                 provider,
                 generation: Some(generation),
                 ..
-            } if *generation == RIGHT => {
+            }) if *generation == RIGHT => {
                 *generation = right(provider);
             }
-            Command::SetAllocations { consumers } => self.settle_consumers(consumers),
-            Command::Reshape {
+            Command::ReplaceAllocations(ReplaceAllocations { consumers }) => {
+                self.settle_consumers(consumers)
+            }
+            Command::Reshape(Reshape {
                 inventories,
                 allocations,
-            } => {
+            }) => {
                 for reshaped in inventories.iter_mut().filter(|one| one.generation == RIGHT) {
                     let provider = GivenUuid::provider(&reshaped.provider);
                     reshaped.generation = provider.map(|uuid| right(&uuid)).unwrap_or_default();
@@ -152,7 +156,7 @@ impl Pair {
             });
             assert!(only_new_consumers, "{refusal:?} changed {changes:?}");
         }
-        if let Command::SetAllocations { .. } = command {
+        if let Command::ReplaceAllocations(_) = command {
             for (_, tree) in self.state.trees() {
                 for node in &tree.nodes {
                     for stock in &node.inventories {
@@ -337,7 +341,7 @@ fn many_random_commands_are_carried_out() {
             .current();
         let mut pair = Pair::new(true);
         for command in steps {
-            let is_claim = matches!(&command, Command::SetAllocations { consumers }
+            let is_claim = matches!(&command, Command::ReplaceAllocations(ReplaceAllocations { consumers })
                 if consumers.iter().any(|one| !one.allocations.is_empty()));
             if let Outcome::Done(_) = pair.run(None, command) {
                 done += 1;

@@ -11,6 +11,7 @@ use cases::cases;
 use estate::{Estate, SHARES, TRAITS};
 use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+    ReplaceAllocations,
 };
 use placement_model::query::candidates::{AllocationRequest, CandidateRequest, GenerationStrategy};
 use placement_model::types::Timestamp;
@@ -187,9 +188,9 @@ fn claim(answer: &AllocationRequest) -> Stamped {
     Stamped {
         at: Timestamp(1),
         request: None,
-        command: Command::SetAllocations {
+        command: Command::ReplaceAllocations(ReplaceAllocations {
             consumers: vec![consumer],
-        },
+        }),
     }
 }
 

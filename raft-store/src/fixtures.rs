@@ -9,8 +9,12 @@ use std::path::PathBuf;
 
 use openraft::entry::RaftEntry;
 use placement_model::command::{
-    CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ParentUpdate,
-    ProviderAmounts, RequestId, ReshapedInventories,
+    CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateInventory,
+    CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteInventory,
+    DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
+    EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass, ReplaceAllocations,
+    ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape,
+    ReshapedInventories, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::outcome::Provider;
 use placement_model::state::change::{
@@ -142,77 +146,77 @@ fn commands() -> Vec<Command> {
     let (provider, generation) = (provider_uuid(1), Generation(4));
     let (class, capacity_rule) = (|| name("CUSTOM_GOLD"), CapacityRule::NotNegative);
     vec![
-        Command::SyncStandards {
+        Command::SyncStandards(SyncStandards {
             resource_classes: vec![name("VCPU"), name("MEMORY_MB")],
             traits: BTreeSet::from([name("HW_CPU_X86_AVX2")]),
-        },
-        Command::CreateProvider {
+        }),
+        Command::CreateProvider(CreateProvider {
             uuid: provider,
             name: "cn1 – ü".to_owned().try_into().unwrap(),
             parent: Some(GivenUuid::from("not canonical")),
-        },
-        Command::UpdateProvider {
+        }),
+        Command::UpdateProvider(UpdateProvider {
             uuid: provider,
             name: "cn2".to_owned().try_into().unwrap(),
             parent: ParentUpdate::Set(GivenUuid::from("x")),
             may_reparent: true,
-        },
-        Command::DeleteProvider { uuid: provider },
-        Command::ReplaceInventories {
+        }),
+        Command::DeleteProvider(DeleteProvider { uuid: provider }),
+        Command::ReplaceInventories(ReplaceInventories {
             provider,
             generation,
             inventories: BTreeMap::from([(class(), inventory())]),
             capacity_rule: CapacityRule::Positive,
-        },
-        Command::CreateInventory {
+        }),
+        Command::CreateInventory(CreateInventory {
             provider,
             resource_class: class(),
             inventory: inventory(),
             capacity_rule,
-        },
-        Command::UpdateInventory {
+        }),
+        Command::UpdateInventory(UpdateInventory {
             provider,
             generation,
             resource_class: class(),
             inventory: inventory(),
             capacity_rule,
-        },
-        Command::DeleteInventory {
+        }),
+        Command::DeleteInventory(DeleteInventory {
             provider,
             resource_class: class(),
-        },
-        Command::DeleteInventories { provider },
-        Command::SetProviderTraits {
+        }),
+        Command::DeleteInventories(DeleteInventories { provider }),
+        Command::ReplaceProviderTraits(ReplaceProviderTraits {
             provider,
             generation,
             traits: BTreeSet::from([name("CUSTOM_FAST"), name("HW_NIC_SRIOV")]),
-        },
-        Command::ClearProviderTraits { provider },
-        Command::SetProviderAggregates {
+        }),
+        Command::DeleteProviderTraits(DeleteProviderTraits { provider }),
+        Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
             provider,
             generation: Some(generation),
             aggregates: BTreeSet::from([AggregateUuid::from("Agg-1")]),
-        },
-        Command::CreateTrait {
+        }),
+        Command::EnsureTrait(EnsureTrait {
             name: name("CUSTOM_FAST"),
-        },
-        Command::DeleteTrait {
+        }),
+        Command::DeleteTrait(DeleteTrait {
             name: name("CUSTOM_FAST"),
-        },
-        Command::CreateResourceClass { name: class() },
-        Command::EnsureResourceClass { name: class() },
-        Command::RenameResourceClass {
+        }),
+        Command::CreateResourceClass(CreateResourceClass { name: class() }),
+        Command::EnsureResourceClass(EnsureResourceClass { name: class() }),
+        Command::RenameResourceClass(RenameResourceClass {
             name: class(),
             new_name: name("CUSTOM_SILVER"),
-        },
-        Command::DeleteResourceClass { name: class() },
-        Command::SetAllocations {
+        }),
+        Command::DeleteResourceClass(DeleteResourceClass { name: class() }),
+        Command::ReplaceAllocations(ReplaceAllocations {
             consumers: vec![consumer_allocations()],
-        },
-        Command::DeleteAllocations {
+        }),
+        Command::DeleteAllocations(DeleteAllocations {
             consumer: ConsumerUuid::from("c"),
-        },
-        Command::Reshape {
+        }),
+        Command::Reshape(Reshape {
             inventories: vec![ReshapedInventories {
                 provider: GivenUuid::from("x"),
                 generation,
@@ -223,7 +227,7 @@ fn commands() -> Vec<Command> {
                 consumer_type: ConsumerTypeUpdate::Keep,
                 ..consumer_allocations()
             }],
-        },
+        }),
     ]
 }
 

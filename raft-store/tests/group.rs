@@ -16,6 +16,7 @@ use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
 };
 use openraft::{Config, SnapshotPolicy};
+use placement_model::command::CreateProvider;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::{
@@ -207,11 +208,11 @@ impl Cluster {
         let writes = numbers.map(|number| {
             let raft = raft.clone();
             async move {
-                let command = Command::CreateProvider {
+                let command = Command::CreateProvider(CreateProvider {
                     uuid: ProviderUuid(Uuid::from_u128(u128::from(number) + 1)),
                     name: format!("cn{number}").try_into().unwrap(),
                     parent: None,
-                };
+                });
                 let stamped = Stamped {
                     at: Timestamp(1),
                     request: None,

@@ -201,7 +201,7 @@ struct LateClock;
 impl Applier for LateClock {
     fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
         let mut stamped = stamped.clone();
-        if let Command::SetAllocations { .. } = stamped.command {
+        if let Command::ReplaceAllocations(_) = stamped.command {
             stamped.at.0 += 1;
         }
         Rules.apply(index, state, &stamped)

@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use placement_model::command::{Command, ConsumerGeneration, ConsumerTypeUpdate};
+use placement_model::command::{
+    Command, ConsumerGeneration, ConsumerTypeUpdate, CreateProvider, DeleteAllocations,
+    ReplaceAllocations, ReplaceInventories,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -266,21 +269,21 @@ impl Write {
     /// What a command in the log says. `None`: something that no simulated client asks for.
     pub fn from_command(command: &Command) -> Option<Self> {
         match command {
-            Command::SyncStandards { .. } => Some(Write::Housekeeping),
-            Command::CreateProvider {
+            Command::SyncStandards(_) => Some(Write::Housekeeping),
+            Command::CreateProvider(CreateProvider {
                 uuid,
                 name,
                 parent: None,
-            } => Some(Write::CreateProvider {
+            }) => Some(Write::CreateProvider {
                 provider: uuid.0,
                 name: name.as_str().to_owned(),
             }),
-            Command::ReplaceInventories {
+            Command::ReplaceInventories(ReplaceInventories {
                 provider,
                 generation,
                 inventories,
                 ..
-            } => {
+            }) => {
                 let [(class, inventory)] =
                     inventories.iter().collect::<Vec<_>>().try_into().ok()?;
                 (class.as_str() == CLASS).then_some(Write::SetInventory {
@@ -290,7 +293,7 @@ impl Write {
                     max_unit: inventory.max_unit,
                 })
             }
-            Command::SetAllocations { consumers } => consumers
+            Command::ReplaceAllocations(ReplaceAllocations { consumers }) => consumers
                 .iter()
                 .map(Claim::from_command)
                 .collect::<Option<Vec<_>>>()
@@ -299,7 +302,7 @@ impl Write {
                     claims.sort_by_key(|claim| claim.consumer);
                     Write::Allocate(claims)
                 }),
-            Command::DeleteAllocations { consumer } => Some(Write::Release {
+            Command::DeleteAllocations(DeleteAllocations { consumer }) => Some(Write::Release {
                 consumer: consumer.as_str().parse().ok()?,
             }),
             _ => None,

@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::command;
-use placement_model::command::RequestId;
+use placement_model::command::{RequestId, SyncStandards};
 use placement_model::types::{ConsumerUuid, ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome, Refusal, Stamped, State, apply};
 use placement_simulations::operation::{Belief, CLASS, Claim, Question, Write};
@@ -18,10 +18,10 @@ use uuid::Uuid;
 /// The classes that a new cluster gives itself.
 fn standards() -> Command {
     let resource_classes = vec![CLASS.parse().expect("a standard class")];
-    Command::SyncStandards {
+    Command::SyncStandards(SyncStandards {
         resource_classes,
         traits: BTreeSet::new(),
-    }
+    })
 }
 
 fn provider(number: u32) -> Uuid {

@@ -1,30 +1,25 @@
 //! `POST /resource_providers/{uuid}/inventories`
 
-use super::{Decision, inventories, provider};
-use crate::command::CapacityRule;
+use super::{Decide, Decision, inventories, provider};
+use crate::command::CreateInventory;
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::types::{Inventory, ProviderUuid, ResourceClassName, Timestamp};
+use crate::types::Timestamp;
 
 /// Adds one inventory. No generation is asked for.
-pub(super) fn create_inventory(
-    state: &State,
-    at: Timestamp,
-    provider: &ProviderUuid,
-    resource_class: &ResourceClassName,
-    inventory: Inventory,
-    rule: CapacityRule,
-) -> Decision {
-    let found = provider::find(state, provider)?;
-    inventories::check_capacity(&found, [(resource_class, &inventory)], rule)?;
-    let class = inventories::class_id(state, resource_class)?;
-    if found.node.stock(class).is_some() {
-        let (provider, resource_class) = (*provider, resource_class.clone());
-        return Err(Refusal::InventoryExists {
-            provider,
-            resource_class,
+impl Decide for CreateInventory {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = provider::find(state, &self.provider)?;
+        let inventory = [(&self.resource_class, &self.inventory)];
+        inventories::check_capacity(&found, inventory, self.capacity_rule)?;
+        let class = inventories::class_id(state, &self.resource_class)?;
+        if found.node.stock(class).is_some() {
+            return Err(Refusal::InventoryExists {
+                provider: self.provider,
+                resource_class: self.resource_class.clone(),
+            }
+            .into());
         }
-        .into());
+        Ok(inventories::put_one(&found, class, self.inventory, at))
     }
-    Ok(inventories::put_one(&found, class, inventory, at))
 }

@@ -1,44 +1,20 @@
 //! `POST /resource_classes`
 
-use super::Decision;
-use crate::outcome::{Refusal, Reply};
+use super::{Decide, Decision, names};
+use crate::command::CreateResourceClass;
+use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::{Change, Counters, NameRow, ResourceClassId};
-use crate::types::{ResourceClassName, Timestamp};
+use crate::types::Timestamp;
 
 /// Makes a custom class that does not exist yet.
-pub(super) fn create_resource_class(
-    state: &State,
-    at: Timestamp,
-    name: &ResourceClassName,
-) -> Decision {
-    if state.resource_class_id(name).is_some() {
-        return Err(Refusal::ResourceClassExists(name.clone()).into());
+impl Decide for CreateResourceClass {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        if state.resource_class_id(&self.name).is_some() {
+            return Err(Refusal::ResourceClassExists(self.name.clone()).into());
+        }
+        if !self.name.is_custom() {
+            return Err(Refusal::ResourceClassStandardUpdate(self.name.clone()).into());
+        }
+        names::create(state, at, &self.name)
     }
-    if !name.is_custom() {
-        return Err(Refusal::ResourceClassStandardUpdate(name.clone()).into());
-    }
-    let counters = state.counters();
-    let next = counters
-        .resource_class
-        .checked_add(1)
-        .ok_or(Refusal::IdsExhausted)?;
-    let row = NameRow {
-        name: name.clone(),
-        updated_at: at,
-    };
-    let changes = vec![
-        Change::PutResourceClass(ResourceClassId(counters.resource_class), row),
-        Change::PutCounters(Counters {
-            resource_class: next,
-            ..counters
-        }),
-    ];
-    Ok((
-        Reply::Named {
-            created: true,
-            modified: at,
-        },
-        changes,
-    ))
 }

@@ -1,19 +1,18 @@
 //! `DELETE /resource_providers/{uuid}/inventories`
 
 use super::inventories::{self, Stocks};
-use super::{Decision, provider};
+use super::{Decide, Decision, provider};
+use crate::command::DeleteInventories;
 use crate::state::State;
 use crate::state::change::Changes;
-use crate::types::{ProviderUuid, Timestamp};
+use crate::types::Timestamp;
 
 /// Removes all inventories. The generation rises even if there were none.
-pub(super) fn delete_inventories(
-    state: &State,
-    at: Timestamp,
-    provider: &ProviderUuid,
-) -> Decision {
-    let found = provider::find(state, provider)?;
-    let mut changes = Changes::new();
-    inventories::replace(state, &found, &Stocks::new(), at, &mut changes)?;
-    Ok((found.written(at), changes))
+impl Decide for DeleteInventories {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = provider::find(state, &self.provider)?;
+        let mut changes = Changes::new();
+        inventories::replace(state, &found, &Stocks::new(), at, &mut changes)?;
+        Ok((found.written(at), changes))
+    }
 }

@@ -1,19 +1,23 @@
 //! `DELETE /resource_classes/{name}`
 
-use super::{Decision, inventories};
+use super::{Decide, Decision, inventories};
+use crate::command::DeleteResourceClass;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::Change;
-use crate::types::ResourceClassName;
+use crate::types::Timestamp;
 
 /// Removes a custom class of which there is no inventory.
-pub(super) fn delete_resource_class(state: &State, name: &ResourceClassName) -> Decision {
-    let id = inventories::class_id(state, name)?;
-    if !name.is_custom() {
-        return Err(Refusal::ResourceClassStandardDelete(name.clone()).into());
+impl Decide for DeleteResourceClass {
+    fn decide(&self, state: &State, _at: Timestamp) -> Decision {
+        let name = &self.name;
+        let id = inventories::class_id(state, name)?;
+        if !name.is_custom() {
+            return Err(Refusal::ResourceClassStandardDelete(name.clone()).into());
+        }
+        if state.resource_class_uses(id) > 0 {
+            return Err(Refusal::ResourceClassInUse(name.clone()).into());
+        }
+        Ok((Reply::Done, vec![Change::DeleteResourceClass(id)]))
     }
-    if state.resource_class_uses(id) > 0 {
-        return Err(Refusal::ResourceClassInUse(name.clone()).into());
-    }
-    Ok((Reply::Done, vec![Change::DeleteResourceClass(id)]))
 }

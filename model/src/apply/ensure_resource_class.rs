@@ -1,25 +1,20 @@
 //! `PUT /resource_classes/{name}` from 1.7
 
-use super::{Decision, create_resource_class};
-use crate::outcome::Reply;
+use super::{Decide, Decision, names};
+use crate::command::EnsureResourceClass;
+use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::Changes;
-use crate::types::{ResourceClassName, Timestamp};
+use crate::types::Timestamp;
 
 /// Makes a custom class, unless it exists.
-pub(super) fn ensure_resource_class(
-    state: &State,
-    at: Timestamp,
-    name: &ResourceClassName,
-) -> Decision {
-    match state.resource_class(name) {
-        Some(modified) => Ok((
-            Reply::Named {
-                created: false,
-                modified,
-            },
-            Changes::new(),
-        )),
-        None => create_resource_class::create_resource_class(state, at, name),
+impl Decide for EnsureResourceClass {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        if let Some(modified) = state.resource_class(&self.name) {
+            return names::keep(modified);
+        }
+        if !self.name.is_custom() {
+            return Err(Refusal::ResourceClassStandardUpdate(self.name.clone()).into());
+        }
+        names::create(state, at, &self.name)
     }
 }

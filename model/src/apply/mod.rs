@@ -4,28 +4,29 @@
 //! the client hears of the first.
 
 mod claims;
-mod clear_provider_traits;
 mod consumers;
 mod create_inventory;
 mod create_provider;
 mod create_resource_class;
-mod create_trait;
 mod delete_allocations;
 mod delete_inventories;
 mod delete_inventory;
 mod delete_provider;
+mod delete_provider_traits;
 mod delete_resource_class;
 mod delete_trait;
 mod ensure_resource_class;
+mod ensure_trait;
 mod inventories;
+mod names;
 mod provider;
 mod remember;
 mod rename_resource_class;
+mod replace_allocations;
 mod replace_inventories;
+mod replace_provider_aggregates;
+mod replace_provider_traits;
 mod reshape;
-mod set_allocations;
-mod set_provider_aggregates;
-mod set_provider_traits;
 mod sync_standards;
 mod update_inventory;
 mod update_provider;
@@ -59,6 +60,11 @@ pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
 /// What a command comes to: a reply with the rows that change, or a refusal.
 type Decision = Result<(Reply, Changes), Box<Refused>>;
 
+/// A command, which decides what it comes to. Pure and total, as [`apply`] is.
+trait Decide {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision;
+}
+
 /// A refusal with what it changes nevertheless, which is nothing but for the cases that the
 /// [`Refusal`] names.
 #[derive(Debug)]
@@ -85,109 +91,26 @@ fn decide(state: &State, at: Timestamp, command: &Command) -> (Outcome, Changes)
 
 fn dispatch(state: &State, at: Timestamp, command: &Command) -> Decision {
     match command {
-        Command::SyncStandards {
-            resource_classes,
-            traits,
-        } => sync_standards::sync_standards(state, at, resource_classes, traits),
-        Command::CreateProvider { uuid, name, parent } => {
-            create_provider::create_provider(state, at, *uuid, name, parent.as_ref())
-        }
-        Command::UpdateProvider {
-            uuid,
-            name,
-            parent,
-            may_reparent,
-        } => update_provider::update_provider(state, at, uuid, name, parent, *may_reparent),
-        Command::DeleteProvider { uuid } => delete_provider::delete_provider(state, uuid),
-        Command::ReplaceInventories {
-            provider,
-            generation,
-            inventories,
-            capacity_rule,
-        } => replace_inventories::replace_inventories(
-            state,
-            at,
-            provider,
-            *generation,
-            inventories,
-            *capacity_rule,
-        ),
-        Command::CreateInventory {
-            provider,
-            resource_class,
-            inventory,
-            capacity_rule,
-        } => create_inventory::create_inventory(
-            state,
-            at,
-            provider,
-            resource_class,
-            *inventory,
-            *capacity_rule,
-        ),
-        Command::UpdateInventory {
-            provider,
-            generation,
-            resource_class,
-            inventory,
-            capacity_rule,
-        } => update_inventory::update_inventory(
-            state,
-            at,
-            (provider, *generation),
-            resource_class,
-            *inventory,
-            *capacity_rule,
-        ),
-        Command::DeleteInventory {
-            provider,
-            resource_class,
-        } => delete_inventory::delete_inventory(state, at, provider, resource_class),
-        Command::DeleteInventories { provider } => {
-            delete_inventories::delete_inventories(state, at, provider)
-        }
-        Command::SetProviderTraits {
-            provider,
-            generation,
-            traits,
-        } => set_provider_traits::set_provider_traits(state, at, provider, *generation, traits),
-        Command::ClearProviderTraits { provider } => {
-            clear_provider_traits::clear_provider_traits(state, at, provider)
-        }
-        Command::SetProviderAggregates {
-            provider,
-            generation,
-            aggregates,
-        } => set_provider_aggregates::set_provider_aggregates(
-            state,
-            at,
-            provider,
-            *generation,
-            aggregates,
-        ),
-        Command::CreateTrait { name } => create_trait::create_trait(state, at, name),
-        Command::DeleteTrait { name } => delete_trait::delete_trait(state, name),
-        Command::CreateResourceClass { name } => {
-            create_resource_class::create_resource_class(state, at, name)
-        }
-        Command::EnsureResourceClass { name } => {
-            ensure_resource_class::ensure_resource_class(state, at, name)
-        }
-        Command::RenameResourceClass { name, new_name } => {
-            rename_resource_class::rename_resource_class(state, at, name, new_name)
-        }
-        Command::DeleteResourceClass { name } => {
-            delete_resource_class::delete_resource_class(state, name)
-        }
-        Command::SetAllocations { consumers } => {
-            set_allocations::set_allocations(state, at, consumers)
-        }
-        Command::DeleteAllocations { consumer } => {
-            delete_allocations::delete_allocations(state, consumer)
-        }
-        Command::Reshape {
-            inventories,
-            allocations,
-        } => reshape::reshape(state, at, inventories, allocations),
+        Command::SyncStandards(command) => command.decide(state, at),
+        Command::CreateProvider(command) => command.decide(state, at),
+        Command::UpdateProvider(command) => command.decide(state, at),
+        Command::DeleteProvider(command) => command.decide(state, at),
+        Command::ReplaceInventories(command) => command.decide(state, at),
+        Command::CreateInventory(command) => command.decide(state, at),
+        Command::UpdateInventory(command) => command.decide(state, at),
+        Command::DeleteInventory(command) => command.decide(state, at),
+        Command::DeleteInventories(command) => command.decide(state, at),
+        Command::ReplaceProviderTraits(command) => command.decide(state, at),
+        Command::DeleteProviderTraits(command) => command.decide(state, at),
+        Command::ReplaceProviderAggregates(command) => command.decide(state, at),
+        Command::EnsureTrait(command) => command.decide(state, at),
+        Command::DeleteTrait(command) => command.decide(state, at),
+        Command::CreateResourceClass(command) => command.decide(state, at),
+        Command::EnsureResourceClass(command) => command.decide(state, at),
+        Command::RenameResourceClass(command) => command.decide(state, at),
+        Command::DeleteResourceClass(command) => command.decide(state, at),
+        Command::ReplaceAllocations(command) => command.decide(state, at),
+        Command::DeleteAllocations(command) => command.decide(state, at),
+        Command::Reshape(command) => command.decide(state, at),
     }
 }

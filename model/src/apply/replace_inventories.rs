@@ -1,27 +1,20 @@
 //! `PUT /resource_providers/{uuid}/inventories`
 
-use std::collections::BTreeMap;
-
-use super::{Decision, inventories, provider};
-use crate::command::CapacityRule;
+use super::{Decide, Decision, inventories, provider};
+use crate::command::ReplaceInventories;
 use crate::state::State;
 use crate::state::change::Changes;
-use crate::types::{Generation, Inventory, ProviderUuid, ResourceClassName, Timestamp};
+use crate::types::Timestamp;
 
 /// Replaces all inventories of a provider: generation, capacities, classes, use, in this order.
-pub(super) fn replace_inventories(
-    state: &State,
-    at: Timestamp,
-    provider: &ProviderUuid,
-    generation: Generation,
-    inventories: &BTreeMap<ResourceClassName, Inventory>,
-    rule: CapacityRule,
-) -> Decision {
-    let found = provider::find(state, provider)?;
-    found.check_generation(generation)?;
-    inventories::check_capacity(&found, inventories, rule)?;
-    let stocks = inventories::stocks(state, inventories)?;
-    let mut changes = Changes::new();
-    inventories::replace(state, &found, &stocks, at, &mut changes)?;
-    Ok((found.written(at), changes))
+impl Decide for ReplaceInventories {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = provider::find(state, &self.provider)?;
+        found.check_generation(self.generation)?;
+        inventories::check_capacity(&found, &self.inventories, self.capacity_rule)?;
+        let stocks = inventories::stocks(state, &self.inventories)?;
+        let mut changes = Changes::new();
+        inventories::replace(state, &found, &stocks, at, &mut changes)?;
+        Ok((found.written(at), changes))
+    }
 }

@@ -2,8 +2,8 @@
 
 use super::inventories::{self, Stocks};
 use super::provider::Found;
-use super::{Decision, claims, consumers};
-use crate::command::{ConsumerAllocations, ReshapedInventories};
+use super::{Decide, Decision, claims, consumers};
+use crate::command::{Reshape, ReshapedInventories};
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Changes, ProviderId};
@@ -14,31 +14,28 @@ use crate::types::Timestamp;
 /// Inside it goes as upstream goes, and each of its steps raises generations: first every
 /// provider has its new inventories beside the old ones, then the allocations move, then the old
 /// inventories go. What an inventory reserves is not checked.
-pub(super) fn reshape(
-    state: &State,
-    at: Timestamp,
-    inventories: &[ReshapedInventories],
-    allocations: &[ConsumerAllocations],
-) -> Decision {
-    let providers = inspect_inventories(state, inventories)?;
-    let request = consumers::inspect(state, at, allocations)?;
-    let mut draft = Draft {
-        state: state.clone(),
-        changes: Changes::new(),
-    };
-    let mut final_stocks = Vec::with_capacity(providers.len());
-    for (id, reshaped) in &providers {
-        let stocks = inventories::stocks(state, &reshaped.inventories)?;
-        if !stocks.is_empty() {
-            draft.step(|state, changes| add(state, *id, &stocks, at, changes))?;
+impl Decide for Reshape {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let providers = inspect_inventories(state, &self.inventories)?;
+        let request = consumers::inspect(state, at, &self.allocations)?;
+        let mut draft = Draft {
+            state: state.clone(),
+            changes: Changes::new(),
+        };
+        let mut final_stocks = Vec::with_capacity(providers.len());
+        for (id, reshaped) in &providers {
+            let stocks = inventories::stocks(state, &reshaped.inventories)?;
+            if !stocks.is_empty() {
+                draft.step(|state, changes| add(state, *id, &stocks, at, changes))?;
+            }
+            final_stocks.push((*id, stocks));
         }
-        final_stocks.push((*id, stocks));
+        draft.step(|state, changes| claims::claim(state, at, &request, changes))?;
+        for (id, stocks) in &final_stocks {
+            draft.step(|state, changes| replace(state, *id, stocks, at, changes))?;
+        }
+        Ok((Reply::Done, draft.changes))
     }
-    draft.step(|state, changes| claims::claim(state, at, &request, changes))?;
-    for (id, stocks) in &final_stocks {
-        draft.step(|state, changes| replace(state, *id, stocks, at, changes))?;
-    }
-    Ok((Reply::Done, draft.changes))
 }
 
 /// A state that the steps are tried on.

@@ -1,31 +1,26 @@
 //! `PUT /resource_providers/{uuid}/inventories/{class}`
 
-use super::{Decision, inventories, provider};
-use crate::command::CapacityRule;
+use super::{Decide, Decision, inventories, provider};
+use crate::command::UpdateInventory;
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::types::{Generation, Inventory, ProviderUuid, ResourceClassName, Timestamp};
+use crate::types::Timestamp;
 
 /// Replaces one inventory. It may shrink below what is taken of it.
-pub(super) fn update_inventory(
-    state: &State,
-    at: Timestamp,
-    (provider, generation): (&ProviderUuid, Generation),
-    resource_class: &ResourceClassName,
-    inventory: Inventory,
-    rule: CapacityRule,
-) -> Decision {
-    let found = provider::find(state, provider)?;
-    found.check_generation(generation)?;
-    inventories::check_capacity(&found, [(resource_class, &inventory)], rule)?;
-    let class = inventories::class_id(state, resource_class)?;
-    if found.node.stock(class).is_none() {
-        let (provider, resource_class) = (*provider, resource_class.clone());
-        return Err(Refusal::InventoryNotFound {
-            provider,
-            resource_class,
+impl Decide for UpdateInventory {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = provider::find(state, &self.provider)?;
+        found.check_generation(self.generation)?;
+        let inventory = [(&self.resource_class, &self.inventory)];
+        inventories::check_capacity(&found, inventory, self.capacity_rule)?;
+        let class = inventories::class_id(state, &self.resource_class)?;
+        if found.node.stock(class).is_none() {
+            return Err(Refusal::InventoryNotFound {
+                provider: self.provider,
+                resource_class: self.resource_class.clone(),
+            }
+            .into());
         }
-        .into());
+        Ok(inventories::put_one(&found, class, self.inventory, at))
     }
-    Ok(inventories::put_one(&found, class, inventory, at))
 }

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    ParentUpdate, ProviderAmounts, ReshapedInventories,
+    CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
+    DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
+    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass,
+    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
+    Reshape, ReshapedInventories, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{
@@ -218,84 +222,84 @@ fn provider_command() -> impl Strategy<Value = Command> {
     ];
     prop_oneof![
         4 => (provider(), provider_name(), proptest::option::of(given()))
-            .prop_map(|(uuid, name, parent)| Command::CreateProvider { uuid, name, parent }),
+            .prop_map(|(uuid, name, parent)| Command::CreateProvider(CreateProvider { uuid, name, parent })),
         3 => (provider(), provider_name(), parent, any::<bool>()).prop_map(
-            |(uuid, name, parent, may_reparent)| Command::UpdateProvider {
+            |(uuid, name, parent, may_reparent)| Command::UpdateProvider(UpdateProvider {
                 uuid,
                 name,
                 parent,
                 may_reparent,
-            }
+            })
         ),
-        1 => provider().prop_map(|uuid| Command::DeleteProvider { uuid }),
+        1 => provider().prop_map(|uuid| Command::DeleteProvider(DeleteProvider { uuid })),
     ]
 }
 
 fn inventory_command() -> impl Strategy<Value = Command> {
     prop_oneof![
         3 => (provider(), generation(), inventories(), capacity_rule()).prop_map(
-            |(provider, generation, inventories, capacity_rule)| Command::ReplaceInventories {
+            |(provider, generation, inventories, capacity_rule)| Command::ReplaceInventories(ReplaceInventories {
                 provider,
                 generation,
                 inventories,
                 capacity_rule,
-            }
+            })
         ),
         3 => (provider(), class(), inventory(), capacity_rule()).prop_map(
-            |(provider, resource_class, inventory, capacity_rule)| Command::CreateInventory {
+            |(provider, resource_class, inventory, capacity_rule)| Command::CreateInventory(CreateInventory {
                 provider,
                 resource_class,
                 inventory,
                 capacity_rule,
-            }
+            })
         ),
         2 => (provider(), generation(), class(), inventory(), capacity_rule()).prop_map(
             |(provider, generation, resource_class, inventory, capacity_rule)| {
-                Command::UpdateInventory {
+                Command::UpdateInventory(UpdateInventory {
                     provider,
                     generation,
                     resource_class,
                     inventory,
                     capacity_rule,
-                }
+                })
             }
         ),
         1 => (provider(), class()).prop_map(|(provider, resource_class)| {
-            Command::DeleteInventory { provider, resource_class }
+            Command::DeleteInventory(DeleteInventory { provider, resource_class })
         }),
-        1 => provider().prop_map(|provider| Command::DeleteInventories { provider }),
+        1 => provider().prop_map(|provider| Command::DeleteInventories(DeleteInventories { provider })),
     ]
 }
 
 fn belongings_command() -> impl Strategy<Value = Command> {
     prop_oneof![
         3 => (provider(), generation(), btree_set(trait_(), 0..4)).prop_map(
-            |(provider, generation, traits)| Command::SetProviderTraits {
+            |(provider, generation, traits)| Command::ReplaceProviderTraits(ReplaceProviderTraits {
                 provider,
                 generation,
                 traits,
-            }
+            })
         ),
-        1 => provider().prop_map(|provider| Command::ClearProviderTraits { provider }),
+        1 => provider().prop_map(|provider| Command::DeleteProviderTraits(DeleteProviderTraits { provider })),
         3 => (provider(), proptest::option::of(generation()), aggregates()).prop_map(
-            |(provider, generation, aggregates)| Command::SetProviderAggregates {
+            |(provider, generation, aggregates)| Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
                 provider,
                 generation,
                 aggregates,
-            }
+            })
         ),
     ]
 }
 
 fn name_command() -> impl Strategy<Value = Command> {
     prop_oneof![
-        3 => trait_().prop_map(|name| Command::CreateTrait { name }),
-        1 => trait_().prop_map(|name| Command::DeleteTrait { name }),
-        2 => class().prop_map(|name| Command::CreateResourceClass { name }),
-        2 => class().prop_map(|name| Command::EnsureResourceClass { name }),
+        3 => trait_().prop_map(|name| Command::EnsureTrait(EnsureTrait { name })),
+        1 => trait_().prop_map(|name| Command::DeleteTrait(DeleteTrait { name })),
+        2 => class().prop_map(|name| Command::CreateResourceClass(CreateResourceClass { name })),
+        2 => class().prop_map(|name| Command::EnsureResourceClass(EnsureResourceClass { name })),
         1 => (class(), class())
-            .prop_map(|(name, new_name)| Command::RenameResourceClass { name, new_name }),
-        1 => class().prop_map(|name| Command::DeleteResourceClass { name }),
+            .prop_map(|(name, new_name)| Command::RenameResourceClass(RenameResourceClass { name, new_name })),
+        1 => class().prop_map(|name| Command::DeleteResourceClass(DeleteResourceClass { name })),
     ]
 }
 
@@ -305,25 +309,25 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         4 => inventory_command(),
         2 => belongings_command(),
         2 => name_command(),
-        6 => many_allocations().prop_map(|consumers| Command::SetAllocations { consumers }),
-        6 => modest_allocations().prop_map(|consumers| Command::SetAllocations { consumers }),
-        1 => consumer().prop_map(|consumer| Command::DeleteAllocations { consumer }),
+        6 => many_allocations().prop_map(|consumers| Command::ReplaceAllocations(ReplaceAllocations { consumers })),
+        6 => modest_allocations().prop_map(|consumers| Command::ReplaceAllocations(ReplaceAllocations { consumers })),
+        1 => consumer().prop_map(|consumer| Command::DeleteAllocations(DeleteAllocations { consumer })),
         2 => shrink(),
         2 => (reshaped(), many_allocations())
-            .prop_map(|(inventories, allocations)| Command::Reshape { inventories, allocations }),
+            .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
     ]
 }
 
 /// Makes an inventory so small that it may well be less than what is taken of it.
 fn shrink() -> impl Strategy<Value = Command> {
     (0_u8..4, select(&STANDARD_CLASSES[..]), 1_u32..4).prop_map(|(number, name, total)| {
-        Command::UpdateInventory {
+        Command::UpdateInventory(UpdateInventory {
             provider: provider_uuid(number),
             generation: RIGHT,
             resource_class: name.parse().unwrap(),
             inventory: Inventory { total, ..PLAIN },
             capacity_rule: CapacityRule::Positive,
-        }
+        })
     })
 }
 
@@ -342,21 +346,21 @@ pub(crate) fn furniture() -> Vec<Command> {
     let mut commands = Vec::new();
     for (number, parent) in (0_u8..).zip(parents) {
         let uuid = provider_uuid(number);
-        commands.push(Command::CreateProvider {
+        commands.push(Command::CreateProvider(CreateProvider {
             uuid,
             name: ProviderName::try_from(format!("host{number}")).unwrap(),
             parent: parent.map(|number| GivenUuid::from(provider_uuid(number).to_string())),
-        });
+        }));
         let inventories = STANDARD_CLASSES
             .map(|name| (name.parse().unwrap(), PLAIN))
             .into();
         let capacity_rule = CapacityRule::Positive;
-        commands.push(Command::ReplaceInventories {
+        commands.push(Command::ReplaceInventories(ReplaceInventories {
             provider: uuid,
             generation: RIGHT,
             inventories,
             capacity_rule,
-        });
+        }));
     }
     commands
 }
@@ -451,19 +455,19 @@ pub(crate) fn hostile_command() -> impl Strategy<Value = Command> {
         2 => command(),
         2 => (provider(), generation, btree_map(class(), inventory, 0..4), capacity_rule())
             .prop_map(|(provider, generation, inventories, capacity_rule)| {
-                Command::ReplaceInventories { provider, generation, inventories, capacity_rule }
+                Command::ReplaceInventories(ReplaceInventories { provider, generation, inventories, capacity_rule })
             }),
-        2 => consumers.clone().prop_map(|consumers| Command::SetAllocations { consumers }),
+        2 => consumers.clone().prop_map(|consumers| Command::ReplaceAllocations(ReplaceAllocations { consumers })),
         1 => (vec(reshaped, 0..3), consumers)
-            .prop_map(|(inventories, allocations)| Command::Reshape { inventories, allocations }),
-        1 => Just(Command::SyncStandards {
+            .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
+        1 => Just(Command::SyncStandards(SyncStandards {
             resource_classes: vec!["CUSTOM_C".parse().unwrap(); 2],
             traits: BTreeSet::from(["CUSTOM_NEW".parse().unwrap()]),
-        }),
-        1 => provider().prop_map(|uuid| Command::CreateProvider {
+        })),
+        1 => provider().prop_map(|uuid| Command::CreateProvider(CreateProvider {
             uuid,
             name: ProviderName::try_from(String::new()).unwrap(),
             parent: Some(GivenUuid::from("")),
-        }),
+        })),
     ]
 }

@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    ParentUpdate, ProviderAmounts, ReshapedInventories, Stamped,
+    CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
+    DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
+    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass,
+    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
+    Reshape, ReshapedInventories, Stamped, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::aggregates::ProviderAggregates;
@@ -96,13 +100,13 @@ impl Naive {
 
     /// Tries the command on a copy, which is kept if nothing was wrong.
     fn run(&mut self, at: Timestamp, command: &Command) -> Outcome {
-        if let Command::SetAllocations { consumers } = command {
+        if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
             return self.write_allocations(at, &[], consumers);
         }
-        if let Command::Reshape {
+        if let Command::Reshape(Reshape {
             inventories,
             allocations,
-        } = command
+        }) = command
         {
             return self.write_allocations(at, inventories, allocations);
         }
@@ -118,10 +122,10 @@ impl Naive {
 
     fn change(&mut self, at: Timestamp, command: &Command) -> Answer {
         match command {
-            Command::SyncStandards {
+            Command::SyncStandards(SyncStandards {
                 resource_classes,
                 traits,
-            } => {
+            }) => {
                 for name in resource_classes {
                     if !self.classes.contains_key(name) {
                         self.make_class(at, name);
@@ -134,16 +138,16 @@ impl Naive {
                 }
                 Ok(Reply::Done)
             }
-            Command::CreateProvider { uuid, name, parent } => {
+            Command::CreateProvider(CreateProvider { uuid, name, parent }) => {
                 self.create_provider(at, uuid, name, parent.as_ref())
             }
-            Command::UpdateProvider {
+            Command::UpdateProvider(UpdateProvider {
                 uuid,
                 name,
                 parent,
                 may_reparent,
-            } => self.update_provider(at, uuid, name, parent, *may_reparent),
-            Command::DeleteProvider { uuid } => {
+            }) => self.update_provider(at, uuid, name, parent, *may_reparent),
+            Command::DeleteProvider(DeleteProvider { uuid }) => {
                 self.known(uuid)?;
                 if self
                     .providers
@@ -162,12 +166,12 @@ impl Naive {
                 self.providers.remove(uuid);
                 Ok(Reply::Done)
             }
-            Command::ReplaceInventories {
+            Command::ReplaceInventories(ReplaceInventories {
                 provider,
                 generation,
                 inventories,
                 capacity_rule,
-            } => {
+            }) => {
                 self.known(provider)?;
                 self.same_generation(provider, *generation)?;
                 for (class, inventory) in inventories {
@@ -176,12 +180,12 @@ impl Naive {
                 self.set_inventories(at, provider, inventories)?;
                 self.written(at, provider)
             }
-            Command::CreateInventory {
+            Command::CreateInventory(CreateInventory {
                 provider,
                 resource_class,
                 inventory,
                 capacity_rule,
-            } => {
+            }) => {
                 self.known(provider)?;
                 capacity(provider, resource_class, inventory, *capacity_rule)?;
                 self.known_class(resource_class)?;
@@ -196,13 +200,13 @@ impl Naive {
                 self.bump(at, &provider);
                 self.written(at, &provider)
             }
-            Command::UpdateInventory {
+            Command::UpdateInventory(UpdateInventory {
                 provider,
                 generation,
                 resource_class,
                 inventory,
                 capacity_rule,
-            } => {
+            }) => {
                 self.known(provider)?;
                 self.same_generation(provider, *generation)?;
                 capacity(provider, resource_class, inventory, *capacity_rule)?;
@@ -218,10 +222,10 @@ impl Naive {
                 self.bump(at, &provider);
                 self.written(at, &provider)
             }
-            Command::DeleteInventory {
+            Command::DeleteInventory(DeleteInventory {
                 provider,
                 resource_class,
-            } => {
+            }) => {
                 self.known(provider)?;
                 self.known_class(resource_class)?;
                 let (provider, class) = (*provider, resource_class.clone());
@@ -242,16 +246,16 @@ impl Naive {
                 self.bump(at, &provider);
                 self.written(at, &provider)
             }
-            Command::DeleteInventories { provider } => {
+            Command::DeleteInventories(DeleteInventories { provider }) => {
                 self.known(provider)?;
                 self.set_inventories(at, provider, &BTreeMap::new())?;
                 self.written(at, provider)
             }
-            Command::SetProviderTraits {
+            Command::ReplaceProviderTraits(ReplaceProviderTraits {
                 provider,
                 generation,
                 traits,
-            } => {
+            }) => {
                 self.known(provider)?;
                 self.same_generation(provider, *generation)?;
                 let unknown: Vec<_> = traits
@@ -264,15 +268,15 @@ impl Naive {
                 }
                 self.set_traits(at, provider, traits.clone())
             }
-            Command::ClearProviderTraits { provider } => {
+            Command::DeleteProviderTraits(DeleteProviderTraits { provider }) => {
                 self.known(provider)?;
                 self.set_traits(at, provider, BTreeSet::new())
             }
-            Command::SetProviderAggregates {
+            Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
                 provider,
                 generation,
                 aggregates,
-            } => {
+            }) => {
                 self.known(provider)?;
                 if let Some(generation) = generation {
                     self.same_generation(provider, *generation)?;
@@ -281,7 +285,7 @@ impl Naive {
                 self.provider_mut(provider).aggregates = aggregates.clone();
                 self.written(at, provider)
             }
-            Command::CreateTrait { name } => {
+            Command::EnsureTrait(EnsureTrait { name }) => {
                 if let Some(named) = self.traits.get(name) {
                     return Ok(Reply::Named {
                         created: false,
@@ -297,7 +301,7 @@ impl Naive {
                     modified: at,
                 })
             }
-            Command::DeleteTrait { name } => {
+            Command::DeleteTrait(DeleteTrait { name }) => {
                 if !self.traits.contains_key(name) {
                     return Err(Refusal::TraitsNotFound(vec![name.clone()]));
                 }
@@ -314,7 +318,7 @@ impl Naive {
                 self.traits.remove(name);
                 Ok(Reply::Done)
             }
-            Command::CreateResourceClass { name } => {
+            Command::CreateResourceClass(CreateResourceClass { name }) => {
                 if self.classes.contains_key(name) {
                     return Err(Refusal::ResourceClassExists(name.clone()));
                 }
@@ -327,7 +331,7 @@ impl Naive {
                     modified: at,
                 })
             }
-            Command::EnsureResourceClass { name } => {
+            Command::EnsureResourceClass(EnsureResourceClass { name }) => {
                 if let Some(named) = self.classes.get(name) {
                     return Ok(Reply::Named {
                         created: false,
@@ -343,8 +347,10 @@ impl Naive {
                     modified: at,
                 })
             }
-            Command::RenameResourceClass { name, new_name } => self.rename(at, name, new_name),
-            Command::DeleteResourceClass { name } => {
+            Command::RenameResourceClass(RenameResourceClass { name, new_name }) => {
+                self.rename(at, name, new_name)
+            }
+            Command::DeleteResourceClass(DeleteResourceClass { name }) => {
                 self.known_class(name)?;
                 if !name.is_custom() {
                     return Err(Refusal::ResourceClassStandardDelete(name.clone()));
@@ -359,7 +365,7 @@ impl Naive {
                 self.classes.remove(name);
                 Ok(Reply::Done)
             }
-            Command::DeleteAllocations { consumer } => {
+            Command::DeleteAllocations(DeleteAllocations { consumer }) => {
                 if !self
                     .allocations
                     .keys()
@@ -372,7 +378,7 @@ impl Naive {
                 self.consumers.remove(consumer);
                 Ok(Reply::Done)
             }
-            Command::SetAllocations { .. } | Command::Reshape { .. } => {
+            Command::ReplaceAllocations(_) | Command::Reshape(_) => {
                 unreachable!("these are no plain transactions")
             }
         }

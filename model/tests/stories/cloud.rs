@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    ParentUpdate, ProviderAmounts, RequestId, ReshapedInventories, Stamped,
+    CreateInventory, CreateProvider, ParentUpdate, ProviderAmounts, ReplaceAllocations,
+    ReplaceInventories, RequestId, Reshape, ReshapedInventories, Stamped, UpdateInventory,
+    UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::allocations::Consumer;
@@ -109,11 +111,11 @@ impl Cloud {
     }
 
     fn below(&mut self, parent: Option<&str>, name: &str, totals: &[(&str, u32)]) {
-        self.done(Command::CreateProvider {
+        self.done(Command::CreateProvider(CreateProvider {
             uuid: provider(name),
             name: ProviderName::try_from(name.to_owned()).unwrap(),
             parent: parent.map(given),
-        });
+        }));
         for (class, total) in totals {
             self.done(create_inventory(name, class, stock(*total)));
         }
@@ -150,12 +152,12 @@ impl Cloud {
 }
 
 pub(crate) fn create_inventory(name: &str, of: &str, inventory: Inventory) -> Command {
-    Command::CreateInventory {
+    Command::CreateInventory(CreateInventory {
         provider: provider(name),
         resource_class: class(of),
         inventory,
         capacity_rule: CapacityRule::NotNegative,
-    }
+    })
 }
 
 pub(crate) fn replace_inventories(
@@ -163,12 +165,12 @@ pub(crate) fn replace_inventories(
     generation: i64,
     inventories: BTreeMap<ResourceClassName, Inventory>,
 ) -> Command {
-    Command::ReplaceInventories {
+    Command::ReplaceInventories(ReplaceInventories {
         provider: provider(name),
         generation: Generation(generation),
         inventories,
         capacity_rule: CapacityRule::NotNegative,
-    }
+    })
 }
 
 pub(crate) fn update_inventory(
@@ -177,22 +179,22 @@ pub(crate) fn update_inventory(
     of: &str,
     inventory: Inventory,
 ) -> Command {
-    Command::UpdateInventory {
+    Command::UpdateInventory(UpdateInventory {
         provider: provider(name),
         generation: Generation(generation),
         resource_class: class(of),
         inventory,
         capacity_rule: CapacityRule::NotNegative,
-    }
+    })
 }
 
 pub(crate) fn move_below(name: &str, parent: ParentUpdate, may_reparent: bool) -> Command {
-    Command::UpdateProvider {
+    Command::UpdateProvider(UpdateProvider {
         uuid: provider(name),
         name: ProviderName::try_from(name.to_owned()).unwrap(),
         parent,
         may_reparent,
-    }
+    })
 }
 
 /// Amounts of one provider.
@@ -249,9 +251,9 @@ impl Wanted {
 }
 
 pub(crate) fn post(all: impl IntoIterator<Item = Wanted>) -> Command {
-    Command::SetAllocations {
+    Command::ReplaceAllocations(ReplaceAllocations {
         consumers: all.into_iter().map(|one| one.0).collect(),
-    }
+    })
 }
 
 /// A provider, the generation the client saw, and the totals it is to have.
@@ -266,8 +268,8 @@ pub(crate) fn reshape(
         generation: Generation(*generation),
         inventories: stocks(totals),
     };
-    Command::Reshape {
+    Command::Reshape(Reshape {
         inventories: inventories.iter().map(one).collect(),
         allocations: allocations.into_iter().map(|one| one.0).collect(),
-    }
+    })
 }

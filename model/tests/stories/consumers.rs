@@ -1,6 +1,6 @@
 //! Consumers and what they hold.
 
-use placement_model::command::Command;
+use placement_model::command::{Command, DeleteAllocations};
 use placement_model::outcome::Refusal;
 use placement_model::types::{Generation, GivenUuid, Inventory};
 
@@ -43,9 +43,9 @@ fn a_consumer_begins_at_1_rises_with_each_write_and_is_forgotten_when_it_has_not
     let refusal = cloud.refused(wanted("vm", &[("cn1", &[("VCPU", 1)])]).at(3).put());
     assert_eq!(refusal, conflict("vm", Some(3), None));
     cloud.done(wanted("vm", &[("cn1", &[("VCPU", 1)])]).put());
-    cloud.done(Command::DeleteAllocations {
+    cloud.done(Command::DeleteAllocations(DeleteAllocations {
         consumer: consumer("vm"),
-    });
+    }));
     assert_eq!(cloud.consumer_generation("vm"), None);
 }
 
@@ -57,9 +57,9 @@ fn giving_back_nothing_makes_a_consumer_that_stays() {
     assert!(cloud.consumer("vm").unwrap().allocations.is_empty());
     let some = || wanted("vm", &[("cn1", &[("VCPU", 1)])]);
     assert_eq!(cloud.refused(some().put()), conflict("vm", None, Some(0)));
-    let delete = Command::DeleteAllocations {
+    let delete = Command::DeleteAllocations(DeleteAllocations {
         consumer: consumer("vm"),
-    };
+    });
     let nothing = Refusal::ConsumerHasNoAllocations(consumer("vm"));
     assert_eq!(cloud.refused(delete), nothing);
     cloud.done(wanted("vm", &[]).at(0).put());
@@ -151,9 +151,9 @@ fn providers_rise_when_named_or_emptied_and_not_when_dropped_or_deleted_from() {
     cloud.done(wanted("vm", &[]).at(2).put());
     assert_eq!((cloud.generation("cn1"), cloud.generation("cn2")), (3, 5));
     cloud.done(wanted("vm", &[("cn1", one)]).put());
-    cloud.done(Command::DeleteAllocations {
+    cloud.done(Command::DeleteAllocations(DeleteAllocations {
         consumer: consumer("vm"),
-    });
+    }));
     assert_eq!((cloud.generation("cn1"), cloud.generation("cn2")), (4, 5));
 }
 

@@ -1,6 +1,8 @@
 //! Inventories.
 
-use placement_model::command::{CapacityRule, Command};
+use placement_model::command::{
+    CapacityRule, Command, CreateInventory, DeleteInventories, DeleteInventory,
+};
 use placement_model::outcome::Refusal;
 use placement_model::types::{Generation, Inventory};
 
@@ -13,17 +15,17 @@ use crate::cloud::{
 fn every_write_raises_the_generation_even_one_that_changes_nothing() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
-    cloud.done(Command::DeleteInventories {
+    cloud.done(Command::DeleteInventories(DeleteInventories {
         provider: provider("cn1"),
-    });
+    }));
     assert_eq!(cloud.generation("cn1"), 1);
     cloud.done(replace_inventories("cn1", 1, stocks(&[("VCPU", 4)])));
     cloud.done(replace_inventories("cn1", 2, stocks(&[("VCPU", 4)])));
     assert_eq!(cloud.generation("cn1"), 3);
-    let delete = Command::DeleteInventory {
+    let delete = Command::DeleteInventory(DeleteInventory {
         provider: provider("cn1"),
         resource_class: class("VCPU"),
-    };
+    });
     cloud.done(delete.clone());
     assert_eq!(cloud.generation("cn1"), 4);
     let refusal = cloud.refused(delete);
@@ -70,11 +72,13 @@ fn an_inventory_is_added_without_a_generation_and_only_once() {
 
 #[test]
 fn from_1_26_everything_may_be_reserved_judged_on_the_truncated_capacity() {
-    let create = |inventory, capacity_rule| Command::CreateInventory {
-        provider: provider("cn1"),
-        resource_class: class("VCPU"),
-        inventory,
-        capacity_rule,
+    let create = |inventory, capacity_rule| {
+        Command::CreateInventory(CreateInventory {
+            provider: provider("cn1"),
+            resource_class: class("VCPU"),
+            inventory,
+            capacity_rule,
+        })
     };
     let half = Inventory {
         reserved: 3,
@@ -135,15 +139,15 @@ fn what_is_in_use_may_shrink_but_not_go() {
     );
     let provider = provider("cn1");
     assert_eq!(
-        cloud.refused(Command::DeleteInventories { provider }),
+        cloud.refused(Command::DeleteInventories(DeleteInventories { provider })),
         in_use
     );
     let resource_class = class("VCPU");
     assert_eq!(
-        cloud.refused(Command::DeleteInventory {
+        cloud.refused(Command::DeleteInventory(DeleteInventory {
             provider,
             resource_class
-        }),
+        })),
         in_use
     );
     assert_eq!(cloud.generation("cn1"), 4);

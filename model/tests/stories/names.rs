@@ -2,7 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use placement_model::command::Command;
+use placement_model::command::{
+    Command, CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteProviderTraits,
+    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, RenameResourceClass,
+    ReplaceProviderAggregates, ReplaceProviderTraits, SyncStandards,
+};
 use placement_model::outcome::{Refusal, Reply};
 use placement_model::standard;
 use placement_model::types::{Generation, TraitName};
@@ -14,11 +18,11 @@ fn traits(names: &[&str]) -> BTreeSet<TraitName> {
 }
 
 fn set_traits(generation: i64, names: &[&str]) -> Command {
-    Command::SetProviderTraits {
+    Command::ReplaceProviderTraits(ReplaceProviderTraits {
         provider: provider("cn1"),
         generation: Generation(generation),
         traits: traits(names),
-    }
+    })
 }
 
 #[test]
@@ -40,13 +44,13 @@ fn the_standards_are_there_once_however_often_they_are_synced() {
 #[test]
 fn a_standard_that_a_newer_binary_brings_is_listed_before_custom_classes() {
     let mut cloud = Cloud::new();
-    cloud.done(Command::CreateResourceClass {
+    cloud.done(Command::CreateResourceClass(CreateResourceClass {
         name: class("CUSTOM_GOLD"),
-    });
-    cloud.done(Command::SyncStandards {
+    }));
+    cloud.done(Command::SyncStandards(SyncStandards {
         resource_classes: vec![class("VCPU"), class("BRAND_NEW")],
         traits: BTreeSet::new(),
-    });
+    }));
     let names: Vec<_> = cloud
         .state
         .resource_classes()
@@ -63,22 +67,26 @@ fn a_standard_that_a_newer_binary_brings_is_listed_before_custom_classes() {
 fn a_custom_class_comes_is_renamed_in_use_and_goes_when_nobody_has_it() {
     let mut cloud = Cloud::new();
     let (gold, silver) = (class("CUSTOM_GOLD"), class("CUSTOM_SILVER"));
-    cloud.done(Command::CreateResourceClass { name: gold.clone() });
-    let again = Command::CreateResourceClass { name: gold.clone() };
+    cloud.done(Command::CreateResourceClass(CreateResourceClass {
+        name: gold.clone(),
+    }));
+    let again = Command::CreateResourceClass(CreateResourceClass { name: gold.clone() });
     assert_eq!(
         cloud.refused(again),
         Refusal::ResourceClassExists(gold.clone())
     );
-    let ensured = cloud.done(Command::EnsureResourceClass { name: gold.clone() });
+    let ensured = cloud.done(Command::EnsureResourceClass(EnsureResourceClass {
+        name: gold.clone(),
+    }));
     assert!(matches!(ensured, Reply::Named { created: false, .. }));
 
     cloud.host("cn1", &[]);
     cloud.done(create_inventory("cn1", "CUSTOM_GOLD", stock(4)));
     cloud.done(wanted("vm", &[("cn1", &[("CUSTOM_GOLD", 3)])]).put());
-    cloud.done(Command::RenameResourceClass {
+    cloud.done(Command::RenameResourceClass(RenameResourceClass {
         name: gold.clone(),
         new_name: silver.clone(),
-    });
+    }));
     assert_eq!(cloud.used("cn1", "CUSTOM_SILVER"), 3);
     assert_eq!(
         cloud.consumer("vm").unwrap().allocations[0].resources,
@@ -86,23 +94,25 @@ fn a_custom_class_comes_is_renamed_in_use_and_goes_when_nobody_has_it() {
     );
     assert_eq!(cloud.state.resource_class(&gold), None);
 
-    let delete = || Command::DeleteResourceClass {
-        name: silver.clone(),
+    let delete = || {
+        Command::DeleteResourceClass(DeleteResourceClass {
+            name: silver.clone(),
+        })
     };
     assert_eq!(
         cloud.refused(delete()),
         Refusal::ResourceClassInUse(silver.clone())
     );
-    cloud.done(Command::DeleteAllocations {
+    cloud.done(Command::DeleteAllocations(DeleteAllocations {
         consumer: crate::cloud::consumer("vm"),
-    });
+    }));
     assert_eq!(
         cloud.refused(delete()),
         Refusal::ResourceClassInUse(silver.clone())
     );
-    cloud.done(Command::DeleteInventories {
+    cloud.done(Command::DeleteInventories(DeleteInventories {
         provider: provider("cn1"),
-    });
+    }));
     cloud.done(delete());
     assert_eq!(
         cloud.refused(delete()),
@@ -114,16 +124,18 @@ fn a_custom_class_comes_is_renamed_in_use_and_goes_when_nobody_has_it() {
 fn standard_classes_and_traits_stay_as_they_are() {
     let mut cloud = Cloud::new();
     let vcpu = class("VCPU");
-    let refusal = cloud.refused(Command::DeleteResourceClass { name: vcpu.clone() });
+    let refusal = cloud.refused(Command::DeleteResourceClass(DeleteResourceClass {
+        name: vcpu.clone(),
+    }));
     assert_eq!(refusal, Refusal::ResourceClassStandardDelete(vcpu.clone()));
     let new_name = class("CUSTOM_VCPU");
-    let refusal = cloud.refused(Command::RenameResourceClass {
+    let refusal = cloud.refused(Command::RenameResourceClass(RenameResourceClass {
         name: vcpu.clone(),
         new_name,
-    });
+    }));
     assert_eq!(refusal, Refusal::ResourceClassStandardUpdate(vcpu));
     let avx: TraitName = "HW_CPU_X86_AVX2".parse().unwrap();
-    let refusal = cloud.refused(Command::DeleteTrait { name: avx.clone() });
+    let refusal = cloud.refused(Command::DeleteTrait(DeleteTrait { name: avx.clone() }));
     assert_eq!(refusal, Refusal::TraitStandard(avx));
 }
 
@@ -131,18 +143,18 @@ fn standard_classes_and_traits_stay_as_they_are() {
 fn a_trait_cannot_go_while_a_provider_has_it() {
     let mut cloud = Cloud::new();
     let fast: TraitName = "CUSTOM_FAST".parse().unwrap();
-    let created = cloud.done(Command::CreateTrait { name: fast.clone() });
+    let created = cloud.done(Command::EnsureTrait(EnsureTrait { name: fast.clone() }));
     assert!(matches!(created, Reply::Named { created: true, .. }));
     cloud.host("cn1", &[]);
     cloud.done(set_traits(0, &["CUSTOM_FAST"]));
-    let delete = Command::DeleteTrait { name: fast.clone() };
+    let delete = Command::DeleteTrait(DeleteTrait { name: fast.clone() });
     assert_eq!(
         cloud.refused(delete.clone()),
         Refusal::TraitInUse(fast.clone())
     );
-    cloud.done(Command::ClearProviderTraits {
+    cloud.done(Command::DeleteProviderTraits(DeleteProviderTraits {
         provider: provider("cn1"),
-    });
+    }));
     cloud.done(delete.clone());
     assert_eq!(cloud.refused(delete), Refusal::TraitsNotFound(vec![fast]));
 }
@@ -154,12 +166,12 @@ fn traits_raise_the_generation_only_if_the_set_changes() {
     cloud.done(set_traits(0, &["HW_CPU_X86_AVX2", "HW_CPU_X86_SSE"]));
     cloud.done(set_traits(1, &["HW_CPU_X86_SSE", "HW_CPU_X86_AVX2"]));
     assert_eq!(cloud.generation("cn1"), 1);
-    cloud.done(Command::ClearProviderTraits {
+    cloud.done(Command::DeleteProviderTraits(DeleteProviderTraits {
         provider: provider("cn1"),
-    });
-    cloud.done(Command::ClearProviderTraits {
+    }));
+    cloud.done(Command::DeleteProviderTraits(DeleteProviderTraits {
         provider: provider("cn1"),
-    });
+    }));
     assert_eq!(cloud.generation("cn1"), 2);
 }
 
@@ -183,10 +195,12 @@ fn a_wrong_generation_is_found_before_unknown_traits() {
 fn aggregates_raise_the_generation_always_from_1_19_and_never_before() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
-    let set = |generation: Option<i64>| Command::SetProviderAggregates {
-        provider: provider("cn1"),
-        generation: generation.map(Generation),
-        aggregates: ["Agg".into(), "agg".into()].into(),
+    let set = |generation: Option<i64>| {
+        Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
+            provider: provider("cn1"),
+            generation: generation.map(Generation),
+            aggregates: ["Agg".into(), "agg".into()].into(),
+        })
     };
     cloud.done(set(None));
     assert_eq!(cloud.generation("cn1"), 0);

@@ -1,17 +1,20 @@
 //! Providers and their trees.
 
-use placement_model::command::{Command, ParentUpdate};
+use placement_model::command::{
+    Command, CreateProvider, DeleteProvider, ParentUpdate, ReplaceProviderAggregates,
+    UpdateProvider,
+};
 use placement_model::outcome::Refusal;
 use placement_model::types::{GivenUuid, ProviderName};
 
 use crate::cloud::{Cloud, given, move_below, provider, wanted};
 
 fn named(uuid: &str, name: &str) -> Command {
-    Command::CreateProvider {
+    Command::CreateProvider(CreateProvider {
         uuid: provider(uuid),
         name: ProviderName::try_from(name.to_owned()).unwrap(),
         parent: None,
-    }
+    })
 }
 
 #[test]
@@ -42,10 +45,12 @@ fn a_second_provider_with_a_uuid_or_a_name_is_refused() {
 fn an_unknown_parent_is_found_before_a_duplicate_name() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
-    let create = |parent: GivenUuid| Command::CreateProvider {
-        uuid: provider("cn2"),
-        name: ProviderName::try_from("cn1".to_owned()).unwrap(),
-        parent: Some(parent),
+    let create = |parent: GivenUuid| {
+        Command::CreateProvider(CreateProvider {
+            uuid: provider("cn2"),
+            name: ProviderName::try_from("cn1".to_owned()).unwrap(),
+            parent: Some(parent),
+        })
     };
     assert!(matches!(
         cloud.refused(create(given("ghost"))),
@@ -67,12 +72,12 @@ fn an_update_leaves_the_generation_alone() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[("VCPU", 4)]);
     let before = cloud.generation("cn1");
-    cloud.done(Command::UpdateProvider {
+    cloud.done(Command::UpdateProvider(UpdateProvider {
         uuid: provider("cn1"),
         name: ProviderName::try_from("renamed".to_owned()).unwrap(),
         parent: ParentUpdate::Keep,
         may_reparent: false,
-    });
+    }));
     assert_eq!(cloud.generation("cn1"), before);
     assert_eq!(cloud.provider("cn1").name.as_str(), "renamed");
     cloud.done(named("cn2", "cn1"));
@@ -139,8 +144,10 @@ fn children_stand_in_the_way_of_a_deletion_before_allocations_do() {
     cloud.host("cn1", &[("VCPU", 4)]);
     cloud.child("cn1", "numa0", &[]);
     cloud.done(wanted("vm", &[("cn1", &[("VCPU", 1)])]).put());
-    let delete = |name: &str| Command::DeleteProvider {
-        uuid: provider(name),
+    let delete = |name: &str| {
+        Command::DeleteProvider(DeleteProvider {
+            uuid: provider(name),
+        })
     };
     assert_eq!(
         cloud.refused(delete("cn1")),
@@ -165,14 +172,16 @@ fn a_provider_takes_its_inventories_traits_and_aggregates_with_it() {
     let mut cloud = Cloud::new();
     let empty = cloud.digest();
     cloud.host("cn1", &[("VCPU", 4)]);
-    cloud.done(Command::SetProviderAggregates {
-        provider: provider("cn1"),
-        generation: None,
-        aggregates: ["a".into()].into(),
-    });
-    cloud.done(Command::DeleteProvider {
+    cloud.done(Command::ReplaceProviderAggregates(
+        ReplaceProviderAggregates {
+            provider: provider("cn1"),
+            generation: None,
+            aggregates: ["a".into()].into(),
+        },
+    ));
+    cloud.done(Command::DeleteProvider(DeleteProvider {
         uuid: provider("cn1"),
-    });
+    }));
     assert_eq!(cloud.state.sizes().providers, 0);
     assert!(cloud.state.agrees_with_recount());
     assert_ne!(cloud.digest(), empty, "the id of the provider is used up");

@@ -1,5 +1,6 @@
 //! Inventories and allocations moved in one step.
 
+use placement_model::command::Reshape;
 use placement_model::outcome::Refusal;
 use placement_model::types::{GivenUuid, Inventory};
 
@@ -105,7 +106,7 @@ fn an_allocation_must_fit_into_the_new_inventory() {
 fn what_an_inventory_reserves_is_not_looked_at() {
     let mut cloud = cloud();
     let mut command = reshape(&[("pgpu", 0, &[("VGPU", 1)])], []);
-    let placement_model::Command::Reshape { inventories, .. } = &mut command else {
+    let placement_model::Command::Reshape(Reshape { inventories, .. }) = &mut command else {
         unreachable!("it is a reshape")
     };
     inventories[0].inventories = [(
@@ -124,7 +125,7 @@ fn what_an_inventory_reserves_is_not_looked_at() {
 fn a_provider_in_another_spelling_is_unknown() {
     let mut cloud = cloud();
     let mut command = reshape(&[("cn1", 3, &[])], []);
-    let placement_model::Command::Reshape { inventories, .. } = &mut command else {
+    let placement_model::Command::Reshape(Reshape { inventories, .. }) = &mut command else {
         unreachable!("it is a reshape")
     };
     let spelling = GivenUuid::from(provider("cn1").to_string().replace('-', ""));

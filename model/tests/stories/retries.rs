@@ -1,6 +1,6 @@
 //! Requests that come again.
 
-use placement_model::command::{Command, RequestId};
+use placement_model::command::{Command, DeleteAllocations, DeleteProvider, RequestId};
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::state::change::Change;
 
@@ -46,9 +46,9 @@ fn a_retry_gets_the_first_outcome_and_changes_nothing() {
         second,
         Outcome::Refused(Refusal::ConsumerGenerationConflict { .. })
     ));
-    cloud.done(Command::DeleteAllocations {
+    cloud.done(Command::DeleteAllocations(DeleteAllocations {
         consumer: crate::cloud::consumer("vm"),
-    });
+    }));
     assert_eq!(
         cloud.try_request(id(1, 2, 1), claim()),
         second,
@@ -77,9 +77,9 @@ fn answered_outcomes_are_forgotten_and_their_retries_recognised() {
 fn requests_may_arrive_out_of_order() {
     let mut cloud = cloud();
     cloud.try_request(id(1, 7, 2), claim());
-    let late = Command::DeleteProvider {
+    let late = Command::DeleteProvider(DeleteProvider {
         uuid: provider("nobody"),
-    };
+    });
     let outcome = cloud.try_request(id(1, 5, 2), late);
     assert!(matches!(
         outcome,
@@ -106,9 +106,9 @@ fn a_newer_boot_starts_anew_and_an_older_one_is_over() {
 #[test]
 fn what_is_remembered_of_a_node_that_never_says_what_was_answered_is_bounded() {
     let mut cloud = Cloud::new();
-    let command = Command::DeleteProvider {
+    let command = Command::DeleteProvider(DeleteProvider {
         uuid: provider("nobody"),
-    };
+    });
     for sequence in 1..=17_000 {
         cloud.try_request(id(1, sequence, 0), command.clone());
     }

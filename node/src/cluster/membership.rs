@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use openraft::Precondition;
 use openraft::errors::{ClientWriteError, RaftError};
-use placement_model::command::{Command, RequestId};
+use placement_model::command::{Command, RequestId, SyncStandards};
 use placement_raft_store::{Identity, Member, Membership as RaftMembership, Payload, TypeConfig};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -297,10 +297,10 @@ impl Membership<'_> {
                 answered_below: 0,
             },
             request_id: format!("removal of node {id}"),
-            command: Command::SyncStandards {
+            command: Command::SyncStandards(SyncStandards {
                 resource_classes: Vec::new(),
                 traits: BTreeSet::new(),
-            },
+            }),
         };
         match tokio::time::timeout(self.replica().config.wait(), self.0.writes.propose(call)).await
         {

@@ -192,7 +192,7 @@ pub(super) static ROUTES: [Route; 19] = [
             .since(6),
             delete(
                 "placement:resource_providers:traits:delete",
-                run!(traits::clear),
+                run!(traits::delete_all),
             )
             .since(6),
         ],
@@ -202,7 +202,7 @@ pub(super) static ROUTES: [Route; 19] = [
         operations: &[write(
             "POST",
             "placement:allocations:manage",
-            run!(allocations::set_many),
+            run!(allocations::replace_many),
         )
         .since(13)],
     },
@@ -213,7 +213,7 @@ pub(super) static ROUTES: [Route; 19] = [
             write(
                 "PUT",
                 "placement:allocations:update",
-                run!(allocations::set),
+                run!(allocations::replace),
             ),
             delete("placement:allocations:delete", run!(allocations::delete)),
         ],

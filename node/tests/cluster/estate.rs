@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_model::command::Command;
+use placement_model::command::{Command, CreateProvider};
 use placement_model::types::ProviderUuid;
 use placement_model::{Outcome, Reply, State};
 use placement_node::admin::NodeRole;
@@ -161,11 +161,11 @@ pub(crate) fn uuid(number: u128) -> ProviderUuid {
 }
 
 pub(crate) fn create(number: u128) -> Command {
-    Command::CreateProvider {
+    Command::CreateProvider(CreateProvider {
         uuid: uuid(number),
         name: format!("cn{number}").try_into().unwrap(),
         parent: None,
-    }
+    })
 }
 
 pub(crate) fn has(state: &State, number: u128) -> bool {

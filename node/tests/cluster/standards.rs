@@ -31,7 +31,7 @@ impl HeldBack {
 
 impl Applier for HeldBack {
     fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        let standards = matches!(stamped.command, Command::SyncStandards { .. });
+        let standards = matches!(stamped.command, Command::SyncStandards(_));
         match standards && self.0.load(Ordering::SeqCst) {
             true => (Outcome::Done(Reply::Done), Changes::new()),
             false => Rules.apply(index, state, stamped),

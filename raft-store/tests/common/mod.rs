@@ -9,7 +9,7 @@ use futures::stream;
 use openraft::entry::RaftEntry;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::vote::leader_id_adv::LeaderId;
-use placement_model::command::RequestId;
+use placement_model::command::{CreateProvider, RequestId};
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::{
@@ -77,11 +77,11 @@ pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
 
 /// The entry that makes a provider of its own.
 pub(crate) fn provider(term: u64, index: u64) -> Entry {
-    let command = Command::CreateProvider {
+    let command = Command::CreateProvider(CreateProvider {
         uuid: ProviderUuid(Uuid::from_u128(u128::from(index) + 1)),
         name: format!("cn{index}").try_into().unwrap(),
         parent: None,
-    };
+    });
     entry(term, index, command)
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::Command;
+use placement_model::command::ReplaceAllocations;
 use placement_model::types::{ConsumerUuid, Generation, ProviderUuid};
 
 use super::{Applied, Invariant, Providers};
@@ -59,7 +60,7 @@ impl Invariant for GenerationsRise {
 impl GenerationsRise {
     fn learn(&mut self, command: &Command) {
         self.known.learn(command);
-        if let Command::SetAllocations { consumers } = command {
+        if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
             self.consumers
                 .extend(consumers.iter().map(|one| one.consumer.clone()));
         }

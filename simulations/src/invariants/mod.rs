@@ -9,6 +9,7 @@ mod usages_are_sums;
 
 use std::collections::BTreeSet;
 
+use placement_model::command::CreateProvider;
 use placement_model::types::ProviderUuid;
 use placement_model::{Command, Outcome, Stamped, State};
 
@@ -57,7 +58,7 @@ struct Providers(BTreeSet<ProviderUuid>);
 
 impl Providers {
     fn learn(&mut self, command: &Command) {
-        if let Command::CreateProvider { uuid, .. } = command {
+        if let Command::CreateProvider(CreateProvider { uuid, .. }) = command {
             self.0.insert(*uuid);
         }
     }

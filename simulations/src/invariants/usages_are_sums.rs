@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::Command;
+use placement_model::command::ReplaceAllocations;
 use placement_model::types::{ConsumerUuid, ProjectId};
 
 use super::{Applied, Invariant, Providers};
@@ -24,7 +25,9 @@ impl Invariant for UsagesAreSums {
         self.providers(applied)?;
         self.projects(applied)?;
         self.known.learn(&applied.stamped.command);
-        if let Command::SetAllocations { consumers } = &applied.stamped.command {
+        if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) =
+            &applied.stamped.command
+        {
             self.consumers
                 .extend(consumers.iter().map(|one| one.consumer.clone()));
             self.projects

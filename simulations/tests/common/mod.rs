@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    ProviderAmounts,
+    CreateProvider, DeleteAllocations, ProviderAmounts, ReplaceAllocations, ReplaceInventories,
 };
 use placement_model::types::{Generation, Inventory, ProviderUuid};
 use placement_simulations::operation::{Belief, CLASS, CONSUMER_TYPE, Write};
@@ -14,17 +14,17 @@ use placement_simulations::operation::{Belief, CLASS, CONSUMER_TYPE, Write};
 /// The command that says the same as `write`.
 pub(crate) fn command(write: &Write) -> Command {
     match write {
-        Write::CreateProvider { provider, name } => Command::CreateProvider {
+        Write::CreateProvider { provider, name } => Command::CreateProvider(CreateProvider {
             uuid: ProviderUuid(*provider),
             name: name.clone().try_into().unwrap(),
             parent: None,
-        },
+        }),
         Write::SetInventory {
             provider,
             generation,
             total,
             max_unit,
-        } => Command::ReplaceInventories {
+        } => Command::ReplaceInventories(ReplaceInventories {
             provider: ProviderUuid(*provider),
             generation: Generation(*generation),
             inventories: BTreeMap::from([(
@@ -39,8 +39,8 @@ pub(crate) fn command(write: &Write) -> Command {
                 },
             )]),
             capacity_rule: CapacityRule::NotNegative,
-        },
-        Write::Allocate(claims) => Command::SetAllocations {
+        }),
+        Write::Allocate(claims) => Command::ReplaceAllocations(ReplaceAllocations {
             consumers: claims
                 .iter()
                 .map(|claim| ConsumerAllocations {
@@ -66,10 +66,10 @@ pub(crate) fn command(write: &Write) -> Command {
                     },
                 })
                 .collect(),
-        },
-        Write::Release { consumer } => Command::DeleteAllocations {
+        }),
+        Write::Release { consumer } => Command::DeleteAllocations(DeleteAllocations {
             consumer: consumer.to_string().into(),
-        },
+        }),
         Write::Housekeeping => unreachable!(),
     }
 }

@@ -1,5 +1,6 @@
 //! `/resource_providers/{uuid}/aggregates`, from 1.1.
 
+use placement_model::command::ReplaceProviderAggregates;
 use placement_model::types::{AggregateUuid, Generation};
 use placement_model::{Command, Reply};
 use serde::Serialize;
@@ -61,11 +62,11 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
         .filter_map(Json::text)
         .map(AggregateUuid::from)
         .collect();
-    let command = Command::SetProviderAggregates {
+    let command = Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
         provider,
         generation: believed.map(Generation),
         aggregates: given.iter().cloned().collect(),
-    };
+    });
     let done = context.submit(command, WriteKind::ChangeProvider).await?;
     let Reply::ProviderWritten { generation, .. } = done.reply else {
         return Err(ApiError::internal());

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use placement_model::Command;
 use placement_model::command::{
-    ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+    ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, DeleteAllocations,
+    ProviderAmounts, ReplaceAllocations,
 };
 use placement_model::types::{
     ConsumerTypeName, ConsumerUuid, Generation, GivenUuid, ProjectId, ResourceClassName, UserId,
@@ -134,7 +135,7 @@ pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Ans
 }
 
 /// `PUT /allocations/{consumer_uuid}`.
-pub(in crate::http) async fn set(context: &RequestContext) -> Result<Answer, ApiError> {
+pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let given = context.param(0);
     let Some(uuid) = python::uuid(given) else {
         return Err(ApiError::bad_request(format!(
@@ -151,18 +152,18 @@ pub(in crate::http) async fn set(context: &RequestContext) -> Result<Answer, Api
         context.version,
         &mut names,
     )?];
-    let command = Command::SetAllocations { consumers };
+    let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
     let write = WriteKind::Allocate { consumer: &spelled };
     context.submit_naming(command, write, &names).await?;
     Ok(Answer::no_content())
 }
 
 /// `POST /allocations`, from 1.13.
-pub(in crate::http) async fn set_many(context: &RequestContext) -> Result<Answer, ApiError> {
+pub(in crate::http) async fn replace_many(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body(schema::post_allocations(context.version))?;
     let mut names = Unnameable::default();
     let consumers = parse_consumers(&body, context.version, &mut names)?;
-    let command = Command::SetAllocations { consumers };
+    let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
     context
         .submit_naming(command, WriteKind::AllocateMany, &names)
         .await?;
@@ -174,7 +175,7 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
     let consumer = ConsumerUuid::from(context.param(0));
     context
         .submit(
-            Command::DeleteAllocations { consumer },
+            Command::DeleteAllocations(DeleteAllocations { consumer }),
             WriteKind::Deallocate,
         )
         .await?;

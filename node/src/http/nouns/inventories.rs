@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use http::StatusCode;
-use placement_model::command::CapacityRule;
+use placement_model::command::{
+    CapacityRule, CreateInventory, DeleteInventories, DeleteInventory, ReplaceInventories,
+    UpdateInventory,
+};
 use placement_model::types::{Generation, Inventory, ProviderUuid, ResourceClassName};
 use placement_model::{Command, Reply};
 use serde::Serialize;
@@ -142,12 +145,12 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
     let inventory = parse_record(class, &body);
     let inventory = found_below(context, provider, inventory).await?;
     let location = format!("/resource_providers/{provider}/inventories/{resource_class}");
-    let command = Command::CreateInventory {
+    let command = Command::CreateInventory(CreateInventory {
         provider,
         resource_class,
         inventory,
         capacity_rule: capacity_rule(context.version),
-    };
+    });
     let done = context
         .submit_naming(command, WriteKind::CreateInventory { provider }, &names)
         .await?;
@@ -175,13 +178,13 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
         .await?;
     let mut names = Unnameable::default();
     let inventory = parse_record(context.param(1), &body);
-    let command = Command::UpdateInventory {
+    let command = Command::UpdateInventory(UpdateInventory {
         provider,
         generation: generation(&body),
         resource_class: names.class(context.param(1)),
         inventory: found_below(context, provider, inventory).await?,
         capacity_rule: capacity_rule(context.version),
-    };
+    });
     let done = context
         .submit_naming(command, WriteKind::UpdateInventory, &names)
         .await?;
@@ -208,12 +211,12 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
     let mut names = Unnameable::default();
     let parsed = parse_set(&body, &mut names);
     let (generation, inventories) = found_below(context, provider, parsed).await?;
-    let command = Command::ReplaceInventories {
+    let command = Command::ReplaceInventories(ReplaceInventories {
         provider,
         generation,
         inventories,
         capacity_rule: capacity_rule(context.version),
-    };
+    });
     let done = context
         .submit_naming(command, WriteKind::ReplaceInventories { provider }, &names)
         .await?;
@@ -238,10 +241,10 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
     let provider = context.provider_or_404()?;
     let mut names = Unnameable::default();
     let resource_class = names.class(context.param(1));
-    let command = Command::DeleteInventory {
+    let command = Command::DeleteInventory(DeleteInventory {
         provider,
         resource_class,
-    };
+    });
     context
         .submit_naming(command, WriteKind::DeleteInventory, &names)
         .await?;
@@ -251,7 +254,7 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
 /// `DELETE …/inventories`, from 1.5.
 pub(in crate::http) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
-    let command = Command::DeleteInventories { provider };
+    let command = Command::DeleteInventories(DeleteInventories { provider });
     context
         .submit(command, WriteKind::DeleteInventories)
         .await?;

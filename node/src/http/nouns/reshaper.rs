@@ -1,7 +1,7 @@
 //! `POST /reshaper`, from 1.30: moves inventories and allocations between providers in one step.
 
 use placement_model::Command;
-use placement_model::command::ReshapedInventories;
+use placement_model::command::{Reshape, ReshapedInventories};
 use placement_model::types::GivenUuid;
 
 use super::{allocations, inventories};
@@ -30,10 +30,10 @@ pub(in crate::http) async fn reshape(context: &RequestContext) -> Result<Answer,
         .collect::<Result<_, ApiError>>()?;
     let consumers = body.get("allocations").unwrap_or(&Json::Null);
     let allocations = allocations::parse_consumers(consumers, context.version, &mut names)?;
-    let command = Command::Reshape {
+    let command = Command::Reshape(Reshape {
         inventories,
         allocations,
-    };
+    });
     context
         .submit_naming(command, WriteKind::Reshape, &names)
         .await?;

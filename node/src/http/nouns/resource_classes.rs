@@ -1,5 +1,8 @@
 //! `/resource_classes` and `/resource_classes/{name}`, from 1.2.
 
+use placement_model::command::{
+    CreateResourceClass, DeleteResourceClass, EnsureResourceClass, RenameResourceClass,
+};
 use placement_model::types::ResourceClassName;
 use placement_model::{Command, Reply};
 use serde::Serialize;
@@ -89,7 +92,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
     let location = path(name.as_str());
     context
         .submit(
-            Command::CreateResourceClass { name },
+            Command::CreateResourceClass(CreateResourceClass { name }),
             WriteKind::ChangeResourceClass,
         )
         .await?;
@@ -101,10 +104,10 @@ pub(in crate::http) async fn rename(context: &RequestContext) -> Result<Answer, 
     let body = context.body(schema::resource_class())?;
     let new_name = name_in(&body)?;
     let shown = new_name.clone();
-    let command = Command::RenameResourceClass {
+    let command = Command::RenameResourceClass(RenameResourceClass {
         name: named(context)?,
         new_name,
-    };
+    });
     context
         .submit(command, WriteKind::RenameResourceClass)
         .await?;
@@ -123,7 +126,7 @@ pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, 
         .parse()
         .map_err(|error| ApiError::bad_request(format!("JSON does not validate: {error}")))?;
     let location = path(name.as_str());
-    let command = Command::EnsureResourceClass { name };
+    let command = Command::EnsureResourceClass(EnsureResourceClass { name });
     let done = context
         .submit(command, WriteKind::ChangeResourceClass)
         .await?;
@@ -138,9 +141,9 @@ pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, 
 
 /// `DELETE /resource_classes/{name}`.
 pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
-    let command = Command::DeleteResourceClass {
+    let command = Command::DeleteResourceClass(DeleteResourceClass {
         name: named(context)?,
-    };
+    });
     context
         .submit(command, WriteKind::ChangeResourceClass)
         .await?;

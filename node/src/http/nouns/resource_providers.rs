@@ -3,7 +3,7 @@
 use http::StatusCode;
 use placement_model::Command;
 use placement_model::Reply;
-use placement_model::command::ParentUpdate;
+use placement_model::command::{CreateProvider, DeleteProvider, ParentUpdate, UpdateProvider};
 use placement_model::outcome::Provider;
 use placement_model::query::resource_providers::{FilterError, ProviderFilter};
 use placement_model::types::{GivenUuid, ProviderName, ProviderUuid};
@@ -185,11 +185,11 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
         .get("parent_provider_uuid")
         .and_then(Json::text)
         .map(GivenUuid::from);
-    let command = Command::CreateProvider {
+    let command = Command::CreateProvider(CreateProvider {
         uuid,
         name: name.clone(),
         parent,
-    };
+    });
     let done = context.submit(command, write).await?;
     let location = format!("/resource_providers/{uuid}");
     match done.reply {
@@ -218,12 +218,12 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
         uuid,
         clears_parent: parent == ParentUpdate::Clear,
     };
-    let command = Command::UpdateProvider {
+    let command = Command::UpdateProvider(UpdateProvider {
         uuid,
         name: name(&body)?,
         parent,
         may_reparent: context.version.from(37),
-    };
+    });
     let updated = if context.version.from(15) {
         context.view_to_write().await?.state.provider_updated(&uuid)
     } else {
@@ -247,7 +247,10 @@ fn name(body: &Json) -> Result<ProviderName, ApiError> {
 pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
     let uuid = context.of_provider(|uuid| Some(*uuid), not_found::provider_to_delete)?;
     context
-        .submit(Command::DeleteProvider { uuid }, WriteKind::DeleteProvider)
+        .submit(
+            Command::DeleteProvider(DeleteProvider { uuid }),
+            WriteKind::DeleteProvider,
+        )
         .await?;
     Ok(Answer::no_content())
 }

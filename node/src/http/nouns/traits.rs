@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use placement_model::command::{
+    DeleteProviderTraits, DeleteTrait, EnsureTrait, ReplaceProviderTraits,
+};
 use placement_model::types::{Generation, Timestamp, TraitName};
 use placement_model::{Command, Reply};
 use serde::Serialize;
@@ -110,7 +113,10 @@ pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, 
     };
     let location = format!("/traits/{name}");
     let done = context
-        .submit(Command::CreateTrait { name }, WriteKind::ChangeTrait)
+        .submit(
+            Command::EnsureTrait(EnsureTrait { name }),
+            WriteKind::ChangeTrait,
+        )
         .await?;
     let (created, at) = match done.reply {
         Reply::Named { created, modified } => (created, Some(modified)),
@@ -131,7 +137,10 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
         .parse()
         .map_err(|_| not_found::traits(&[context.param(0)]))?;
     context
-        .submit(Command::DeleteTrait { name }, WriteKind::ChangeTrait)
+        .submit(
+            Command::DeleteTrait(DeleteTrait { name }),
+            WriteKind::ChangeTrait,
+        )
         .await?;
     Ok(Answer::no_content())
 }
@@ -160,11 +169,11 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
     let given = given.iter().filter_map(Json::text);
     let mut names = Unnameable::default();
     let traits: BTreeSet<TraitName> = given.map(|name| names.trait_(name)).collect();
-    let command = Command::SetProviderTraits {
+    let command = Command::ReplaceProviderTraits(ReplaceProviderTraits {
         provider,
         generation,
         traits: traits.clone(),
-    };
+    });
     let done = context
         .submit_naming(command, WriteKind::ChangeProvider, &names)
         .await?;
@@ -183,9 +192,9 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
 }
 
 /// `DELETE /resource_providers/{uuid}/traits`.
-pub(in crate::http) async fn clear(context: &RequestContext) -> Result<Answer, ApiError> {
+pub(in crate::http) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
-    let command = Command::ClearProviderTraits { provider };
+    let command = Command::DeleteProviderTraits(DeleteProviderTraits { provider });
     context.submit(command, WriteKind::ChangeProvider).await?;
     Ok(Answer::no_content())
 }

@@ -1,0 +1,75 @@
+//! What the verbs that make names have in common: traits and resource classes are made alike.
+
+use super::Decision;
+use crate::outcome::{Refusal, Reply};
+use crate::state::State;
+use crate::state::change::{Change, Changes, Counters, NameRow, ResourceClassId, TraitId};
+use crate::types::{ResourceClassName, Timestamp, TraitName};
+
+/// A name that has a row and a dense id of its own.
+pub(super) trait Name: Clone {
+    /// The next id to hand out.
+    fn next_id(counters: &mut Counters) -> &mut u32;
+
+    fn put(id: u32, row: NameRow<Self>) -> Change;
+}
+
+impl Name for TraitName {
+    fn next_id(counters: &mut Counters) -> &mut u32 {
+        &mut counters.trait_
+    }
+
+    fn put(id: u32, row: NameRow<Self>) -> Change {
+        Change::PutTrait(TraitId(id), row)
+    }
+}
+
+impl Name for ResourceClassName {
+    fn next_id(counters: &mut Counters) -> &mut u32 {
+        &mut counters.resource_class
+    }
+
+    fn put(id: u32, row: NameRow<Self>) -> Change {
+        Change::PutResourceClass(ResourceClassId(id), row)
+    }
+}
+
+/// Makes one name under the next id. The counters are left to be put.
+pub(super) fn make<N: Name>(
+    name: &N,
+    at: Timestamp,
+    counters: &mut Counters,
+    changes: &mut Changes,
+) -> Result<(), Refusal> {
+    let next = N::next_id(counters);
+    let id = *next;
+    *next = id.checked_add(1).ok_or(Refusal::IdsExhausted)?;
+    let row = NameRow {
+        name: name.clone(),
+        updated_at: at,
+    };
+    changes.push(N::put(id, row));
+    Ok(())
+}
+
+/// Makes a name that a client asked for and that does not exist.
+pub(super) fn create<N: Name>(state: &State, at: Timestamp, name: &N) -> Decision {
+    let mut counters = state.counters();
+    let mut changes = Changes::new();
+    make(name, at, &mut counters, &mut changes)?;
+    changes.push(Change::PutCounters(counters));
+    let reply = Reply::Named {
+        created: true,
+        modified: at,
+    };
+    Ok((reply, changes))
+}
+
+/// Leaves a name alone that a client asked for and that exists.
+pub(super) fn keep(modified: Timestamp) -> Decision {
+    let reply = Reply::Named {
+        created: false,
+        modified,
+    };
+    Ok((reply, Changes::new()))
+}

@@ -66,6 +66,7 @@ pub enum Command {
     ReplaceAllocations(ReplaceAllocations),
     DeleteAllocations(DeleteAllocations),
     Reshape(Reshape),
+    RetireNode(RetireNode),
 }
 
 impl Command {
@@ -93,6 +94,7 @@ impl Command {
             Self::ReplaceAllocations(_) => "ReplaceAllocations",
             Self::DeleteAllocations(_) => "DeleteAllocations",
             Self::Reshape(_) => "Reshape",
+            Self::RetireNode(_) => "RetireNode",
         }
     }
 }
@@ -289,6 +291,15 @@ pub struct Reshape {
     pub inventories: Vec<ReshapedInventories>,
     /// In the order of the request.
     pub allocations: Vec<ConsumerAllocations>,
+}
+
+/// Removal of a node from the cluster: what it may still send is not carried out, and its number is
+/// not given again. Early logs hold an empty [`SyncStandards`] instead, under the node's number and
+/// the boot `u64::MAX`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RetireNode {
+    /// The node's number: the `origin` of its requests.
+    pub node: u64,
 }
 
 impl fmt::Display for Stamped {

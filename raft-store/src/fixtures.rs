@@ -14,7 +14,7 @@ use placement_model::command::{
     DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
     EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass, ReplaceAllocations,
     ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape,
-    ReshapedInventories, SyncStandards, UpdateInventory, UpdateProvider,
+    ReshapedInventories, RetireNode, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::outcome::Provider;
 use placement_model::state::change::{
@@ -228,6 +228,7 @@ fn commands() -> Vec<Command> {
                 ..consumer_allocations()
             }],
         }),
+        Command::RetireNode(RetireNode { node: 4 }),
     ]
 }
 

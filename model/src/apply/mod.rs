@@ -1,4 +1,4 @@
-//! One command, one pure function, one file per verb.
+//! One command, one file: a struct that decides for itself ([`Decide`]), as a pure function.
 //!
 //! Each looks at the state in the order in which upstream does, as of several reasons to refuse
 //! the client hears of the first.
@@ -27,6 +27,7 @@ mod replace_inventories;
 mod replace_provider_aggregates;
 mod replace_provider_traits;
 mod reshape;
+mod retire_node;
 mod sync_standards;
 mod update_inventory;
 mod update_provider;
@@ -51,10 +52,17 @@ pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
         Seen::LongAgo => (Outcome::AnsweredBefore, Changes::new()),
         Seen::Never => {
             let (outcome, mut changes) = decide(state, stamped.at, &stamped.command);
-            remember::remember(state, id, &outcome, &mut changes);
+            if !retires(&stamped.command, id.origin) {
+                remember::remember(state, id, &outcome, &mut changes);
+            }
             (outcome, changes)
         }
     }
+}
+
+/// Whether a node's number ends with the command: nothing is remembered under it any more.
+fn retires(command: &Command, origin: u64) -> bool {
+    matches!(command, Command::RetireNode(retired) if retired.node == origin)
 }
 
 /// What a command comes to: a reply with the rows that change, or a refusal.
@@ -112,5 +120,6 @@ fn dispatch(state: &State, at: Timestamp, command: &Command) -> Decision {
         Command::ReplaceAllocations(command) => command.decide(state, at),
         Command::DeleteAllocations(command) => command.decide(state, at),
         Command::Reshape(command) => command.decide(state, at),
+        Command::RetireNode(command) => command.decide(state, at),
     }
 }

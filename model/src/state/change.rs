@@ -137,6 +137,14 @@ pub struct SessionRow {
     pub answered_below: u64,
 }
 
+impl SessionRow {
+    /// The session of a node that was removed: all its boots are earlier ones.
+    pub(crate) const RETIRED: Self = Self {
+        boot: u64::MAX,
+        answered_below: u64::MAX,
+    };
+}
+
 /// The next ids to hand out. They only rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Counters {

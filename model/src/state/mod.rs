@@ -222,6 +222,12 @@ impl State {
         self.sessions.row(origin)
     }
 
+    /// Whether a node was removed for good, so that nothing it sends is carried out any more.
+    pub fn is_retired(&self, origin: u64) -> bool {
+        self.session(origin)
+            .is_some_and(|row| row.boot == SessionRow::RETIRED.boot)
+    }
+
     pub(crate) fn sessions(&self) -> &Sessions {
         &self.sessions
     }

@@ -8,7 +8,7 @@ use placement_model::command::{
     DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
     EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass,
     ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    Reshape, ReshapedInventories, SyncStandards, UpdateInventory, UpdateProvider,
+    Reshape, ReshapedInventories, RetireNode, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{
@@ -313,6 +313,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         6 => modest_allocations().prop_map(|consumers| Command::ReplaceAllocations(ReplaceAllocations { consumers })),
         1 => consumer().prop_map(|consumer| Command::DeleteAllocations(DeleteAllocations { consumer })),
         2 => shrink(),
+        1 => (1_u64..12).prop_map(|node| Command::RetireNode(RetireNode { node })),
         2 => (reshaped(), many_allocations())
             .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
     ]

@@ -9,7 +9,8 @@ use placement_model::command::{
     DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
     EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass,
     ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    Reshape, ReshapedInventories, Stamped, SyncStandards, UpdateInventory, UpdateProvider,
+    Reshape, ReshapedInventories, RetireNode, Stamped, SyncStandards, UpdateInventory,
+    UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::aggregates::ProviderAggregates;
@@ -65,6 +66,8 @@ pub(crate) struct Naive {
     answered: BTreeMap<(u64, u64, u64), Outcome>,
     /// The highest `answered_below` of each origin and boot that was carried out.
     answered_below: BTreeMap<(u64, u64), u64>,
+    /// The nodes that were removed.
+    retired: BTreeSet<u64>,
 }
 
 type Answer = Result<Reply, Refusal>;
@@ -74,6 +77,9 @@ impl Naive {
         let Some(id) = stamped.request else {
             return self.run(stamped.at, &stamped.command);
         };
+        if self.retired.contains(&id.origin) {
+            return Outcome::AnsweredBefore;
+        }
         let newest = self
             .answered_below
             .range((id.origin, 0)..=(id.origin, u64::MAX))
@@ -376,6 +382,10 @@ impl Naive {
                 self.allocations
                     .retain(|(holder, _, _), _| holder != consumer);
                 self.consumers.remove(consumer);
+                Ok(Reply::Done)
+            }
+            Command::RetireNode(RetireNode { node }) => {
+                self.retired.insert(*node);
                 Ok(Reply::Done)
             }
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {

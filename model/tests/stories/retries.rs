@@ -1,6 +1,8 @@
 //! Requests that come again.
 
-use placement_model::command::{Command, DeleteAllocations, DeleteProvider, RequestId};
+use placement_model::command::{
+    Command, DeleteAllocations, DeleteProvider, RequestId, RetireNode, SyncStandards,
+};
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::state::change::Change;
 
@@ -117,4 +119,56 @@ fn what_is_remembered_of_a_node_that_never_says_what_was_answered_is_bounded() {
         cloud.try_request(id(1, 1, 0), command),
         Outcome::AnsweredBefore
     );
+}
+
+fn retire(node: u64) -> Command {
+    Command::RetireNode(RetireNode { node })
+}
+
+#[test]
+fn nothing_of_a_removed_node_is_carried_out_any_more() {
+    let mut cloud = cloud();
+    cloud.try_request(id(1, 1, 1), claim());
+    cloud.done(retire(1));
+    assert!(cloud.state.is_retired(1));
+    assert_eq!(outcomes(&cloud), 0);
+    let digest = cloud.digest();
+    for late in [id(1, 1, 1), id(1, 2, 1), id(2, 1, 1), id(u64::MAX, 1, 0)] {
+        assert_eq!(cloud.try_request(late, claim()), Outcome::AnsweredBefore);
+    }
+    cloud.done(retire(1));
+    assert_eq!(cloud.digest(), digest, "once is enough");
+}
+
+#[test]
+fn a_node_is_removed_for_good_though_it_never_wrote_and_without_harm_to_others() {
+    let mut cloud = cloud();
+    cloud.done(retire(7));
+    assert!(cloud.state.is_retired(7) && !cloud.state.is_retired(1));
+    let others = cloud.try_request(id(1, 1, 1), claim());
+    assert_eq!(others, Outcome::Done(Reply::Done));
+}
+
+#[test]
+fn a_node_that_removes_itself_leaves_nothing_behind() {
+    let mut cloud = cloud();
+    cloud.try_request(id(1, 1, 1), claim());
+    let removal = cloud.try_request(id(1, 2, 1), retire(1));
+    assert_eq!(removal, Outcome::Done(Reply::Done));
+    assert!(cloud.state.is_retired(1));
+    assert_eq!(outcomes(&cloud), 0);
+}
+
+/// As the first logs have it.
+#[test]
+fn a_removal_that_was_written_as_empty_standards_still_counts() {
+    let mut cloud = cloud();
+    let nothing = Command::SyncStandards(SyncStandards {
+        resource_classes: Vec::new(),
+        traits: std::collections::BTreeSet::new(),
+    });
+    cloud.try_request(id(u64::MAX, 0, 0), nothing);
+    assert!(cloud.state.is_retired(1));
+    let late = cloud.try_request(id(3, 1, 1), claim());
+    assert_eq!(late, Outcome::AnsweredBefore);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use openraft::Precondition;
 use openraft::errors::{ClientWriteError, RaftError};
-use placement_model::command::{Command, RequestId, SyncStandards};
+use placement_model::command::{Command, RetireNode};
 use placement_raft_store::{Identity, Member, Membership as RaftMembership, Payload, TypeConfig};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
@@ -20,7 +20,7 @@ use super::replica::{REMOVED, Replica};
 use super::running::Running;
 use super::slot::Slot;
 use crate::rpc::channel::{CallError, Lane};
-use crate::rpc::message::{Introduction, Invitation, Method, WriteCall, WriteReply};
+use crate::rpc::message::{Introduction, Invitation, Method};
 use crate::rpc::peers::Peers;
 
 /// How long one operator's request may take.
@@ -269,7 +269,7 @@ impl Membership<'_> {
         let mut members = self.replica().members();
         members.remove(&id);
         self.set_membership(now, voters, members).await?;
-        self.close_session(id).await;
+        self.retire(id).await;
         Ok(())
     }
 
@@ -288,28 +288,16 @@ impl Membership<'_> {
     }
 
     /// What a removed node may still send is not carried out, and its number is not given again.
-    async fn close_session(&self, id: u64) {
-        let call = WriteCall {
-            request: RequestId {
-                origin: id,
-                boot: u64::MAX,
-                sequence: 0,
-                answered_below: 0,
-            },
-            request_id: format!("removal of node {id}"),
-            command: Command::SyncStandards(SyncStandards {
-                resource_classes: Vec::new(),
-                traits: BTreeSet::new(),
-            }),
-        };
-        match tokio::time::timeout(self.replica().config.wait(), self.0.writes.propose(call)).await
-        {
-            Ok(WriteReply::Written { .. }) => {}
-            other => tracing::warn!(
+    async fn retire(&self, id: u64) {
+        let command = Command::RetireNode(RetireNode { node: id });
+        let deadline = Instant::now() + self.replica().config.wait();
+        let request_id = format!("removal of node {id}");
+        if let Err(error) = self.0.writes.commit(command, request_id, deadline).await {
+            tracing::warn!(
                 node = id,
-                ?other,
+                ?error,
                 "the removed node's writes could not be shut out: do not use its number again"
-            ),
+            );
         }
     }
 

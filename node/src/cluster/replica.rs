@@ -247,11 +247,7 @@ impl Replica {
             return false;
         }
         let applied = self.views.current();
-        let shut_out = applied
-            .state
-            .session(id)
-            .is_some_and(|row| row.boot == u64::MAX);
-        shut_out || self.leads()
+        applied.state.is_retired(id) || self.leads()
     }
 
     /// Notes what another member says.

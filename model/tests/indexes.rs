@@ -89,6 +89,14 @@ fn consumer(who: u32) -> ConsumerUuid {
     ConsumerUuid::from(format!("consumer{who}"))
 }
 
+fn release(state: &State, who: u32) -> Vec<Change> {
+    let consumer = consumer(who);
+    match state.consumer(&consumer) {
+        Some(_) => vec![Change::DeleteConsumer(consumer)],
+        None => Vec::new(),
+    }
+}
+
 fn changes(state: &State, event: &Event) -> Vec<Change> {
     let there = |who: &u32| node(state, *who).is_some();
     let stocked = |who: &u32, class: &usize| {
@@ -117,7 +125,7 @@ fn changes(state: &State, event: &Event) -> Vec<Change> {
             if node.subtree_end != place.node + 1 {
                 return Vec::new();
             }
-            let mut changes = vec![Change::DeleteConsumer(consumer(*who))];
+            let mut changes = release(state, *who);
             let stocks = node.inventories.iter();
             changes.extend(stocks.map(|stock| Change::DeleteInventory(node.id, stock.class)));
             changes.push(Change::PutProviderTraits(node.id, BTreeSet::new()));
@@ -173,7 +181,7 @@ fn changes(state: &State, event: &Event) -> Vec<Change> {
             };
             vec![Change::PutConsumer(consumer(*who), row)]
         }
-        Event::Release(who) => vec![Change::DeleteConsumer(consumer(*who))],
+        Event::Release(who) => release(state, *who),
         _ => Vec::new(),
     }
 }

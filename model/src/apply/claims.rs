@@ -9,7 +9,7 @@ use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::change::{Change, Changes, ConsumerRow, ProviderId, ResourceClassId};
 use crate::state::tree::{Node, Stock};
-use crate::types::{ConsumerUuid, ResourceClassName, Timestamp};
+use crate::types::{ConsumerUuid, Timestamp};
 
 /// A line with its class looked up.
 #[derive(Clone, Copy)]
@@ -19,6 +19,9 @@ struct Claim {
     class: ResourceClassId,
     amount: u64,
 }
+
+/// Providers that clients name were looked up first, and those of which something is held stay.
+const FOUND: &str = "a claim is about a provider that is there";
 
 /// Amounts by provider and class.
 type Amounts = BTreeMap<(ProviderId, ResourceClassId), u64>;
@@ -40,9 +43,8 @@ pub(super) fn claim(
     put_consumers(state, at, request, &claims, changes);
     let providers: BTreeSet<_> = claims.iter().map(|claim| claim.provider).collect();
     for provider in providers {
-        if let Some(place) = state.place_by_id(provider) {
-            changes.push(Found::at(state, place).bump(at));
-        }
+        let place = state.place_by_id(provider).expect(FOUND);
+        changes.push(Found::at(state, place).bump(at));
     }
     Ok(())
 }
@@ -78,7 +80,7 @@ fn check_inventories(state: &State, claims: &[Claim]) -> Result<(), Refusal> {
     let classes: BTreeSet<_> = claims.iter().map(|claim| claim.class).collect();
     let without: BTreeSet<_> = claims
         .iter()
-        .filter_map(|claim| state.node_by_id(claim.provider))
+        .map(|claim| state.node_by_id(claim.provider).expect(FOUND))
         .filter(|node| {
             !node
                 .inventories
@@ -93,14 +95,10 @@ fn check_inventories(state: &State, claims: &[Claim]) -> Result<(), Refusal> {
     Err(Refusal::AllocationWithoutInventory {
         resource_classes: classes
             .into_iter()
-            .filter_map(|id| name_of(state, id))
+            .map(|id| state.resource_class_name(id).clone())
             .collect(),
         providers: without.into_iter().collect(),
     })
-}
-
-fn name_of(state: &State, class: ResourceClassId) -> Option<ResourceClassName> {
-    state.resource_class_name(class).cloned()
 }
 
 /// What the request's consumers hold, and so give back first.
@@ -113,8 +111,7 @@ fn freed(state: &State, request: &Request<'_>, claims: &[Claim]) -> Amounts {
         let held = state.consumer_row(&consumer.consumer);
         for (provider, amounts) in held.into_iter().flat_map(|row| &row.allocations) {
             for (class, amount) in amounts {
-                let sum = freed.entry((*provider, *class)).or_default();
-                *sum = sum.saturating_add(*amount);
+                *freed.entry((*provider, *class)).or_default() += *amount;
             }
         }
     }
@@ -124,28 +121,22 @@ fn freed(state: &State, request: &Request<'_>, claims: &[Claim]) -> Amounts {
 fn check_amounts(state: &State, claims: &[Claim], freed: &Amounts) -> Result<(), Refusal> {
     let mut asked = Amounts::new();
     for claim in claims.iter().filter(|claim| claim.amount > 0) {
-        let Some(node) = state.node_by_id(claim.provider) else {
-            continue;
-        };
+        let node = state.node_by_id(claim.provider).expect(FOUND);
         let Some(stock) = node.stock(claim.class) else {
             return Err(Refusal::AllocationWithoutInventory {
-                resource_classes: name_of(state, claim.class).into_iter().collect(),
+                resource_classes: vec![state.resource_class_name(claim.class).clone()],
                 providers: vec![node.uuid],
             });
         };
         let key = (claim.provider, claim.class);
+        let freed = freed.get(&key).copied().unwrap_or(0);
+        let rest = stock.used.checked_sub(freed);
+        let rest = rest.expect("what consumers hold is part of what is taken");
+        // The amount is the client's, and not yet known to be within bounds.
         let asked = asked.entry(key).or_default();
         *asked = u64::saturating_add(*asked, claim.amount);
-        let rest = stock
-            .used
-            .saturating_sub(freed.get(&key).copied().unwrap_or(0));
-        check_amount(
-            state,
-            node,
-            stock,
-            claim.amount,
-            rest.saturating_add(*asked),
-        )?;
+        let sum = rest.saturating_add(*asked);
+        check_amount(state, node, stock, claim.amount, sum)?;
     }
     Ok(())
 }
@@ -165,10 +156,8 @@ fn check_amount(
     if within_units && (within_capacity || no_worse) {
         return Ok(());
     }
-    let Some(resource_class) = name_of(state, stock.class) else {
-        return Ok(());
-    };
     let provider = node.uuid;
+    let resource_class = state.resource_class_name(stock.class).clone();
     Err(if within_units {
         Refusal::AllocationCapacity {
             provider,

@@ -81,7 +81,7 @@ pub(super) fn replace(
     };
     let in_use: Vec<_> = gone()
         .filter(|old| old.used > 0)
-        .filter_map(|old| state.resource_class_name(old.class).cloned())
+        .map(|old| state.resource_class_name(old.class).clone())
         .collect();
     if !in_use.is_empty() {
         let provider = found.node.uuid;

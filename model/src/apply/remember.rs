@@ -33,7 +33,7 @@ pub(super) fn remember(state: &State, id: &RequestId, outcome: &Outcome, changes
             row.answered_below = row.answered_below.max(sequence.saturating_add(1));
         }
         changes.push(Change::DeleteOutcome(id.origin, sequence));
-        kept = kept.saturating_sub(1);
+        kept -= 1;
     }
     if old != Some(&row) {
         changes.push(Change::PutSession(id.origin, row));

@@ -80,11 +80,9 @@ fn add(
     at: Timestamp,
     changes: &mut Changes,
 ) -> Result<(), Refusal> {
-    if let Some(place) = state.place_by_id(id) {
-        let found = Found::at(state, place);
-        inventories::put(&found, stocks, at, changes);
-        changes.push(found.bump(at));
-    }
+    let found = found(state, id);
+    inventories::put(&found, stocks, at, changes);
+    changes.push(found.bump(at));
     Ok(())
 }
 
@@ -95,8 +93,11 @@ fn replace(
     at: Timestamp,
     changes: &mut Changes,
 ) -> Result<(), Refusal> {
-    match state.place_by_id(id) {
-        Some(place) => inventories::replace(state, &Found::at(state, place), stocks, at, changes),
-        None => Ok(()),
-    }
+    inventories::replace(state, &found(state, id), stocks, at, changes)
+}
+
+/// A provider that the request named, at the present step.
+fn found(state: &State, id: ProviderId) -> Found<'_> {
+    let place = state.place_by_id(id);
+    Found::at(state, place.expect("a reshape removes no provider"))
 }

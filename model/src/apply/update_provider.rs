@@ -18,7 +18,10 @@ impl Decide for UpdateProvider {
             .expect("a place names a tree that exists");
         let old = tree.row(found.place.node);
         let parent = match &self.parent {
-            ParentUpdate::Keep => old.parent.and_then(|id| state.place_by_id(id)),
+            ParentUpdate::Keep => old.parent.map(|id| {
+                let place = state.place_by_id(id);
+                place.expect("a provider's parent is there")
+            }),
             ParentUpdate::Clear if old.parent.is_some() && !self.may_reparent => {
                 return Err(Refusal::ReparentForbidden(self.uuid).into());
             }

@@ -64,20 +64,20 @@ impl State {
     pub fn consumer(&self, consumer: &ConsumerUuid) -> Option<Consumer> {
         let row = self.consumer_row(consumer)?;
         let holding = |(id, amounts): (&ProviderId, &BTreeMap<ResourceClassId, u64>)| {
-            let node = self.node_by_id(*id)?;
-            let (provider, generation) = (node.uuid, node.generation);
-            Some(ConsumerHolding {
-                provider,
-                generation,
+            let node = self.node_by_id(*id);
+            let node = node.expect("what a consumer holds is of a provider that is there");
+            ConsumerHolding {
+                provider: node.uuid,
+                generation: node.generation,
                 resources: self.named(amounts),
-            })
+            }
         };
         Some(Consumer {
             generation: row.generation,
             project: row.project.clone(),
             user: row.user.clone(),
             consumer_type: row.consumer_type.clone(),
-            allocations: row.allocations.iter().filter_map(holding).collect(),
+            allocations: row.allocations.iter().map(holding).collect(),
             modified: row.updated_at,
         })
     }
@@ -86,25 +86,25 @@ impl State {
     pub fn provider_allocations(&self, provider: &ProviderUuid) -> Option<ProviderAllocations> {
         let node = self.node(self.place(provider)?);
         let holding = |consumer: &ConsumerUuid| {
-            let row = self.consumer_row(consumer)?;
-            Some(ProviderHolding {
+            let row = self.consumer_row(consumer).expect("a holder is a consumer");
+            ProviderHolding {
                 consumer: consumer.clone(),
                 consumer_generation: row.generation,
-                resources: self.named(row.allocations.get(&node.id)?),
+                resources: self.named(&row.allocations[&node.id]),
                 modified: row.updated_at,
-            })
+            }
         };
         Some(ProviderAllocations {
             generation: node.generation,
-            consumers: self.holders(node.id).filter_map(holding).collect(),
+            consumers: self.holders(node.id).map(holding).collect(),
         })
     }
 
     fn named(&self, amounts: &BTreeMap<ResourceClassId, u64>) -> Vec<(ResourceClassName, u64)> {
-        let name = |id: &ResourceClassId| self.resource_class_name(*id).cloned();
+        let name = |id: &ResourceClassId| self.resource_class_name(*id).clone();
         amounts
             .iter()
-            .filter_map(|(id, amount)| Some((name(id)?, *amount)))
+            .map(|(id, amount)| (name(id), *amount))
             .collect()
     }
 }

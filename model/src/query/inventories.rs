@@ -19,18 +19,16 @@ impl State {
     pub fn inventories(&self, provider: &ProviderUuid) -> Option<ProviderInventories> {
         let node = self.node(self.place(provider)?);
         let record = |stock: &Stock| {
-            let name = self.resource_class_name(stock.class)?.clone();
-            Some((
-                name,
-                InventoryRow {
-                    inventory: stock.inventory,
-                    updated_at: stock.updated_at,
-                },
-            ))
+            let name = self.resource_class_name(stock.class).clone();
+            let row = InventoryRow {
+                inventory: stock.inventory,
+                updated_at: stock.updated_at,
+            };
+            (name, row)
         };
         Some(ProviderInventories {
             generation: node.generation,
-            inventories: node.inventories.iter().filter_map(record).collect(),
+            inventories: node.inventories.iter().map(record).collect(),
         })
     }
 }

@@ -16,7 +16,7 @@ pub struct ProviderTraits {
 impl State {
     /// When the trait was made, if it exists.
     pub fn trait_(&self, name: &TraitName) -> Option<Timestamp> {
-        Some(self.trait_row(self.trait_id(name)?)?.updated_at)
+        Some(self.trait_row(self.trait_id(name)?).updated_at)
     }
 
     /// All traits with the time of their creation, sorted by name; with `associated`, only those
@@ -33,7 +33,7 @@ impl State {
     /// The traits of a provider, or `None` if there is no such provider.
     pub fn provider_traits(&self, provider: &ProviderUuid) -> Option<ProviderTraits> {
         let node = self.node(self.place(provider)?);
-        let rows = node.traits.iter().filter_map(|id| self.trait_row(*id));
+        let rows = node.traits.iter().map(|id| self.trait_row(*id));
         let mut traits: Vec<_> = rows.map(|row| (row.name.clone(), row.updated_at)).collect();
         traits.sort();
         Some(ProviderTraits {

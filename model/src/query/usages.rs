@@ -32,11 +32,10 @@ impl State {
     /// What is taken of a provider, or `None` if there is no such provider.
     pub fn provider_usages(&self, provider: &ProviderUuid) -> Option<ProviderUsages> {
         let node = self.node(self.place(provider)?);
-        let usage =
-            |stock: &Stock| Some((self.resource_class_name(stock.class)?.clone(), stock.used));
+        let usage = |stock: &Stock| (self.resource_class_name(stock.class).clone(), stock.used);
         Some(ProviderUsages {
             generation: node.generation,
-            usages: node.inventories.iter().filter_map(usage).collect(),
+            usages: node.inventories.iter().map(usage).collect(),
         })
     }
 
@@ -50,13 +49,11 @@ impl State {
         let Some(sums) = self.sums().of(project, user) else {
             return BTreeMap::new();
         };
-        let name = |id: ResourceClassId| self.resource_class_name(id).cloned();
+        let name = |id: ResourceClassId| self.resource_class_name(id).clone();
         sums.iter()
             .map(|(consumer_type, sum)| {
                 let units = sum.units.iter();
-                let usages = units
-                    .filter_map(|(id, units)| Some((name(*id)?, *units)))
-                    .collect();
+                let usages = units.map(|(id, units)| (name(*id), *units)).collect();
                 (
                     consumer_type.clone(),
                     TypeUsage {

@@ -1,4 +1,8 @@
 //! Carries out changes: the one place where tables, trees, indexes, sums and the digest move.
+//!
+//! Changes come from apply, which looked at the state that they are made to, or through
+//! [`State::load`], which leaves out what refers to nothing. So a change that does not fit is a bug
+//! of ours, and this stops the node rather than let it go on with a state that no other node has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,6 +13,7 @@ use super::change::{
     SessionRow, TraitId,
 };
 use super::digest::Table;
+use super::providers::Place;
 use super::tree::{Node, Stock, Tree, TreeNumber};
 use crate::outcome::Outcome;
 use crate::types::{AggregateUuid, ConsumerUuid};
@@ -56,9 +61,8 @@ impl<'a> Commit<'a> {
                 }
             }
             Change::DeleteResourceClass(id) => {
-                if let Some(old) = self.state.resource_classes.delete(id.0) {
-                    self.state.digest.remove(Table::ResourceClass, id, old);
-                }
+                let old = self.state.resource_classes.delete(id.0);
+                self.state.digest.remove(Table::ResourceClass, id, old);
             }
             Change::PutTrait(id, row) => {
                 let digest = &mut self.state.digest;
@@ -68,9 +72,8 @@ impl<'a> Commit<'a> {
                 }
             }
             Change::DeleteTrait(id) => {
-                if let Some(old) = self.state.traits.delete(id.0) {
-                    self.state.digest.remove(Table::Trait, id, old);
-                }
+                let old = self.state.traits.delete(id.0);
+                self.state.digest.remove(Table::Trait, id, old);
             }
             Change::PutConsumer(consumer, row) => self.put_consumer(consumer, row),
             Change::DeleteConsumer(consumer) => self.delete_consumer(consumer),
@@ -79,11 +82,10 @@ impl<'a> Commit<'a> {
                 self.put_outcome(*origin, *sequence, outcome);
             }
             Change::DeleteOutcome(origin, sequence) => {
-                if let Some(old) = self.state.sessions.delete_outcome(*origin, *sequence) {
-                    self.state
-                        .digest
-                        .remove(Table::Outcome, (origin, sequence), &*old);
-                }
+                let old = self.state.sessions.delete_outcome(*origin, *sequence);
+                self.state
+                    .digest
+                    .remove(Table::Outcome, (origin, sequence), &*old);
             }
             Change::PutCounters(counters) => self.put_counters(*counters),
         }
@@ -98,21 +100,23 @@ impl<'a> Commit<'a> {
     }
 
     /// A node of its own for writing, in a tree of its own; the others stay shared.
-    fn node_mut(&mut self, id: ProviderId) -> Option<&mut Node> {
-        let place = self.state.providers.place(id)?;
+    fn node_mut(&mut self, id: ProviderId) -> &mut Node {
+        let place = self.place(id);
         self.remember(place.tree);
-        let tree = Arc::make_mut(self.state.providers.trees.get_mut(&place.tree)?);
-        Some(Arc::make_mut(&mut tree.nodes[place.node as usize]))
+        let tree = self.state.providers.trees.get_mut(&place.tree);
+        let tree = Arc::make_mut(tree.expect("a place names a tree that exists"));
+        Arc::make_mut(&mut tree.nodes[place.node as usize])
+    }
+
+    fn place(&self, id: ProviderId) -> Place {
+        let place = self.state.providers.place(id);
+        place.expect("a row refers to providers that are there")
     }
 
     fn put_provider(&mut self, id: ProviderId, row: &ProviderRow) {
         self.state.digest.add(Table::Provider, id, row);
-        // A parent that is not there is as good as none; `State::load` puts parents first.
-        if let Some(parent) = row
-            .parent
-            .and_then(|parent| self.state.providers.place(parent))
-        {
-            self.remember(parent.tree);
+        if let Some(parent) = row.parent {
+            self.remember(self.place(parent).tree);
         }
         let Some(place) = self.state.providers.place(id) else {
             self.remember(TreeNumber(id.0));
@@ -121,13 +125,12 @@ impl<'a> Commit<'a> {
         };
         let old = self.state.providers.trees[&place.tree].row(place.node);
         self.state.digest.remove(Table::Provider, id, &old);
-        if let Some(node) = self.node_mut(id) {
-            node.uuid = row.uuid;
-            node.name = row.name.clone();
-            node.generation = row.generation;
-            node.created_at = row.created_at;
-            node.updated_at = row.updated_at;
-        }
+        let node = self.node_mut(id);
+        node.uuid = row.uuid;
+        node.name = row.name.clone();
+        node.generation = row.generation;
+        node.created_at = row.created_at;
+        node.updated_at = row.updated_at;
         if row.name != old.name {
             self.state.providers.rename(id, &old.name, row.name.clone());
         }
@@ -138,9 +141,7 @@ impl<'a> Commit<'a> {
     }
 
     fn delete_provider(&mut self, id: ProviderId) {
-        let Some(place) = self.state.providers.place(id) else {
-            return;
-        };
+        let place = self.place(id);
         self.remember(place.tree);
         let row = self.state.providers.trees[&place.tree].row(place.node);
         self.state.digest.remove(Table::Provider, id, row);
@@ -148,9 +149,7 @@ impl<'a> Commit<'a> {
     }
 
     fn put_inventory(&mut self, id: ProviderId, class: ResourceClassId, row: &InventoryRow) {
-        let Some(node) = self.node_mut(id) else {
-            return;
-        };
+        let node = self.node_mut(id);
         let mut old = None;
         match node.stock_mut(class) {
             Some(stock) => {
@@ -182,25 +181,17 @@ impl<'a> Commit<'a> {
     }
 
     fn delete_inventory(&mut self, id: ProviderId, class: ResourceClassId) {
-        let Some(node) = self.node_mut(id) else {
-            return;
-        };
-        let Some(at) = node
-            .inventories
-            .iter()
-            .position(|stock| stock.class == class)
-        else {
-            return;
-        };
-        let old = inventory_row(&node.inventories.remove(at));
+        let inventories = &mut self.node_mut(id).inventories;
+        let at = inventories.binary_search_by_key(&class, |stock| stock.class);
+        let old = inventories.remove(at.expect("an inventory that goes is there"));
+        assert_eq!(old.used, 0, "nothing is taken of an inventory that goes");
+        let old = inventory_row(&old);
         self.state.digest.remove(Table::Inventory, (id, class), old);
         self.state.resource_classes.remove_use(class.0);
     }
 
     fn put_provider_traits(&mut self, id: ProviderId, traits: &BTreeSet<TraitId>) {
-        let Some(node) = self.node_mut(id) else {
-            return;
-        };
+        let node = self.node_mut(id);
         let old = std::mem::replace(&mut node.traits, Arc::new(traits.clone()));
         let State {
             digest,
@@ -218,9 +209,7 @@ impl<'a> Commit<'a> {
     }
 
     fn put_provider_aggregates(&mut self, id: ProviderId, aggregates: &BTreeSet<AggregateUuid>) {
-        let Some(node) = self.node_mut(id) else {
-            return;
-        };
+        let node = self.node_mut(id);
         let old = std::mem::replace(&mut node.aggregates, Arc::new(aggregates.clone()));
         if !old.is_empty() {
             self.state
@@ -242,28 +231,38 @@ impl<'a> Commit<'a> {
             .put(consumer.clone(), Arc::new(row.clone()));
         if let Some(old) = old {
             self.state.digest.remove(Table::Consumer, consumer, &*old);
-            self.change_used(&old, u64::saturating_sub);
+            self.give_back(&old);
         }
-        self.change_used(row, u64::saturating_add);
+        self.take(row);
     }
 
     fn delete_consumer(&mut self, consumer: &ConsumerUuid) {
-        let Some(old) = self.state.consumers.delete(consumer) else {
-            return;
-        };
+        let old = self.state.consumers.delete(consumer);
         self.state.digest.remove(Table::Consumer, consumer, &*old);
-        self.change_used(&old, u64::saturating_sub);
+        self.give_back(&old);
+    }
+
+    fn take(&mut self, row: &ConsumerRow) {
+        self.change_used(row, |used, amount| {
+            let sum = used.checked_add(amount);
+            sum.expect("no amount is larger than max_unit, so 2^32 of them fit into the sum")
+        });
+    }
+
+    fn give_back(&mut self, row: &ConsumerRow) {
+        self.change_used(row, |used, amount| {
+            let rest = used.checked_sub(amount);
+            rest.expect("what a consumer holds was counted in")
+        });
     }
 
     fn change_used(&mut self, row: &ConsumerRow, change: fn(u64, u64) -> u64) {
         for (provider, amounts) in &row.allocations {
-            let Some(node) = self.node_mut(*provider) else {
-                continue;
-            };
+            let node = self.node_mut(*provider);
             for (class, amount) in amounts {
-                if let Some(stock) = node.stock_mut(*class) {
-                    stock.used = change(stock.used, *amount);
-                }
+                let stock = node.stock_mut(*class);
+                let stock = stock.expect("only what there is an inventory of is held");
+                stock.used = change(stock.used, *amount);
             }
         }
     }

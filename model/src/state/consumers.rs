@@ -67,21 +67,22 @@ impl Consumers {
         old
     }
 
-    pub(crate) fn delete(&mut self, consumer: &ConsumerUuid) -> Option<Arc<ConsumerRow>> {
-        let old = self.rows.remove(consumer)?;
+    pub(crate) fn delete(&mut self, consumer: &ConsumerUuid) -> Arc<ConsumerRow> {
+        let old = self.rows.remove(consumer);
+        let old = old.expect("a consumer that goes is there");
         self.sums.remove(&old);
         for id in old.allocations.keys() {
             self.remove_holder(*id, consumer);
         }
-        Some(old)
+        old
     }
 
     fn remove_holder(&mut self, provider: ProviderId, consumer: &ConsumerUuid) {
-        if let Some(holders) = self.holders.get_mut(&provider) {
-            holders.remove(consumer);
-            if holders.is_empty() {
-                self.holders.remove(&provider);
-            }
+        let holders = self.holders.get_mut(&provider);
+        let holders = holders.expect("who holds something is noted");
+        holders.remove(consumer);
+        if holders.is_empty() {
+            self.holders.remove(&provider);
         }
     }
 }

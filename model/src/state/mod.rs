@@ -60,7 +60,10 @@ impl State {
     ///
     /// Rows refer only to rows that are there: parents come before children, providers before
     /// their inventories, inventories before the allocations of them. Rows in another order (as
-    /// tables on disk give them) go through [`State::load`].
+    /// tables on disk give them), or of which it is not known, go through [`State::load`].
+    ///
+    /// # Panics
+    /// If a change refers to what is not there: no command leads to that.
     pub fn commit(&mut self, changes: &[Change]) {
         let mut commit = Commit::new(self);
         for change in changes {
@@ -115,19 +118,15 @@ impl State {
         self.resource_classes.id(name).map(ResourceClassId)
     }
 
-    /// The name of a resource class.
-    pub fn resource_class_name(&self, id: ResourceClassId) -> Option<&ResourceClassName> {
-        Some(&self.resource_classes.row(id.0)?.name)
+    /// The name of a resource class that a row of this state refers to.
+    pub(crate) fn resource_class_name(&self, id: ResourceClassId) -> &ResourceClassName {
+        let row = self.resource_classes.row(id.0);
+        &row.expect("a row refers to classes that are there").name
     }
 
     /// The dense id of a trait.
     pub fn trait_id(&self, name: &TraitName) -> Option<TraitId> {
         self.traits.id(name).map(TraitId)
-    }
-
-    /// The name of a trait.
-    pub fn trait_name(&self, id: TraitId) -> Option<&TraitName> {
-        Some(&self.traits.row(id.0)?.name)
     }
 
     /// Which trees have what.
@@ -196,8 +195,14 @@ impl State {
         self.traits.by_name()
     }
 
-    pub(crate) fn trait_row(&self, id: TraitId) -> Option<&NameRow<TraitName>> {
-        self.traits.row(id.0)
+    pub(crate) fn has_trait(&self, id: TraitId) -> bool {
+        self.traits.row(id.0).is_some()
+    }
+
+    /// A trait that a row of this state refers to.
+    pub(crate) fn trait_row(&self, id: TraitId) -> &NameRow<TraitName> {
+        let row = self.traits.row(id.0);
+        row.expect("a row refers to traits that are there")
     }
 
     /// How many providers have a trait.

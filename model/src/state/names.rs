@@ -45,7 +45,7 @@ impl<N: Clone + Ord> NameTable<N> {
     pub(crate) fn by_name(&self) -> impl Iterator<Item = (u32, &NameRow<N>)> {
         self.ids
             .values()
-            .filter_map(|id| Some((*id, self.rows.get(id)?)))
+            .map(|id| (*id, self.rows.get(id).expect("each name has its row")))
     }
 
     pub(crate) fn uses(&self, id: u32) -> u64 {
@@ -64,20 +64,27 @@ impl<N: Clone + Ord> NameTable<N> {
         old
     }
 
-    pub(crate) fn delete(&mut self, id: u32) -> Option<NameRow<N>> {
-        let old = self.rows.remove(&id)?;
+    pub(crate) fn delete(&mut self, id: u32) -> NameRow<N> {
+        assert_eq!(self.uses(id), 0, "no row refers to a name that goes");
+        let old = self.rows.remove(&id).expect("a name that goes is there");
         self.ids.remove(&old.name);
-        Some(old)
+        old
     }
 
     pub(crate) fn add_use(&mut self, id: u32) {
+        assert!(
+            self.rows.contains_key(&id),
+            "a row refers to names that are there"
+        );
         *self.uses.entry(id).or_insert(0) += 1;
     }
 
     pub(crate) fn remove_use(&mut self, id: u32) {
-        match self.uses.get_mut(&id) {
-            Some(uses) if *uses > 1 => *uses -= 1,
-            _ => drop(self.uses.remove(&id)),
+        let uses = self.uses.get_mut(&id);
+        let uses = uses.expect("a use that ends was counted in");
+        *uses -= 1;
+        if *uses == 0 {
+            self.uses.remove(&id);
         }
     }
 }

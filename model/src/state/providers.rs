@@ -62,6 +62,15 @@ impl Providers {
     /// Removes a provider without children, and its tree if it was alone.
     pub(crate) fn remove(&mut self, place: Place) {
         let node = Arc::clone(self.node(place));
+        assert_eq!(
+            node.subtree_end,
+            place.node + 1,
+            "a provider that goes has no children"
+        );
+        assert!(
+            node.inventories.is_empty() && node.traits.is_empty() && node.aggregates.is_empty(),
+            "what belongs to a provider goes before it"
+        );
         self.by_uuid.remove(&node.uuid);
         self.by_name.remove(&node.name);
         self.places.remove(&node.id);
@@ -70,10 +79,10 @@ impl Providers {
 
     /// Gives a provider another name.
     pub(crate) fn rename(&mut self, id: ProviderId, old: &ProviderName, new: ProviderName) {
-        if self.by_name.get(old) == Some(&id) {
-            self.by_name.remove(old);
-        }
-        self.by_name.insert(new, id);
+        let of_old = self.by_name.remove(old);
+        assert_eq!(of_old, Some(id), "a name belongs to one provider");
+        let of_new = self.by_name.insert(new, id);
+        assert_eq!(of_new, None, "a name belongs to one provider");
     }
 
     /// Moves a provider with all below it to another parent, or makes it a root.
@@ -100,8 +109,10 @@ impl Providers {
     }
 
     fn hang(&mut self, branch: Tree, parent: Option<ProviderId>) {
-        match parent.and_then(|parent| self.place(parent)) {
+        match parent {
             Some(parent) => {
+                let parent = self.place(parent);
+                let parent = parent.expect("a parent is there before its child");
                 let tree = self.trees.get_mut(&parent.tree);
                 let tree = tree.expect("a place names a tree that exists");
                 let at = Arc::make_mut(tree).attach(parent.node, branch);

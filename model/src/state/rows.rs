@@ -83,7 +83,9 @@ impl State {
             && self.digest == again.digest
     }
 
-    /// A state from its rows in whatever order, as tables on disk or a snapshot give them.
+    /// A state from its rows in whatever order, as tables on disk or a snapshot give them. A row
+    /// that refers to another that is not there is left out, so that the state has another digest
+    /// than was written with the rows.
     pub fn load(rows: impl IntoIterator<Item = Change>) -> Self {
         let mut loading = Loading::default();
         for row in rows {
@@ -126,12 +128,11 @@ impl Loading {
     fn finish(mut self) -> State {
         self.state.commit(&self.free);
         self.put_providers();
-        for chunk in self
-            .belongings
-            .chunks(CHUNK)
-            .chain(self.consumers.chunks(CHUNK))
-        {
-            self.state.commit(chunk);
+        for mut rows in [self.belongings, self.consumers] {
+            rows.retain(|row| fits(&self.state, row));
+            for chunk in rows.chunks(CHUNK) {
+                self.state.commit(chunk);
+            }
         }
         self.state
     }
@@ -139,22 +140,45 @@ impl Loading {
     /// Parents first. A provider may have a parent that is younger than itself, since it can be
     /// moved; walking up a chain of parents is no recursion, as a chain may be long.
     fn put_providers(&mut self) {
-        let mut placed = BTreeSet::new();
+        let (mut seen, mut placed) = (BTreeSet::new(), BTreeSet::new());
         let mut changes = Vec::with_capacity(self.providers.len());
         for id in self.providers.keys() {
             let mut chain = Vec::new();
             let mut next = Some(*id);
             while let Some(id) = next
                 && let Some(row) = self.providers.get(&id)
-                && placed.insert(id)
+                && seen.insert(id)
             {
-                chain.push(Change::PutProvider(id, row.clone()));
+                chain.push((id, row));
                 next = row.parent;
             }
-            changes.extend(chain.into_iter().rev());
+            if next.is_none_or(|ancestor| placed.contains(&ancestor)) {
+                placed.extend(chain.iter().map(|(id, _)| *id));
+                let rows = chain.into_iter().rev();
+                changes.extend(rows.map(|(id, row)| Change::PutProvider(id, row.clone())));
+            }
         }
         for chunk in changes.chunks(CHUNK) {
             self.state.commit(chunk);
         }
+    }
+}
+
+/// Whether all that the row of a provider's belongings or of a consumer refers to is there.
+fn fits(state: &State, row: &Change) -> bool {
+    match row {
+        Change::PutInventory(id, class, _) => {
+            state.node_by_id(*id).is_some() && state.resource_class_row(class.0).is_some()
+        }
+        Change::PutProviderTraits(id, traits) => {
+            state.node_by_id(*id).is_some() && traits.iter().all(|id| state.has_trait(*id))
+        }
+        Change::PutConsumer(_, row) => row.allocations.iter().all(|(id, amounts)| {
+            state
+                .node_by_id(*id)
+                .is_some_and(|node| amounts.keys().all(|class| node.stock(*class).is_some()))
+        }),
+        Change::PutProviderAggregates(id, _) => state.node_by_id(*id).is_some(),
+        _ => true,
     }
 }

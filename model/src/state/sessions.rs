@@ -92,12 +92,14 @@ impl Sessions {
         old
     }
 
-    pub(crate) fn delete_outcome(&mut self, origin: u64, sequence: u64) -> Option<Arc<Outcome>> {
-        let old = self.outcomes.remove(&(origin, sequence))?;
-        match self.counts.get_mut(&origin) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(self.counts.remove(&origin)),
+    pub(crate) fn delete_outcome(&mut self, origin: u64, sequence: u64) -> Arc<Outcome> {
+        let old = self.outcomes.remove(&(origin, sequence));
+        let count = self.counts.get_mut(&origin);
+        let count = count.expect("each outcome was counted in");
+        *count -= 1;
+        if *count == 0 {
+            self.counts.remove(&origin);
         }
-        Some(old)
+        old.expect("an outcome that goes is there")
     }
 }

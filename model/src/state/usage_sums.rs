@@ -58,21 +58,22 @@ impl UsageSums {
         if row.allocations.is_empty() {
             return;
         }
-        if let Some(sums) = self.projects.get_mut(&row.project) {
-            remove_from(sums, row);
-            if sums.is_empty() {
-                self.projects.remove(&row.project);
-            }
+        let sums = self.projects.get_mut(&row.project).expect(COUNTED);
+        remove_from(sums, row);
+        if sums.is_empty() {
+            self.projects.remove(&row.project);
         }
         let key = (row.project.clone(), row.user.clone());
-        if let Some(sums) = self.users.get_mut(&key) {
-            remove_from(sums, row);
-            if sums.is_empty() {
-                self.users.remove(&key);
-            }
+        let sums = self.users.get_mut(&key).expect(COUNTED);
+        remove_from(sums, row);
+        if sums.is_empty() {
+            self.users.remove(&key);
         }
     }
 }
+
+/// What a consumer held is in the sums until it is taken out.
+const COUNTED: &str = "what a consumer held was counted in";
 
 fn add_to(sums: &mut Arc<Sums>, row: &ConsumerRow) {
     let sum = Arc::make_mut(sums)
@@ -81,22 +82,22 @@ fn add_to(sums: &mut Arc<Sums>, row: &ConsumerRow) {
     sum.consumers += 1;
     for (class, amount) in row.allocations.values().flatten() {
         let units = sum.units.entry(*class).or_default();
-        *units = units.saturating_add(*amount);
+        *units += *amount;
     }
 }
 
 fn remove_from(sums: &mut Arc<Sums>, row: &ConsumerRow) {
     let sums = Arc::make_mut(sums);
-    let Some(sum) = sums.get_mut(&row.consumer_type) else {
-        return;
-    };
-    sum.consumers = sum.consumers.saturating_sub(1);
+    let sum = sums.get_mut(&row.consumer_type).expect(COUNTED);
+    sum.consumers = sum.consumers.checked_sub(1).expect(COUNTED);
     for (class, amount) in row.allocations.values().flatten() {
-        if let Some(units) = sum.units.get_mut(class) {
-            *units = units.saturating_sub(*amount);
-            if *units == 0 {
-                sum.units.remove(class);
-            }
+        let Some(units) = sum.units.get_mut(class) else {
+            assert_eq!(*amount, 0, "{COUNTED}");
+            continue;
+        };
+        *units = units.checked_sub(*amount).expect(COUNTED);
+        if *units == 0 {
+            sum.units.remove(class);
         }
     }
     if sum.consumers == 0 {

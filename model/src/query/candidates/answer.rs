@@ -110,9 +110,7 @@ impl Placement {
         state: &'a State,
         request: &'a CandidateRequest,
     ) -> impl Iterator<Item = (&'a ResourceClassName, u64)> {
-        let only = self
-            .class
-            .and_then(|class| state.resource_class_name(class));
+        let only = self.class.map(|class| state.resource_class_name(class));
         request.groups[self.group]
             .resources
             .iter()
@@ -203,16 +201,12 @@ impl<'a> Summaries<'a> {
 }
 
 fn summary(state: &State, tree: &Tree, node: &Node) -> ProviderSummary {
-    let resources = node.inventories.iter().filter_map(|stock| {
-        let capacity = stock.inventory.capacity();
-        let name = state.resource_class_name(stock.class)?;
-        Some((
-            name.clone(),
-            SummaryResource {
-                capacity,
-                used: stock.used,
-            },
-        ))
+    let resources = node.inventories.iter().map(|stock| {
+        let summary = SummaryResource {
+            capacity: stock.inventory.capacity(),
+            used: stock.used,
+        };
+        (state.resource_class_name(stock.class).clone(), summary)
     });
     ProviderSummary {
         provider: node.uuid,
@@ -222,7 +216,7 @@ fn summary(state: &State, tree: &Tree, node: &Node) -> ProviderSummary {
         traits: node
             .traits
             .iter()
-            .filter_map(|id| state.trait_name(*id).cloned())
+            .map(|id| state.trait_row(*id).name.clone())
             .collect(),
     }
 }

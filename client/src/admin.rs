@@ -109,7 +109,8 @@ pub struct NodeStatus {
     /// Why its disk cannot be used, if so.
     #[serde(default)]
     pub storage_failure: Option<String>,
-    /// The digest of its state: equal on all nodes at an equal `applied`.
+    /// The digest of its state: equal on all nodes at an equal `applied`, if they agree on what is
+    /// before the point, the form of the rows that it was computed over.
     #[serde(default)]
     pub digest: Option<String>,
     /// The version of its binary.

@@ -1,18 +1,25 @@
 //! The digest of a state: a sum over its rows, so that a changed row costs the same however many
 //! there are, and equal states have equal digests whatever way they were reached.
 //!
-//! Every row is written down field by field in one fixed way (little endian, lengths marked) and
-//! hashed by XXH3. `std::hash::Hash` would not do: what it feeds to a hasher may differ between
-//! compilers, and nodes of one cluster compare digests while they run different builds.
+//! Every row is written down as MessagePack, structs as arrays of their fields and variants by
+//! name, and hashed by XXH3. `std::hash::Hash` would not do: what it feeds to a hasher may differ
+//! between compilers, and nodes of one cluster compare digests while they run different builds.
 
 use std::fmt;
 
-use serde::ser::{self, Serialize};
+use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// A digest of all rows: equal states have equal digests, whatever way they were reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Digest(pub u128);
+
+/// Which form of the rows digests are computed over. To be raised with every change of what a row
+/// is written down as: a field that is added or named otherwise, another encoding. A digest of
+/// another form says nothing about rows, be they equal or not.
+///
+/// 1: an encoding of our own, written without its number. 2: MessagePack.
+const FORM: u32 = 2;
 
 /// Tables as the digest tells them apart. Append only.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +37,13 @@ pub(crate) enum Table {
 }
 
 impl Digest {
+    /// Whether the same rows had the digest that was written down, as [`Digest`] is displayed;
+    /// `None` if it was computed over another form of the rows, so that it cannot be known.
+    pub fn agrees_with(self, written: &str) -> Option<bool> {
+        let (form, _) = written.split_once('.')?;
+        (form.parse() == Ok(FORM)).then(|| written == self.to_string())
+    }
+
     /// Counts a row in.
     pub(crate) fn add(&mut self, table: Table, key: impl Serialize, row: impl Serialize) {
         self.0 = self.0.wrapping_add(row_hash(table, &key, &row));
@@ -41,252 +55,20 @@ impl Digest {
     }
 }
 
-fn row_hash(table: Table, key: &impl Serialize, row: &impl Serialize) -> u128 {
-    let mut writer = Writer {
-        bytes: Vec::with_capacity(256),
-    };
-    writer.bytes.push(table as u8);
-    (key, row)
-        .serialize(&mut writer)
-        .expect("every row type of the model can be written down");
-    xxh3_128(&writer.bytes)
-}
-
-/// Writes a value down as bytes that are equal only for equal values of one type.
-struct Writer {
-    bytes: Vec<u8>,
-}
-
-/// Begins another element of a sequence or map.
-const MORE: u8 = 1;
-/// Ends a sequence or map.
-const END: u8 = 0;
-
-/// A type that no row has (Serde's serializer must be able to fail).
-#[derive(Debug)]
-struct Unsupported(String);
-
-impl fmt::Display for Unsupported {
+/// The form of the rows, a point and 32 hexadecimal digits.
+impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{FORM}.{:032x}", self.0)
     }
 }
 
-impl std::error::Error for Unsupported {}
-
-impl ser::Error for Unsupported {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
-    }
+fn row_hash(table: Table, key: &impl Serialize, row: &impl Serialize) -> u128 {
+    let mut bytes = Vec::with_capacity(256);
+    bytes.push(table as u8);
+    rmp_serde::encode::write(&mut bytes, &(key, row))
+        .expect("writing to memory does not fail, and every row type can be written down");
+    xxh3_128(&bytes)
 }
-
-macro_rules! numbers {
-    ($($method:ident: $type:ty),* $(,)?) => {
-        $(fn $method(self, value: $type) -> Result<(), Unsupported> {
-            self.bytes.extend_from_slice(&value.to_le_bytes());
-            Ok(())
-        })*
-    };
-}
-
-impl ser::Serializer for &mut Writer {
-    type Ok = ();
-    type Error = Unsupported;
-    type SerializeSeq = Self;
-    type SerializeTuple = Self;
-    type SerializeTupleStruct = Self;
-    type SerializeTupleVariant = Self;
-    type SerializeMap = Self;
-    type SerializeStruct = Self;
-    type SerializeStructVariant = Self;
-
-    numbers! {
-        serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
-        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64,
-        serialize_i128: i128, serialize_u128: u128,
-    }
-
-    fn serialize_f32(self, value: f32) -> Result<(), Unsupported> {
-        self.serialize_u32(value.to_bits())
-    }
-
-    fn serialize_f64(self, value: f64) -> Result<(), Unsupported> {
-        self.serialize_u64(value.to_bits())
-    }
-
-    fn serialize_bool(self, value: bool) -> Result<(), Unsupported> {
-        self.serialize_u8(u8::from(value))
-    }
-
-    fn serialize_char(self, value: char) -> Result<(), Unsupported> {
-        self.serialize_u32(u32::from(value))
-    }
-
-    fn serialize_str(self, value: &str) -> Result<(), Unsupported> {
-        self.serialize_bytes(value.as_bytes())
-    }
-
-    fn serialize_bytes(self, value: &[u8]) -> Result<(), Unsupported> {
-        self.bytes
-            .extend_from_slice(&(value.len() as u64).to_le_bytes());
-        self.bytes.extend_from_slice(value);
-        Ok(())
-    }
-
-    fn serialize_none(self) -> Result<(), Unsupported> {
-        self.serialize_u8(0)
-    }
-
-    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> Result<(), Unsupported> {
-        self.bytes.push(1);
-        value.serialize(self)
-    }
-
-    fn serialize_unit(self) -> Result<(), Unsupported> {
-        Ok(())
-    }
-
-    fn serialize_unit_struct(self, _name: &'static str) -> Result<(), Unsupported> {
-        Ok(())
-    }
-
-    fn serialize_unit_variant(
-        self,
-        _name: &'static str,
-        index: u32,
-        _variant: &'static str,
-    ) -> Result<(), Unsupported> {
-        self.serialize_u32(index)
-    }
-
-    fn serialize_newtype_struct<T: ?Sized + Serialize>(
-        self,
-        _name: &'static str,
-        value: &T,
-    ) -> Result<(), Unsupported> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_variant<T: ?Sized + Serialize>(
-        self,
-        _name: &'static str,
-        index: u32,
-        _variant: &'static str,
-        value: &T,
-    ) -> Result<(), Unsupported> {
-        self.bytes.extend_from_slice(&index.to_le_bytes());
-        value.serialize(self)
-    }
-
-    fn serialize_seq(self, _len: Option<usize>) -> Result<Self, Unsupported> {
-        Ok(self)
-    }
-
-    fn serialize_tuple(self, _len: usize) -> Result<Self, Unsupported> {
-        Ok(self)
-    }
-
-    fn serialize_tuple_struct(self, _name: &'static str, _len: usize) -> Result<Self, Unsupported> {
-        Ok(self)
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        _name: &'static str,
-        index: u32,
-        _variant: &'static str,
-        _len: usize,
-    ) -> Result<Self, Unsupported> {
-        self.bytes.extend_from_slice(&index.to_le_bytes());
-        Ok(self)
-    }
-
-    fn serialize_map(self, _len: Option<usize>) -> Result<Self, Unsupported> {
-        Ok(self)
-    }
-
-    fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<Self, Unsupported> {
-        Ok(self)
-    }
-
-    fn serialize_struct_variant(
-        self,
-        _name: &'static str,
-        index: u32,
-        _variant: &'static str,
-        _len: usize,
-    ) -> Result<Self, Unsupported> {
-        self.bytes.extend_from_slice(&index.to_le_bytes());
-        Ok(self)
-    }
-
-    fn is_human_readable(&self) -> bool {
-        false
-    }
-}
-
-impl ser::SerializeSeq for &mut Writer {
-    type Ok = ();
-    type Error = Unsupported;
-
-    fn serialize_element<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Unsupported> {
-        self.bytes.push(MORE);
-        value.serialize(&mut **self)
-    }
-
-    fn end(self) -> Result<(), Unsupported> {
-        self.bytes.push(END);
-        Ok(())
-    }
-}
-
-impl ser::SerializeMap for &mut Writer {
-    type Ok = ();
-    type Error = Unsupported;
-
-    fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Result<(), Unsupported> {
-        self.bytes.push(MORE);
-        key.serialize(&mut **self)
-    }
-
-    fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Unsupported> {
-        value.serialize(&mut **self)
-    }
-
-    fn end(self) -> Result<(), Unsupported> {
-        self.bytes.push(END);
-        Ok(())
-    }
-}
-
-/// Fields in their order, without names or lengths: the type says how many there are.
-macro_rules! fields {
-    ($trait:ident, $method:ident $(, $key:ident)?) => {
-        impl ser::$trait for &mut Writer {
-            type Ok = ();
-            type Error = Unsupported;
-
-            fn $method<T: ?Sized + Serialize>(
-                &mut self,
-                $($key: &'static str,)?
-                value: &T,
-            ) -> Result<(), Unsupported> {
-                $(let _ = $key;)?
-                value.serialize(&mut **self)
-            }
-
-            fn end(self) -> Result<(), Unsupported> {
-                Ok(())
-            }
-        }
-    };
-}
-
-fields!(SerializeTuple, serialize_element);
-fields!(SerializeTupleStruct, serialize_field);
-fields!(SerializeTupleVariant, serialize_field);
-fields!(SerializeStruct, serialize_field, name);
-fields!(SerializeStructVariant, serialize_field, name);
 
 #[cfg(test)]
 mod tests {
@@ -302,7 +84,20 @@ mod tests {
         );
     }
 
-    const PINNED: u128 = 110_208_873_279_846_296_647_897_556_915_589_989_068;
+    const PINNED: u128 = 116_154_220_561_802_263_562_268_217_307_673_080_123;
+
+    #[test]
+    fn a_digest_is_compared_only_with_those_of_its_form() {
+        let mut digest = Digest::default();
+        digest.add(Table::Trait, 1_u32, "A");
+        let written = digest.to_string();
+        assert_eq!(digest.agrees_with(&written), Some(true));
+        assert_eq!(Digest::default().agrees_with(&written), Some(false));
+        let (_, digits) = written.split_once('.').expect("a form and digits");
+        assert_eq!(digest.agrees_with(digits), None, "form 1");
+        let later = format!("{}.{digits}", FORM + 1);
+        assert_eq!(digest.agrees_with(&later), None);
+    }
 
     #[test]
     fn the_order_of_rows_does_not_matter_and_removal_undoes() {

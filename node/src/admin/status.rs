@@ -79,7 +79,8 @@ pub struct NodeStatus {
     pub purged: Option<u64>,
     /// Why its disk cannot be used, if so.
     pub storage_failure: Option<String>,
-    /// The digest of its state, in hexadecimal digits: equal on all nodes at an equal `applied`.
+    /// The digest of its state: equal on all nodes at an equal `applied`, if they agree on what is
+    /// before the point, the form of the rows that it was computed over.
     pub digest: Option<String>,
     /// The membership it knows.
     pub members: Vec<MemberStatus>,
@@ -183,7 +184,7 @@ impl NodeStatus {
             snapshot: raft.snapshot,
             purged: raft.purged,
             storage_failure: failure.map(|words| words.to_string()),
-            digest: Some(format!("{:032x}", applied.digest().0)),
+            digest: Some(applied.digest().to_string()),
             members,
         }
     }

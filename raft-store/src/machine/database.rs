@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use placement_model::state::Digest;
 use placement_model::types::Timestamp;
 use placement_model::{Change, State};
 use rocksdb::{
@@ -41,7 +40,7 @@ pub(super) struct StateDatabase {
 pub(crate) struct AppliedRecord {
     pub(crate) last: Option<WireLogId>,
     pub(crate) membership: WireStoredMembership,
-    /// The digest of the rows, in hexadecimal.
+    /// The digest of the rows, as [`placement_model::state::Digest`] is displayed.
     pub(crate) digest: String,
     /// Missing before the first command, and in records of the first binaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,10 +73,10 @@ impl StateDatabase {
     ///
     /// # Errors
     /// [`OpenError::Damaged`] if a row cannot be read, or all together do not have the digest that
-    /// was written with them.
+    /// was written with them in this binary's form.
     pub(super) fn load(&self) -> Result<AppliedState, OpenError> {
         let record = self.meta_row(APPLIED)?.unwrap_or_else(|| AppliedRecord {
-            digest: digest_text(State::default().digest()),
+            digest: State::default().digest().to_string(),
             ..AppliedRecord::default()
         });
         let mut failure = None;
@@ -88,12 +87,20 @@ impl StateDatabase {
         if let Some(error) = failure {
             return Err(error);
         }
-        let digest = digest_text(state.digest());
-        if record.digest != digest {
-            return Err(self.damaged(format!(
-                "its rows have the digest {digest}, but {} was written with them",
-                record.digest
-            )));
+        let digest = state.digest();
+        match digest.agrees_with(&record.digest) {
+            Some(false) => {
+                return Err(self.damaged(format!(
+                    "its rows have the digest {digest}, but {} was written with them",
+                    record.digest
+                )));
+            }
+            None => tracing::info!(
+                written = record.digest,
+                %digest,
+                "the digest of the rows was of another version's form and is computed anew"
+            ),
+            Some(true) => {}
         }
         let membership = StoredMembership::try_from(record.membership)
             .map_err(|error| self.damaged(error.to_string()))?;
@@ -155,7 +162,7 @@ impl StateDatabase {
         let record = AppliedRecord {
             last: applied.last.as_ref().map(WireLogId::from),
             membership: (&applied.membership).into(),
-            digest: digest_text(applied.digest()),
+            digest: applied.digest().to_string(),
             last_stamp: applied.last_stamp,
         };
         batch.put_cf(self.meta(), APPLIED, wire::encode(&record));
@@ -224,6 +231,54 @@ pub(crate) fn families() -> [&'static str; Table::ALL.len() + 1] {
     names
 }
 
-fn digest_text(digest: Digest) -> String {
-    format!("{:032x}", digest.0)
+#[cfg(test)]
+mod tests {
+    use placement_model::state::change::Counters;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::data_dir::create;
+    use crate::identity::Identity;
+    use crate::store::open;
+
+    /// As the first versions wrote them, without the form, and as a later one will.
+    #[test]
+    fn a_digest_of_another_form_is_computed_anew() {
+        for written in ["0".repeat(32), format!("99.{}", "0".repeat(32))] {
+            let dir = tempfile::TempDir::new().unwrap();
+            let identity = Identity {
+                cluster: Uuid::from_u128(1),
+                epoch: 1,
+                node: 1,
+            };
+            create(dir.path(), identity).unwrap();
+            let options = StoreOptions::new(dir.path());
+            let row = Change::PutCounters(Counters {
+                provider: 5,
+                ..Counters::default()
+            });
+            {
+                let store = open(options.clone()).unwrap();
+                let database = &store.machine.core().database;
+                let record = AppliedRecord {
+                    last: Some(WireLogId {
+                        term: 1,
+                        node: 1,
+                        index: 9,
+                    }),
+                    digest: written,
+                    ..AppliedRecord::default()
+                };
+                let mut batch = WriteBatch::default();
+                database.put(&mut batch, &row);
+                batch.put_cf(database.meta(), APPLIED, wire::encode(&record));
+                database.write(batch).unwrap();
+                database.flush().unwrap();
+            }
+            let store = open(options).unwrap();
+            let mut state = State::default();
+            state.commit(&[row]);
+            assert_eq!(store.views.current().digest(), state.digest());
+        }
+    }
 }

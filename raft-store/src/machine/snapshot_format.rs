@@ -11,7 +11,6 @@
 
 use std::io::{self, Read, Write};
 
-use placement_model::state::Digest;
 use placement_model::types::Timestamp;
 use placement_model::{Change, State};
 use serde::{Deserialize, Serialize};
@@ -43,7 +42,7 @@ pub(super) struct Header {
     pub(super) cluster: Uuid,
     pub(super) epoch: u64,
     pub(super) covers: WireSnapshotMeta,
-    /// The digest of the rows, in hexadecimal.
+    /// The digest of the rows, as [`placement_model::state::Digest`] is displayed.
     pub(super) digest: String,
     /// Missing before the first command, and in snapshots of the first binaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,7 +97,7 @@ pub(super) fn write(
         cluster: identity.cluster,
         epoch: identity.epoch,
         covers: covers(applied),
-        digest: digest_text(applied.digest()),
+        digest: applied.digest().to_string(),
         last_stamp: applied.last_stamp,
     };
     target.write_all(MAGIC)?;
@@ -178,7 +177,7 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
 }
 
 /// Reads a whole snapshot, and believes nothing: every frame against its checksum, the rows against
-/// their number and their digest.
+/// their number and their digest, if it is of this binary's form.
 pub(super) fn read(source: &mut impl Read) -> Result<(Header, State), SnapshotError> {
     let header = read_header(source)?;
     let mut rows = Rows {
@@ -198,7 +197,8 @@ pub(super) fn read(source: &mut impl Read) -> Result<(Header, State), SnapshotEr
         Some(Err(error)) => return Err(error),
         None => return Err(damaged("it has no end")),
     }
-    if digest_text(state.digest()) != header.digest {
+    // A digest of another version's form says nothing; the checksums still do.
+    if state.digest().agrees_with(&header.digest) == Some(false) {
         return Err(damaged("its rows do not have the digest that it names"));
     }
     Ok((header, state))
@@ -306,8 +306,4 @@ fn read_exact(source: &mut impl Read, target: &mut [u8]) -> Result<(), SnapshotE
 
 fn damaged(reason: &str) -> SnapshotError {
     SnapshotError::Damaged(reason.to_owned())
-}
-
-fn digest_text(digest: Digest) -> String {
-    format!("{:032x}", digest.0)
 }

@@ -108,7 +108,7 @@ fn start_database(directory: &Path, port: u16) -> anyhow::Result<Group> {
         .args(as_root())
         .arg(format!("--datadir={}", data.display()))
         .output()
-        .context("cannot run mariadb-install-db (Debian package mariadb-server-core)")?;
+        .context("cannot run mariadb-install-db (Debian packages mariadb-server-core and mariadb-client-core)")?;
     ensure!(
         made.status.success(),
         "mariadb-install-db failed:\n{}",
@@ -165,6 +165,9 @@ fn start_service(
         .args(["--module", "placement.wsgi.api:application"])
         .args(["--processes", PROCESSES, "--threads", THREADS])
         .args(["--buffer-size", "65535"])
+        // As devstack has it. uwsgi closes the connection after each answer; unless it says so, a client
+        // that keeps its connections runs into the closed one.
+        .args(["--add-header", "Connection: close"])
         .arg("--virtualenv")
         .arg(venv)
         .args(["--http-socket", &format!("127.0.0.1:{port}")]);

@@ -139,6 +139,7 @@ print_exports() {
     build_env >&2
     printf 'unset RUSTFLAGS\n'
     [ -n "${LIBCLANG_PATH+set}" ] || printf 'unset LIBCLANG_PATH\n'
+    [ -z "${RUSTUP_TOOLCHAIN:-}" ] || printf 'export RUSTUP_TOOLCHAIN=%q\n' "$RUSTUP_TOOLCHAIN"
     printf 'export PATH=%q ROCKSDB_LIB_DIR=%q ROCKSDB_STATIC=1\n' "$PATH" "$ROCKSDB_LIB_DIR"
 }
 

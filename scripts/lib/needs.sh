@@ -114,6 +114,13 @@ ensure_rust() {
         export PATH=$home:$PATH
         return 0
     fi
+    # rustup fetches what rust-toolchain.toml names. Where it cannot, the one that is there may do.
+    if command -v rustup >/dev/null && [ -z "${RUSTUP_TOOLCHAIN:-}" ] &&
+        [ -z "$(RUSTUP_TOOLCHAIN=stable rust_lack)" ]; then
+        say "$lack: using rustup's toolchain stable, not the one that rust-toolchain.toml names"
+        export RUSTUP_TOOLCHAIN=stable
+        return 0
+    fi
     fail "$lack. Building needs Rust $(rust_version_needed) or newer, from https://rustup.rs"
 }
 

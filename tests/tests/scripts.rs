@@ -439,6 +439,22 @@ fn rustup_s_cargo_is_used_where_the_path_has_none_or_an_old_one() {
 }
 
 #[test]
+fn where_rustup_cannot_fetch_the_pinned_toolchain_the_stable_one_does() {
+    let pinned = |tool: &str| format!(r#"[ "$RUSTUP_TOOLCHAIN" = stable ] && echo {tool} 1.99.0"#);
+    let machine = Machine::new()
+        .program("cargo", &pinned("cargo"))
+        .program("rustc", &pinned("rustc"))
+        .program("rustup", "exit 1");
+    let said = machine.run("ensure_rust; rustc --version");
+    assert!(said.succeeded && said.out == "rustc 1.99.0", "{said:?}");
+    assert!(
+        said.err
+            .contains("not the one that rust-toolchain.toml names"),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn rustfmt_and_clippy_are_added_to_a_small_toolchain() {
     let fails = r#"[ -e "$HOME/rustup" ] || exit 1"#;
     let machine = Machine::new().program("cargo", fails);

@@ -3,99 +3,20 @@
 mod catalog;
 mod classic;
 mod collector;
+mod http;
 mod process;
+mod space;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use self::collector::NodeCollector;
+use self::http::HttpMetrics;
+use self::space::Space;
 use crate::cluster::ReadMetrics;
 use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
-
-/// The route of a request that ended before a route was found.
-const NO_ROUTE: &str = "none";
-
-/// What one HTTP request counts under.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct HttpLabels {
-    method: &'static str,
-    route: &'static str,
-    status: u16,
-}
-
-/// HTTP requests.
-#[derive(Clone)]
-pub(crate) struct HttpMetrics {
-    requests: Family<HttpLabels, Histogram, fn() -> Histogram>,
-    connections: Gauge,
-}
-
-impl HttpMetrics {
-    fn new() -> Self {
-        Self {
-            requests: Family::new_with_constructor(|| {
-                Histogram::new(exponential_buckets(0.000_1, 2.5, 14))
-            }),
-            connections: Gauge::default(),
-        }
-    }
-
-    /// One request was answered, by this route if one was found.
-    pub(crate) fn answered(
-        &self,
-        method: &str,
-        route: Option<&'static str>,
-        status: u16,
-        took: Duration,
-    ) {
-        const METHODS: [&str; 7] = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"];
-        // Methods are the client's words: unknown ones count together.
-        let known = METHODS.into_iter().find(|known| *known == method);
-        let labels = HttpLabels {
-            method: known.unwrap_or("other"),
-            route: route.unwrap_or(NO_ROUTE),
-            status,
-        };
-        self.requests
-            .get_or_create(&labels)
-            .observe(took.as_secs_f64());
-    }
-
-    /// Open connections of the REST API.
-    pub(crate) fn connections(&self) -> &Gauge {
-        &self.connections
-    }
-}
-
-/// Room of the data directory as it was found last, in bytes.
-#[derive(Debug, Default)]
-struct Space {
-    used_bytes: AtomicU64,
-    /// One more than what is free; 0 if nobody knows.
-    free_bytes_and_one: AtomicU64,
-}
-
-impl Space {
-    fn note(&self, found: DiskSpace) {
-        let free = found.free_bytes.map_or(0, |free| free.saturating_add(1));
-        self.used_bytes.store(found.used_bytes, Ordering::Relaxed);
-        self.free_bytes_and_one.store(free, Ordering::Relaxed);
-    }
-
-    fn free(&self) -> Option<u64> {
-        self.free_bytes_and_one
-            .load(Ordering::Relaxed)
-            .checked_sub(1)
-    }
-}
 
 /// The form of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,24 +179,6 @@ mod tests {
             let help = metric.help;
             assert!(!help.is_empty() && !help.contains(['|', '\n', '\\', '"']));
         }
-    }
-
-    #[test]
-    fn a_request_counts_under_the_route_that_served_it_and_no_word_of_the_client() {
-        let http = HttpMetrics::new();
-        let took = Duration::from_millis(3);
-        http.answered("GET", Some("/traits"), 200, took);
-        http.answered("BREW", None, 404, took);
-        let count = |method, route, status| {
-            let labels = HttpLabels {
-                method,
-                route,
-                status,
-            };
-            http.requests.get(&labels).is_some()
-        };
-        assert!(count("GET", "/traits", 200));
-        assert!(count("other", NO_ROUTE, 404));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::faults::{Planned, drawn};
 use crate::mutant::Mutant;
 use crate::parameters::Parameters;
-use crate::run::{Report, run_with};
+use crate::report::Report;
+use crate::run::run_with;
 use crate::seed::Seed;
 
 /// What is run with each seed.

@@ -33,6 +33,7 @@ pub mod operation;
 pub mod oracle;
 pub mod outside;
 pub mod parameters;
+pub mod report;
 pub mod run;
 pub mod scan;
 pub mod seed;

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Parser;
 use placement_simulations::campaign::{Subject, Summary};
 use placement_simulations::mutant::Mutant;
-use placement_simulations::run::Report;
+use placement_simulations::report::Report;
 use placement_simulations::seed::Seed;
 use placement_simulations::trace::PacketDigest;
 use tracing_subscriber::layer::SubscriberExt;

@@ -11,7 +11,7 @@ use placement_raft_store::{Applier, Faults, Rules};
 
 use crate::faults::{Fault, Planned, drawn};
 use crate::parameters::Parameters;
-use crate::run::Report;
+use crate::report::Report;
 use crate::seed::Seed;
 
 /// A bug.

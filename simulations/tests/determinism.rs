@@ -6,7 +6,8 @@ use std::process::Command;
 
 use placement_simulations::faults::Fault;
 use placement_simulations::parameters::Parameters;
-use placement_simulations::run::{Report, run};
+use placement_simulations::report::Report;
+use placement_simulations::run::run;
 use placement_simulations::seed::Seed;
 use placement_simulations::trace::PacketDigest;
 use tracing_subscriber::layer::SubscriberExt;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use placement_simulations::faults::{Fault, Happened, Planned};
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::parameters::Parameters;
-use placement_simulations::run::{Report, run_with};
+use placement_simulations::report::Report;
+use placement_simulations::run::run_with;
 use placement_simulations::seed::Seed;
 
 const fn ms(number: u64) -> Duration {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use placement_simulations::campaign::{Subject, Summary, fresh};
 use placement_simulations::faults::Fault;
-use placement_simulations::run::{Counts, Report};
+use placement_simulations::report::{Counts, Report};
 use placement_simulations::seed::Seed;
 use skip::skipped;
 

@@ -52,7 +52,7 @@ pub async fn claim(client: &Client, candidates: &AllocationCandidates) -> anyhow
         .allocation_requests
         .first()
         .ok_or_else(|| anyhow::anyhow!("the sample estate is full: no candidate"))?;
-    let mut claim = Claim::from_candidate(first);
+    let mut claim = first.claim("project", "user");
     claim.consumer_generation = client.allocations(CONSUMER).await?.consumer_generation;
     client.put_allocations(CONSUMER, &claim).await?;
     Ok(claim)

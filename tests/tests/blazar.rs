@@ -134,7 +134,7 @@ impl Cloud {
     async fn boot(&self, class: &str, instance: Uuid) -> Option<Claim> {
         loop {
             let found = self.candidates(class).await;
-            let claim = Claim::from_candidate(found.allocation_requests.first()?);
+            let claim = found.allocation_requests.first()?.claim("project", "user");
             match self.nova().put_allocations(instance, &claim).await {
                 Ok(()) => return Some(claim),
                 Err(error) => assert!(error.is_conflict(), "{error}"),
@@ -186,7 +186,8 @@ fn reserved(instances: u64) -> Inventory {
 
 /// An instance of the reservation's flavour on this host, whatever the candidates say.
 fn forced(host: &Host, class: &str) -> Claim {
-    Claim::of(host.compute, &[("VCPU", VCPUS), ("MEMORY_MB", MEMORY_MB)])
+    Claim::by("project", "user")
+        .and(host.compute, &[("VCPU", VCPUS), ("MEMORY_MB", MEMORY_MB)])
         .and(host.reservations, &[(class, 1)])
 }
 
@@ -243,7 +244,7 @@ async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
     // Instances of its flavour go to its host, and only there.
     let found = cloud.candidates(&class).await;
     assert_eq!(found.allocation_requests.len(), 1, "{found:?}");
-    let request = Claim::from_candidate(&found.allocation_requests[0]);
+    let request = found.allocation_requests[0].claim("project", "user");
     assert_eq!(request.allocations, forced(&host, &class).allocations);
     let mut instances = Vec::new();
     for _ in 0..3 {
@@ -374,7 +375,7 @@ async fn no_more_instances_than_reserved_whatever_the_affinity() {
     // Two units in one claim are more than one instance may have, though two are free.
     let class = cloud.create_class(Uuid::new_v4()).await;
     cloud.start_lease(&hosts[0], &class, 2).await;
-    let greedy = Claim::of(hosts[0].reservations, &[(&class, 2)]);
+    let greedy = Claim::by("project", "user").and(hosts[0].reservations, &[(&class, 2)]);
     let greedy = cloud.nova().put_allocations(Uuid::new_v4(), &greedy).await;
     assert_refused(greedy, 409, UNDEFINED);
     assert_eq!(cloud.used(&hosts[0], &class).await, 0);

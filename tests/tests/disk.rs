@@ -47,14 +47,19 @@ fn fill(disk: &Path) {
 /// Many consumers in one entry of the log: what is left of the log's file is soon used up.
 async fn write_much(client: &Client, host: Uuid) {
     let claims = (0..500)
-        .map(|_| (Uuid::new_v4(), Claim::of(host, &[("VCPU", 1)])))
+        .map(|_| {
+            (
+                Uuid::new_v4(),
+                Claim::by("project", "user").and(host, &[("VCPU", 1)]),
+            )
+        })
         .collect();
     let _ = client.post_allocations(&claims).await;
 }
 
 async fn write(client: &Client, host: Uuid) -> Result<Uuid, placement_client::Error> {
     let consumer = Uuid::new_v4();
-    let claim = Claim::of(host, &[("VCPU", 1)]);
+    let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
     client
         .put_allocations(consumer, &claim)
         .await

@@ -47,10 +47,13 @@ async fn write(client: Client, hosts: [Uuid; 2], own: Uuid, stop: Arc<AtomicBool
     while !stop.load(Ordering::Relaxed) {
         let fresh = Uuid::new_v4();
         let step = log.steps + 1;
-        let mut own_claim = Claim::of(hosts[0], &[("VCPU", step)]);
+        let mut own_claim = Claim::by("project", "user").and(hosts[0], &[("VCPU", step)]);
         own_claim.consumer_generation = (log.steps > 0).then_some(log.steps);
         let claims = BTreeMap::from([
-            (fresh, Claim::of(hosts[1], &[("VCPU", 3)])),
+            (
+                fresh,
+                Claim::by("project", "user").and(hosts[1], &[("VCPU", 3)]),
+            ),
             (own, own_claim),
         ]);
         match client.post_allocations(&claims).await {

@@ -36,7 +36,7 @@ fn member(status: &Value, id: u64) -> Option<&Value> {
 
 async fn write(client: &Client, host: Uuid, count: u64) {
     for _ in 0..count {
-        let claim = Claim::of(host, &[("VCPU", 1)]);
+        let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
         client
             .put_allocations(Uuid::new_v4(), &claim)
             .await

@@ -33,7 +33,7 @@ impl Estate {
     async fn write(&mut self, client: &Client, count: u64) {
         for amount in 1..=count {
             let consumer = Uuid::new_v4();
-            let claim = Claim::of(self.host, &[("VCPU", amount)]);
+            let claim = Claim::by("project", "user").and(self.host, &[("VCPU", amount)]);
             client.put_allocations(consumer, &claim).await.unwrap();
             self.written.insert(consumer, amount);
         }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::nouns::allocations::Allocation;
+use crate::nouns::allocations::{Allocation, Claim};
 use crate::request::ApiRequest;
 
 /// A question for candidates: query parameters in the order given.
@@ -70,6 +70,17 @@ pub struct AllocationRequest {
     /// Group of the request to the providers that satisfy it (from 1.34).
     #[serde(default)]
     pub mappings: BTreeMap<String, Vec<Uuid>>,
+}
+
+impl AllocationRequest {
+    /// Takes the candidate as it is, for a new consumer of this project and user.
+    pub fn claim(&self, project_id: &str, user_id: &str) -> Claim {
+        Claim {
+            allocations: self.allocations.clone(),
+            mappings: self.mappings.clone(),
+            ..Claim::by(project_id, user_id)
+        }
+    }
 }
 
 /// What a provider in the answer has and uses.

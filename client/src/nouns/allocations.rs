@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::nouns::allocation_candidates::AllocationRequest;
 use crate::nouns::usages::Resources;
 use crate::request::ApiRequest;
 
@@ -37,32 +36,19 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A new consumer's claim of amounts of one provider.
-    pub fn of(provider: Uuid, resources: &[(&str, u64)]) -> Self {
+    /// A new consumer's claim on behalf of this project and user, of nothing yet.
+    pub fn by(project_id: &str, user_id: &str) -> Self {
         Self {
             allocations: BTreeMap::new(),
             mappings: BTreeMap::new(),
-            project_id: "project".to_owned(),
-            user_id: "user".to_owned(),
-            consumer_generation: None,
-            consumer_type: "INSTANCE".to_owned(),
-        }
-        .and(provider, resources)
-    }
-
-    /// Takes a candidate as it is, for a new consumer.
-    pub fn from_candidate(candidate: &AllocationRequest) -> Self {
-        Self {
-            allocations: candidate.allocations.clone(),
-            mappings: candidate.mappings.clone(),
-            project_id: "project".to_owned(),
-            user_id: "user".to_owned(),
+            project_id: project_id.to_owned(),
+            user_id: user_id.to_owned(),
             consumer_generation: None,
             consumer_type: "INSTANCE".to_owned(),
         }
     }
 
-    /// Also amounts of another provider.
+    /// Amounts of a provider.
     #[must_use]
     pub fn and(mut self, provider: Uuid, resources: &[(&str, u64)]) -> Self {
         let resources = resources
@@ -77,14 +63,6 @@ impl Claim {
     #[must_use]
     pub fn generation(mut self, consumer_generation: u64) -> Self {
         self.consumer_generation = Some(consumer_generation);
-        self
-    }
-
-    /// On behalf of this project and user.
-    #[must_use]
-    pub fn owner(mut self, project_id: &str, user_id: &str) -> Self {
-        project_id.clone_into(&mut self.project_id);
-        user_id.clone_into(&mut self.user_id);
         self
     }
 }

@@ -14,8 +14,9 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::catalog::{self, Base, Metric};
+use super::http::HttpMetrics;
 use super::process::Process;
-use super::{HttpMetrics, Space};
+use super::space::Space;
 use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};

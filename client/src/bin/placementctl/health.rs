@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use placement_client::{MemberRole, NodeRole};
 use serde::Serialize;
 
-use crate::status::Survey;
+use crate::survey::Survey;
 
 /// How a cluster is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

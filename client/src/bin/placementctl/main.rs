@@ -3,6 +3,7 @@
 mod health;
 mod members;
 mod status;
+mod survey;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

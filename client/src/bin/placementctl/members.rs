@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use placement_client::{Admin, MemberRole, NewMember};
 
-use crate::status::{Survey, survey};
+use crate::survey::{Survey, survey};
 
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {

@@ -3,82 +3,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Client, Error, Member, MemberRole, NodeRole, NodeStatus};
+use placement_client::{Admin, Error, Member, MemberRole, NodeStatus};
 use serde::Serialize;
 
 use crate::Output;
 use crate::health::{Health, NO_QUORUM};
-
-/// A member that does not answer within this is shown as unreachable. Longer than a node takes to
-/// find out that it is not ready.
-const PROBE_LIMIT: Duration = Duration::from_secs(3);
-
-/// What one node says, and what the members that it knows say of themselves.
-pub(crate) struct Survey {
-    /// The node that answered first.
-    pub(crate) asked: NodeStatus,
-    /// Each member, and its own word if it answers.
-    pub(crate) members: Vec<(Member, Option<NodeStatus>)>,
-}
-
-/// Asks one node for the membership and then every member for itself.
-pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
-    let asked = admin.status().await?;
-    let mut members = probe_all(&asked.members, timeout).await;
-    // The first one may have been away, or removed: who knows the leader of the highest term knows
-    // the members best.
-    let newest = newest(&asked, &members).members.clone();
-    if !newest
-        .iter()
-        .map(|member| member.id)
-        .eq(members.iter().map(|(member, _)| member.id))
-    {
-        members = probe_all(&newest, timeout).await;
-    }
-    Ok(Survey { asked, members })
-}
-
-async fn probe_all(members: &[Member], timeout: Duration) -> Vec<(Member, Option<NodeStatus>)> {
-    let limit = PROBE_LIMIT.min(timeout);
-    let probes: Vec<_> = members
-        .iter()
-        .map(|member| {
-            let listener = member.admin.clone();
-            tokio::spawn(async move { probe(&listener, limit).await })
-        })
-        .collect();
-    let mut answers = Vec::new();
-    for (member, probe) in members.iter().zip(probes) {
-        let answer = probe.await.ok().flatten();
-        // Another node at its address does not speak for it.
-        answers.push((
-            member.clone(),
-            answer.filter(|status| status.node_id == member.id),
-        ));
-    }
-    answers
-}
-
-async fn probe(listener: &str, limit: Duration) -> Option<NodeStatus> {
-    let client = Client::new([listener])
-        .ok()?
-        .with_patience(Duration::ZERO)
-        .with_attempt_timeout(limit);
-    Admin::new(client).status().await.ok()
-}
-
-/// Of all answers the one that knows the leader of the highest term.
-fn newest<'a>(
-    asked: &'a NodeStatus,
-    members: &'a [(Member, Option<NodeStatus>)],
-) -> &'a NodeStatus {
-    members
-        .iter()
-        .filter_map(|(_, status)| status.as_ref())
-        .filter(|status| status.leader.is_some() && status.role != NodeRole::Removed)
-        .max_by_key(|status| status.term)
-        .unwrap_or(asked)
-}
+use crate::survey::{Survey, newest, survey};
 
 /// Shows a survey. The exit code tells how the cluster is.
 pub(crate) async fn show(
@@ -289,6 +219,8 @@ fn align<const N: usize>(rows: &[[String; N]]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use placement_client::NodeRole;
+
     use super::*;
     use crate::health::Condition;
 

@@ -28,7 +28,7 @@ pub(super) async fn flat(clients: &[Client], hosts: Range<u64>) -> anyhow::Resul
             ("DISK_GB", Inventory::of(2_000)),
         ];
         provider(client, root(nth), &offer, &[]).await?;
-        let claim = Claim::of(host, &[("VCPU", 32)]);
+        let claim = Claim::by("project", "user").and(host, &[("VCPU", 32)]);
         client.put_allocations(Uuid::new_v4(), &claim).await
     })
     .await

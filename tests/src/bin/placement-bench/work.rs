@@ -19,7 +19,8 @@ pub(super) async fn writes(
     by_each(clients, count, duration, move |client, nth| {
         let provider = providers[nth % providers.len()];
         async move {
-            let claim = Claim::of(provider, &[("VCPU", 1), ("MEMORY_MB", 2)]);
+            let claim =
+                Claim::by("project", "user").and(provider, &[("VCPU", 1), ("MEMORY_MB", 2)]);
             client.put_allocations(Uuid::new_v4(), &claim).await
         }
     })

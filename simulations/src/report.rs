@@ -1,0 +1,87 @@
+//! What came of a run.
+
+use std::time::Duration;
+
+use crate::faults::{Happened, Kinds};
+use crate::history::History;
+use crate::parameters::Parameters;
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Report {
+    /// The choices of the run.
+    pub parameters: Parameters,
+    /// What the clients saw.
+    pub history: History,
+    /// What is wrong, in words; empty if nothing is.
+    pub violations: Vec<String>,
+    /// Number and digest of what went over the network.
+    pub trace: (u64, u128),
+    /// What happened, for the gates against empty runs.
+    pub counts: Counts,
+    /// The kinds of faults that happened.
+    pub kinds: Kinds,
+    /// The faults that happened.
+    pub faults: Vec<Happened>,
+}
+
+/// What happened in one run.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Counts {
+    /// Simulated time.
+    pub simulated: Duration,
+    /// Entries of the log that hold commands.
+    pub commits: usize,
+    /// Commands applied on all nodes together, those repeated after crashes included.
+    pub applied: usize,
+    /// Writes that were answered.
+    pub acknowledged: usize,
+    /// Acknowledged writes that were sent to a node that did not lead.
+    pub forwarded: usize,
+    /// Entries of the log that repeated an earlier one.
+    pub repeated: usize,
+    /// Writes without an answer that were in the log.
+    pub resolved: usize,
+    /// Reads that were answered.
+    pub reads: Reads,
+    /// Answers of 503.
+    pub unavailable: usize,
+    /// Leaders that there were; a term may have had several.
+    pub elections: usize,
+    /// How often a node was given a snapshot instead of entries.
+    pub snapshots: usize,
+    /// Connections that nodes tried to make to each other.
+    pub connections: u64,
+    /// Bytes of the log that power cuts took.
+    pub lost_bytes: u64,
+    /// Consumers whose histories had a second opinion.
+    pub searched: usize,
+    /// Consumers whose histories were too long for it.
+    pub skipped: usize,
+    /// How long the cluster took after the storm until every client got its writes through.
+    pub calm: Duration,
+    /// How long it might have taken.
+    pub calm_max: Duration,
+}
+
+/// Reads that were answered, by what they promised.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Reads {
+    /// Linearizable, said aloud or by default.
+    pub linearizable: usize,
+    /// Of these, those that were asked and answered while a fault was going on.
+    pub in_faults: usize,
+    /// At or after a token.
+    pub session: usize,
+    /// At most so old.
+    pub bounded: usize,
+    /// What the node had.
+    pub local: usize,
+}
+
+impl Counts {
+    /// How much of the time that the cluster might take after the storm it took, in percent.
+    pub fn calm_percent(&self) -> u128 {
+        100 * self.calm.as_millis() / self.calm_max.as_millis().max(1)
+    }
+}

@@ -1,9 +1,9 @@
 //! Clock, ids and computations of a simulated node.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use placement_node::world::{Clock, Offload, UuidSource};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -46,7 +46,7 @@ impl Clock for SimulatedWorld {
 
 impl UuidSource for SimulatedWorld {
     fn uuid(&self) -> Uuid {
-        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids = self.ids.lock();
         uuid_from(&mut ids)
     }
 }

@@ -1,9 +1,8 @@
 //! How old this node's state may be at most, measured on this node's clock alone.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The latest moment at which this node's state is known to have been complete: everything that
@@ -17,19 +16,13 @@ impl Freshness {
     /// The leader said, in answer to a question asked at `asked`, how far it was; and this node has
     /// applied as far since.
     pub(crate) fn confirm(&self, asked: Instant) {
-        let mut complete_at = self
-            .complete_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut complete_at = self.complete_at.lock();
         *complete_at = (*complete_at).max(Some(asked));
     }
 
     /// How old the state may be at most; `None`: nobody can tell.
     pub(crate) fn staleness(&self) -> Option<Duration> {
-        let complete_at = self
-            .complete_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let complete_at = self.complete_at.lock();
         complete_at.map(|at| at.elapsed())
     }
 }

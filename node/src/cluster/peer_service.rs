@@ -1,12 +1,13 @@
 //! What this node does when another node calls.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
+use parking_lot::Mutex;
 use placement_raft_store::wire::{self, WireLogId, WireSnapshotMeta, WireVote};
 use placement_raft_store::{
     LogId, Snapshot, SnapshotError, SnapshotMeta, SnapshotReceiver, Vote, runtime,
@@ -297,7 +298,7 @@ impl Handler for PeerService {
                 let due = due.clone();
                 async move {
                     let append: StreamedAppend = appends.recv().await?;
-                    let mut due = due.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut due = due.lock();
                     due.push_back(append.reply);
                     Some((append.request, appends))
                 }
@@ -316,10 +317,7 @@ impl Handler for PeerService {
                     }
                     Err(fatal) => Err(Denied::stopped(fatal)),
                 };
-                let reply = replies
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .pop_front();
+                let reply = replies.lock().pop_front();
                 if let Some(reply) = reply {
                     reply.send(answer.map(|answer| wire::encode(&answer)));
                 }

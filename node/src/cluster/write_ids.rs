@@ -1,8 +1,9 @@
 //! Numbers for this node's writes, by which the state machine recognises a write that comes twice.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use placement_model::command::RequestId;
 
 /// Hands out request ids, and knows which writes are still being answered.
@@ -38,7 +39,7 @@ impl WriteIds {
 
     /// A number for a new write.
     pub(super) fn issue(self: &Arc<Self>) -> WriteId {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let sequence = open.next;
         open.next += 1;
         open.sequences.insert(sequence);
@@ -64,7 +65,7 @@ impl WriteId {
 
 impl Drop for WriteId {
     fn drop(&mut self) {
-        let mut open = self.ids.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.ids.open.lock();
         open.sequences.remove(&self.request.sequence);
     }
 }

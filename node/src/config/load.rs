@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use strsim::levenshtein;
+
 use super::{Config, Setting};
 
 /// Why a configuration is refused.
@@ -356,34 +358,15 @@ fn suggestion(name: &str, known: impl Iterator<Item = String>) -> String {
     let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
     known
         .map(|candidate| {
-            let whole = distance(name, &candidate);
+            let whole = levenshtein(name, &candidate);
             // The right key in the wrong section is near, too.
-            let key = distance(&last(name), &last(&candidate)) + 1;
+            let key = levenshtein(&last(name), &last(&candidate)) + 1;
             (whole.min(key), candidate)
         })
         .min()
         .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(2))
         .map(|(_, candidate)| format!("; did you mean `{candidate}`?"))
         .unwrap_or_default()
-}
-
-/// How many letters must be inserted, dropped or replaced to make `left` into `right`
-/// (Levenshtein's distance).
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(l != *r))
-                .min(above + 1)
-                .min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! next call makes a fresh one: after a broken path TCP may take minutes to say so.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use placement_raft_store::wire;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
@@ -123,8 +124,8 @@ impl Answer {
     }
 }
 
-fn lock(calls: &Mutex<Calls>) -> std::sync::MutexGuard<'_, Calls> {
-    calls.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(calls: &Mutex<Calls>) -> parking_lot::MutexGuard<'_, Calls> {
+    calls.lock()
 }
 
 impl Channel {

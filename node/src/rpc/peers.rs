@@ -1,9 +1,10 @@
 //! The other nodes: one connection per node and lane, made when needed, kept while it works.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use placement_raft_store::wire;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -37,14 +38,14 @@ struct Slot {
 
 impl Slot {
     fn get(&self, address: &str) -> Option<Channel> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         open.as_ref()
             .filter(|(to, channel)| to == address && !channel.is_closed())
             .map(|(_, channel)| channel.clone())
     }
 
     fn set(&self, address: &str, channel: Channel) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         *open = Some((address.to_owned(), channel));
     }
 }
@@ -88,7 +89,7 @@ impl Peers {
         lane: Lane,
     ) -> Result<Channel, CallError> {
         let slot = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slots = self.slots.lock();
             slots.entry((to, lane)).or_default().clone()
         };
         if let Some(channel) = slot.get(address) {
@@ -107,7 +108,7 @@ impl Peers {
 
     /// Logs when a peer is lost or found again, not each attempt.
     fn note(&self, peer: u64, address: &str, error: Option<&CallError>) {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = self.lost.lock();
         match error {
             Some(error) if lost.insert(peer) => {
                 tracing::warn!(peer, address, %error, "a peer cannot be reached");

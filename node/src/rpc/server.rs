@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use placement_raft_store::wire;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -286,7 +287,7 @@ impl Refusals {
     const REMEMBERED: usize = 64;
 
     fn log(&self, from: u64, address: SocketAddr, message: &str) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let is_old =
             |(logged, at): &(String, Instant)| logged == message && at.elapsed() < REFUSAL_LOG;
         if last.get(&from).is_some_and(is_old) {

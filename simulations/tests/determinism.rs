@@ -100,3 +100,19 @@ fn another_seed_is_another_history() {
         traced(SEEDS[1]).history.digest()
     );
 }
+
+/// openraft checks some eighty invariants by `debug_assert!`; a dependency is built without them unless the
+/// profile says otherwise.
+#[test]
+fn assertions_are_on_in_our_crates_and_in_openraft() {
+    const { assert!(cfg!(debug_assertions)) };
+    let program = std::env::current_exe().and_then(std::fs::read);
+    let program = program.expect("a running program can be read");
+    let holds = |words: &str| {
+        let words = words.as_bytes();
+        program.windows(words.len()).any(|found| found == words)
+    };
+    // What an assertion of openraft's engine says. Put together here, so that it is not this test's own.
+    let said = ["it can only commit", " its own vote"].concat();
+    assert!(holds(&said), "openraft is built without its assertions");
+}

@@ -55,7 +55,7 @@ enum Attempt {
         reason: String,
         retry_after: Option<Duration>,
     },
-    /// A write of which nobody can tell.
+    /// A write whose outcome is unknown.
     Unknown {
         reason: String,
         retry_after: Option<Duration>,

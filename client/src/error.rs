@@ -65,7 +65,7 @@ impl Error {
         }
     }
 
-    /// Whether the service refused with 409: somebody else was faster, or there is no room.
+    /// Whether the service refused with 409: another client was faster, or there is no room.
     pub fn is_conflict(&self) -> bool {
         self.status() == Some(StatusCode::CONFLICT)
     }

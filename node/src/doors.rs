@@ -40,7 +40,7 @@ pub struct Standing {
     pub node: u64,
     /// The leader as far as this node knows.
     pub known_leader: Option<u64>,
-    /// How old the state may be at most; `None`: nobody can tell.
+    /// How old the state may be at most; `None`: it is not known.
     pub staleness: Option<Duration>,
 }
 
@@ -66,7 +66,7 @@ pub struct Written {
     pub view: View,
 }
 
-/// Nobody could be asked. Never a conflict, always a 503.
+/// No node could answer. Never a conflict, always a 503.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unavailable {
     /// The write provably never entered the log, or the read was never answered: safe to repeat.

@@ -76,11 +76,11 @@ impl Logging {
             .map_err(|error| error.to_string())
     }
 
-    /// Writes what is in the queue, if somebody reads it within two seconds.
+    /// Writes what is in the queue, if it can be written within two seconds.
     pub fn finish(self) {
         let (done, finished) = std::sync::mpsc::channel();
         // The writer's own end prints a complaint when it comes too late, to an output that
-        // perhaps nobody reads either; so that, too, may not hold up the process.
+        // perhaps that is not read either; so it, too, may not hold up the process.
         let flushing = std::thread::Builder::new().spawn(move || {
             drop(self.writer);
             let _ = done.send(());

@@ -313,7 +313,7 @@ impl Node {
         tracing::info!("stopped");
     }
 
-    /// Stops at once, answering nobody, and closes the disk.
+    /// Stops at once, without another answer, and closes the disk.
     pub async fn kill(self) {
         let running = self.bootstrap.slot.take();
         self.tasks.stop().await;
@@ -367,7 +367,7 @@ fn advertised(configured: &str, bound: String) -> String {
 }
 
 /// Asks the leader once in a while how far this node should be, so that its staleness is known
-/// although nobody reads.
+/// without reads, too.
 async fn probe(slot: Arc<Slot>, every_ms: u64) {
     if every_ms == 0 {
         return;

@@ -17,7 +17,7 @@ pub trait Clock: Send + Sync {
 
 /// Makes UUIDs: of providers that are created without one, and of requests.
 pub trait UuidSource: Send + Sync {
-    /// A UUID nobody has seen.
+    /// A UUID that was never used.
     fn uuid(&self) -> Uuid;
 }
 

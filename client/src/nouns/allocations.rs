@@ -70,9 +70,9 @@ impl Claim {
 /// What one consumer holds.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ConsumerAllocations {
-    /// By provider; empty for a consumer nobody knows.
+    /// By provider; empty for an unknown consumer.
     pub allocations: BTreeMap<Uuid, Allocation>,
-    /// `None` for a consumer nobody knows.
+    /// `None` for an unknown consumer.
     #[serde(default)]
     pub consumer_generation: Option<u64>,
     /// The owner's project.

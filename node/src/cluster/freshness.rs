@@ -20,7 +20,7 @@ impl Freshness {
         *complete_at = (*complete_at).max(Some(asked));
     }
 
-    /// How old the state may be at most; `None`: nobody can tell.
+    /// How old the state may be at most; `None`: it is not known.
     pub(crate) fn staleness(&self) -> Option<Duration> {
         let complete_at = self.complete_at.lock();
         complete_at.map(|at| at.elapsed())

@@ -125,7 +125,7 @@ impl Rounds {
         }
     }
 
-    /// One question to whoever leads. Waits a little before it says that nobody answers.
+    /// One question to the leader. Waits a little before it says that there is no answer.
     async fn ask(&self, latest: Instant) -> Result<u64, String> {
         let replica = &self.replica;
         if let Some(failure) = replica.failure() {

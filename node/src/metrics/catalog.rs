@@ -143,7 +143,7 @@ catalog! {
     STORAGE_FAILED = "placement_storage_failed" Gauge none []
         "1 if the disk of this node has failed";
     STALENESS = "placement_staleness" Gauge seconds []
-        "How old the state of this node may be at most; absent as long as nobody can tell";
+        "How old the state of this node may be at most; absent as long as it is not known";
     ROCKSDB_WAL = "placement_rocksdb_wal" Gauge bytes ["db"]
         "Write-ahead log files";
     ROCKSDB_MEMTABLE = "placement_rocksdb_memtable" Gauge bytes ["db"]

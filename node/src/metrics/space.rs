@@ -8,7 +8,7 @@ use crate::disk_space::DiskSpace;
 #[derive(Debug, Default)]
 pub(super) struct Space {
     pub(super) used_bytes: AtomicU64,
-    /// One more than what is free; 0 if nobody knows.
+    /// One more than what is free; 0 if it is not known.
     free_bytes_and_one: AtomicU64,
 }
 

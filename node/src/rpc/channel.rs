@@ -281,7 +281,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
 struct Reader {
     stream: tokio::io::ReadHalf<BoxStream>,
     calls: Arc<Mutex<Calls>>,
-    /// Weak: the writing task ends when nobody can call any more.
+    /// Weak: the writing task ends when no caller is left.
     queue: mpsc::WeakUnboundedSender<Frame>,
     silence: Duration,
 }

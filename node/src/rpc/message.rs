@@ -186,7 +186,7 @@ pub(crate) enum AppendReply {
     Flushed(Option<WireLogId>),
     /// The entry before the first one is not what this log has.
     Conflict(WireLogId),
-    /// Somebody else leads, or wants to.
+    /// Another node leads, or wants to.
     HigherVote(WireVote),
 }
 

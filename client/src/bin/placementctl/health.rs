@@ -115,5 +115,5 @@ impl Health {
     }
 }
 
-/// The exit code of `status` if there is no quorum, or nobody answers.
+/// The exit code of `status` if there is no quorum, or no answer.
 pub(crate) const NO_QUORUM: u8 = 2;

@@ -110,7 +110,7 @@ fn losses_left(survey: &Survey, id: u64) -> Option<usize> {
     Some(healthy.saturating_sub(left.len() / 2 + 1))
 }
 
-/// Asks at the terminal; without one, nobody can be asked.
+/// Asks at the terminal, if there is one.
 fn confirm(id: u64) -> anyhow::Result<()> {
     let warning = format!(
         "without node {id} the cluster survives no further loss: one more failing node stops all \

@@ -25,7 +25,7 @@ pub(in crate::http) struct Identity {
 
 /// Makes identities of requests.
 pub(in crate::http) trait Authenticator: Send + Sync {
-    /// The caller, or `None` if nobody can tell who it is.
+    /// The caller, or `None` if the request does not tell who it is.
     fn identify(&self, headers: &HeaderMap) -> Option<Identity>;
 }
 
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_known_without_a_token() {
+    fn without_a_token_no_caller_is_known() {
         assert_eq!(identify(&[("x-roles", "admin")]), None);
     }
 

@@ -1,14 +1,13 @@
 //! Cross-origin requests: which web pages may call the API.
 //! Source: the W3C recommendation on cross-origin resource sharing, sections 6.1 and 6.2.
 
+use axum::body::Body;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    CONTENT_TYPE, HeaderName, HeaderValue, VARY,
+    CONTENT_TYPE, VARY,
 };
 use http::{HeaderMap, Method, Response, StatusCode};
-
-use axum::body::Body;
 
 use super::headers;
 use super::settings::CorsSettings;
@@ -43,14 +42,14 @@ pub(in crate::http) fn decorate(
         let exposed = settings.expose_headers.join(",");
         let headers = response.headers_mut();
         let vary = headers::text(headers, "vary");
-        put(
+        headers::put(
             headers,
             VARY,
             &vary.map_or("Origin".to_owned(), |vary| format!("{vary},Origin")),
         );
         permit(settings, headers, &origin);
         if !exposed.is_empty() {
-            put(headers, ACCESS_CONTROL_EXPOSE_HEADERS, &exposed);
+            headers::put(headers, ACCESS_CONTROL_EXPOSE_HEADERS, &exposed);
         }
     }
     response
@@ -95,14 +94,14 @@ fn preflight(
         return response;
     }
     let headers = response.headers_mut();
-    put(headers, VARY, "Origin");
+    headers::put(headers, VARY, "Origin");
     permit(settings, headers, &origin);
     if let Some(seconds) = settings.max_age_s.filter(|seconds| *seconds > 0) {
-        put(headers, ACCESS_CONTROL_MAX_AGE, &seconds.to_string());
+        headers::put(headers, ACCESS_CONTROL_MAX_AGE, &seconds.to_string());
     }
-    put(headers, ACCESS_CONTROL_ALLOW_METHODS, &method);
+    headers::put(headers, ACCESS_CONTROL_ALLOW_METHODS, &method);
     if !asked.is_empty() {
-        put(headers, ACCESS_CONTROL_ALLOW_HEADERS, &asked.join(","));
+        headers::put(headers, ACCESS_CONTROL_ALLOW_HEADERS, &asked.join(","));
     }
     response
 }
@@ -117,14 +116,138 @@ fn permitted_origin(settings: &CorsSettings, request: &HeaderMap) -> Option<Stri
 }
 
 fn permit(settings: &CorsSettings, headers: &mut HeaderMap, origin: &str) {
-    put(headers, ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers::put(headers, ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     if settings.allow_credentials {
-        put(headers, ACCESS_CONTROL_ALLOW_CREDENTIALS, "true");
+        headers::put(headers, ACCESS_CONTROL_ALLOW_CREDENTIALS, "true");
     }
 }
 
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "https://horizon.example";
+
+    fn settings(allowed_origin: &str) -> CorsSettings {
+        CorsSettings {
+            allowed_origin: vec![allowed_origin.to_owned()],
+            allow_headers: vec!["X-Auth-Token".to_owned()],
+            expose_headers: vec!["Location".to_owned(), "ETag".to_owned()],
+            ..CorsSettings::default()
+        }
+    }
+
+    fn sent(headers: &[(&str, &str)]) -> HeaderMap {
+        let mut found = HeaderMap::new();
+        for (name, value) in headers {
+            let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
+            found.insert(name, value.parse().unwrap());
+        }
+        found
+    }
+
+    fn answer(status: u16) -> Response<Body> {
+        let answer = Response::builder()
+            .status(status)
+            .header(VARY, "openstack-api-version");
+        answer.header("allow", "GET").body(Body::empty()).unwrap()
+    }
+
+    fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
+        Some(response.headers().get(name)?.to_str().unwrap())
+    }
+
+    #[test]
+    fn a_page_of_an_allowed_origin_may_read_the_answer() {
+        let request = sent(&[("origin", PAGE)]);
+        let response = decorate(&settings(PAGE), &Method::GET, &request, answer(200));
+        assert_eq!(header(&response, "access-control-allow-origin"), Some(PAGE));
+        assert_eq!(
+            header(&response, "access-control-allow-credentials"),
+            Some("true")
+        );
+        assert_eq!(
+            header(&response, "access-control-expose-headers"),
+            Some("Location,ETag")
+        );
+        assert_eq!(
+            header(&response, "vary"),
+            Some("openstack-api-version,Origin")
+        );
+    }
+
+    #[test]
+    fn other_pages_and_other_programs_are_told_nothing() {
+        let strangers = [sent(&[("origin", "https://elsewhere.example")]), sent(&[])];
+        for request in strangers {
+            let response = decorate(&settings(PAGE), &Method::GET, &request, answer(200));
+            assert_eq!(header(&response, "access-control-allow-origin"), None);
+            assert_eq!(header(&response, "vary"), Some("openstack-api-version"));
+        }
+        let request = sent(&[("origin", PAGE)]);
+        let off = CorsSettings::default();
+        let response = decorate(&off, &Method::OPTIONS, &request, answer(405));
+        assert_eq!(response.status(), 405);
+    }
+
+    #[test]
+    fn a_star_allows_every_origin() {
+        let request = sent(&[("origin", PAGE)]);
+        let response = decorate(&settings("*"), &Method::GET, &request, answer(200));
+        assert_eq!(header(&response, "access-control-allow-origin"), Some("*"));
+    }
+
+    fn preflight(headers: &[(&str, &str)]) -> Response<Body> {
+        decorate(
+            &settings(PAGE),
+            &Method::OPTIONS,
+            &sent(headers),
+            answer(405),
+        )
+    }
+
+    #[test]
+    fn a_preflight_is_answered_with_what_was_asked_for() {
+        let response = preflight(&[
+            ("origin", PAGE),
+            ("access-control-request-method", "PUT"),
+            (
+                "access-control-request-headers",
+                "x-auth-token, Content-Type",
+            ),
+        ]);
+        assert_eq!(response.status(), 200);
+        assert_eq!(header(&response, "allow"), None);
+        assert_eq!(header(&response, "vary"), Some("Origin"));
+        assert_eq!(
+            header(&response, "access-control-allow-methods"),
+            Some("PUT")
+        );
+        let allowed = header(&response, "access-control-allow-headers");
+        assert_eq!(allowed, Some("x-auth-token,Content-Type"));
+        assert_eq!(header(&response, "access-control-max-age"), Some("3600"));
+    }
+
+    #[test]
+    fn a_preflight_for_what_is_not_allowed_has_no_permission() {
+        let method = ("access-control-request-method", "PUT");
+        for asked in [
+            vec![("origin", "https://elsewhere.example"), method],
+            vec![("origin", PAGE)],
+            vec![("origin", PAGE), ("access-control-request-method", "BREW")],
+            vec![
+                ("origin", PAGE),
+                method,
+                ("access-control-request-headers", "x-other"),
+            ],
+        ] {
+            let response = preflight(&asked);
+            assert_eq!(response.status(), 200, "{asked:?}");
+            assert_eq!(
+                header(&response, "access-control-allow-origin"),
+                None,
+                "{asked:?}"
+            );
+        }
     }
 }

@@ -43,8 +43,8 @@ impl PublicAddress {
         }
     }
 
-    /// What `location` begins with: scheme, host and path. Only the path if nobody says which host
-    /// the client asked; a client then stays where it is (RFC 9110, section 10.2.2).
+    /// What `location` begins with: scheme, host and path. Only the path if the request does not
+    /// say which host the client asked; a client then stays where it is (RFC 9110, section 10.2.2).
     pub(in crate::http) fn url(&self, parts: &Parts) -> String {
         let path = self.path(&parts.headers);
         match &self.url {

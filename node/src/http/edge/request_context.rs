@@ -1,8 +1,9 @@
 //! One request on its way through a handler.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome, Reply};
 
@@ -116,8 +117,7 @@ impl RequestContext {
     }
 
     fn note(&self, standing: Standing, effective: Effective) {
-        let mut noted = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        *noted = Some((standing, effective));
+        *self.standing.lock() = Some((standing, effective));
     }
 
     /// Has a command carried out.

@@ -5,7 +5,7 @@
 //! operation asks: version (404), headers (406, 415), policy (403).
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use tracing::Instrument;
 
@@ -289,7 +290,7 @@ fn finish(
         .map_or_else(|error| error.varies, |_| Varies::Yes);
     let headers = response.headers_mut();
     if let Some(version) = progress.version {
-        put(
+        headers::put(
             headers,
             HeaderName::from_static("openstack-api-version"),
             &format!("placement {version}"),
@@ -301,15 +302,12 @@ fn finish(
     let settings = &server.api.settings;
     let mut response = cors::decorate(&settings.cors, &parts.method, &parts.headers, response);
     let headers = response.headers_mut();
-    put(
+    headers::put(
         headers,
         HeaderName::from_static(request_id::HEADER),
         request_id,
     );
-    let noted = *progress
-        .standing
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let noted = *progress.standing.lock();
     let (standing, effective) =
         noted.unwrap_or_else(|| (server.api.read.standing(), Effective::None));
     consistency::write_headers(headers, &standing, effective);
@@ -327,12 +325,12 @@ fn success(public: &PublicAddress, parts: &Parts, answer: &Answer) -> Response<B
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     if let Some(path) = &answer.location {
-        put(headers, LOCATION, &format!("{}{path}", public.url(parts)));
+        headers::put(headers, LOCATION, &format!("{}{path}", public.url(parts)));
     }
     if let Some(caching) = answer.caching {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         if let Caching::At(time) = caching {
-            put(headers, LAST_MODIFIED, &httpdate::fmt_http_date(time));
+            headers::put(headers, LAST_MODIFIED, &httpdate::fmt_http_date(time));
         }
     }
     response
@@ -370,17 +368,13 @@ fn failure(
     });
     *response.status_mut() = error.status;
     let headers = response.headers_mut();
-    put(headers, CONTENT_TYPE, content_type);
+    headers::put(headers, CONTENT_TYPE, content_type);
     match &error.kind {
-        ErrorKind::MethodNotAllowed { allow } => put(headers, ALLOW, allow),
-        ErrorKind::RetryLater { after_s } => put(headers, RETRY_AFTER, &after_s.to_string()),
+        ErrorKind::MethodNotAllowed { allow } => headers::put(headers, ALLOW, allow),
+        ErrorKind::RetryLater { after_s } => {
+            headers::put(headers, RETRY_AFTER, &after_s.to_string())
+        }
         _ => {}
     }
     response
-}
-
-fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
-    }
 }

@@ -4,7 +4,7 @@
 pub(in crate::http) const UNDEFINED: &str = "placement.undefined_code";
 /// Something that would go is in use.
 pub(in crate::http) const INVENTORY_IN_USE: &str = "placement.inventory.inuse";
-/// Somebody else was faster: read again, then try again.
+/// Another client was faster: read again, then try again.
 pub(in crate::http) const CONCURRENT_UPDATE: &str = "placement.concurrent_update";
 /// The name or UUID is taken.
 pub(in crate::http) const DUPLICATE_NAME: &str = "placement.duplicate_name";

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use placement_model::State;
 use placement_model::query::candidates::{
     AllocationRequest, Candidate, CandidateError, CandidateRequest, Placed, ProviderSummary,
@@ -56,15 +57,15 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
     api.offload
         .run(Box::new(move || {
             let found = job.run();
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+            *place.lock() = Some(found);
         }))
         .await;
-    let found = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let found = result.lock().take();
     let body = found.unwrap_or_else(|| Err(ApiError::internal()))?;
     Ok(context.modified_now(Answer::bytes(body)))
 }
 
-/// Tells the search that nobody waits any more, when the request's future is dropped.
+/// Ends the search when the request's future is dropped: its client is gone.
 struct AbandonOnDrop(Arc<AtomicBool>);
 
 impl Drop for AbandonOnDrop {

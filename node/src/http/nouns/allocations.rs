@@ -23,7 +23,7 @@ use crate::http::wire::values::{Members, Shown};
 use crate::http::wire::{python, schema};
 
 /// Who is charged by clients that cannot say it (below 1.8).
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
 
 /// What one provider gives, or one consumer takes.
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ struct ProviderBody<T: Serialize> {
     resource_provider_generation: i64,
 }
 
-/// `GET /allocations/{consumer_uuid}`. Nobody's allocations are none, not a 404.
+/// `GET /allocations/{consumer_uuid}`. An unknown consumer has no allocations; that is not a 404.
 pub(in crate::http) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let consumer = view.state.consumer(&ConsumerUuid::from(context.param(0)));
@@ -227,8 +227,8 @@ fn parse_consumer(
     Ok(ConsumerAllocations {
         consumer,
         allocations,
-        project: ProjectId::from(text("project_id").unwrap_or(NOBODY)),
-        user: UserId::from(text("user_id").unwrap_or(NOBODY)),
+        project: ProjectId::from(text("project_id").unwrap_or(UNKNOWN_OWNER)),
+        user: UserId::from(text("user_id").unwrap_or(UNKNOWN_OWNER)),
         generation,
         consumer_type,
     })

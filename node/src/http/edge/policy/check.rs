@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use super::Target;
+use super::target::Target;
 use crate::http::edge::auth::Identity;
 
 /// Parentheses and negations within each other: deeper is not understood.
@@ -167,18 +167,18 @@ fn one_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
     }
 }
 
-/// Everything a rule can speak of.
-pub(super) struct Scene<'a> {
+/// One question to the rules, with everything a rule can speak of.
+pub(super) struct Evaluation<'a> {
     rules: &'a BTreeMap<String, Check>,
     identity: &'a Identity,
     target: &'a Target,
     /// Each rule is judged once, however many refer to it. `None`: it is being judged.
     judged: RefCell<BTreeMap<&'a str, Option<bool>>>,
-    /// Whether a rule was met that refers to itself, over whatever detours.
+    /// Whether a rule was met that refers to itself, directly or through others.
     circular: Cell<bool>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Evaluation<'a> {
     /// Nothing judged yet.
     pub(super) fn new(
         rules: &'a BTreeMap<String, Check>,
@@ -321,7 +321,7 @@ mod tests {
             project_id: Some("p".to_owned()),
             user_id: None,
         };
-        Scene::new(&rules, &identity, &target).rule("it")
+        Evaluation::new(&rules, &identity, &target).rule("it")
     }
 
     #[test]

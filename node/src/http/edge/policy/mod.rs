@@ -5,18 +5,20 @@
 mod check;
 mod defaults;
 mod file;
+mod target;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use std::sync::Arc;
+use parking_lot::Mutex;
 
 pub use file::PolicyError;
 
-use check::{Check, Scene};
+use check::{Check, Evaluation};
 use file::FileState;
+pub(in crate::http) use target::Target;
 
 use super::auth::Identity;
 use super::settings::PolicySettings;
@@ -36,15 +38,6 @@ pub(in crate::http) struct Policy {
     seen: Mutex<Option<FileState>>,
     enforce_new_defaults: bool,
     enforce_scope: bool,
-}
-
-/// What an operation is done to, as far as rules speak of it.
-#[derive(Debug, Clone, Default)]
-pub(in crate::http) struct Target {
-    /// The project it concerns.
-    pub(in crate::http) project_id: Option<String>,
-    /// The user it concerns, if the operation names one.
-    pub(in crate::http) user_id: Option<String>,
 }
 
 /// Why an operation is refused.
@@ -107,8 +100,7 @@ impl Policy {
             return Err(Denied::ByScope);
         }
         let rules = self.rules.load();
-        let scene = Scene::new(&rules, identity, target);
-        if scene.rule(action) {
+        if Evaluation::new(&rules, identity, target).rule(action) {
             Ok(())
         } else {
             Err(Denied::ByRule)
@@ -118,10 +110,7 @@ impl Policy {
     fn reload_if_changed(&self) {
         let Some(path) = &self.file else { return };
         let now = FileState::of(path);
-        let mut seen = self
-            .seen
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if *seen == Some(now) {
             return;
         }

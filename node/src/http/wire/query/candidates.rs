@@ -15,8 +15,6 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
 use crate::http::wire::schema;
 
-const PREFIXES: [&str; 4] = ["resources", "required", "member_of", "in_tree"];
-
 /// Reads the whole query string. `nobody` is a UUID that no provider has.
 ///
 /// # Errors
@@ -186,19 +184,10 @@ impl GroupReader<'_> {
     }
 }
 
-/// A key of a group's parameter, as prefix and suffix: numbers, and from 1.33 names.
+/// A key of a group's parameter, as prefix and suffix.
 fn split_key(key: &str, version: Microversion) -> Option<(&'static str, &str)> {
-    PREFIXES.iter().find_map(|prefix| {
-        let suffix = key.strip_prefix(prefix)?;
-        let fits = if version.from(33) {
-            let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-            suffix.len() <= 64 && suffix.bytes().all(legal)
-        } else {
-            suffix.is_empty()
-                || !suffix.starts_with('0') && suffix.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        fits.then_some((*prefix, suffix))
-    })
+    let mut keys = schema::group_keys(version).iter();
+    keys.find_map(|(prefix, form)| Some((*prefix, form.suffix(key)?)))
 }
 
 /// Which groups may be without resources.

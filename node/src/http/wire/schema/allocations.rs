@@ -2,8 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Order, Schema, Text};
+use super::newest::newest;
 use super::pattern::Pattern;
+use super::types::{Object, Order, Schema, Text};
 use crate::http::wire::microversion::Microversion;
 
 /// What microversions changed about one consumer's allocations.
@@ -25,7 +26,7 @@ struct Shape {
 
 fn resources() -> Schema {
     Schema::Object(Object {
-        patterns: vec![(Pattern::Upper, Schema::integer_from(1))],
+        patterns: vec![(Pattern::upper(), Schema::integer_from(1))],
         min_properties: Some(1),
         ..Object::default()
     })
@@ -60,7 +61,7 @@ fn dict(may_be_empty: bool) -> Schema {
         ..Object::default()
     });
     Schema::Object(Object {
-        patterns: vec![(Pattern::Uuid, item)],
+        patterns: vec![(Pattern::uuid(), item)],
         min_properties: Some(usize::from(!may_be_empty)),
         ..Object::default()
     })
@@ -73,7 +74,7 @@ fn mappings() -> Schema {
         unique: false,
     };
     Schema::Object(Object {
-        patterns: vec![(Pattern::MappingKey, providers)],
+        patterns: vec![(Pattern::mapping_key(), providers)],
         additional: true,
         min_properties: Some(1),
         ..Object::default()
@@ -116,7 +117,7 @@ fn consumer(shape: Shape) -> Schema {
         let name = Text {
             min_length: 1,
             max_length: Some(255),
-            pattern: Some(Pattern::Upper),
+            pattern: Some(Pattern::upper()),
             ..Text::default()
         };
         add("consumer_type", Schema::Text(name), true);
@@ -166,11 +167,6 @@ const SHAPE_8: Shape = Shape {
     consumer_type: false,
 };
 
-fn newest(schemas: &[(u8, Schema)], version: Microversion) -> &Schema {
-    let fitting = schemas.iter().find(|(minor, _)| version.from(*minor));
-    &fitting.or(schemas.last()).expect("there are schemas").1
-}
-
 /// `PUT /allocations/{consumer}`.
 pub(in crate::http) fn put_allocations(version: Microversion) -> &'static Schema {
     static SCHEMAS: LazyLock<Vec<(u8, Schema)>> =
@@ -189,7 +185,7 @@ pub(super) fn many(shape_of: u8, min_properties: usize) -> Schema {
         ..shape
     });
     Schema::Object(Object {
-        patterns: vec![(Pattern::Uuid, one)],
+        patterns: vec![(Pattern::uuid(), one)],
         min_properties: Some(min_properties),
         order: Order::AdditionalFirst,
         ..Object::default()

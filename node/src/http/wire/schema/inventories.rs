@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Schema, Text};
 use super::pattern::Pattern;
+use super::types::{Object, Schema, Text};
 
 /// The largest integer of a database column.
 const INT_MAX: i64 = 2_147_483_647;
@@ -26,7 +26,7 @@ fn record(required: Vec<&'static str>, with_class: bool) -> Object {
     ];
     if with_class {
         let class = Text {
-            pattern: Some(Pattern::Upper),
+            pattern: Some(Pattern::upper()),
             ..Text::default()
         };
         properties.push(("resource_class", Schema::Text(class)));
@@ -57,7 +57,10 @@ pub(in crate::http) fn post_inventory() -> &'static Schema {
 /// no resource class's are let through; they are found to be unknown classes later.
 pub(super) fn set() -> Schema {
     let inventories = Object {
-        patterns: vec![(Pattern::Upper, Schema::Object(record(vec!["total"], false)))],
+        patterns: vec![(
+            Pattern::upper(),
+            Schema::Object(record(vec!["total"], false)),
+        )],
         additional: true,
         ..Object::default()
     };

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::kind::{Keyword, Object, Schema, ShownAs, Text};
+use super::types::{Keyword, Object, Schema, ShownAs, Text};
 use crate::http::wire::json::Json;
 
 /// Who reads the schema.
@@ -93,7 +93,10 @@ impl Text {
         let positive = shown_as == ShownAs::PositiveOrText;
         let choices = Some(self.one_of).filter(|choices| !choices.is_empty());
         Keywords::of_type(kind)
-            .with("pattern", self.pattern.map(|form| text(&form.text())))
+            .with(
+                "pattern",
+                self.pattern.as_ref().map(|form| text(form.text())),
+            )
             .with("minimum", positive.then_some(Json::Int(1)))
             .with("minLength", at_least(self.min_length))
             .with("maxLength", self.max_length.map(count))
@@ -116,7 +119,7 @@ impl Object {
             }
             Keyword::Patterns => {
                 let formed = self.patterns.iter();
-                let formed = formed.map(|(form, schema)| (form.text().into_owned(), schema));
+                let formed = formed.map(|(form, schema)| (form.text().to_owned(), schema));
                 found.with("patternProperties", members(formed, reader))
             }
             Keyword::Required => {

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Schema, Text};
 use super::pattern::Pattern;
+use super::types::{Object, Schema, Text};
 use crate::http::wire::microversion::Microversion;
 
 /// A custom resource class: `POST /resource_classes`, `PUT /resource_classes/{name}`.
@@ -11,7 +11,7 @@ pub(in crate::http) fn resource_class() -> &'static Schema {
     static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         let name = Text {
             max_length: Some(255),
-            pattern: Some(Pattern::Custom),
+            pattern: Some(Pattern::custom()),
             ..Text::default()
         };
         Schema::Object(Object {

@@ -1,81 +1,125 @@
-//! The forms of text that schemas ask for. Where the reference's expression ends in `$`, a
-//! newline at the very end is let through, as it is there.
+//! The forms of text that schemas ask for, as regular expressions.
 
 use std::borrow::Cow;
 
+use regex_lite::Regex;
+
 /// A form of text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pattern {
-    /// Resource classes and consumer types.
-    Upper,
-    /// Custom resource classes and traits.
-    Custom,
-    /// 36 characters out of hexadecimal digits and hyphens.
-    Uuid,
-    /// Keys of mappings: anything with one legal character.
-    MappingKey,
-    /// Positive integers without leading zeros.
-    Positive,
-    /// Consumer types in queries.
-    ConsumerTypeQuery,
-    /// Query keys of numbered groups.
-    NumberedKey(&'static str),
-    /// Query keys of named groups, from 1.33.
-    NamedKey(&'static str),
+#[derive(Debug, Clone)]
+pub(in crate::http) struct Pattern {
+    text: Cow<'static, str>,
+    regex: Regex,
 }
 
 impl Pattern {
-    /// The form as a regular expression.
-    pub(super) fn text(self) -> Cow<'static, str> {
-        match self {
-            Self::Upper => "^[A-Z0-9_]+$".into(),
-            Self::Custom => "^CUSTOM_[A-Z0-9_]+$".into(),
-            Self::Uuid => "^[0-9a-fA-F-]{36}$".into(),
-            Self::MappingKey => "[a-zA-Z0-9_-]{1,64}".into(),
-            Self::Positive => "^[1-9][0-9]*$".into(),
-            Self::ConsumerTypeQuery => "^[A-Z0-9_]+$|^all|^unknown$".into(),
-            Self::NumberedKey(prefix) => format!("^{prefix}([1-9][0-9]*)?$").into(),
-            Self::NamedKey(prefix) => format!("^{prefix}([a-zA-Z0-9_-]{{1,64}})?$").into(),
-        }
+    fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
+        // Where the reference's expression ends in `$`, Python lets a newline through.
+        let regex = Regex::new(&text.replace('$', r"\n?\z"));
+        let regex = regex.expect("the expressions here are valid");
+        Self { text, regex }
+    }
+
+    /// Resource classes and consumer types.
+    pub(super) fn upper() -> Self {
+        Self::new("^[A-Z0-9_]+$")
+    }
+
+    /// Custom resource classes and traits.
+    pub(super) fn custom() -> Self {
+        Self::new("^CUSTOM_[A-Z0-9_]+$")
+    }
+
+    /// 36 characters out of hexadecimal digits and hyphens.
+    pub(super) fn uuid() -> Self {
+        Self::new("^[0-9a-fA-F-]{36}$")
+    }
+
+    /// Keys of mappings: anything with one legal character.
+    pub(super) fn mapping_key() -> Self {
+        Self::new("[a-zA-Z0-9_-]{1,64}")
+    }
+
+    /// Positive integers without leading zeros.
+    pub(super) fn positive() -> Self {
+        Self::new("^[1-9][0-9]*$")
+    }
+
+    /// Consumer types in queries.
+    pub(super) fn consumer_type_query() -> Self {
+        Self::new("^[A-Z0-9_]+$|^all|^unknown$")
+    }
+
+    /// Query keys of numbered groups.
+    pub(super) fn numbered_key(prefix: &str) -> Self {
+        Self::new(format!("^{prefix}([1-9][0-9]*)?$"))
+    }
+
+    /// Query keys of named groups.
+    pub(super) fn named_key(prefix: &str) -> Self {
+        Self::new(format!("^{prefix}([a-zA-Z0-9_-]{{1,64}})?$"))
+    }
+
+    /// The form as the reference writes it.
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Whether the text has this form.
-    pub(super) fn matches(self, text: &str) -> bool {
-        let line = text.strip_suffix('\n').unwrap_or(text);
-        match self {
-            Self::Upper => is_upper(line),
-            Self::Custom => line.strip_prefix("CUSTOM_").is_some_and(is_upper),
-            Self::Uuid => {
-                line.len() == 36
-                    && line
-                        .bytes()
-                        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
-            }
-            Self::MappingKey => text.bytes().any(is_suffix_byte),
-            Self::Positive => is_positive(line),
-            Self::ConsumerTypeQuery => {
-                is_upper(line) || text.starts_with("all") || line == "unknown"
-            }
-            Self::NumberedKey(prefix) => text
-                .strip_prefix(prefix)
-                .is_some_and(|suffix| suffix.is_empty() || is_positive(suffix)),
-            Self::NamedKey(prefix) => text
-                .strip_prefix(prefix)
-                .is_some_and(|suffix| suffix.len() <= 64 && suffix.bytes().all(is_suffix_byte)),
-        }
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// What stands in the form's parentheses, of a text that has it; empty if it is left out.
+    pub(in crate::http) fn suffix<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let found = self.regex.captures(text)?;
+        Some(found.get(1).map_or("", |suffix| suffix.as_str()))
     }
 }
 
-fn is_upper(text: &str) -> bool {
-    let upper = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-    !text.is_empty() && text.bytes().all(upper)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn is_positive(text: &str) -> bool {
-    text.starts_with(|c: char| ('1'..='9').contains(&c))
-        && text.bytes().all(|byte| byte.is_ascii_digit())
-}
+    #[test]
+    fn one_newline_may_stand_at_the_end() {
+        for fits in ["VCPU", "CUSTOM_1", "VCPU\n"] {
+            assert!(Pattern::upper().matches(fits), "{fits:?}");
+        }
+        for misfit in [
+            "", "\n", "vcpu", "VCPU\n\n", "VCPU\r", " VCPU", "a\nVCPU", "VCPÜ",
+        ] {
+            assert!(!Pattern::upper().matches(misfit), "{misfit:?}");
+        }
+        assert!(Pattern::uuid().matches("b14d2d5c-9e5a-4f4f-8d1f-6d3c1f0b2a11\n"));
+        assert!(!Pattern::uuid().matches("b14d2d5c-9e5a-4f4f-8d1f-6d3c1f0b2a1"));
+        assert!(Pattern::positive().matches("10\n"));
+        assert!(!Pattern::positive().matches("01"));
+    }
 
-fn is_suffix_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+    #[test]
+    fn each_choice_has_its_own_ends() {
+        let form = Pattern::consumer_type_query();
+        for fits in ["INSTANCE", "unknown", "unknown\n", "all", "allocation"] {
+            assert!(form.matches(fits), "{fits:?}");
+        }
+        for misfit in ["instance", "unknowns", "an all"] {
+            assert!(!form.matches(misfit), "{misfit:?}");
+        }
+        assert!(Pattern::mapping_key().matches("*a*"));
+        assert!(!Pattern::mapping_key().matches("*"));
+    }
+
+    #[test]
+    fn a_group_s_key_ends_in_its_suffix() {
+        let numbered = Pattern::numbered_key("resources");
+        assert_eq!(numbered.suffix("resources"), Some(""));
+        assert_eq!(numbered.suffix("resources12"), Some("12"));
+        for misfit in ["resources0", "resources1a", "resource", "Xresources1"] {
+            assert_eq!(numbered.suffix(misfit), None, "{misfit}");
+        }
+        let named = Pattern::named_key("in_tree");
+        assert_eq!(named.suffix("in_tree_A-1"), Some("_A-1"));
+        assert_eq!(named.suffix(&format!("in_tree{}", "a".repeat(65))), None);
+    }
 }

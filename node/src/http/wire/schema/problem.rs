@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::kind::Schema;
+use super::types::Schema;
 use crate::http::wire::json::{Json, cut};
 use crate::http::wire::pretty::pretty;
 use crate::http::wire::python;
@@ -185,7 +185,7 @@ impl<'a> Problem<'a> {
             .map(|(form, _)| form.text())
             .collect();
         forms.sort_unstable();
-        let forms = python::repr_list(forms.iter().map(AsRef::as_ref));
+        let forms = python::repr_list(forms);
         format!("{names} {verb} not match any of the regexes: {forms}")
     }
 }

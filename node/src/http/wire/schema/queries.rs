@@ -2,8 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Order, Schema, ShownAs, Text, UuidForm};
+use super::newest::newest;
 use super::pattern::Pattern;
+use super::types::{Object, Order, Schema, ShownAs, Text, UuidForm};
 use crate::http::wire::microversion::Microversion;
 
 fn hyphenated_uuid() -> Schema {
@@ -18,12 +19,6 @@ fn object(properties: Vec<(&'static str, Schema)>) -> Object {
         properties,
         ..Object::default()
     }
-}
-
-/// Finds the newest of some schemas, of which the newest stands first.
-fn newest(schemas: &[(u8, Schema)], version: Microversion) -> &Schema {
-    let fitting = schemas.iter().find(|(minor, _)| version.from(*minor));
-    &fitting.or(schemas.last()).expect("there are schemas").1
 }
 
 /// `GET /resource_providers`.
@@ -68,7 +63,7 @@ pub(in crate::http) fn usages_query(version: Microversion) -> &'static Schema {
             let name = Text {
                 min_length: 1,
                 max_length: Some(255),
-                pattern: Some(Pattern::ConsumerTypeQuery),
+                pattern: Some(Pattern::consumer_type_query()),
                 ..Text::default()
             };
             properties.push(("consumer_type", Schema::Text(name)));
@@ -93,20 +88,30 @@ pub(in crate::http) fn candidates_query(version: Microversion) -> &'static Schem
     newest(&SCHEMAS, version)
 }
 
+/// A group's parameters: what their names begin with, and the form of these names.
+type GroupKeys = [(&'static str, Pattern); 4];
+
+/// The keys of groups at a version: the suffix is a number, or from 1.33 a name.
+pub(in crate::http) fn group_keys(version: Microversion) -> &'static GroupKeys {
+    keys_of_groups(version.from(33))
+}
+
+fn keys_of_groups(named: bool) -> &'static GroupKeys {
+    const PREFIXES: [&str; 4] = ["resources", "required", "member_of", "in_tree"];
+    static NUMBERED: LazyLock<GroupKeys> =
+        LazyLock::new(|| PREFIXES.map(|prefix| (prefix, Pattern::numbered_key(prefix))));
+    static NAMED: LazyLock<GroupKeys> =
+        LazyLock::new(|| PREFIXES.map(|prefix| (prefix, Pattern::named_key(prefix))));
+    if named { &NAMED } else { &NUMBERED }
+}
+
 fn candidates(minor: u8) -> Schema {
     let mut found = Object::default();
-    let groups: &[&'static str] = if minor >= 31 {
-        &["resources", "required", "member_of", "in_tree"]
-    } else {
-        &["resources", "required", "member_of"]
-    };
     if minor >= 25 {
-        found.patterns = groups
-            .iter()
-            .map(|prefix| match minor {
-                33.. => (Pattern::NamedKey(prefix), Schema::text()),
-                _ => (Pattern::NumberedKey(prefix), Schema::text()),
-            })
+        let known = if minor >= 31 { 4 } else { 3 };
+        let keys = keys_of_groups(minor >= 33).iter().take(known);
+        found.patterns = keys
+            .map(|(_, form)| (form.clone(), Schema::text()))
             .collect();
         found.order = Order::AdditionalFirst;
     } else {
@@ -116,7 +121,7 @@ fn candidates(minor: u8) -> Schema {
     if minor >= 16 {
         let limit = Text {
             min_length: 1,
-            pattern: Some(Pattern::Positive),
+            pattern: Some(Pattern::positive()),
             shown_as: ShownAs::PositiveOrText,
             ..Text::default()
         };

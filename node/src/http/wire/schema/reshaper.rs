@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Order, Schema};
 use super::pattern::Pattern;
+use super::types::{Object, Order, Schema};
 use super::{allocations, inventories};
 use crate::http::wire::microversion::Microversion;
 
 fn body(minor: u8) -> Schema {
     let inventories = Schema::Object(Object {
-        patterns: vec![(Pattern::Uuid, inventories::set())],
+        patterns: vec![(Pattern::uuid(), inventories::set())],
         min_properties: Some(1),
         order: Order::CountLate,
         ..Object::default()

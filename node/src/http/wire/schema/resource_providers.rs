@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::kind::{Object, Schema};
+use super::types::{Object, Schema};
 use crate::http::wire::microversion::Microversion;
 
 fn provider(with_uuid: bool, with_parent: bool) -> Schema {

@@ -1,4 +1,4 @@
-//! Schemas.
+//! What a schema can ask for.
 
 use super::pattern::Pattern;
 
@@ -37,7 +37,7 @@ pub(in crate::http) enum Schema {
 }
 
 /// What text must look like.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::http) struct Text {
     /// At least so many characters.
     pub(super) min_length: usize,

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use super::kind::{Keyword, Object, Schema, Text, UuidForm};
 use super::problem::{Fault, Problem, Step};
+use super::types::{Keyword, Object, Schema, Text, UuidForm};
 use crate::http::wire::json::Json;
 use crate::http::wire::python;
 
@@ -118,7 +118,8 @@ impl Text {
         let Json::Text(text) = value else {
             return Some(Fault::Type);
         };
-        if self.pattern.is_some_and(|pattern| !pattern.matches(text)) {
+        let form = self.pattern.as_ref();
+        if form.is_some_and(|form| !form.matches(text)) {
             return Some(Fault::Pattern);
         }
         let length = text.chars().count();
@@ -184,7 +185,7 @@ impl Object {
         self.patterns.iter().fold(None, |best, (form, schema)| {
             let fitting = value.members().filter(|(key, _)| form.matches(key));
             fitting.fold(best, |best, (key, member)| {
-                let step = || Step::Key(form.text());
+                let step = || Step::Key(Cow::Borrowed(form.text()));
                 let found = schema.check(member);
                 worse(
                     best,

@@ -8,7 +8,7 @@ use crate::http::errors::Format;
 pub(in crate::http) enum Accept {
     /// No header, an empty one, or `*/*`: JSON.
     Json,
-    /// A header that cannot be understood, which forbids nothing.
+    /// A malformed header, which forbids nothing.
     Unreadable,
     /// What the header lists.
     Ranges(Vec<MediaRange>),
@@ -48,7 +48,7 @@ impl Accept {
         ranges.map_or(Self::Unreadable, Self::Ranges)
     }
 
-    /// Whether a JSON answer is welcome.
+    /// Whether a JSON answer is acceptable.
     pub(in crate::http) fn allows_json(&self) -> bool {
         match self {
             Self::Json | Self::Unreadable => true,

@@ -1,4 +1,4 @@
-//! What a handler answers when all went well.
+//! The successful answer of a handler.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,13 +16,13 @@ pub(in crate::http) struct Answer {
     pub(in crate::http) status: StatusCode,
     /// JSON, or nothing.
     pub(in crate::http) body: Option<Bytes>,
-    /// Path of what was made, below the API's own, for `location`.
+    /// Path of what was created, below the API's own, for `location`.
     pub(in crate::http) location: Option<String>,
     /// `last-modified` and `cache-control`, from 1.15.
     pub(in crate::http) caching: Option<Caching>,
 }
 
-/// What caches are told.
+/// The headers for caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Caching {
     /// `cache-control: no-cache` alone.
@@ -70,7 +70,7 @@ impl Answer {
         Self { status, ..self }
     }
 
-    /// The same, naming the path of what was made.
+    /// The same with the path of what was created.
     pub(in crate::http) fn location(self, path: String) -> Self {
         Self {
             location: Some(path),
@@ -78,7 +78,7 @@ impl Answer {
         }
     }
 
-    /// The same, telling caches something.
+    /// The same with headers for caches.
     pub(in crate::http) fn caching(self, caching: Caching) -> Self {
         Self {
             caching: Some(caching),
@@ -86,7 +86,7 @@ impl Answer {
         }
     }
 
-    /// The same, modified at a time the model tells.
+    /// The same, modified at this time of the model's.
     pub(in crate::http) fn modified(self, at: Timestamp) -> Self {
         self.caching(Caching::At(system_time(at)))
     }

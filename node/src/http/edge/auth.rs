@@ -7,7 +7,6 @@ use super::headers;
 /// A caller, as policy rules see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::http) struct Identity {
-    /// The user.
     pub(in crate::http) user_id: String,
     /// The project the caller acts in.
     pub(in crate::http) project_id: Option<String>,
@@ -23,7 +22,7 @@ pub(in crate::http) struct Identity {
     pub(in crate::http) roles: Vec<String>,
 }
 
-/// Makes identities of requests.
+/// Finds out who sent a request.
 pub(in crate::http) trait Authenticator: Send + Sync {
     /// The caller, or `None` if the request does not tell who it is.
     fn identify(&self, headers: &HeaderMap) -> Option<Identity>;

@@ -1,4 +1,5 @@
-//! What a read promises, as headers say it, and where an answer stands, as headers tell it.
+//! The headers in which a client asks for a read promise, and those that say which state an answer
+//! comes from.
 //!
 //! | request header | promise |
 //! |---|---|
@@ -93,13 +94,13 @@ fn parse_token(text: &str) -> Option<PlacementIndex> {
 /// What was promised to the client, for `Placement-Effective-Consistency`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::http) enum Effective {
-    /// No state was asked: the answer depends on none.
+    /// Nothing: the answer does not depend on the state.
     None,
     /// A read, or a write, which is always linearizable.
     Kept(Consistency),
 }
 
-/// Tells where an answer stands.
+/// Writes the headers that say which state an answer comes from.
 pub(in crate::http) fn write_headers(
     headers: &mut HeaderMap,
     standing: &Standing,

@@ -24,7 +24,7 @@ const SIMPLE_HEADERS: [&str; 8] = [
     "pragma",
 ];
 
-/// Adds to a response what a browser wants to know. Without allowed origins, nothing.
+/// Adds the CORS headers to a response. Does nothing if no origin is allowed.
 pub(in crate::http) fn decorate(
     settings: &CorsSettings,
     method: &Method,

@@ -1,4 +1,4 @@
-//! What happens to each request before and after its handler, whatever it is about.
+//! What happens to every request before and after its handler.
 
 pub(in crate::http) mod accept;
 pub(in crate::http) mod answer;

@@ -53,7 +53,7 @@ impl PublicAddress {
         }
     }
 
-    /// Below what the paths of the API are, as far as the configuration tells.
+    /// The URL or path below which the API is, as far as the configuration tells.
     pub(crate) fn configured(&self) -> String {
         match &self.url {
             Some(url) => format!("{}{}", url.origin, url.path),
@@ -72,8 +72,7 @@ impl PublicAddress {
         Some(origin(scheme, &host))
     }
 
-    /// The address of the client as a trusted proxy says it: in the words of the proxy, which may
-    /// be anything.
+    /// The client's address as a trusted proxy reports it. It is not checked.
     pub(in crate::http) fn client(&self, headers: &HeaderMap) -> Option<String> {
         self.forwarded(headers).client
     }
@@ -161,7 +160,7 @@ fn first_element(text: &str) -> Option<Vec<(String, String)>> {
     }
 }
 
-/// A token or a quoted string, and what stands behind it.
+/// A token or a quoted string, and the rest of the text.
 fn forwarded_value(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start();
     let Some(quoted) = text.strip_prefix('"') else {
@@ -220,7 +219,7 @@ fn is_host(text: &str) -> bool {
 pub struct PathPrefix(String);
 
 impl PathPrefix {
-    /// What of a path stands below this prefix; begins with `/`.
+    /// The rest of a path below this prefix; begins with `/`.
     pub(in crate::http) fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
         match path.strip_prefix(self.0.as_str())? {
             "" => Some("/"),
@@ -228,7 +227,7 @@ impl PathPrefix {
         }
     }
 
-    /// Whether everything is below it.
+    /// Whether this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! One request on its way through a handler.
+//! What a handler knows of its request, and what it may ask for.
 
 use std::sync::Arc;
 
@@ -18,44 +18,42 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{BadQuery, Query};
 use crate::http::wire::schema::{self, Schema};
 
-/// One request, when it has passed all that comes before its handler.
+/// A request that has passed every check before its handler.
 pub(in crate::http) struct RequestContext {
     /// What all requests share.
     pub(in crate::http) server: Arc<Server>,
-    /// What the client speaks.
+    /// The microversion of the request.
     pub(in crate::http) version: Microversion,
-    /// The parts of the path that stand for names, in order.
+    /// The values of the path's parameters, in order.
     pub(in crate::http) params: Vec<String>,
-    /// The query string.
     pub(in crate::http) query: Result<Query, BadQuery>,
-    /// The body.
     pub(in crate::http) body: Bytes,
     /// What links begin with: the path of the API as the client sees it.
     pub(in crate::http) base_path: String,
-    /// The id of this request.
+    /// The id of this request, for the log; not the id of a write.
     pub(in crate::http) request_id: String,
-    /// What a read of this request promises.
+    /// The promise of its reads.
     pub(in crate::http) consistency: Consistency,
-    /// Where the answer stands, as soon as a state was asked.
+    /// The state that the answer comes from, once one was read.
     pub(in crate::http) standing: Arc<Mutex<Option<(Standing, Effective)>>>,
 }
 
 /// A write that was carried out.
 pub(in crate::http) struct Done {
-    /// What the model says.
+    /// The model's reply.
     pub(in crate::http) reply: Reply,
     /// A state that contains the write.
     pub(in crate::http) view: View,
 }
 
 impl RequestContext {
-    /// The name at this position of the path.
+    /// The path's parameter at this position.
     pub(in crate::http) fn param(&self, position: usize) -> &str {
         self.params.get(position).map_or("", String::as_str)
     }
 
-    /// The provider that the path begins with, if its UUID is spelled as UUIDs are; other
-    /// spellings name none.
+    /// The provider that the path begins with; `None` if its UUID has not the canonical spelling,
+    /// which no provider has.
     fn provider(&self) -> Option<ProviderUuid> {
         ProviderUuid::from_canonical(self.param(0))
     }
@@ -68,10 +66,10 @@ impl RequestContext {
         self.provider().ok_or_else(|| self.provider_not_found())
     }
 
-    /// What there is of the provider that the path begins with.
+    /// What `find` returns for the provider that the path begins with.
     ///
     /// # Errors
-    /// `missing`, told the path's spelling, if there is no such provider.
+    /// `missing`, applied to the path's spelling, if it returns nothing.
     pub(in crate::http) fn of_provider<T>(
         &self,
         find: impl FnOnce(&ProviderUuid) -> Option<T>,
@@ -101,8 +99,8 @@ impl RequestContext {
         self.view_at(self.consistency).await
     }
 
-    /// A state with everything that was acknowledged before now, for what a write's answer tells
-    /// of the time before it.
+    /// A state with everything that was acknowledged before now, for answers to writes that show
+    /// what was there before.
     ///
     /// # Errors
     /// 503.
@@ -123,7 +121,7 @@ impl RequestContext {
     /// Has a command carried out.
     ///
     /// # Errors
-    /// What the table of errors makes of a refusal, or 503.
+    /// The error of a refusal, or 503.
     pub(in crate::http) async fn submit(
         &self,
         command: Command,
@@ -204,7 +202,7 @@ impl RequestContext {
         }
     }
 
-    /// Adds what caches are told, from 1.15, of what may never have been modified.
+    /// Adds the headers for caches, from 1.15, to what may never have been modified.
     pub(in crate::http) fn modified_if_ever(
         &self,
         answer: Answer,
@@ -216,12 +214,12 @@ impl RequestContext {
         }
     }
 
-    /// Adds what caches are told, from 1.15: modified now.
+    /// Adds the headers for caches, from 1.15: modified now.
     pub(in crate::http) fn modified_now(&self, answer: Answer) -> Answer {
         self.modified(answer, None)
     }
 
-    /// Adds what caches are told, from 1.15: the time given, or now.
+    /// Adds the headers for caches, from 1.15: modified at the time given, or now.
     pub(in crate::http) fn modified(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
         match at {
             _ if !self.version.from(15) => answer,

@@ -1,5 +1,5 @@
-//! What a route says of itself: its path, and for each operation from which microversion on it
-//! exists, what it asks of the request's headers, and which policy rule guards it.
+//! A route: its path, and for each operation the microversions that have it, the headers it needs,
+//! and the policy rule that guards it.
 
 use futures::future::BoxFuture;
 
@@ -7,11 +7,10 @@ use super::answer::Answer;
 use super::request_context::RequestContext;
 use crate::http::errors::ApiError;
 
-/// A handler.
 pub(in crate::http) type Handler =
     for<'a> fn(&'a RequestContext) -> BoxFuture<'a, Result<Answer, ApiError>>;
 
-/// A path and what can be done there.
+/// A path and its operations.
 pub(in crate::http) struct Route {
     /// The path, with names in braces.
     pub(in crate::http) path: &'static str,
@@ -19,29 +18,28 @@ pub(in crate::http) struct Route {
     pub(in crate::http) operations: &'static [Operation],
 }
 
-/// One thing that can be done.
+/// A method of a path, in some microversions.
 pub(in crate::http) struct Operation {
-    /// The HTTP method.
     pub(in crate::http) method: &'static str,
     /// First minor version that has it.
     pub(in crate::http) since: u8,
     /// Last minor version that has it.
     pub(in crate::http) until: u8,
-    /// What it asks of the request's headers.
+    /// Which headers it needs.
     pub(in crate::http) needs: Needs,
     /// Whether headers are looked at before the version.
     pub(in crate::http) headers_first: bool,
     /// Whether an older version is told 405 rather than 404.
     pub(in crate::http) too_old_is_405: bool,
-    /// The rule that guards it; `None`: everybody may.
+    /// The policy rule that guards it; `None`: anyone may.
     pub(in crate::http) policy: Option<&'static str>,
     /// Whether the rule is about the project in the query rather than the caller's own.
     pub(in crate::http) policy_on_queried_project: bool,
-    /// Who does it.
+    /// The handler.
     pub(in crate::http) run: Handler,
 }
 
-/// What an operation asks of a request's headers.
+/// The headers that an operation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Needs {
     /// Nothing.
@@ -134,8 +132,8 @@ impl Operation {
 }
 
 impl Route {
-    /// The route of a decoded path among these, with the names in it. A single newline at the end is ignored,
-    /// as the reference's expressions end in `$`.
+    /// The route of a decoded path among these, with the names in the path. A single newline at the
+    /// end is ignored, as the reference's expressions end in `$`.
     pub(in crate::http) fn find(
         routes: &'static [Self],
         path: &str,

@@ -42,7 +42,7 @@ use crate::http::wire::query::Query;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServedRoute(pub &'static str);
 
-/// How far a request came, which its response shows even if it failed.
+/// What is known of a request so far; its response shows it even if the request failed.
 #[derive(Default)]
 struct Progress {
     version: Option<Microversion>,
@@ -107,7 +107,7 @@ async fn handle(
     // Balancers ask `/` of a node, whatever the prefix is.
     let path = path.or_else(|| (whole_path == "/").then_some("/"));
     let text = |name: &str| headers::text(&parts.headers, name);
-    // Whether there is none is said in its turn; metrics want to know it of every request.
+    // A missing route is reported in its turn; metrics need the route of every request.
     let found = path.and_then(|path| Route::find(routes, path));
     progress.route = found.as_ref().map(|(route, _)| route.path);
     if path != Some("/") {
@@ -144,7 +144,7 @@ async fn handle(
     (operation.run)(&context).await
 }
 
-/// 404. Who asks beside the prefix is told where the API is.
+/// 404. A client that asks outside the prefix is told where the API is.
 fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
     let mut error = not_found::path(Varies::No);
     if !below_prefix && !public.prefix.is_root() {
@@ -273,7 +273,7 @@ fn check_policy(
         })
 }
 
-/// Turns what came of a request into a response with all its headers.
+/// Makes the response, with all its headers.
 fn finish(
     server: &Server,
     parts: &Parts,

@@ -10,16 +10,16 @@ use super::settings::ApiSettings;
 use crate::doors::{ReadDoor, Readiness, WriteDoor};
 use crate::world::{Clock, Offload, UuidSource};
 
-/// What the API is made of.
+/// What the API stands on.
 #[derive(Clone)]
 pub struct Api {
     /// Where writes go.
     pub write: Arc<dyn WriteDoor>,
     /// Where reads come from.
     pub read: Arc<dyn ReadDoor>,
-    /// The time.
+    /// Wall clock and monotonic time.
     pub clock: Arc<dyn Clock>,
-    /// Fresh UUIDs.
+    /// UUIDs of providers that are created without one, and of requests.
     pub ids: Arc<dyn UuidSource>,
     /// Where long searches run.
     pub offload: Arc<dyn Offload>,

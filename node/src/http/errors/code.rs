@@ -1,8 +1,8 @@
 //! The codes that programs tell errors apart by.
 
-/// No code of its own.
+/// An error without a code of its own.
 pub(in crate::http) const UNDEFINED: &str = "placement.undefined_code";
-/// Something that would go is in use.
+/// An inventory that was to be removed is in use.
 pub(in crate::http) const INVENTORY_IN_USE: &str = "placement.inventory.inuse";
 /// Another client was faster: read again, then try again.
 pub(in crate::http) const CONCURRENT_UPDATE: &str = "placement.concurrent_update";

@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::code;
 use crate::doors::Unavailable;
 
-/// An answer that is not what the client wanted.
+/// An error that a client is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct ApiError {
     /// 4xx or 5xx.
@@ -14,7 +14,7 @@ pub(in crate::http) struct ApiError {
     pub(in crate::http) message: String,
     /// Whether the response says that it varies with the microversion.
     pub(in crate::http) varies: Varies,
-    /// What it has that most errors do not have.
+    /// What it carries besides.
     pub(in crate::http) kind: ErrorKind,
     pub(super) code: Code,
 }
@@ -22,13 +22,11 @@ pub(in crate::http) struct ApiError {
 /// Whether a response says that it varies with the microversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Varies {
-    /// It does.
     Yes,
-    /// It does not.
     No,
 }
 
-/// What some errors have and most do not.
+/// What some errors carry besides status and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) enum ErrorKind {
     /// Nothing.
@@ -162,7 +160,7 @@ impl ApiError {
         Self::bad_request(message).not_varying()
     }
 
-    /// 400 of a length that is no number.
+    /// 400 of a content length that is not a number.
     pub(in crate::http) fn content_length_not_integer() -> Self {
         Self::bad_request("content-length header must be an integer").not_varying()
     }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use http::StatusCode;
 
-/// What the request said, as far as errors depend on it.
+/// What errors need to know of the request.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) struct Asked<'a> {
     /// The method, of 405.
@@ -25,7 +25,7 @@ pub(in crate::http) struct Asked<'a> {
     pub(in crate::http) since_23: bool,
 }
 
-/// What stands before a message and after it. White space is what HTML gets; text has blanks.
+/// The words before and after a message. White space is kept in HTML; in text it becomes blanks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
     before: Cow<'static, str>,
@@ -84,7 +84,7 @@ impl Frame {
     }
 }
 
-/// What a status means: the one table of sentences.
+/// The standard sentence of each status.
 fn sentence(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNAUTHORIZED => {

@@ -1,6 +1,6 @@
-//! Every error the API answers. `error` is what an error is, `not_found` says each 404, `refusals`
-//! what the model's refusals become, `frame` what stands around a message, and `render` makes
-//! JSON, HTML and text of it all.
+//! Every error the API answers. `error` is the type, `not_found` has each 404, `refusals` maps the
+//! model's refusals to errors, `frame` has the words around a message, and `render` writes JSON,
+//! HTML and text.
 
 pub(super) mod code;
 mod error;

@@ -11,7 +11,7 @@ fn not_found(message: impl Into<String>, varies: Varies) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, code::UNDEFINED, message).varying(varies)
 }
 
-/// A path that does not exist, or does not exist yet at this version (which varies).
+/// A path that does not exist at all, or not at this version (which varies).
 pub(in crate::http) fn path(varies: Varies) -> ApiError {
     not_found("", varies)
 }

@@ -1,4 +1,4 @@
-//! The writes, as errors tell them apart.
+//! The writes that errors tell apart.
 
 use placement_model::types::ProviderUuid;
 
@@ -6,31 +6,19 @@ use placement_model::types::ProviderUuid;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) enum WriteKind<'a> {
     /// `POST /resource_providers`.
-    CreateProvider {
-        /// Its name.
-        name: &'a str,
-        /// Its UUID.
-        uuid: ProviderUuid,
-    },
+    CreateProvider { name: &'a str, uuid: ProviderUuid },
     /// `PUT /resource_providers/{uuid}`.
     UpdateProvider {
-        /// The provider.
         uuid: ProviderUuid,
-        /// Whether the parent was to be taken away, rather than another one given.
+        /// Whether the parent was to be removed rather than replaced.
         clears_parent: bool,
     },
     /// `DELETE /resource_providers/{uuid}`.
     DeleteProvider,
     /// `PUT …/inventories`.
-    ReplaceInventories {
-        /// Whose.
-        provider: ProviderUuid,
-    },
+    ReplaceInventories { provider: ProviderUuid },
     /// `POST …/inventories`.
-    CreateInventory {
-        /// Whose.
-        provider: ProviderUuid,
-    },
+    CreateInventory { provider: ProviderUuid },
     /// `PUT …/inventories/{class}`.
     UpdateInventory,
     /// `DELETE …/inventories/{class}`.

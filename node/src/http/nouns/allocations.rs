@@ -22,7 +22,7 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::values::{Members, Shown};
 use crate::http::wire::{python, schema};
 
-/// Who is charged by clients that cannot say it (below 1.8).
+/// The project and user of allocations below 1.8, whose requests name none.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
 
 /// What one provider gives, or one consumer takes.
@@ -234,7 +234,7 @@ fn parse_consumer(
     })
 }
 
-/// Below 1.12 a list, in which of a provider named twice the last entry wins; then a dict.
+/// A list below 1.12, a dict from then on. If a list names a provider twice, the last entry wins.
 fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
     let listed = allocations.items().iter().map(|item| {
         let provider = item

@@ -158,7 +158,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
     Ok(context.modified(answer.status(StatusCode::CREATED).location(location), at))
 }
 
-/// What was read out of a body, or its error, which a missing provider comes before.
+/// What was parsed, or its error. A missing provider is reported first.
 async fn found_below<T>(
     context: &RequestContext,
     provider: ProviderUuid,
@@ -301,7 +301,7 @@ fn parse_record(class: &str, record: &Json) -> Result<Inventory, ApiError> {
         .get("allocation_ratio")
         .and_then(Json::number)
         .unwrap_or(1.0);
-    // Zero has two signs; one is enough.
+    // Negative zero becomes zero.
     let ratio = if ratio == 0.0 { 0.0 } else { ratio };
     if ratio < 0.0 || !ratio.is_finite() {
         return Err(ApiError::bad_request(format!(

@@ -116,8 +116,8 @@ pub(in crate::http) async fn rename(context: &RequestContext) -> Result<Answer, 
 
 /// `PUT /resource_classes/{name}`, from 1.7: makes sure that the class exists.
 ///
-/// The reference reads the name out of a piece of JSON into which it was pasted, so what a quote
-/// or a backslash in it does is JSON's affair.
+/// The reference pastes the name into JSON and parses that, so quotes and backslashes in it have
+/// JSON's meaning.
 pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
     let pasted = format!("{{\"name\": \"{}\"}}", context.param(0));
     schema::read_body(pasted.as_bytes(), schema::resource_class())?;

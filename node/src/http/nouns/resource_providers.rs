@@ -201,8 +201,8 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
     }
 }
 
-/// `PUT /resource_providers/{uuid}`. The reference reads the provider, writes it, and answers with
-/// what is new but for the time, which is that of the change before this one.
+/// `PUT /resource_providers/{uuid}`. As in the reference, the answer shows the provider after this
+/// change, but the time of the change before.
 pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
     let uuid = context.provider_or_404()?;
     let body = context

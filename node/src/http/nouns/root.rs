@@ -28,7 +28,7 @@ struct Link {
 }
 
 /// `GET /`. The link is relative to the address that the client used, so it is empty. 503 on a node
-/// that is not ready: many balancers ask nothing else (kolla's, `GET /` is 200).
+/// that is not ready: many balancers, such as kolla's, ask nothing else.
 pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let api = &context.server.api;
     if api.settings.root_reflects_readiness

@@ -84,7 +84,7 @@ impl Json {
         }
     }
 
-    /// The text, if it is one.
+    /// The text, if the value is one.
     pub(in crate::http) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -170,8 +170,8 @@ impl Json {
     }
 }
 
-/// The numbers of a text as they are written, in their order. The text is JSON as far as it is
-/// read: whoever asks for the next number has just parsed it.
+/// The numbers of a text as they are written, in their order. The text is JSON up to the number
+/// that is asked for: the parser has just read it.
 struct Numbers<'a> {
     rest: &'a [u8],
 }

@@ -14,7 +14,7 @@ const NEWEST: i128 = 39;
 pub(in crate::http) struct Microversion(u8);
 
 impl Microversion {
-    /// What a client gets that asks for nothing.
+    /// The oldest, which a client gets that asks for none.
     pub(in crate::http) const MIN: Self = Self(0);
     /// The newest.
     pub(in crate::http) const MAX: Self = Self(NEWEST as u8);
@@ -35,7 +35,7 @@ impl Microversion {
     /// The last entry for placement counts. Numbers are read as Python reads integers.
     ///
     /// # Errors
-    /// Text that is no version, or a version that does not exist.
+    /// Text that is not a version, or a version that does not exist.
     pub(in crate::http) fn parse(header: Option<&str>) -> Result<Self, BadVersion> {
         let entries = header.unwrap_or_default().rsplit(',');
         let asked = entries
@@ -74,7 +74,7 @@ pub(in crate::http) enum BadVersion {
         "Invalid microversion: invalid version string: {0}; give two numbers, as in \"placement 1.39\""
     )]
     Malformed(String),
-    /// Not one of ours.
+    /// A version that this service does not have.
     #[error(
         "Invalid microversion: Unacceptable version header: {0}; this service speaks 1.0 to 1.39"
     )]

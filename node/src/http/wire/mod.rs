@@ -1,4 +1,4 @@
-//! What clients write and read: JSON, query strings, and how the reference reads them.
+//! The formats that clients write: JSON bodies, query strings, and texts as Python reads them.
 
 pub(in crate::http) mod json;
 pub(in crate::http) mod like;

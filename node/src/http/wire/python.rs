@@ -1,4 +1,4 @@
-//! How the reference implementation's language reads text. Clients rely on what it accepts, so
+//! Text as Python, the reference implementation's language, reads and shows it. Clients rely on what it accepts, so
 //! the API accepts the same: integers with signs, underscores and any script's digits, several
 //! spellings of a UUID, and values shown in messages as Python's `repr` shows them.
 

@@ -1,4 +1,4 @@
-//! Small shapes that several nouns write.
+//! JSON values that several nouns write.
 
 use placement_model::types::Capacity;
 use serde::{Serialize, Serializer};
@@ -29,7 +29,7 @@ impl<T: std::fmt::Display> Serialize for Shown<T> {
     }
 }
 
-/// A number with just these digits.
+/// A number with exactly these digits.
 pub(in crate::http) struct Digits<'a>(pub(in crate::http) &'a str);
 
 impl Serialize for Digits<'_> {

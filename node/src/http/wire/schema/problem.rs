@@ -1,5 +1,5 @@
-//! What is wrong with a value, and how clients read it: in the words and the layout of Python's
-//! jsonschema 4.26, with the schema and the value that do not fit.
+//! A fault of a value, shown to clients in the words and the layout of Python's jsonschema 4.26,
+//! with the schema and the value that do not fit.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -37,15 +37,15 @@ pub(super) enum Fault {
     MinLength,
     /// Text is too long.
     MaxLength,
-    /// Text has another form.
+    /// Text does not match its pattern.
     Pattern,
-    /// Text is no UUID.
+    /// Text is not a UUID.
     Format,
-    /// Text is none of those there are.
+    /// Text is not one of the choices.
     Enum,
     /// A list is too short.
     MinItems,
-    /// A list says something twice.
+    /// A list has equal items.
     UniqueItems,
     /// An object has too few members.
     MinProperties,

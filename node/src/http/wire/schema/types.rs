@@ -1,4 +1,4 @@
-//! What a schema can ask for.
+//! The types of schemas.
 
 use super::pattern::Pattern;
 

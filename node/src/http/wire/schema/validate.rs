@@ -1,4 +1,4 @@
-//! Finding what is wrong with a value.
+//! Validation: the fault that is reported of a value.
 //!
 //! Of several faults one is reported, as the reference implementation's validator chooses it: the
 //! one that lies nearest to the top, since the more of a value is wrong, the earlier a client
@@ -15,7 +15,7 @@ use crate::http::wire::json::Json;
 use crate::http::wire::python;
 
 impl Schema {
-    /// The worst that is wrong with a value.
+    /// The fault to report of a value, if it has any.
     pub(in crate::http) fn check<'a>(&'a self, value: &'a Json) -> Option<Problem<'a>> {
         let found = |fault: Option<Fault>| fault.map(|fault| Problem::new(self, value, fault));
         match self {
@@ -61,7 +61,7 @@ impl Schema {
     }
 }
 
-/// The worse of two problems; of equals the first.
+/// The problem to report of two; of equals the first.
 fn worse<'a>(best: Option<Problem<'a>>, found: Option<Problem<'a>>) -> Option<Problem<'a>> {
     match (best, found) {
         (Some(best), Some(found)) if found.severity(&best) == Ordering::Greater => Some(found),

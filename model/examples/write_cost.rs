@@ -11,8 +11,8 @@ use placement_model::command::{
     CreateProvider, ProviderAmounts, ReplaceAllocations, ReplaceInventories, RequestId, Stamped,
 };
 use placement_model::types::{
-    ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId, ProviderName, ProviderUuid,
-    Timestamp, UserId,
+    ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName, ProviderUuid, Timestamp,
+    UserId,
 };
 use placement_model::{State, apply, standard};
 use uuid::Uuid;
@@ -84,7 +84,7 @@ fn cloud(roots: u32, children: u32) -> (State, Vec<ProviderUuid>) {
                 Command::CreateProvider(CreateProvider {
                     uuid,
                     name: ProviderName::try_from(uuid.to_string()).expect("short"),
-                    parent: (child > 0).then(|| GivenUuid::from(parent.to_string())),
+                    parent: (child > 0).then(|| Given::from(parent.to_string())),
                 }),
             );
             let inventory = Inventory {
@@ -118,7 +118,7 @@ fn claim(provider: &ProviderUuid, consumer: u32) -> Command {
         consumers: vec![ConsumerAllocations {
             consumer: ConsumerUuid::from(Uuid::from_u128(u128::from(consumer)).to_string()),
             allocations: vec![ProviderAmounts {
-                provider: GivenUuid::from(provider.to_string()),
+                provider: Given::from(provider.to_string()),
                 resources: BTreeMap::from(resources),
             }],
             project: ProjectId::from(format!("project{}", consumer % 100)),

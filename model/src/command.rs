@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
     ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
 };
 
@@ -116,8 +116,8 @@ pub struct CreateProvider {
     pub uuid: ProviderUuid,
     /// Unique in the cloud.
     pub name: ProviderName,
-    /// `None` makes a root. Text that is not canonical names nobody.
-    pub parent: Option<GivenUuid>,
+    /// `None` makes a root.
+    pub parent: Option<Given<ProviderUuid>>,
 }
 
 /// `PUT /resource_providers/{uuid}`. Does not raise the generation.
@@ -148,7 +148,7 @@ pub struct ReplaceInventories {
     /// What the client last saw.
     pub generation: Generation,
     /// The new set.
-    pub inventories: BTreeMap<ResourceClassName, Inventory>,
+    pub inventories: BTreeMap<Given<ResourceClassName>, Inventory>,
     /// See [`CapacityRule`].
     pub capacity_rule: CapacityRule,
 }
@@ -159,7 +159,7 @@ pub struct CreateInventory {
     /// The provider.
     pub provider: ProviderUuid,
     /// The class, which must not have an inventory there yet.
-    pub resource_class: ResourceClassName,
+    pub resource_class: Given<ResourceClassName>,
     /// The record.
     pub inventory: Inventory,
     /// See [`CapacityRule`].
@@ -174,7 +174,7 @@ pub struct UpdateInventory {
     /// What the client last saw.
     pub generation: Generation,
     /// The class, which must have an inventory there.
-    pub resource_class: ResourceClassName,
+    pub resource_class: Given<ResourceClassName>,
     /// The record.
     pub inventory: Inventory,
     /// See [`CapacityRule`].
@@ -187,7 +187,7 @@ pub struct DeleteInventory {
     /// The provider.
     pub provider: ProviderUuid,
     /// The class.
-    pub resource_class: ResourceClassName,
+    pub resource_class: Given<ResourceClassName>,
 }
 
 /// `DELETE /resource_providers/{uuid}/inventories`.
@@ -205,7 +205,7 @@ pub struct ReplaceProviderTraits {
     /// What the client last saw.
     pub generation: Generation,
     /// The new set.
-    pub traits: BTreeSet<TraitName>,
+    pub traits: BTreeSet<Given<TraitName>>,
 }
 
 /// `DELETE /resource_providers/{uuid}/traits`.
@@ -323,8 +323,8 @@ pub enum ParentUpdate {
     Keep,
     /// `null`.
     Clear,
-    /// This provider, if the text names one.
-    Set(GivenUuid),
+    /// This provider.
+    Set(Given<ProviderUuid>),
 }
 
 /// Which capacities an inventory may have, judged on the truncated value.
@@ -356,10 +356,10 @@ pub struct ConsumerAllocations {
 /// What one consumer takes from one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderAmounts {
-    /// The provider as the client named it.
-    pub provider: GivenUuid,
+    /// The provider.
+    pub provider: Given<ProviderUuid>,
     /// Units per class, at least 1 each.
-    pub resources: BTreeMap<ResourceClassName, u64>,
+    pub resources: BTreeMap<Given<ResourceClassName>, u64>,
 }
 
 /// What a client believes about a consumer's generation.
@@ -385,10 +385,10 @@ pub enum ConsumerTypeUpdate {
 /// The inventories a provider has after a reshape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReshapedInventories {
-    /// The provider as the client named it.
-    pub provider: GivenUuid,
+    /// The provider.
+    pub provider: Given<ProviderUuid>,
     /// What the client last saw.
     pub generation: Generation,
     /// The new set.
-    pub inventories: BTreeMap<ResourceClassName, Inventory>,
+    pub inventories: BTreeMap<Given<ResourceClassName>, Inventory>,
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::types::{
-    ConsumerUuid, Generation, GivenUuid, ProviderName, ProviderUuid, ResourceClassName, Timestamp,
+    ConsumerUuid, Generation, Given, ProviderName, ProviderUuid, ResourceClassName, Timestamp,
     TraitName,
 };
 
@@ -68,10 +68,10 @@ pub enum Refusal {
     /// A body names a provider that nobody has. New consumers of the request stay behind, with
     /// generation 0, as upstream leaves them.
     #[error("allocations name an unknown resource provider {0}")]
-    AllocationProviderNotFound(GivenUuid),
+    AllocationProviderNotFound(Given<ProviderUuid>),
     /// A reshape names a provider that nobody has, among its inventories.
     #[error("inventories name an unknown resource provider {0}")]
-    ReshapeProviderNotFound(GivenUuid),
+    ReshapeProviderNotFound(Given<ProviderUuid>),
     /// Another provider has this UUID.
     #[error("a resource provider with uuid {0} exists")]
     DuplicateProviderUuid(ProviderUuid),
@@ -80,7 +80,7 @@ pub enum Refusal {
     DuplicateProviderName(ProviderName),
     /// The parent to be does not exist.
     #[error("no parent resource provider {0}")]
-    ParentNotFound(GivenUuid),
+    ParentNotFound(Given<ProviderUuid>),
     /// A provider may not be below itself.
     #[error("resource provider {0} would be its own ancestor")]
     ParentLoop(ProviderUuid),
@@ -105,7 +105,7 @@ pub enum Refusal {
     },
     /// No resource class has this name.
     #[error("no resource class {0}")]
-    ResourceClassNotFound(ResourceClassName),
+    ResourceClassNotFound(Given<ResourceClassName>),
     /// The class exists.
     #[error("resource class {0} exists")]
     ResourceClassExists(ResourceClassName),
@@ -120,7 +120,7 @@ pub enum Refusal {
     ResourceClassStandardUpdate(ResourceClassName),
     /// No trait has one of these names.
     #[error("no traits {0:?}")]
-    TraitsNotFound(Vec<TraitName>),
+    TraitsNotFound(Vec<Given<TraitName>>),
     /// A provider has the trait.
     #[error("trait {0} is in use")]
     TraitInUse(TraitName),
@@ -156,8 +156,8 @@ pub enum Refusal {
     InventoryCapacity {
         /// The provider.
         provider: ProviderUuid,
-        /// The class.
-        resource_class: ResourceClassName,
+        /// The class, of which it is not known yet whether it exists.
+        resource_class: Given<ResourceClassName>,
         /// True from 1.26, where all, but not more than all, may be reserved.
         may_reserve_all: bool,
     },

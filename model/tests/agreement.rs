@@ -14,7 +14,7 @@ use placement_model::command::{
     UpdateInventory,
 };
 use placement_model::query::resource_providers::ProviderFilter;
-use placement_model::types::{GivenUuid, ProviderUuid, Timestamp};
+use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Change, Outcome, State, apply};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -108,8 +108,8 @@ impl Pair {
                 allocations,
             }) => {
                 for reshaped in inventories.iter_mut().filter(|one| one.generation == RIGHT) {
-                    let provider = GivenUuid::provider(&reshaped.provider);
-                    reshaped.generation = provider.map(|uuid| right(&uuid)).unwrap_or_default();
+                    let provider = reshaped.provider.valid();
+                    reshaped.generation = provider.map(right).unwrap_or_default();
                 }
                 self.settle_consumers(allocations);
             }

@@ -14,7 +14,7 @@ use placement_model::command::{
     ReplaceAllocations,
 };
 use placement_model::query::candidates::{AllocationRequest, CandidateRequest, GenerationStrategy};
-use placement_model::types::Timestamp;
+use placement_model::types::{Given, Timestamp};
 use placement_model::{Outcome, Stamped, apply};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -135,7 +135,7 @@ proptest! {
         let used = before.iter().flat_map(|(_, mappings)| mappings.values().flatten());
         let used: BTreeSet<&str> = used.map(|name| estate.root(name)).collect();
         let wanted: BTreeSet<_> =
-            request.groups.iter().filter_map(|group| group.in_tree).collect();
+            request.groups.iter().filter_map(|group| group.in_tree.clone()).collect();
         let names_of = |root: &str| -> Vec<&estate::Provider> {
             estate.providers.iter().filter(|provider| estate.root(&provider.name) == root).collect()
         };
@@ -146,7 +146,7 @@ proptest! {
             .map(|provider| provider.name.as_str())
             .filter(|root| {
                 names_of(root).iter().all(|provider| {
-                    provider.aggregates.is_empty() && !wanted.contains(&estate.uuid(&provider.name))
+                    provider.aggregates.is_empty() && !wanted.contains(&Given::Valid(estate.uuid(&provider.name)))
                 })
             })
             .collect();

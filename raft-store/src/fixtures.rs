@@ -22,7 +22,7 @@ use placement_model::state::change::{
     SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, GivenUuid, Inventory, ProviderUuid, Timestamp,
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderUuid, Timestamp,
 };
 use placement_model::{Change, Command, Outcome, Refusal, Reply, Stamped, State};
 use serde::Serialize;
@@ -131,7 +131,7 @@ fn consumer_allocations() -> ConsumerAllocations {
     ConsumerAllocations {
         consumer: ConsumerUuid::from("5D0DC45D-8b6a-4ae5-9e07-2d05b3a5b0a4"),
         allocations: vec![ProviderAmounts {
-            provider: GivenUuid::from("00000000-0000-0000-0000-000000000001"),
+            provider: Given::from("00000000-0000-0000-0000-000000000001"),
             resources: BTreeMap::from([(name("MEMORY_MB"), 512), (name("VCPU"), 2)]),
         }],
         project: "project".into(),
@@ -141,10 +141,14 @@ fn consumer_allocations() -> ConsumerAllocations {
     }
 }
 
+fn class<N: std::str::FromStr<Err: Debug>>() -> N {
+    name("CUSTOM_GOLD")
+}
+
 /// One of each kind.
 fn commands() -> Vec<Command> {
     let (provider, generation) = (provider_uuid(1), Generation(4));
-    let (class, capacity_rule) = (|| name("CUSTOM_GOLD"), CapacityRule::NotNegative);
+    let capacity_rule = CapacityRule::NotNegative;
     vec![
         Command::SyncStandards(SyncStandards {
             resource_classes: vec![name("VCPU"), name("MEMORY_MB")],
@@ -153,12 +157,12 @@ fn commands() -> Vec<Command> {
         Command::CreateProvider(CreateProvider {
             uuid: provider,
             name: "cn1 – ü".to_owned().try_into().unwrap(),
-            parent: Some(GivenUuid::from("not canonical")),
+            parent: Some(Given::from("not canonical")),
         }),
         Command::UpdateProvider(UpdateProvider {
             uuid: provider,
             name: "cn2".to_owned().try_into().unwrap(),
-            parent: ParentUpdate::Set(GivenUuid::from("x")),
+            parent: ParentUpdate::Set(Given::from("x")),
             may_reparent: true,
         }),
         Command::DeleteProvider(DeleteProvider { uuid: provider }),
@@ -218,7 +222,7 @@ fn commands() -> Vec<Command> {
         }),
         Command::Reshape(Reshape {
             inventories: vec![ReshapedInventories {
-                provider: GivenUuid::from("x"),
+                provider: Given::from("x"),
                 generation,
                 inventories: BTreeMap::new(),
             }],

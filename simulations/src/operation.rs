@@ -348,7 +348,7 @@ impl Claim {
             .iter()
             .map(|one| {
                 let [(class, amount)] = one.resources.iter().collect::<Vec<_>>().try_into().ok()?;
-                (class.as_str() == CLASS).then_some((one.provider.provider()?.0, *amount))
+                (class.as_str() == CLASS).then_some((one.provider.valid()?.0, *amount))
             })
             .collect::<Option<BTreeMap<_, _>>>()?;
         Some(Self {

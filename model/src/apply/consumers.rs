@@ -7,7 +7,7 @@ use crate::command::{ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate
 use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::change::{Change, ConsumerRow, ProviderId, ResourceClassId};
-use crate::types::{Generation, ResourceClassName, Timestamp};
+use crate::types::{Generation, Given, ResourceClassName, Timestamp};
 
 /// One amount that one consumer asks of one provider. A provider whose consumer gives back all is
 /// named too, with the amount 0.
@@ -21,7 +21,7 @@ pub(super) struct Line<'a> {
 
 /// A class by name, which perhaps nobody has made, or one that the consumer holds already.
 pub(super) enum Class<'a> {
-    Asked(&'a ResourceClassName),
+    Asked(&'a Given<ResourceClassName>),
     Held(ResourceClassId),
 }
 
@@ -104,7 +104,7 @@ fn lines_of<'a>(
         let place =
             place.ok_or_else(|| Refusal::AllocationProviderNotFound(asked.provider.clone()))?;
         let provider = state.node(place).id;
-        let line = |(name, amount): (&'a ResourceClassName, &u64)| Line {
+        let line = |(name, amount): (&'a Given<ResourceClassName>, &u64)| Line {
             consumer: index,
             provider,
             class: Class::Asked(name),

@@ -16,7 +16,7 @@ impl Decide for CreateInventory {
         if found.node.stock(class).is_some() {
             return Err(Refusal::InventoryExists {
                 provider: self.provider,
-                resource_class: self.resource_class.clone(),
+                resource_class: state.resource_class_name(class).clone(),
             }
             .into());
         }

@@ -12,7 +12,7 @@ impl Decide for CreateProvider {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let uuid = self.uuid;
         let parent = match &self.parent {
-            Some(given) if given.provider() == Some(uuid) => {
+            Some(given) if given.valid() == Some(&uuid) => {
                 return Err(Refusal::ParentLoop(uuid).into());
             }
             Some(given) => {

@@ -12,7 +12,7 @@ impl Decide for DeleteInventory {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = provider::find(state, &self.provider)?;
         let class = inventories::class_id(state, &self.resource_class)?;
-        let (provider, name) = (self.provider, self.resource_class.clone());
+        let (provider, name) = (self.provider, state.resource_class_name(class).clone());
         match found.node.stock(class) {
             None => Err(Refusal::InventoryNotFound {
                 provider,

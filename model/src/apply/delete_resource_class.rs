@@ -1,6 +1,6 @@
 //! `DELETE /resource_classes/{name}`
 
-use super::{Decide, Decision, inventories};
+use super::{Decide, Decision, names};
 use crate::command::DeleteResourceClass;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
@@ -11,7 +11,7 @@ use crate::types::Timestamp;
 impl Decide for DeleteResourceClass {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let name = &self.name;
-        let id = inventories::class_id(state, name)?;
+        let id = names::class_id(state, name)?;
         if !name.is_custom() {
             return Err(Refusal::ResourceClassStandardDelete(name.clone()).into());
         }

@@ -7,7 +7,7 @@ use crate::command::CapacityRule;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Change, Changes, InventoryRow, ResourceClassId};
-use crate::types::{Capacity, Inventory, ResourceClassName, Timestamp};
+use crate::types::{Capacity, Given, Inventory, ResourceClassName, Timestamp};
 
 /// Inventories with their classes looked up.
 pub(super) type Stocks = BTreeMap<ResourceClassId, Inventory>;
@@ -15,7 +15,7 @@ pub(super) type Stocks = BTreeMap<ResourceClassId, Inventory>;
 /// Refuses the first inventory that keeps too much back.
 pub(super) fn check_capacity<'a>(
     found: &Found<'_>,
-    inventories: impl IntoIterator<Item = (&'a ResourceClassName, &'a Inventory)>,
+    inventories: impl IntoIterator<Item = (&'a Given<ResourceClassName>, &'a Inventory)>,
     rule: CapacityRule,
 ) -> Result<(), Refusal> {
     for (resource_class, inventory) in inventories {
@@ -35,17 +35,17 @@ pub(super) fn check_capacity<'a>(
 /// The id of a class, refused if there is none.
 pub(super) fn class_id(
     state: &State,
-    name: &ResourceClassName,
+    name: &Given<ResourceClassName>,
 ) -> Result<ResourceClassId, Refusal> {
     state
-        .resource_class_id(name)
+        .class_given(name)
         .ok_or_else(|| Refusal::ResourceClassNotFound(name.clone()))
 }
 
 /// Looks the classes up.
 pub(super) fn stocks(
     state: &State,
-    inventories: &BTreeMap<ResourceClassName, Inventory>,
+    inventories: &BTreeMap<Given<ResourceClassName>, Inventory>,
 ) -> Result<Stocks, Refusal> {
     inventories
         .iter()

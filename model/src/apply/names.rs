@@ -1,10 +1,10 @@
-//! What the verbs that make names have in common: traits and resource classes are made alike.
+//! What the verbs that write names have in common: traits and resource classes are made alike.
 
 use super::Decision;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Change, Changes, Counters, NameRow, ResourceClassId, TraitId};
-use crate::types::{ResourceClassName, Timestamp, TraitName};
+use crate::types::{Given, ResourceClassName, Timestamp, TraitName};
 
 /// A name that has a row and a dense id of its own.
 pub(super) trait Name: Clone {
@@ -72,4 +72,14 @@ pub(super) fn keep(modified: Timestamp) -> Decision {
         modified,
     };
     Ok((reply, Changes::new()))
+}
+
+/// The id of a class that is to be written to, refused if there is none.
+pub(super) fn class_id(
+    state: &State,
+    name: &ResourceClassName,
+) -> Result<ResourceClassId, Refusal> {
+    state
+        .resource_class_id(name)
+        .ok_or_else(|| Refusal::ResourceClassNotFound(Given::Valid(name.clone())))
 }

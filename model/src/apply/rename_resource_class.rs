@@ -1,6 +1,6 @@
 //! `PUT /resource_classes/{name}` of 1.2 to 1.6
 
-use super::{Decide, Decision, inventories};
+use super::{Decide, Decision, names};
 use crate::command::RenameResourceClass;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
@@ -11,7 +11,7 @@ use crate::types::Timestamp;
 impl Decide for RenameResourceClass {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let Self { name, new_name } = self;
-        let id = inventories::class_id(state, name)?;
+        let id = names::class_id(state, name)?;
         if !name.is_custom() {
             return Err(Refusal::ResourceClassStandardUpdate(name.clone()).into());
         }

@@ -17,7 +17,7 @@ impl Decide for ReplaceProviderTraits {
         let mut traits = BTreeSet::new();
         let mut unknown = Vec::new();
         for name in &self.traits {
-            match state.trait_id(name) {
+            match state.trait_given(name) {
                 Some(id) => drop(traits.insert(id)),
                 None => unknown.push(name.clone()),
             }

@@ -17,7 +17,7 @@ impl Decide for UpdateInventory {
         if found.node.stock(class).is_none() {
             return Err(Refusal::InventoryNotFound {
                 provider: self.provider,
-                resource_class: self.resource_class.clone(),
+                resource_class: state.resource_class_name(class).clone(),
             }
             .into());
         }

@@ -6,7 +6,7 @@ use crate::command::{ParentUpdate, UpdateProvider};
 use crate::outcome::{Provider, Refusal, Reply};
 use crate::state::change::{Change, Changes};
 use crate::state::{Place, State};
-use crate::types::{GivenUuid, Timestamp};
+use crate::types::{Given, ProviderUuid, Timestamp};
 
 /// Renames a provider and moves it, with all below it. The generation stays as it is. The parent
 /// is looked at before a duplicate name is.
@@ -61,7 +61,7 @@ impl UpdateProvider {
         &self,
         state: &State,
         found: &Found<'_>,
-        given: &GivenUuid,
+        given: &Given<ProviderUuid>,
     ) -> Result<Place, Refusal> {
         let parent = state
             .place_given(given)

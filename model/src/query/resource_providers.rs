@@ -6,7 +6,7 @@ use crate::outcome::Provider;
 use crate::state::change::{ProviderId, ResourceClassId, TraitId};
 use crate::state::tree::Node;
 use crate::state::{Place, State};
-use crate::types::{AggregateUuid, ProviderUuid, ResourceClassName, Timestamp, TraitName};
+use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, Timestamp, TraitName};
 
 /// Which providers to list; everything given must hold of a provider at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,19 +14,19 @@ pub struct ProviderFilter {
     /// Exactly this name.
     pub name: Option<String>,
     /// This provider.
-    pub uuid: Option<ProviderUuid>,
+    pub uuid: Option<Given<ProviderUuid>>,
     /// The whole tree that this provider is in.
-    pub in_tree: Option<ProviderUuid>,
+    pub in_tree: Option<Given<ProviderUuid>>,
     /// Member of at least one aggregate of each set.
     pub member_of: Vec<BTreeSet<AggregateUuid>>,
     /// Member of none of these.
     pub not_member_of: BTreeSet<AggregateUuid>,
     /// At least one trait of each set.
-    pub required: Vec<BTreeSet<TraitName>>,
+    pub required: Vec<BTreeSet<Given<TraitName>>>,
     /// None of these traits.
-    pub forbidden: BTreeSet<TraitName>,
+    pub forbidden: BTreeSet<Given<TraitName>>,
     /// Room for each of these amounts, min_unit, max_unit and step_size included.
-    pub resources: BTreeMap<ResourceClassName, u64>,
+    pub resources: BTreeMap<Given<ResourceClassName>, u64>,
 }
 
 /// A filter that names what does not exist, and that is looked at: as upstream evaluates filters
@@ -36,10 +36,10 @@ pub struct ProviderFilter {
 pub enum FilterError {
     /// No such resource class.
     #[error("no such resource class {0}")]
-    UnknownResourceClass(ResourceClassName),
+    UnknownResourceClass(Given<ResourceClassName>),
     /// No such traits.
     #[error("no such traits {0:?}")]
-    UnknownTraits(Vec<TraitName>),
+    UnknownTraits(Vec<Given<TraitName>>),
 }
 
 impl State {
@@ -90,7 +90,10 @@ impl State {
         found.retain(|(_, place)| {
             let node = self.node(*place);
             facts.hold_of(node)
-                && filter.uuid.is_none_or(|uuid| uuid == node.uuid)
+                && filter
+                    .uuid
+                    .as_ref()
+                    .is_none_or(|uuid| uuid.valid() == Some(&node.uuid))
                 && filter
                     .name
                     .as_ref()
@@ -106,13 +109,13 @@ impl State {
     /// The places to look at, if the filter itself says where they are.
     fn few(&self, filter: &ProviderFilter) -> Option<Vec<Place>> {
         if let Some(uuid) = &filter.uuid {
-            let in_tree = filter.in_tree.as_ref().map(|uuid| self.place(uuid));
-            let place = self.place(uuid);
+            let in_tree = filter.in_tree.as_ref().map(|uuid| self.place_given(uuid));
+            let place = self.place_given(uuid);
             let same =
                 |place: &Place| in_tree.is_none_or(|at| at.is_some_and(|at| at.tree == place.tree));
             return Some(place.into_iter().filter(same).collect());
         }
-        let number = self.place(filter.in_tree.as_ref()?)?.tree;
+        let number = self.place_given(filter.in_tree.as_ref()?)?.tree;
         let nodes = 0..self.tree(number)?.nodes.len() as u32;
         Some(nodes.map(|node| Place { tree: number, node }).collect())
     }
@@ -122,7 +125,7 @@ impl State {
         if filter
             .in_tree
             .as_ref()
-            .is_some_and(|uuid| self.place(uuid).is_none())
+            .is_some_and(|uuid| self.place_given(uuid).is_none())
         {
             return Ok(None);
         }
@@ -142,23 +145,26 @@ impl State {
         }
         facts.not_member_of = Some(&filter.not_member_of);
         for (name, amount) in &filter.resources {
-            let id = self.resource_class_id(name);
+            let id = self.class_given(name);
             let id = id.ok_or_else(|| FilterError::UnknownResourceClass(name.clone()))?;
             facts.resources.push((id, *amount));
         }
         Ok(Some(facts))
     }
 
-    fn known_traits(&self, names: &BTreeSet<TraitName>) -> Result<BTreeSet<TraitId>, FilterError> {
+    fn known_traits(
+        &self,
+        names: &BTreeSet<Given<TraitName>>,
+    ) -> Result<BTreeSet<TraitId>, FilterError> {
         let unknown: Vec<_> = names
             .iter()
-            .filter(|name| self.trait_id(name).is_none())
+            .filter(|name| self.trait_given(name).is_none())
             .cloned()
             .collect();
         if unknown.is_empty() {
             Ok(names
                 .iter()
-                .filter_map(|name| self.trait_id(name))
+                .filter_map(|name| self.trait_given(name))
                 .collect())
         } else {
             Err(FilterError::UnknownTraits(unknown))

@@ -33,9 +33,7 @@ use sessions::Sessions;
 use tree::{Node, Tree, TreeNumber};
 pub(crate) use usage_sums::UsageSums;
 
-use crate::types::{
-    ConsumerUuid, GivenUuid, ProviderName, ProviderUuid, ResourceClassName, TraitName,
-};
+use crate::types::{ConsumerUuid, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName};
 
 /// The state of the placement model after some prefix of the log.
 ///
@@ -167,9 +165,16 @@ impl State {
         self.providers.id_of_name(name)
     }
 
-    /// The place of a provider that a client named by text.
-    pub(crate) fn place_given(&self, given: &GivenUuid) -> Option<Place> {
-        self.place(&given.provider()?)
+    pub(crate) fn place_given(&self, given: &Given<ProviderUuid>) -> Option<Place> {
+        self.place(given.valid()?)
+    }
+
+    pub(crate) fn class_given(&self, given: &Given<ResourceClassName>) -> Option<ResourceClassId> {
+        self.resource_class_id(given.valid()?)
+    }
+
+    pub(crate) fn trait_given(&self, given: &Given<TraitName>) -> Option<TraitId> {
+        self.trait_id(given.valid()?)
     }
 
     pub(crate) fn places(&self) -> impl Iterator<Item = (ProviderId, Place)> {

@@ -1,6 +1,7 @@
 //! Identifiers, generations and times.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,19 @@ impl ProviderUuid {
         let uuid = Uuid::try_parse(text).ok()?;
         let mut buffer = Uuid::encode_buffer();
         (uuid.as_hyphenated().encode_lower(&mut buffer) == text).then_some(Self(uuid))
+    }
+}
+
+/// A text that is not the one spelling of a provider's UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a UUID in lower case with hyphens")]
+pub struct NotCanonical;
+
+impl FromStr for ProviderUuid {
+    type Err = NotCanonical;
+
+    fn from_str(text: &str) -> Result<Self, NotCanonical> {
+        Self::from_canonical(text).ok_or(NotCanonical)
     }
 }
 
@@ -89,18 +103,6 @@ text_id!(
     /// A user: 1 to 255 characters, opaque.
     UserId
 );
-text_id!(
-    /// A provider as named inside a body: any UUID-like text, so perhaps nobody's.
-    GivenUuid
-);
-
-impl GivenUuid {
-    /// The provider UUID this is the canonical spelling of, if it is one.
-    pub fn provider(&self) -> Option<ProviderUuid> {
-        ProviderUuid::from_canonical(&self.0)
-    }
-}
-
 /// How often a provider or consumer has changed; the client sends back what it saw. Signed, so
 /// that whatever integer a client sends can be compared (the edge clips to the range of `i64`).
 #[derive(

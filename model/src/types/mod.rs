@@ -1,11 +1,14 @@
 //! Values that cannot be wrong: parsed once at the edge, trusted everywhere else.
 
+mod given;
 mod ids;
 mod inventory;
 mod names;
 
+pub use given::Given;
 pub use ids::{
-    AggregateUuid, ConsumerUuid, Generation, GivenUuid, ProjectId, ProviderUuid, Timestamp, UserId,
+    AggregateUuid, ConsumerUuid, Generation, NotCanonical, ProjectId, ProviderUuid, Timestamp,
+    UserId,
 };
 pub use inventory::{Capacity, Inventory};
 pub use names::{ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName};

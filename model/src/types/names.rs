@@ -45,6 +45,12 @@ macro_rules! upper_name {
             }
         }
 
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
         impl std::str::FromStr for $name {
             type Err = InvalidName;
             fn from_str(value: &str) -> Result<Self, InvalidName> {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use placement_model::query::candidates::{
     CandidateRequest, GenerationStrategy, GroupPolicy, RequestGroup,
 };
-use placement_model::types::ProviderUuid;
+use placement_model::types::{Given, ProviderUuid};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -129,8 +129,8 @@ fn group(unnumbered: bool, with_unknowns: bool) -> impl Strategy<Value = GroupSe
     let mut classes = CLASSES[..3].to_vec();
     let mut traits = TRAITS[1..4].to_vec();
     if with_unknowns {
-        classes.push("CUSTOM_UNKNOWN");
-        traits.push("CUSTOM_UNKNOWN");
+        classes.extend(["CUSTOM_UNKNOWN", "malformed"]);
+        traits.extend(["CUSTOM_UNKNOWN", "malformed"]);
     }
     let sizes = if unnumbered { 1..=2 } else { 0..=2 };
     let resources = btree_map(
@@ -253,8 +253,8 @@ pub fn cases(with_unknowns: bool) -> impl Strategy<Value = (Estate, CandidateReq
             let mut request = seed.request;
             for mut one in seed.groups {
                 one.group.in_tree = one.in_tree.map(|index| match index {
-                    Some(index) => estate.uuid(&index.get(&estate.providers).name),
-                    None => ProviderUuid(Uuid::from_u128(1)),
+                    Some(index) => Given::Valid(estate.uuid(&index.get(&estate.providers).name)),
+                    None => Given::Valid(ProviderUuid(Uuid::from_u128(1))),
                 });
                 request.groups.push(one.group);
             }

@@ -8,7 +8,8 @@ use placement_model::state::change::{
     Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp,
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderName, ProviderUuid,
+    Timestamp,
 };
 use placement_model::{Changes, State};
 use uuid::Uuid;
@@ -347,7 +348,7 @@ impl Wishes for RequestGroup {
     }
 
     fn in_tree(mut self, provider: ProviderUuid) -> Self {
-        self.in_tree = Some(provider);
+        self.in_tree = Some(Given::Valid(provider));
         self
     }
 }

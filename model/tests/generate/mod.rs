@@ -12,7 +12,7 @@ use placement_model::command::{
 };
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
     ProviderName, ProviderUuid, ResourceClassName, TraitName, UserId,
 };
 use proptest::collection::{btree_map, btree_set, vec};
@@ -65,17 +65,26 @@ fn provider_name() -> impl Strategy<Value = ProviderName> {
 }
 
 /// Mostly a provider that may exist; now and then a spelling that names nobody.
-fn given() -> impl Strategy<Value = GivenUuid> {
+fn given() -> impl Strategy<Value = Given<ProviderUuid>> {
     prop_oneof![
-        20 => (0_u8..4).prop_map(|n| GivenUuid::from(provider_uuid(n).to_string())),
-        10 => provider().prop_map(|uuid| GivenUuid::from(uuid.to_string())),
-        1 => provider().prop_map(|uuid| GivenUuid::from(uuid.to_string().to_uppercase())),
+        20 => (0_u8..4).prop_map(|n| Given::from(provider_uuid(n).to_string())),
+        10 => provider().prop_map(|uuid| Given::from(uuid.to_string())),
+        1 => provider().prop_map(|uuid| Given::from(uuid.to_string().to_uppercase())),
     ]
 }
 
 fn class() -> impl Strategy<Value = ResourceClassName> {
     prop_oneof![30 => select(&CLASSES[..2]), 10 => select(&CLASSES[2..4]), 1 => Just("CUSTOM_C")]
         .prop_map(|name| name.parse().unwrap())
+}
+
+/// Mostly a class that may exist; now and then a text that can be the name of none.
+fn given_class() -> impl Strategy<Value = Given<ResourceClassName>> {
+    prop_oneof![40 => class().prop_map(Given::Valid), 1 => Just(Given::from("vcpu"))]
+}
+
+fn given_trait() -> impl Strategy<Value = Given<TraitName>> {
+    prop_oneof![40 => trait_().prop_map(Given::Valid), 1 => Just(Given::from(" HW_X"))]
 }
 
 fn trait_() -> impl Strategy<Value = TraitName> {
@@ -111,8 +120,8 @@ fn inventory() -> impl Strategy<Value = Inventory> {
         )
 }
 
-fn inventories() -> impl Strategy<Value = BTreeMap<ResourceClassName, Inventory>> {
-    btree_map(class(), inventory(), 0..4)
+fn inventories() -> impl Strategy<Value = BTreeMap<Given<ResourceClassName>, Inventory>> {
+    btree_map(given_class(), inventory(), 0..4)
 }
 
 fn generation() -> impl Strategy<Value = Generation> {
@@ -131,7 +140,7 @@ fn consumer() -> impl Strategy<Value = ConsumerUuid> {
 }
 
 fn amounts() -> impl Strategy<Value = Vec<ProviderAmounts>> {
-    let resources = btree_map(class(), 1_u64..6, 1..3);
+    let resources = btree_map(given_class(), 1_u64..6, 1..3);
     btree_map(given(), resources, 0..=2).prop_map(|all| {
         let amounts = |(provider, resources)| ProviderAmounts {
             provider,
@@ -185,7 +194,7 @@ fn modest_allocations() -> impl Strategy<Value = Vec<ConsumerAllocations>> {
             .into_iter()
             .map(|(name, n)| (name.parse().unwrap(), n))
             .collect();
-        let provider = GivenUuid::from(provider_uuid(number).to_string());
+        let provider = Given::from(provider_uuid(number).to_string());
         one.allocations = vec![ProviderAmounts {
             provider,
             resources,
@@ -245,7 +254,7 @@ fn inventory_command() -> impl Strategy<Value = Command> {
                 capacity_rule,
             })
         ),
-        3 => (provider(), class(), inventory(), capacity_rule()).prop_map(
+        3 => (provider(), given_class(), inventory(), capacity_rule()).prop_map(
             |(provider, resource_class, inventory, capacity_rule)| Command::CreateInventory(CreateInventory {
                 provider,
                 resource_class,
@@ -253,7 +262,7 @@ fn inventory_command() -> impl Strategy<Value = Command> {
                 capacity_rule,
             })
         ),
-        2 => (provider(), generation(), class(), inventory(), capacity_rule()).prop_map(
+        2 => (provider(), generation(), given_class(), inventory(), capacity_rule()).prop_map(
             |(provider, generation, resource_class, inventory, capacity_rule)| {
                 Command::UpdateInventory(UpdateInventory {
                     provider,
@@ -264,7 +273,7 @@ fn inventory_command() -> impl Strategy<Value = Command> {
                 })
             }
         ),
-        1 => (provider(), class()).prop_map(|(provider, resource_class)| {
+        1 => (provider(), given_class()).prop_map(|(provider, resource_class)| {
             Command::DeleteInventory(DeleteInventory { provider, resource_class })
         }),
         1 => provider().prop_map(|provider| Command::DeleteInventories(DeleteInventories { provider })),
@@ -273,7 +282,7 @@ fn inventory_command() -> impl Strategy<Value = Command> {
 
 fn belongings_command() -> impl Strategy<Value = Command> {
     prop_oneof![
-        3 => (provider(), generation(), btree_set(trait_(), 0..4)).prop_map(
+        3 => (provider(), generation(), btree_set(given_trait(), 0..4)).prop_map(
             |(provider, generation, traits)| Command::ReplaceProviderTraits(ReplaceProviderTraits {
                 provider,
                 generation,
@@ -350,7 +359,7 @@ pub(crate) fn furniture() -> Vec<Command> {
         commands.push(Command::CreateProvider(CreateProvider {
             uuid,
             name: ProviderName::try_from(format!("host{number}")).unwrap(),
-            parent: parent.map(|number| GivenUuid::from(provider_uuid(number).to_string())),
+            parent: parent.map(|number| Given::from(provider_uuid(number).to_string())),
         }));
         let inventories = STANDARD_CLASSES
             .map(|name| (name.parse().unwrap(), PLAIN))
@@ -374,13 +383,13 @@ pub(crate) fn filter() -> impl Strategy<Value = ProviderFilter> {
     );
     (
         name,
-        weighted(0.1, provider()),
-        weighted(0.2, provider()),
+        weighted(0.1, given()),
+        weighted(0.2, given()),
         vec(aggregates(), 0..2),
         aggregates(),
-        vec(btree_set(trait_(), 1..3), 0..2),
-        btree_set(trait_(), 0..2),
-        btree_map(class(), 1_u64..6, 0..2),
+        vec(btree_set(given_trait(), 1..3), 0..2),
+        btree_set(given_trait(), 0..2),
+        btree_map(given_class(), 1_u64..6, 0..2),
     )
         .prop_map(
             |(name, uuid, in_tree, member_of, not_member_of, required, forbidden, resources)| {
@@ -426,7 +435,7 @@ pub(crate) fn hostile_command() -> impl Strategy<Value = Command> {
         )
         .boxed();
     let amount = select(&[0_u64, 1, 1 << 31, 1 << 63, u64::MAX][..]);
-    let resources = btree_map(class(), amount, 0..3);
+    let resources = btree_map(given_class(), amount, 0..3);
     let amounts = (given(), resources).prop_map(|(provider, resources)| ProviderAmounts {
         provider,
         resources,
@@ -445,7 +454,7 @@ pub(crate) fn hostile_command() -> impl Strategy<Value = Command> {
     let reshaped = (
         given(),
         generation.clone(),
-        btree_map(class(), inventory.clone(), 0..3),
+        btree_map(given_class(), inventory.clone(), 0..3),
     )
         .prop_map(|(provider, generation, inventories)| ReshapedInventories {
             provider,
@@ -454,7 +463,7 @@ pub(crate) fn hostile_command() -> impl Strategy<Value = Command> {
         });
     prop_oneof![
         2 => command(),
-        2 => (provider(), generation, btree_map(class(), inventory, 0..4), capacity_rule())
+        2 => (provider(), generation, btree_map(given_class(), inventory, 0..4), capacity_rule())
             .prop_map(|(provider, generation, inventories, capacity_rule)| {
                 Command::ReplaceInventories(ReplaceInventories { provider, generation, inventories, capacity_rule })
             }),
@@ -468,7 +477,7 @@ pub(crate) fn hostile_command() -> impl Strategy<Value = Command> {
         1 => provider().prop_map(|uuid| Command::CreateProvider(CreateProvider {
             uuid,
             name: ProviderName::try_from(String::new()).unwrap(),
-            parent: Some(GivenUuid::from("")),
+            parent: Some(Given::from("")),
         })),
     ]
 }

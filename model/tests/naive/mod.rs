@@ -23,7 +23,7 @@ use placement_model::query::traits::ProviderTraits;
 use placement_model::query::usages::{ProviderUsages, TypeUsage};
 use placement_model::state::change::InventoryRow;
 use placement_model::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
     ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
 };
 
@@ -194,8 +194,7 @@ impl Naive {
             }) => {
                 self.known(provider)?;
                 capacity(provider, resource_class, inventory, *capacity_rule)?;
-                self.known_class(resource_class)?;
-                let (provider, class) = (*provider, resource_class.clone());
+                let (provider, class) = (*provider, self.named_class(resource_class)?);
                 if self.providers[&provider].inventories.contains_key(&class) {
                     return Err(Refusal::InventoryExists {
                         provider,
@@ -216,8 +215,7 @@ impl Naive {
                 self.known(provider)?;
                 self.same_generation(provider, *generation)?;
                 capacity(provider, resource_class, inventory, *capacity_rule)?;
-                self.known_class(resource_class)?;
-                let (provider, class) = (*provider, resource_class.clone());
+                let (provider, class) = (*provider, self.named_class(resource_class)?);
                 if !self.providers[&provider].inventories.contains_key(&class) {
                     return Err(Refusal::InventoryNotFound {
                         provider,
@@ -233,8 +231,7 @@ impl Naive {
                 resource_class,
             }) => {
                 self.known(provider)?;
-                self.known_class(resource_class)?;
-                let (provider, class) = (*provider, resource_class.clone());
+                let (provider, class) = (*provider, self.named_class(resource_class)?);
                 if self.used(&provider, &class) > 0 {
                     let resource_classes = vec![class];
                     return Err(Refusal::InventoryInUse {
@@ -266,13 +263,14 @@ impl Naive {
                 self.same_generation(provider, *generation)?;
                 let unknown: Vec<_> = traits
                     .iter()
-                    .filter(|t| !self.traits.contains_key(t))
+                    .filter(|t| !self.has_trait(t))
                     .cloned()
                     .collect();
                 if !unknown.is_empty() {
                     return Err(Refusal::TraitsNotFound(unknown));
                 }
-                self.set_traits(at, provider, traits.clone())
+                let traits = traits.iter().filter_map(Given::valid).cloned();
+                self.set_traits(at, provider, traits.collect())
             }
             Command::DeleteProviderTraits(DeleteProviderTraits { provider }) => {
                 self.known(provider)?;
@@ -309,7 +307,7 @@ impl Naive {
             }
             Command::DeleteTrait(DeleteTrait { name }) => {
                 if !self.traits.contains_key(name) {
-                    return Err(Refusal::TraitsNotFound(vec![name.clone()]));
+                    return Err(Refusal::TraitsNotFound(vec![Given::Valid(name.clone())]));
                 }
                 if !name.is_custom() {
                     return Err(Refusal::TraitStandard(name.clone()));
@@ -453,23 +451,36 @@ impl Naive {
     }
 
     fn known(&self, uuid: &ProviderUuid) -> Result<(), Refusal> {
-        match self.providers.contains_key(uuid) {
-            true => Ok(()),
-            false => Err(Refusal::ProviderNotFound(*uuid)),
+        if self.providers.contains_key(uuid) {
+            Ok(())
+        } else {
+            Err(Refusal::ProviderNotFound(*uuid))
         }
     }
 
     fn known_class(&self, name: &ResourceClassName) -> Result<(), Refusal> {
-        match self.classes.contains_key(name) {
-            true => Ok(()),
-            false => Err(Refusal::ResourceClassNotFound(name.clone())),
+        if self.classes.contains_key(name) {
+            Ok(())
+        } else {
+            Err(Refusal::ResourceClassNotFound(Given::Valid(name.clone())))
         }
     }
 
-    fn given(&self, given: &GivenUuid) -> Option<ProviderUuid> {
+    fn named_class(&self, given: &Given<ResourceClassName>) -> Result<ResourceClassName, Refusal> {
+        match given {
+            Given::Valid(name) if self.classes.contains_key(name) => Ok(name.clone()),
+            _ => Err(Refusal::ResourceClassNotFound(given.clone())),
+        }
+    }
+
+    fn has_trait(&self, given: &Given<TraitName>) -> bool {
+        matches!(given, Given::Valid(name) if self.traits.contains_key(name))
+    }
+
+    fn given(&self, given: &Given<ProviderUuid>) -> Option<ProviderUuid> {
         self.providers
             .keys()
-            .find(|uuid| uuid.to_string() == given.as_str())
+            .find(|uuid| uuid.to_string() == given.to_string())
             .copied()
     }
 
@@ -519,10 +530,10 @@ impl Naive {
         at: Timestamp,
         uuid: &ProviderUuid,
         name: &ProviderName,
-        parent: Option<&GivenUuid>,
+        parent: Option<&Given<ProviderUuid>>,
     ) -> Answer {
         let parent = match parent {
-            Some(given) if given.as_str() == uuid.to_string() => {
+            Some(given) if given.to_string() == uuid.to_string() => {
                 return Err(Refusal::ParentLoop(*uuid));
             }
             Some(given) => match self.given(given) {
@@ -612,15 +623,14 @@ impl Naive {
         &mut self,
         at: Timestamp,
         provider: &ProviderUuid,
-        inventories: &BTreeMap<ResourceClassName, Inventory>,
+        inventories: &BTreeMap<Given<ResourceClassName>, Inventory>,
     ) -> Result<(), Refusal> {
-        for class in inventories.keys() {
-            self.known_class(class)?;
+        let mut wanted = BTreeMap::new();
+        for (class, inventory) in inventories {
+            wanted.insert(self.named_class(class)?, *inventory);
         }
         let old = self.providers[provider].inventories.keys().cloned();
-        let gone: Vec<_> = old
-            .filter(|class| !inventories.contains_key(class))
-            .collect();
+        let gone: Vec<_> = old.filter(|class| !wanted.contains_key(class)).collect();
         let mut in_use: Vec<_> = gone
             .iter()
             .filter(|class| self.used(provider, class) > 0)
@@ -637,7 +647,7 @@ impl Naive {
         for class in gone {
             self.provider_mut(provider).inventories.remove(&class);
         }
-        for (class, inventory) in inventories {
+        for (class, inventory) in &wanted {
             self.put_inventory(at, provider, class, inventory);
         }
         self.bump(at, provider);
@@ -760,12 +770,10 @@ impl Naive {
             }
         }
         for reshaped in inventories {
-            for class in reshaped.inventories.keys() {
-                self.known_class(class)?;
-            }
             let provider = self.given(&reshaped.provider).unwrap();
             for (class, inventory) in &reshaped.inventories {
-                self.put_inventory(at, &provider, class, inventory);
+                let class = self.named_class(class)?;
+                self.put_inventory(at, &provider, &class, inventory);
             }
             if !reshaped.inventories.is_empty() {
                 self.bump(at, &provider);
@@ -801,13 +809,18 @@ impl Naive {
                     .allocations
                     .keys()
                     .filter(|(c, _, _)| *c == wanted.consumer);
-                let emptied = held.map(|(c, p, class)| (c.clone(), *p, class.clone(), 0));
+                let emptied =
+                    held.map(|(c, p, class)| (c.clone(), *p, Given::Valid(class.clone()), 0));
                 lines.extend(emptied.collect::<Vec<_>>());
             }
         }
-        for (_, _, class, _) in &lines {
-            self.known_class(class)?;
-        }
+        let known = |(consumer, provider, class, amount)| {
+            Ok((consumer, provider, self.named_class(&class)?, amount))
+        };
+        let lines: Vec<_> = lines
+            .into_iter()
+            .map(known)
+            .collect::<Result<_, Refusal>>()?;
         let before = self.clone();
         for (consumer, _, _, _) in &lines {
             self.allocations
@@ -908,7 +921,7 @@ impl Naive {
 
 fn capacity(
     provider: &ProviderUuid,
-    class: &ResourceClassName,
+    class: &Given<ResourceClassName>,
     inventory: &Inventory,
     rule: CapacityRule,
 ) -> Result<(), Refusal> {
@@ -1097,17 +1110,17 @@ impl Naive {
         if let Some(name) = filter.name.as_ref().filter(|name| !name.is_empty()) {
             left.retain(|(_, provider)| provider.name.as_str() == name);
         }
-        if let Some(uuid) = filter.uuid {
-            left.retain(|(other, _)| **other == uuid);
+        if let Some(given) = &filter.uuid {
+            left.retain(|(other, _)| other.to_string() == given.to_string());
         }
-        if let Some(uuid) = filter.in_tree {
-            if !self.providers.contains_key(&uuid) {
+        if let Some(given) = &filter.in_tree {
+            let Some(uuid) = self.given(given) else {
                 return Ok(Vec::new());
-            }
+            };
             left.retain(|(other, _)| self.root(other) == self.root(&uuid));
         }
-        let unknown = |names: &BTreeSet<TraitName>| -> Result<(), FilterError> {
-            let unknown = names.iter().filter(|name| !self.traits.contains_key(name));
+        let unknown = |names: &BTreeSet<Given<TraitName>>| -> Result<(), FilterError> {
+            let unknown = names.iter().filter(|name| !self.has_trait(name));
             let unknown: Vec<_> = unknown.cloned().collect();
             if unknown.is_empty() {
                 Ok(())
@@ -1118,18 +1131,21 @@ impl Naive {
         for any in &filter.required {
             unknown(any)?;
         }
+        let has = |provider: &NaiveProvider, given: &Given<TraitName>| {
+            given.valid().is_some_and(|t| provider.traits.contains(t))
+        };
         let has_required = |provider: &NaiveProvider| {
             filter
                 .required
                 .iter()
-                .all(|any| any.iter().any(|t| provider.traits.contains(t)))
+                .all(|any| any.iter().any(|t| has(provider, t)))
         };
         if !filter.required.is_empty() && !self.providers.values().any(has_required) {
             return Ok(Vec::new());
         }
         left.retain(|(_, provider)| has_required(provider));
         unknown(&filter.forbidden)?;
-        left.retain(|(_, p)| !filter.forbidden.iter().any(|t| p.traits.contains(t)));
+        left.retain(|(_, p)| !filter.forbidden.iter().any(|t| has(p, t)));
         let is_member = |provider: &NaiveProvider| {
             filter
                 .member_of
@@ -1147,9 +1163,9 @@ impl Naive {
                 .any(|a| p.aggregates.contains(a))
         });
         for (class, amount) in &filter.resources {
-            if !self.classes.contains_key(class) {
+            let Ok(class) = &self.named_class(class) else {
                 return Err(FilterError::UnknownResourceClass(class.clone()));
-            }
+            };
             left.retain(|(uuid, provider)| {
                 provider.inventories.get(class).is_some_and(|row| {
                     let i = row.inventory;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
+use placement_model::types::{Given, ProviderUuid};
 
 use crate::estate::{CLASSES, Estate, Provider, SHARES, Stock, TRAITS};
 
@@ -244,22 +245,22 @@ fn aggregates_are_right(
 fn tree_is_right(estate: &Estate, item: Item<'_>, anchor: &Provider, provider: &Provider) -> bool {
     let root = estate.root(&provider.name);
     if item.group.resources.is_empty() {
-        let known = |uuid| {
+        let known = |given: &Given<ProviderUuid>| {
             estate
                 .providers
                 .iter()
-                .any(|p| estate.uuid(&p.name) == uuid)
+                .any(|p| estate.uuid(&p.name).to_string() == given.to_string())
         };
-        return item.group.in_tree.is_none_or(known)
+        return item.group.in_tree.as_ref().is_none_or(known)
             && !(item.group.required.is_empty() && item.group.member_of.is_empty());
     }
-    let Some(wanted) = item.group.in_tree else {
+    let Some(wanted) = &item.group.in_tree else {
         return true;
     };
     let in_wanted = estate
         .providers
         .iter()
-        .any(|p| estate.uuid(&p.name) == wanted && estate.root(&p.name) == root);
+        .any(|p| Given::Valid(estate.uuid(&p.name)) == *wanted && estate.root(&p.name) == root);
     in_wanted && (item.class.is_none() || root == anchor.name)
 }
 

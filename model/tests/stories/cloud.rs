@@ -11,7 +11,7 @@ use placement_model::command::{
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::allocations::Consumer;
 use placement_model::types::{
-    ConsumerUuid, Generation, GivenUuid, Inventory, ProjectId, ProviderName, ProviderUuid,
+    ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName, ProviderUuid,
     ResourceClassName, Timestamp, UserId,
 };
 use placement_model::{State, apply, standard};
@@ -35,8 +35,8 @@ pub(crate) fn provider(name: &str) -> ProviderUuid {
     ProviderUuid(uuid(name))
 }
 
-pub(crate) fn given(name: &str) -> GivenUuid {
-    GivenUuid::from(provider(name).to_string())
+pub(crate) fn given(name: &str) -> Given<ProviderUuid> {
+    Given::from(provider(name).to_string())
 }
 
 pub(crate) fn consumer(name: &str) -> ConsumerUuid {
@@ -45,6 +45,11 @@ pub(crate) fn consumer(name: &str) -> ConsumerUuid {
 
 pub(crate) fn class(name: &str) -> ResourceClassName {
     name.parse().unwrap()
+}
+
+/// The class as a request names it.
+pub(crate) fn asked(name: &str) -> Given<ResourceClassName> {
+    Given::from(name)
 }
 
 pub(crate) fn stock(total: u32) -> Inventory {
@@ -58,9 +63,9 @@ pub(crate) fn stock(total: u32) -> Inventory {
     }
 }
 
-pub(crate) fn stocks(all: &[(&str, u32)]) -> BTreeMap<ResourceClassName, Inventory> {
+pub(crate) fn stocks(all: &[(&str, u32)]) -> BTreeMap<Given<ResourceClassName>, Inventory> {
     all.iter()
-        .map(|(name, total)| (class(name), stock(*total)))
+        .map(|(name, total)| (asked(name), stock(*total)))
         .collect()
 }
 
@@ -154,7 +159,7 @@ impl Cloud {
 pub(crate) fn create_inventory(name: &str, of: &str, inventory: Inventory) -> Command {
     Command::CreateInventory(CreateInventory {
         provider: provider(name),
-        resource_class: class(of),
+        resource_class: asked(of),
         inventory,
         capacity_rule: CapacityRule::NotNegative,
     })
@@ -163,7 +168,7 @@ pub(crate) fn create_inventory(name: &str, of: &str, inventory: Inventory) -> Co
 pub(crate) fn replace_inventories(
     name: &str,
     generation: i64,
-    inventories: BTreeMap<ResourceClassName, Inventory>,
+    inventories: BTreeMap<Given<ResourceClassName>, Inventory>,
 ) -> Command {
     Command::ReplaceInventories(ReplaceInventories {
         provider: provider(name),
@@ -182,7 +187,7 @@ pub(crate) fn update_inventory(
     Command::UpdateInventory(UpdateInventory {
         provider: provider(name),
         generation: Generation(generation),
-        resource_class: class(of),
+        resource_class: asked(of),
         inventory,
         capacity_rule: CapacityRule::NotNegative,
     })
@@ -209,7 +214,7 @@ pub(crate) fn wanted(name: &str, amounts: &[Amounts<'_>]) -> Wanted {
         provider: given(name),
         resources: resources
             .iter()
-            .map(|(of, amount)| (class(of), *amount))
+            .map(|(of, amount)| (asked(of), *amount))
             .collect(),
     };
     Wanted(ConsumerAllocations {

@@ -2,11 +2,11 @@
 
 use placement_model::command::{Command, DeleteAllocations};
 use placement_model::outcome::Refusal;
-use placement_model::types::{Generation, GivenUuid, Inventory};
+use placement_model::types::{Generation, Given, Inventory};
 
 use crate::cloud::{
-    Cloud, class, consumer, create_inventory, given, post, provider, stock, update_inventory,
-    wanted,
+    Cloud, asked, class, consumer, create_inventory, given, post, provider, stock,
+    update_inventory, wanted,
 };
 
 fn cloud() -> Cloud {
@@ -99,7 +99,7 @@ fn an_unknown_provider_leaves_all_new_consumers_of_the_request_behind() {
 fn a_provider_in_another_spelling_is_unknown() {
     let mut cloud = cloud();
     let mut shouted = wanted("vm", &[("cn1", &[("VCPU", 1)])]);
-    let spelling = GivenUuid::from(provider("cn1").to_string().replace('-', ""));
+    let spelling = Given::from(provider("cn1").to_string().replace('-', ""));
     shouted.0.allocations[0].provider = spelling.clone();
     assert_eq!(
         cloud.refused(shouted.put()),
@@ -116,7 +116,7 @@ fn too_much_an_unknown_class_or_a_wrong_generation_leave_no_consumer_behind() {
     let refusal = cloud.refused(wanted("vm", &[("cn1", &[("CUSTOM_GHOST", 1)])]).put());
     assert_eq!(
         refusal,
-        Refusal::ResourceClassNotFound(class("CUSTOM_GHOST"))
+        Refusal::ResourceClassNotFound(asked("CUSTOM_GHOST"))
     );
     let good = wanted("vm", &[("cn1", &[("VCPU", 1)])]);
     let bad = wanted("vm2", &[("cn1", &[("VCPU", 1)])]).at(5);

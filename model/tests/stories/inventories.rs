@@ -7,8 +7,8 @@ use placement_model::outcome::Refusal;
 use placement_model::types::{Generation, Inventory};
 
 use crate::cloud::{
-    Cloud, class, create_inventory, provider, replace_inventories, stock, stocks, update_inventory,
-    wanted,
+    Cloud, asked, class, create_inventory, provider, replace_inventories, stock, stocks,
+    update_inventory, wanted,
 };
 
 #[test]
@@ -24,7 +24,7 @@ fn every_write_raises_the_generation_even_one_that_changes_nothing() {
     assert_eq!(cloud.generation("cn1"), 3);
     let delete = Command::DeleteInventory(DeleteInventory {
         provider: provider("cn1"),
-        resource_class: class("VCPU"),
+        resource_class: asked("VCPU"),
     });
     cloud.done(delete.clone());
     assert_eq!(cloud.generation("cn1"), 4);
@@ -50,7 +50,7 @@ fn one_inventory_is_checked_for_generation_then_class_then_existence() {
     let refusal = cloud.refused(update(1, "CUSTOM_NOBODYS"));
     assert_eq!(
         refusal,
-        Refusal::ResourceClassNotFound(class("CUSTOM_NOBODYS"))
+        Refusal::ResourceClassNotFound(asked("CUSTOM_NOBODYS"))
     );
     let refusal = cloud.refused(update(1, "DISK_GB"));
     assert!(matches!(refusal, Refusal::InventoryNotFound { .. }));
@@ -66,7 +66,7 @@ fn an_inventory_is_added_without_a_generation_and_only_once() {
     let refusal = cloud.refused(create_inventory("cn1", "CUSTOM_NOBODYS", stock(8)));
     assert_eq!(
         refusal,
-        Refusal::ResourceClassNotFound(class("CUSTOM_NOBODYS"))
+        Refusal::ResourceClassNotFound(asked("CUSTOM_NOBODYS"))
     );
 }
 
@@ -75,7 +75,7 @@ fn from_1_26_everything_may_be_reserved_judged_on_the_truncated_capacity() {
     let create = |inventory, capacity_rule| {
         Command::CreateInventory(CreateInventory {
             provider: provider("cn1"),
-            resource_class: class("VCPU"),
+            resource_class: asked("VCPU"),
             inventory,
             capacity_rule,
         })
@@ -113,7 +113,7 @@ fn from_1_26_everything_may_be_reserved_judged_on_the_truncated_capacity() {
                     refusal,
                     Refusal::InventoryCapacity {
                         provider: provider("cn1"),
-                        resource_class: class("VCPU"),
+                        resource_class: asked("VCPU"),
                         may_reserve_all: rule == CapacityRule::NotNegative,
                     }
                 );
@@ -142,7 +142,7 @@ fn what_is_in_use_may_shrink_but_not_go() {
         cloud.refused(Command::DeleteInventories(DeleteInventories { provider })),
         in_use
     );
-    let resource_class = class("VCPU");
+    let resource_class = asked("VCPU");
     assert_eq!(
         cloud.refused(Command::DeleteInventory(DeleteInventory {
             provider,

@@ -9,11 +9,11 @@ use placement_model::command::{
 };
 use placement_model::outcome::{Refusal, Reply};
 use placement_model::standard;
-use placement_model::types::{Generation, TraitName};
+use placement_model::types::{Generation, Given, TraitName};
 
 use crate::cloud::{Cloud, class, create_inventory, provider, stock, wanted};
 
-fn traits(names: &[&str]) -> BTreeSet<TraitName> {
+fn traits(names: &[&str]) -> BTreeSet<Given<TraitName>> {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
 
@@ -116,7 +116,7 @@ fn a_custom_class_comes_is_renamed_in_use_and_goes_when_nobody_has_it() {
     cloud.done(delete());
     assert_eq!(
         cloud.refused(delete()),
-        Refusal::ResourceClassNotFound(silver)
+        Refusal::ResourceClassNotFound(Given::Valid(silver))
     );
 }
 
@@ -156,7 +156,10 @@ fn a_trait_cannot_go_while_a_provider_has_it() {
         provider: provider("cn1"),
     }));
     cloud.done(delete.clone());
-    assert_eq!(cloud.refused(delete), Refusal::TraitsNotFound(vec![fast]));
+    assert_eq!(
+        cloud.refused(delete),
+        Refusal::TraitsNotFound(vec![Given::Valid(fast)])
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use placement_model::command::{
     UpdateProvider,
 };
 use placement_model::outcome::Refusal;
-use placement_model::types::{GivenUuid, ProviderName};
+use placement_model::types::{Given, ProviderName, ProviderUuid};
 
 use crate::cloud::{Cloud, given, move_below, provider, wanted};
 
@@ -45,7 +45,7 @@ fn a_second_provider_with_a_uuid_or_a_name_is_refused() {
 fn an_unknown_parent_is_found_before_a_duplicate_name() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
-    let create = |parent: GivenUuid| {
+    let create = |parent: Given<ProviderUuid>| {
         Command::CreateProvider(CreateProvider {
             uuid: provider("cn2"),
             name: ProviderName::try_from("cn1".to_owned()).unwrap(),
@@ -60,7 +60,7 @@ fn an_unknown_parent_is_found_before_a_duplicate_name() {
         cloud.refused(create(given("cn2"))),
         Refusal::ParentLoop(provider("cn2"))
     );
-    let shouted = GivenUuid::from(provider("cn1").to_string().to_uppercase() + "x");
+    let shouted = Given::from(provider("cn1").to_string().to_uppercase() + "x");
     assert!(matches!(
         cloud.refused(create(shouted)),
         Refusal::ParentNotFound(_)

@@ -2,9 +2,9 @@
 
 use placement_model::command::Reshape;
 use placement_model::outcome::Refusal;
-use placement_model::types::{GivenUuid, Inventory};
+use placement_model::types::{Given, Inventory};
 
-use crate::cloud::{Cloud, class, given, provider, reshape, stock, wanted};
+use crate::cloud::{Cloud, asked, class, given, provider, reshape, stock, wanted};
 
 /// A host with two instances on it, about to get a child that takes over its VGPUs.
 fn cloud() -> Cloud {
@@ -71,7 +71,7 @@ fn inventories_are_looked_at_before_consumers_and_those_before_providers_of_allo
     let refusal = cloud.refused(reshape(&[("cn1", 3, &[("CUSTOM_GHOST", 1)])], []));
     assert_eq!(
         refusal,
-        Refusal::ResourceClassNotFound(class("CUSTOM_GHOST"))
+        Refusal::ResourceClassNotFound(asked("CUSTOM_GHOST"))
     );
 }
 
@@ -110,7 +110,7 @@ fn what_an_inventory_reserves_is_not_looked_at() {
         unreachable!("it is a reshape")
     };
     inventories[0].inventories = [(
-        class("VGPU"),
+        asked("VGPU"),
         Inventory {
             reserved: 9,
             ..stock(1)
@@ -128,7 +128,7 @@ fn a_provider_in_another_spelling_is_unknown() {
     let placement_model::Command::Reshape(Reshape { inventories, .. }) = &mut command else {
         unreachable!("it is a reshape")
     };
-    let spelling = GivenUuid::from(provider("cn1").to_string().replace('-', ""));
+    let spelling = Given::from(provider("cn1").to_string().replace('-', ""));
     inventories[0].provider = spelling.clone();
     assert_eq!(
         cloud.refused(command),

@@ -11,7 +11,6 @@ mod nouns;
 mod openapi;
 mod router;
 mod routes;
-mod unnameable;
 mod wire;
 
 pub use edge::policy::{PolicyError, check_policy_file};

@@ -114,8 +114,14 @@ impl Placement {
         request.groups[self.group]
             .resources
             .iter()
+            .map(|(name, amount)| {
+                let name = name.valid();
+                (
+                    name.expect("a request with a candidate names classes that are there"),
+                    *amount,
+                )
+            })
             .filter(move |(name, _)| only.is_none_or(|only| only == *name))
-            .map(|(name, amount)| (name, *amount))
     }
 
     /// Whether anything is taken at all.

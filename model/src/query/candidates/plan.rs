@@ -7,7 +7,7 @@ use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, TreeNumber};
 use crate::state::{Place, State};
-use crate::types::{AggregateUuid, TraitName};
+use crate::types::{AggregateUuid, Given, TraitName};
 
 /// A resolved request.
 pub(super) struct Plan<'a> {
@@ -139,7 +139,7 @@ impl<'a> Plan<'a> {
         let group = &groups[index];
         let mut demands = Vec::new();
         for (name, amount) in &group.resources {
-            let id = self.state.resource_class_id(name)?;
+            let id = self.state.class_given(name)?;
             let class = self
                 .classes
                 .iter()
@@ -294,7 +294,7 @@ impl<'a> Rule<'a> {
             .map(|any| ids(state, any))
             .collect::<Option<_>>()?;
         let in_tree = match &group.in_tree {
-            Some(provider) => Some(state.place(provider)?.tree),
+            Some(provider) => Some(state.place_given(provider)?.tree),
             None => None,
         };
         let resourceless = group.resources.is_empty();
@@ -354,6 +354,6 @@ fn alike(one: &RequestGroup, other: &RequestGroup) -> bool {
         && one.in_tree == other.in_tree
 }
 
-fn ids(state: &State, names: &BTreeSet<TraitName>) -> Option<Vec<TraitId>> {
-    names.iter().map(|name| state.trait_id(name)).collect()
+fn ids(state: &State, names: &BTreeSet<Given<TraitName>>) -> Option<Vec<TraitId>> {
+    names.iter().map(|name| state.trait_given(name)).collect()
 }

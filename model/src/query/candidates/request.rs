@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::types::{AggregateUuid, Capacity, ProviderUuid, ResourceClassName, TraitName};
+use crate::types::{AggregateUuid, Capacity, Given, ProviderUuid, ResourceClassName, TraitName};
 
 /// `GET /allocation_candidates`, parsed. Form is checked; facts (unknown classes, traits) are not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,9 +13,9 @@ pub struct CandidateRequest {
     /// Required from two named groups on.
     pub group_policy: Option<GroupPolicy>,
     /// Traits that the anchor's root must have.
-    pub root_required: BTreeSet<TraitName>,
+    pub root_required: BTreeSet<Given<TraitName>>,
     /// Traits that the anchor's root must not have.
-    pub root_forbidden: BTreeSet<TraitName>,
+    pub root_forbidden: BTreeSet<Given<TraitName>>,
     /// Each a set of suffixes whose providers must lie in one subtree that one of them heads.
     pub same_subtree: Vec<BTreeSet<String>>,
     /// At most this many allocation requests.
@@ -37,17 +37,17 @@ pub struct RequestGroup {
     /// Empty for the unnumbered group.
     pub suffix: String,
     /// Units per class, at least 1 each; empty for a resourceless group.
-    pub resources: BTreeMap<ResourceClassName, u64>,
+    pub resources: BTreeMap<Given<ResourceClassName>, u64>,
     /// At least one trait of each set.
-    pub required: Vec<BTreeSet<TraitName>>,
+    pub required: Vec<BTreeSet<Given<TraitName>>>,
     /// None of these.
-    pub forbidden: BTreeSet<TraitName>,
+    pub forbidden: BTreeSet<Given<TraitName>>,
     /// Member of at least one aggregate of each set.
     pub member_of: Vec<BTreeSet<AggregateUuid>>,
     /// Member of none of these.
     pub not_member_of: BTreeSet<AggregateUuid>,
     /// Only providers of the tree that this provider is in.
-    pub in_tree: Option<ProviderUuid>,
+    pub in_tree: Option<Given<ProviderUuid>>,
 }
 
 /// May two named groups have the same provider?
@@ -126,8 +126,8 @@ pub struct SummaryResource {
 pub enum CandidateError {
     /// No such resource class.
     #[error("no such resource class {0}")]
-    UnknownResourceClass(ResourceClassName),
+    UnknownResourceClass(Given<ResourceClassName>),
     /// No such traits.
     #[error("no such traits {0:?}")]
-    UnknownTraits(Vec<TraitName>),
+    UnknownTraits(Vec<Given<TraitName>>),
 }

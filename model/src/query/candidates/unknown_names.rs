@@ -12,7 +12,7 @@ use super::request::{CandidateError, CandidateRequest, RequestGroup};
 use super::search::Explorer;
 use crate::state::State;
 use crate::state::change::TraitId;
-use crate::types::{AggregateUuid, TraitName};
+use crate::types::{AggregateUuid, Given, TraitName};
 
 /// Where the first error was found: everything before it decides whether it is seen at all.
 enum Stage {
@@ -39,8 +39,10 @@ pub(super) fn resolve<'a>(
 
 /// The first thing that a request names and that does not exist.
 fn first_error(state: &State, request: &CandidateRequest) -> Option<(Stage, CandidateError)> {
-    let unknown = |names: &BTreeSet<TraitName>| {
-        let name = names.iter().find(|name| state.trait_id(name).is_none())?;
+    let unknown = |names: &BTreeSet<Given<TraitName>>| {
+        let name = names
+            .iter()
+            .find(|name| state.trait_given(name).is_none())?;
         Some(CandidateError::UnknownTraits(vec![name.clone()]))
     };
     let root = unknown(&request.root_required).or_else(|| unknown(&request.root_forbidden));
@@ -51,7 +53,7 @@ fn first_error(state: &State, request: &CandidateRequest) -> Option<(Stage, Cand
         let class = group
             .resources
             .keys()
-            .find(|name| state.resource_class_id(name).is_none());
+            .find(|name| state.class_given(name).is_none());
         if let Some(name) = class {
             let error = CandidateError::UnknownResourceClass(name.clone());
             return Some((Stage::Classes(index), error));
@@ -112,16 +114,16 @@ fn has_answer_alone(
 /// Whether any root has these traits and none of those; all of them exist.
 fn any_root(
     state: &State,
-    required: &BTreeSet<TraitName>,
-    forbidden: &BTreeSet<TraitName>,
+    required: &BTreeSet<Given<TraitName>>,
+    forbidden: &BTreeSet<Given<TraitName>>,
 ) -> bool {
     if required.is_empty() && forbidden.is_empty() {
         return true;
     }
-    let ids = |names: &BTreeSet<TraitName>| -> Vec<TraitId> {
+    let ids = |names: &BTreeSet<Given<TraitName>>| -> Vec<TraitId> {
         names
             .iter()
-            .filter_map(|name| state.trait_id(name))
+            .filter_map(|name| state.trait_given(name))
             .collect()
     };
     let (required, forbidden) = (ids(required), ids(forbidden));

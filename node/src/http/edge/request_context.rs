@@ -12,7 +12,6 @@ use super::consistency::Effective;
 use super::state::Server;
 use crate::doors::{Consistency, Standing, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
-use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{BadQuery, Query};
@@ -127,20 +126,6 @@ impl RequestContext {
         command: Command,
         write: WriteKind<'_>,
     ) -> Result<Done, ApiError> {
-        self.submit_naming(command, write, &Unnameable::default())
-            .await
-    }
-
-    /// The same for a command in which names may stand for wrong ones.
-    ///
-    /// # Errors
-    /// As [`RequestContext::submit`].
-    pub(in crate::http) async fn submit_naming(
-        &self,
-        command: Command,
-        write: WriteKind<'_>,
-        names: &Unnameable,
-    ) -> Result<Done, ApiError> {
         let submitted = self
             .server
             .api
@@ -157,7 +142,7 @@ impl RequestContext {
                 reply,
                 view: written.view,
             }),
-            Outcome::Refused(refusal) => Err(refused(write, refusal, names)),
+            Outcome::Refused(refusal) => Err(refused(write, refusal)),
             Outcome::AnsweredBefore => {
                 tracing::error!("a fresh write was taken for one that was answered long ago");
                 Err(ApiError::internal())

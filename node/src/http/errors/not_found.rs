@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use http::StatusCode;
 
-use super::code;
 use super::error::{ApiError, Varies};
+use super::{code, joined};
 
 fn not_found(message: impl Into<String>, varies: Varies) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, code::UNDEFINED, message).varying(varies)
@@ -56,8 +56,8 @@ pub(in crate::http) fn resource_class(name: &str) -> ApiError {
 }
 
 /// Traits.
-pub(in crate::http) fn traits(names: &[&str]) -> ApiError {
-    let message = format!("No such trait(s): {}.", names.join(", "));
+pub(in crate::http) fn traits(names: &[impl Display]) -> ApiError {
+    let message = format!("No such trait(s): {}.", joined(names));
     not_found(message, Varies::Yes)
 }
 

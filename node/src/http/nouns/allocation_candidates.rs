@@ -17,7 +17,7 @@ use placement_model::query::candidates::{
     AllocationRequest, Candidate, CandidateError, CandidateRequest, Placed, ProviderSummary,
     Summaries,
 };
-use placement_model::types::{ProviderUuid, ResourceClassName, TraitName};
+use placement_model::types::{Given, ProviderUuid, ResourceClassName, TraitName};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -26,8 +26,7 @@ use serde::Serialize;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::CandidateSettings;
-use crate::http::errors::{ApiError, code};
-use crate::http::unnameable::Unnameable;
+use crate::http::errors::{ApiError, code, joined};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::parse_candidates;
 use crate::http::wire::values::{Members, Shown, Whole};
@@ -36,15 +35,13 @@ use crate::world::Clock;
 /// `GET /allocation_candidates`.
 pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let api = &context.server.api;
-    let nobody = ProviderUuid(api.ids.uuid());
-    let (mut request, names) = parse_candidates(context.query()?, context.version, nobody)?;
+    let mut request = parse_candidates(context.query()?, context.version)?;
     request.strategy = api.settings.candidates.generation_strategy;
     let view = context.view().await?;
     let job = Job {
         state: view.state,
         limit: request.limit,
         request,
-        names,
         version: context.version,
         settings: api.settings.candidates.clone(),
         clock: api.clock.clone(),
@@ -80,7 +77,6 @@ struct Job {
     request: CandidateRequest,
     /// What the client asked for; the request's own limit may be lower.
     limit: Option<usize>,
-    names: Unnameable,
     version: Microversion,
     settings: CandidateSettings,
     clock: Arc<dyn Clock>,
@@ -107,7 +103,7 @@ impl Job {
         let mut search = self
             .state
             .candidates_watched(&self.request, Box::new(watch))
-            .map_err(|error| self.wrong_name(&error))?;
+            .map_err(|error| wrong_name(&error))?;
         if self.settings.randomize {
             let mut all = Vec::new();
             while let Some(candidate) = search.next_candidate() {
@@ -148,22 +144,15 @@ impl Job {
         ))
         .with_code(code::SEARCH_ENDED))
     }
+}
 
-    fn wrong_name(&self, error: &CandidateError) -> ApiError {
-        ApiError::bad_request(match error {
-            CandidateError::UnknownResourceClass(name) => format!(
-                "Invalid resource class in resources parameter: No such resource class {}.",
-                self.names.spelled(name.as_str())
-            ),
-            CandidateError::UnknownTraits(traits) => {
-                let spelled = traits.iter().map(|name| self.names.spelled(name.as_str()));
-                format!(
-                    "No such trait(s): {}.",
-                    spelled.collect::<Vec<_>>().join(", ")
-                )
-            }
-        })
-    }
+fn wrong_name(error: &CandidateError) -> ApiError {
+    ApiError::bad_request(match error {
+        CandidateError::UnknownResourceClass(name) => {
+            format!("Invalid resource class in resources parameter: No such resource class {name}.")
+        }
+        CandidateError::UnknownTraits(traits) => format!("No such trait(s): {}.", joined(traits)),
+    })
 }
 
 fn too_long(deadline: Duration) -> ApiError {
@@ -191,7 +180,10 @@ impl<'a> AnswerWriter<'a> {
             bytes: b"{\"allocation_requests\":[".to_vec(),
             first: true,
             summaries: Summaries::new(&job.state, &job.request),
-            requested: groups.flat_map(|group| group.resources.keys()).collect(),
+            requested: groups
+                .flat_map(|group| group.resources.keys())
+                .filter_map(Given::valid)
+                .collect(),
             state: &job.state,
             version: job.version,
         }

@@ -9,14 +9,13 @@ use placement_model::command::{
     ProviderAmounts, ReplaceAllocations,
 };
 use placement_model::types::{
-    ConsumerTypeName, ConsumerUuid, Generation, GivenUuid, ProjectId, ResourceClassName, UserId,
+    ConsumerTypeName, ConsumerUuid, Generation, Given, ProjectId, ResourceClassName, UserId,
 };
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, WriteKind, not_found};
-use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::values::{Members, Shown};
@@ -145,28 +144,19 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
     let body = context.body(schema::put_allocations(context.version))?;
     let spelled = uuid.as_hyphenated().to_string();
     let consumer = ConsumerUuid::from(spelled.as_str());
-    let mut names = Unnameable::default();
-    let consumers = vec![parse_consumer(
-        consumer,
-        &body,
-        context.version,
-        &mut names,
-    )?];
+    let consumers = vec![parse_consumer(consumer, &body, context.version)?];
     let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
     let write = WriteKind::Allocate { consumer: &spelled };
-    context.submit_naming(command, write, &names).await?;
+    context.submit(command, write).await?;
     Ok(Answer::no_content())
 }
 
 /// `POST /allocations`, from 1.13.
 pub(in crate::http) async fn replace_many(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body(schema::post_allocations(context.version))?;
-    let mut names = Unnameable::default();
-    let consumers = parse_consumers(&body, context.version, &mut names)?;
+    let consumers = parse_consumers(&body, context.version)?;
     let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
-    context
-        .submit_naming(command, WriteKind::AllocateMany, &names)
-        .await?;
+    context.submit(command, WriteKind::AllocateMany).await?;
     Ok(Answer::no_content())
 }
 
@@ -186,10 +176,9 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
 pub(in crate::http) fn parse_consumers(
     body: &Json,
     version: Microversion,
-    names: &mut Unnameable,
 ) -> Result<Vec<ConsumerAllocations>, ApiError> {
     body.members()
-        .map(|(consumer, body)| parse_consumer(ConsumerUuid::from(consumer), body, version, names))
+        .map(|(consumer, body)| parse_consumer(ConsumerUuid::from(consumer), body, version))
         .collect()
 }
 
@@ -198,7 +187,6 @@ fn parse_consumer(
     consumer: ConsumerUuid,
     body: &Json,
     version: Microversion,
-    names: &mut Unnameable,
 ) -> Result<ConsumerAllocations, ApiError> {
     let text = |key: &str| body.get(key).and_then(Json::text);
     let generation = match body.get("consumer_generation") {
@@ -217,9 +205,9 @@ fn parse_consumer(
     let allocations = providers_in(body.get("allocations").unwrap_or(&Json::Null))
         .into_iter()
         .map(|(provider, item)| {
-            let resources = parse_amounts(item.get("resources").unwrap_or(&Json::Null), names);
+            let resources = parse_amounts(item.get("resources").unwrap_or(&Json::Null));
             ProviderAmounts {
-                provider: GivenUuid::from(provider),
+                provider: Given::from(provider),
                 resources,
             }
         })
@@ -245,11 +233,11 @@ fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
     listed.chain(allocations.members()).collect()
 }
 
-fn parse_amounts(resources: &Json, names: &mut Unnameable) -> BTreeMap<ResourceClassName, u64> {
+fn parse_amounts(resources: &Json) -> BTreeMap<Given<ResourceClassName>, u64> {
     let amounts = resources.members().map(|(class, amount)| {
         let amount = amount.integer().unwrap_or_default();
         (
-            names.class(class),
+            Given::from(class),
             u64::try_from(amount).unwrap_or_default(),
         )
     });

@@ -7,14 +7,13 @@ use placement_model::command::{
     CapacityRule, CreateInventory, DeleteInventories, DeleteInventory, ReplaceInventories,
     UpdateInventory,
 };
-use placement_model::types::{Generation, Inventory, ProviderUuid, ResourceClassName};
+use placement_model::types::{Generation, Given, Inventory, ProviderUuid, ResourceClassName};
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::{Done, RequestContext};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
-use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::schema;
@@ -140,8 +139,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
         .get("resource_class")
         .and_then(Json::text)
         .unwrap_or_default();
-    let mut names = Unnameable::default();
-    let resource_class = names.class(class);
+    let resource_class = Given::from(class);
     let inventory = parse_record(class, &body);
     let inventory = found_below(context, provider, inventory).await?;
     let location = format!("/resource_providers/{provider}/inventories/{resource_class}");
@@ -152,7 +150,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
         capacity_rule: capacity_rule(context.version),
     });
     let done = context
-        .submit_naming(command, WriteKind::CreateInventory { provider }, &names)
+        .submit(command, WriteKind::CreateInventory { provider })
         .await?;
     let (answer, at) = echo(&body, &done);
     Ok(context.modified(answer.status(StatusCode::CREATED).location(location), at))
@@ -176,18 +174,15 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
     let body = context
         .body_below(provider, schema::put_inventory())
         .await?;
-    let mut names = Unnameable::default();
     let inventory = parse_record(context.param(1), &body);
     let command = Command::UpdateInventory(UpdateInventory {
         provider,
         generation: generation(&body),
-        resource_class: names.class(context.param(1)),
+        resource_class: Given::from(context.param(1)),
         inventory: found_below(context, provider, inventory).await?,
         capacity_rule: capacity_rule(context.version),
     });
-    let done = context
-        .submit_naming(command, WriteKind::UpdateInventory, &names)
-        .await?;
+    let done = context.submit(command, WriteKind::UpdateInventory).await?;
     let (answer, at) = echo(&body, &done);
     Ok(context.modified(answer, at))
 }
@@ -208,8 +203,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
     let body = context
         .body_below(provider, schema::put_inventories())
         .await?;
-    let mut names = Unnameable::default();
-    let parsed = parse_set(&body, &mut names);
+    let parsed = parse_set(&body);
     let (generation, inventories) = found_below(context, provider, parsed).await?;
     let command = Command::ReplaceInventories(ReplaceInventories {
         provider,
@@ -218,7 +212,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
         capacity_rule: capacity_rule(context.version),
     });
     let done = context
-        .submit_naming(command, WriteKind::ReplaceInventories { provider }, &names)
+        .submit(command, WriteKind::ReplaceInventories { provider })
         .await?;
     let Reply::ProviderWritten { generation, at } = done.reply else {
         return Err(ApiError::internal());
@@ -239,15 +233,12 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
 /// `DELETE …/inventories/{resource_class}`.
 pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
-    let mut names = Unnameable::default();
-    let resource_class = names.class(context.param(1));
+    let resource_class = Given::from(context.param(1));
     let command = Command::DeleteInventory(DeleteInventory {
         provider,
         resource_class,
     });
-    context
-        .submit_naming(command, WriteKind::DeleteInventory, &names)
-        .await?;
+    context.submit(command, WriteKind::DeleteInventory).await?;
     Ok(Answer::no_content())
 }
 
@@ -281,12 +272,11 @@ fn generation(body: &Json) -> Generation {
 /// A provider's whole set, as in `PUT …/inventories` and in the reshaper.
 pub(in crate::http) fn parse_set(
     body: &Json,
-    names: &mut Unnameable,
-) -> Result<(Generation, BTreeMap<ResourceClassName, Inventory>), ApiError> {
+) -> Result<(Generation, BTreeMap<Given<ResourceClassName>, Inventory>), ApiError> {
     let records = body.get("inventories").unwrap_or(&Json::Null);
     let inventories = records
         .members()
-        .map(|(class, record)| Ok((names.class(class), parse_record(class, record)?)))
+        .map(|(class, record)| Ok((Given::from(class), parse_record(class, record)?)))
         .collect::<Result<_, ApiError>>()?;
     Ok((generation(body), inventories))
 }

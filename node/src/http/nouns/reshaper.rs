@@ -2,40 +2,36 @@
 
 use placement_model::Command;
 use placement_model::command::{Reshape, ReshapedInventories};
-use placement_model::types::GivenUuid;
+use placement_model::types::Given;
 
 use super::{allocations, inventories};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, WriteKind};
-use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
 
 /// `POST /reshaper`.
 pub(in crate::http) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body(schema::reshaper(context.version))?;
-    let mut names = Unnameable::default();
     let given = body.get("inventories").unwrap_or(&Json::Null);
     let inventories = given
         .members()
         .map(|(provider, set)| {
-            let (generation, inventories) = inventories::parse_set(set, &mut names)?;
+            let (generation, inventories) = inventories::parse_set(set)?;
             Ok(ReshapedInventories {
-                provider: GivenUuid::from(provider),
+                provider: Given::from(provider),
                 generation,
                 inventories,
             })
         })
         .collect::<Result<_, ApiError>>()?;
     let consumers = body.get("allocations").unwrap_or(&Json::Null);
-    let allocations = allocations::parse_consumers(consumers, context.version, &mut names)?;
+    let allocations = allocations::parse_consumers(consumers, context.version)?;
     let command = Command::Reshape(Reshape {
         inventories,
         allocations,
     });
-    context
-        .submit_naming(command, WriteKind::Reshape, &names)
-        .await?;
+    context.submit(command, WriteKind::Reshape).await?;
     Ok(Answer::no_content())
 }

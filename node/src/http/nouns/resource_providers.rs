@@ -6,13 +6,12 @@ use placement_model::Reply;
 use placement_model::command::{CreateProvider, DeleteProvider, ParentUpdate, UpdateProvider};
 use placement_model::outcome::Provider;
 use placement_model::query::resource_providers::{FilterError, ProviderFilter};
-use placement_model::types::{GivenUuid, ProviderName, ProviderUuid};
+use placement_model::types::{Given, ProviderName, ProviderUuid};
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, Varies, WriteKind, not_found, provider_without_name};
-use crate::http::unnameable::Unnameable;
+use crate::http::errors::{ApiError, Varies, WriteKind, joined, not_found, provider_without_name};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
@@ -84,14 +83,12 @@ struct ListBody<'a> {
 pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check(schema::providers_query(context.version))?;
-    let nobody = ProviderUuid(context.server.api.ids.uuid());
-    let mut names = Unnameable::default();
-    let filter = parse_filter(query, context.version, nobody, &mut names)?;
+    let filter = parse_filter(query, context.version)?;
     let view = context.view().await?;
     let providers = view
         .state
         .providers(&filter)
-        .map_err(|error| bad_filter(&error, &names))?;
+        .map_err(|error| bad_filter(&error))?;
     let modified = providers.iter().map(|provider| provider.modified).max();
     let body = ListBody {
         resource_providers: providers
@@ -102,21 +99,11 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
     Ok(context.modified(Answer::json(&body), modified))
 }
 
-fn parse_filter(
-    query: &Query,
-    version: Microversion,
-    nobody: ProviderUuid,
-    names: &mut Unnameable,
-) -> Result<ProviderFilter, ApiError> {
+fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, ApiError> {
     let member_of = parse_member_of(query, "", version)?;
-    let required = parse_required(query, "required", version, names)?;
-    let provider = |key: &str| {
-        let text = query.last(key)?;
-        Some(ProviderUuid::from_canonical(text).unwrap_or(nobody))
-    };
-    let resources = query
-        .last("resources")
-        .map(|text| parse_resources(text, names));
+    let required = parse_required(query, "required", version)?;
+    let provider = |key: &str| query.last(key).map(Given::from);
+    let resources = query.last("resources").map(parse_resources);
     Ok(ProviderFilter {
         name: query
             .last("name")
@@ -132,22 +119,15 @@ fn parse_filter(
     })
 }
 
-fn bad_filter(error: &FilterError, names: &Unnameable) -> ApiError {
+fn bad_filter(error: &FilterError) -> ApiError {
     ApiError::bad_request(match error {
-        FilterError::UnknownResourceClass(name) => format!(
-            "Invalid resource class in resources parameter: No such resource class {}.",
-            names.spelled(name.as_str())
-        ),
-        FilterError::UnknownTraits(traits) => {
-            let traits: Vec<&str> = traits
-                .iter()
-                .map(|name| names.spelled(name.as_str()))
-                .collect();
-            format!(
-                "Invalid trait(s) in \"required\" parameter: No such trait(s): {}.",
-                traits.join(", ")
-            )
+        FilterError::UnknownResourceClass(name) => {
+            format!("Invalid resource class in resources parameter: No such resource class {name}.")
         }
+        FilterError::UnknownTraits(traits) => format!(
+            "Invalid trait(s) in \"required\" parameter: No such trait(s): {}.",
+            joined(traits)
+        ),
     })
 }
 
@@ -184,7 +164,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
     let parent = body
         .get("parent_provider_uuid")
         .and_then(Json::text)
-        .map(GivenUuid::from);
+        .map(Given::from);
     let command = Command::CreateProvider(CreateProvider {
         uuid,
         name: name.clone(),
@@ -211,7 +191,7 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
     let parent = match body.get("parent_provider_uuid") {
         None => ParentUpdate::Keep,
         Some(value) => value.text().map_or(ParentUpdate::Clear, |text| {
-            ParentUpdate::Set(GivenUuid::from(text))
+            ParentUpdate::Set(Given::from(text))
         }),
     };
     let write = WriteKind::UpdateProvider {

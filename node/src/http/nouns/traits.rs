@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use placement_model::command::{
     DeleteProviderTraits, DeleteTrait, EnsureTrait, ReplaceProviderTraits,
 };
-use placement_model::types::{Generation, Timestamp, TraitName};
+use placement_model::types::{Generation, Given, Timestamp, TraitName};
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
-use crate::http::unnameable::Unnameable;
 use crate::http::wire::json::Json;
 use crate::http::wire::like::StartsLike;
 use crate::http::wire::schema;
@@ -167,25 +166,23 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
     let generation = Generation(generation.unwrap_or_default());
     let given = body.get("traits").map(Json::items).unwrap_or_default();
     let given = given.iter().filter_map(Json::text);
-    let mut names = Unnameable::default();
-    let traits: BTreeSet<TraitName> = given.map(|name| names.trait_(name)).collect();
+    let traits: BTreeSet<Given<TraitName>> = given.map(Given::from).collect();
     let command = Command::ReplaceProviderTraits(ReplaceProviderTraits {
         provider,
         generation,
         traits: traits.clone(),
     });
-    let done = context
-        .submit_naming(command, WriteKind::ChangeProvider, &names)
-        .await?;
+    let done = context.submit(command, WriteKind::ChangeProvider).await?;
     let generation = match done.reply {
         Reply::ProviderWritten { generation, .. } => generation,
         _ => return Err(ApiError::internal()),
     };
-    let known = |name: TraitName| {
-        let at = done.view.state.trait_(&name).unwrap_or_default();
-        (name, at)
+    let known = |name: &TraitName| {
+        let at = done.view.state.trait_(name).unwrap_or_default();
+        (name.clone(), at)
     };
-    let traits: Vec<_> = traits.into_iter().map(known).collect();
+    let traits = traits.iter().filter_map(Given::valid).map(known);
+    let traits: Vec<_> = traits.collect();
     let modified = traits.iter().map(|(_, at)| *at).max();
     let answer = Answer::json(&TraitsBody::new(&traits, Some(generation)));
     Ok(context.modified(answer, modified))

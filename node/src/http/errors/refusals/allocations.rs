@@ -1,20 +1,17 @@
 //! Refusals about allocations and their consumers.
 
-use placement_model::types::{
-    ConsumerUuid, Generation, GivenUuid, ProviderUuid, ResourceClassName,
-};
+use placement_model::types::{ConsumerUuid, Generation, Given, ProviderUuid, ResourceClassName};
 
-use super::inventories::joined;
 use crate::http::errors::error::ApiError;
-use crate::http::errors::{code, not_found};
+use crate::http::errors::{code, joined, not_found};
 
-pub(super) fn provider_not_found(provider: &GivenUuid) -> ApiError {
+pub(super) fn provider_not_found(provider: &Given<ProviderUuid>) -> ApiError {
     ApiError::bad_request(format!(
         "Allocation for resource provider '{provider}' that does not exist."
     ))
 }
 
-pub(super) fn reshaped_provider_not_found(provider: &GivenUuid) -> ApiError {
+pub(super) fn reshaped_provider_not_found(provider: &Given<ProviderUuid>) -> ApiError {
     ApiError::bad_request(format!(
         "Resource provider {provider} in inventories not found: No resource provider with uuid \
          {provider} found"

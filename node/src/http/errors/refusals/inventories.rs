@@ -1,10 +1,10 @@
 //! Refusals about inventories.
 
-use placement_model::types::{ProviderUuid, ResourceClassName};
+use placement_model::types::{Given, ProviderUuid, ResourceClassName};
 
 use crate::http::errors::error::ApiError;
 use crate::http::errors::write_kind::WriteKind;
-use crate::http::errors::{code, not_found as missing};
+use crate::http::errors::{code, joined, not_found as missing};
 
 pub(super) fn exists(provider: ProviderUuid, class: &ResourceClassName) -> ApiError {
     ApiError::conflict(
@@ -53,7 +53,7 @@ pub(super) fn in_use(
 pub(super) fn capacity(
     write: WriteKind<'_>,
     provider: ProviderUuid,
-    class: &ResourceClassName,
+    class: &Given<ResourceClassName>,
     may_reserve_all: bool,
 ) -> ApiError {
     let verb = match write {
@@ -69,10 +69,4 @@ pub(super) fn capacity(
         "Unable to {verb} inventory for resource provider {provider}: Invalid inventory for \
          '{class}' on resource provider '{provider}'. The reserved value is {limit} total."
     ))
-}
-
-/// The names, with commas between them.
-pub(super) fn joined(names: &[impl std::fmt::Display]) -> String {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    names.join(", ")
 }

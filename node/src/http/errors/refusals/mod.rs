@@ -11,16 +11,11 @@ use placement_model::Refusal;
 use crate::http::errors::code;
 use crate::http::errors::error::ApiError;
 use crate::http::errors::write_kind::WriteKind;
-use crate::http::unnameable::Unnameable;
 
 pub(in crate::http) use resource_providers::without_name as provider_without_name;
 
 /// The error of a refusal.
-pub(in crate::http) fn refused(
-    write: WriteKind<'_>,
-    refusal: Refusal,
-    malformed: &Unnameable,
-) -> ApiError {
+pub(in crate::http) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
     match refusal {
         Refusal::ProviderNotFound(uuid) => resource_providers::not_found(write, uuid),
         Refusal::DuplicateProviderUuid(uuid) => resource_providers::duplicate_uuid(uuid),
@@ -36,17 +31,12 @@ pub(in crate::http) fn refused(
             actual,
         } => resource_providers::generation_conflict(write, provider, given, actual),
 
-        Refusal::ResourceClassNotFound(name) => {
-            names::class_not_found(write, malformed.spelled(name.as_str()))
-        }
+        Refusal::ResourceClassNotFound(name) => names::class_not_found(write, &name.to_string()),
         Refusal::ResourceClassExists(name) => names::class_exists(write, &name),
         Refusal::ResourceClassInUse(name) => names::class_in_use(&name),
         Refusal::ResourceClassStandardDelete(name) => names::class_is_standard(&name),
         Refusal::ResourceClassStandardUpdate(name) => names::class_keeps_its_name(&name),
-        Refusal::TraitsNotFound(traits) => {
-            let traits = traits.iter().map(|name| malformed.spelled(name.as_str()));
-            names::traits_not_found(write, &traits.collect::<Vec<_>>())
-        }
+        Refusal::TraitsNotFound(traits) => names::traits_not_found(write, &traits),
         Refusal::TraitInUse(name) => names::trait_in_use(&name),
         Refusal::TraitStandard(name) => names::trait_is_standard(&name),
 

@@ -1,10 +1,10 @@
 //! Refusals about resource classes and traits.
 
-use placement_model::types::{ResourceClassName, TraitName};
+use placement_model::types::{Given, ResourceClassName, TraitName};
 
 use crate::http::errors::error::ApiError;
 use crate::http::errors::write_kind::WriteKind;
-use crate::http::errors::{code, not_found};
+use crate::http::errors::{code, joined, not_found};
 
 /// What is said depends on where the class was named.
 pub(super) fn class_not_found(write: WriteKind<'_>, name: &str) -> ApiError {
@@ -56,10 +56,10 @@ pub(super) fn class_keeps_its_name(name: &ResourceClassName) -> ApiError {
     ApiError::bad_request(format!("Cannot update standard resource class {name}"))
 }
 
-pub(super) fn traits_not_found(write: WriteKind<'_>, names: &[&str]) -> ApiError {
+pub(super) fn traits_not_found(write: WriteKind<'_>, names: &[Given<TraitName>]) -> ApiError {
     match write {
         WriteKind::ChangeProvider => {
-            ApiError::bad_request(format!("No such trait {}", names.join(", ")))
+            ApiError::bad_request(format!("No such trait {}", joined(names)))
         }
         _ => not_found::traits(names),
     }

@@ -3,40 +3,31 @@
 use std::collections::BTreeSet;
 
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
-use placement_model::types::ProviderUuid;
+use placement_model::types::{Given, ProviderUuid};
 
 use super::member_of::parse_member_of;
 use super::resources::parse_resources;
 use super::string::Query;
 use super::traits::{parse_required, parse_root_required};
 use crate::http::errors::{ApiError, code};
-use crate::http::unnameable::Unnameable;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
 use crate::http::wire::schema;
 
-/// Reads the whole query string. `nobody` is a UUID that no provider has.
+/// Reads the whole query string.
 ///
 /// # Errors
 /// 400 for what this version does not know, and for what contradicts itself.
 pub(in crate::http) fn parse_candidates(
     query: &Query,
     version: Microversion,
-    nobody: ProviderUuid,
-) -> Result<(CandidateRequest, Unnameable), ApiError> {
+) -> Result<CandidateRequest, ApiError> {
     query.check(schema::candidates_query(version))?;
-    let mut names = Unnameable::default();
-    let mut request = parse_wide(query, &mut names)?;
-    let mut reader = GroupReader {
-        query,
-        version,
-        nobody,
-        names,
-    };
-    request.groups = reader.groups()?;
+    let mut request = parse_wide(query)?;
+    request.groups = GroupReader { query, version }.groups()?;
     check_groups(&request, version)?;
     if version.from(22) {
-        check_contradictions(&request.groups, &reader.names)?;
+        check_contradictions(&request.groups)?;
     }
     let named = request
         .groups
@@ -51,11 +42,11 @@ pub(in crate::http) fn parse_candidates(
     }
     request.nested = version.from(29);
     request.mappings = version.from(34);
-    Ok((request, reader.names))
+    Ok(request)
 }
 
 /// Parameters of the request as a whole.
-fn parse_wide(query: &Query, names: &mut Unnameable) -> Result<CandidateRequest, ApiError> {
+fn parse_wide(query: &Query) -> Result<CandidateRequest, ApiError> {
     let mut request = CandidateRequest {
         limit: query.first("limit").map(parse_limit).transpose()?,
         group_policy: query.first("group_policy").and_then(parse_policy),
@@ -68,11 +59,11 @@ fn parse_wide(query: &Query, names: &mut Unnameable) -> Result<CandidateRequest,
             )
             .with_code(code::DUPLICATE_KEY));
         }
-        let required = parse_root_required(value, names)?;
+        let required = parse_root_required(value)?;
         request.root_required = required.any_of.into_iter().flatten().collect();
         request.root_forbidden = required.forbidden;
         let both = request.root_required.intersection(&request.root_forbidden);
-        let both: Vec<&str> = both.map(|name| names.spelled(name.as_str())).collect();
+        let both: Vec<String> = both.map(ToString::to_string).collect();
         if !both.is_empty() {
             return Err(ApiError::bad_request(format!(
                 "Conflicting required and forbidden traits found in root_required: {}",
@@ -122,13 +113,11 @@ fn parse_policy(text: &str) -> Option<GroupPolicy> {
 struct GroupReader<'a> {
     query: &'a Query,
     version: Microversion,
-    nobody: ProviderUuid,
-    names: Unnameable,
 }
 
 impl GroupReader<'_> {
     /// Groups in the order of their first appearance.
-    fn groups(&mut self) -> Result<Vec<RequestGroup>, ApiError> {
+    fn groups(&self) -> Result<Vec<RequestGroup>, ApiError> {
         let mut groups: Vec<RequestGroup> = Vec::new();
         for (key, value) in self.query.iter() {
             let Some((prefix, suffix)) = split_key(key, self.version) else {
@@ -148,16 +137,16 @@ impl GroupReader<'_> {
     }
 
     fn read(
-        &mut self,
+        &self,
         prefix: &str,
         key: &str,
         value: &str,
         group: &mut RequestGroup,
     ) -> Result<(), ApiError> {
         match prefix {
-            "resources" => group.resources = parse_resources(value, &mut self.names)?,
+            "resources" => group.resources = parse_resources(value)?,
             "required" => {
-                let required = parse_required(self.query, key, self.version, &mut self.names)?;
+                let required = parse_required(self.query, key, self.version)?;
                 group.required = required.any_of;
                 group.forbidden = required.forbidden;
             }
@@ -166,22 +155,22 @@ impl GroupReader<'_> {
                 group.member_of = member_of.any_of;
                 group.not_member_of = member_of.forbidden;
             }
-            _ => group.in_tree = Some(self.in_tree(value)?),
+            _ => group.in_tree = Some(parse_in_tree(value)?),
         }
         Ok(())
     }
+}
 
-    /// Any spelling of a UUID is let through, but only the canonical one is somebody's.
-    fn in_tree(&self, value: &str) -> Result<ProviderUuid, ApiError> {
-        let text = python::strip(value);
-        if python::uuid(text).is_none() {
-            return Err(ApiError::bad_request(format!(
-                "Invalid query string parameters: Expected 'in_tree' parameter to be a format of \
-                 uuid. Got: {value}"
-            )));
-        }
-        Ok(ProviderUuid::from_canonical(text).unwrap_or(self.nobody))
+/// Any spelling of a UUID is let through, but only the canonical one can be a provider's.
+fn parse_in_tree(value: &str) -> Result<Given<ProviderUuid>, ApiError> {
+    let text = python::strip(value);
+    if python::uuid(text).is_none() {
+        return Err(ApiError::bad_request(format!(
+            "Invalid query string parameters: Expected 'in_tree' parameter to be a format of \
+             uuid. Got: {value}"
+        )));
     }
+    Ok(Given::from(text))
 }
 
 /// A key of a group's parameter, as prefix and suffix.
@@ -280,15 +269,12 @@ fn check_orphans(groups: &[RequestGroup]) -> Result<(), ApiError> {
 }
 
 /// A set of which every member is forbidden cannot be had.
-fn check_contradictions(groups: &[RequestGroup], names: &Unnameable) -> Result<(), ApiError> {
+fn check_contradictions(groups: &[RequestGroup]) -> Result<(), ApiError> {
     let mut contradictions = Vec::new();
     for group in groups {
         for any_of in &group.required {
             if any_of.is_subset(&group.forbidden) {
-                let shown: Vec<&str> = any_of
-                    .iter()
-                    .map(|name| names.spelled(name.as_str()))
-                    .collect();
+                let shown: Vec<String> = any_of.iter().map(ToString::to_string).collect();
                 contradictions.push(format!("required{}: ({})", group.suffix, shown.join(", ")));
             }
         }
@@ -310,10 +296,7 @@ mod tests {
 
     fn parse(query: &str, minor: u8) -> Result<CandidateRequest, String> {
         let query = Query::parse(query).map_err(|_| "query".to_owned())?;
-        let nobody = ProviderUuid(uuid::Uuid::nil());
-        parse_candidates(&query, Microversion::new(minor), nobody)
-            .map(|(request, _)| request)
-            .map_err(|error| error.message)
+        parse_candidates(&query, Microversion::new(minor)).map_err(|error| error.message)
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use placement_model::types::ResourceClassName;
+use placement_model::types::{Given, ResourceClassName};
 
 use crate::http::errors::ApiError;
-use crate::http::unnameable::Unnameable;
 use crate::http::wire::python;
 
 /// Amounts per class; of a class given twice the last counts. Amounts are read as Python reads
@@ -15,8 +14,7 @@ use crate::http::wire::python;
 /// 400 for text of another form, and for amounts below 1 or beyond 64 bits.
 pub(in crate::http) fn parse_resources(
     text: &str,
-    names: &mut Unnameable,
-) -> Result<BTreeMap<ResourceClassName, u64>, ApiError> {
+) -> Result<BTreeMap<Given<ResourceClassName>, u64>, ApiError> {
     if python::strip(text).is_empty() {
         return Err(badly_formed("empty string"));
     }
@@ -27,7 +25,7 @@ pub(in crate::http) fn parse_resources(
             else {
                 return Err(badly_formed(item));
             };
-            Ok((names.class(class), parse_amount(class, amount)?))
+            Ok((Given::from(class), parse_amount(class, amount)?))
         })
         .collect()
 }
@@ -65,7 +63,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parse(text: &str) -> Option<Vec<(String, u64)>> {
-        let found = parse_resources(text, &mut Unnameable::default()).ok()?;
+        let found = parse_resources(text).ok()?;
         Some(
             found
                 .into_iter()

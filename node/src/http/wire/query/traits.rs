@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use placement_model::types::TraitName;
+use placement_model::types::{Given, TraitName};
 
 use super::string::Query;
 use crate::http::errors::ApiError;
-use crate::http::unnameable::Unnameable;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
 
@@ -14,9 +13,9 @@ use crate::http::wire::python;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::http) struct Required {
     /// At least one trait of each set.
-    pub(in crate::http) any_of: Vec<BTreeSet<TraitName>>,
+    pub(in crate::http) any_of: Vec<BTreeSet<Given<TraitName>>>,
     /// None of these.
-    pub(in crate::http) forbidden: BTreeSet<TraitName>,
+    pub(in crate::http) forbidden: BTreeSet<Given<TraitName>>,
 }
 
 /// Reads all parameters `key`. Below 1.39 only the last of several counts.
@@ -27,7 +26,6 @@ pub(in crate::http) fn parse_required(
     query: &Query,
     key: &str,
     version: Microversion,
-    names: &mut Unnameable,
 ) -> Result<Required, ApiError> {
     let count = query.all(key).count();
     let skipped = if version.from(39) {
@@ -41,22 +39,19 @@ pub(in crate::http) fn parse_required(
     };
     let mut required = Required::default();
     for value in query.all(key).skip(skipped) {
-        forms.read(value, names, &mut required)?;
+        forms.read(value, &mut required)?;
     }
     Ok(required)
 }
 
 /// Reads `root_required`, which may forbid but not ask for one of several.
-pub(super) fn parse_root_required(
-    value: &str,
-    names: &mut Unnameable,
-) -> Result<Required, ApiError> {
+pub(super) fn parse_root_required(value: &str) -> Result<Required, ApiError> {
     let mut required = Required::default();
     Forms {
         forbidden: true,
         any_of: false,
     }
-    .read(value, names, &mut required)?;
+    .read(value, &mut required)?;
     Ok(required)
 }
 
@@ -67,14 +62,9 @@ struct Forms {
 }
 
 impl Forms {
-    fn read(
-        self,
-        value: &str,
-        names: &mut Unnameable,
-        into: &mut Required,
-    ) -> Result<(), ApiError> {
+    fn read(self, value: &str, into: &mut Required) -> Result<(), ApiError> {
         if let Some(list) = value.strip_prefix("in:") {
-            return self.read_any_of(value, list, names, into);
+            return self.read_any_of(value, list, into);
         }
         let expected = if self.forbidden {
             "HW_CPU_X86_VMX,!CUSTOM_MAGIC"
@@ -100,21 +90,15 @@ impl Forms {
             // Any number of exclamation marks counts as one.
             if name.starts_with('!') {
                 into.forbidden
-                    .insert(names.trait_(name.trim_start_matches('!')));
+                    .insert(Given::from(name.trim_start_matches('!')));
             } else {
-                into.any_of.push(BTreeSet::from([names.trait_(name)]));
+                into.any_of.push(BTreeSet::from([Given::from(name)]));
             }
         }
         Ok(())
     }
 
-    fn read_any_of(
-        self,
-        value: &str,
-        list: &str,
-        names: &mut Unnameable,
-        into: &mut Required,
-    ) -> Result<(), ApiError> {
+    fn read_any_of(self, value: &str, list: &str, into: &mut Required) -> Result<(), ApiError> {
         const FORM: &str = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC";
         if !self.any_of {
             return Err(invalid(format!(
@@ -134,7 +118,7 @@ impl Forms {
             )));
         }
         into.any_of
-            .push(traits.into_iter().map(|name| names.trait_(name)).collect());
+            .push(traits.into_iter().map(Given::from).collect());
         Ok(())
     }
 }
@@ -151,9 +135,10 @@ mod tests {
     fn parse(query: &str, minor: u8) -> Option<(Vec<Vec<String>>, Vec<String>)> {
         let query = Query::parse(query).ok()?;
         let version = Microversion::new(minor);
-        let found = parse_required(&query, "required", version, &mut Unnameable::default()).ok()?;
-        let texts =
-            |set: &BTreeSet<TraitName>| set.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let found = parse_required(&query, "required", version).ok()?;
+        let texts = |set: &BTreeSet<Given<TraitName>>| {
+            set.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
         Some((
             found.any_of.iter().map(texts).collect(),
             texts(&found.forbidden),

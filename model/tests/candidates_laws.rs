@@ -173,9 +173,14 @@ proptest! {
 
 /// The command that takes an answer for a new consumer.
 fn claim(answer: &AllocationRequest) -> Stamped {
-    let taken = answer.allocations.iter().map(|placed| ProviderAmounts {
-        provider: placed.provider.to_string().into(),
-        resources: placed.resources.clone(),
+    let taken = answer.allocations.iter().map(|placed| {
+        let resources = placed.resources.iter();
+        ProviderAmounts {
+            provider: Given::Valid(placed.provider),
+            resources: resources
+                .map(|(name, amount)| (Given::Valid(name.clone()), *amount))
+                .collect(),
+        }
     });
     let consumer = ConsumerAllocations {
         consumer: "00000000-0000-4000-8000-00000000c1a1".into(),

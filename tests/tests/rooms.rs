@@ -38,7 +38,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["nouns"],
             &["edge"],
             &["errors"],
-            &["wire", "unnameable.rs"],
+            &["wire"],
             &["errors/error.rs", "errors/code.rs"],
         ],
     ),

@@ -30,22 +30,16 @@ pub struct Placement {
 
 /// Units of one class from one provider.
 #[derive(Debug, Clone, Copy)]
-pub struct Amount<'a> {
-    /// The provider.
-    pub node: &'a Node,
-    /// The class.
-    pub class: &'a ResourceClassName,
-    /// Units of it, all groups together.
-    pub amount: u64,
+struct Amount<'a> {
+    node: &'a Node,
+    class: &'a ResourceClassName,
+    /// All groups together.
+    amount: u64,
 }
 
 impl Candidate {
     /// What is taken, by provider in the order of their creation and then by class.
-    pub(super) fn amounts<'a>(
-        &self,
-        state: &'a State,
-        request: &'a CandidateRequest,
-    ) -> Vec<Amount<'a>> {
+    fn amounts<'a>(&self, state: &'a State, request: &'a CandidateRequest) -> Vec<Amount<'a>> {
         let mut amounts: Vec<Amount<'a>> = Vec::with_capacity(self.placements.len());
         for placement in &self.placements {
             let node = state.node(placement.place);

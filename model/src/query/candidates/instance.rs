@@ -167,7 +167,7 @@ impl<'a> Instance<'a> {
             } else {
                 Vec::new()
             };
-            slots.sort_unstable_by_key(|slot| self.key(*slot));
+            slots.sort_unstable_by_key(|slot| self.place(*slot));
             slots
         });
         self.by_place = sorted.collect();
@@ -177,14 +177,15 @@ impl<'a> Instance<'a> {
     pub(super) fn below(&self, head: SlotIndex, kind: usize) -> &[SlotIndex] {
         let head = &self.slots[head as usize];
         let sorted = &self.by_place[kind];
-        let until =
-            |node: u32| sorted.partition_point(|slot| self.key(*slot) < (head.place.tree, node));
+        let until = |node: u32| {
+            let end = Place { node, ..head.place };
+            sorted.partition_point(|slot| self.place(*slot) < end)
+        };
         &sorted[until(head.place.node)..until(head.node.subtree_end)]
     }
 
-    fn key(&self, slot: SlotIndex) -> (TreeNumber, u32) {
-        let place = self.slots[slot as usize].place;
-        (place.tree, place.node)
+    fn place(&self, slot: SlotIndex) -> Place {
+        self.slots[slot as usize].place
     }
 
     /// Whether a slot lies in the subtree that another heads.

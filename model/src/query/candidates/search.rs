@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::answer::{Amount, Candidate, Placement, Summaries};
+use super::answer::{Candidate, Placement, Summaries};
 use super::budget::StepBudget;
 use super::filter::Filter;
 use super::plan::Plan;
 use super::request::{AllocationRequest, CandidateRequest, Candidates, GenerationStrategy};
 use super::sharing::SharingProviders;
 use super::tree_search::{Step, TreeSearch};
-use crate::state::tree::TreeNumber;
 use crate::state::tree_set::TreeSet;
 use crate::state::{Place, State};
 
@@ -71,12 +70,6 @@ impl<'a> Search<'a> {
     /// Steps taken so far.
     pub fn steps(&self) -> u64 {
         self.budget.steps()
-    }
-
-    /// What a candidate takes, by provider in the order of their creation and then by class:
-    /// enough to write an answer from, without making an [`AllocationRequest`].
-    pub fn amounts(&self, candidate: &Candidate) -> Vec<Amount<'a>> {
-        candidate.amounts(self.state, self.request)
     }
 
     /// A candidate with names.
@@ -148,9 +141,9 @@ pub(super) struct Explorer<'a> {
     waiting: VecDeque<TreeSearch<'a>>,
     /// Candidates of sharing providers alone, which several anchors can give. All others have a
     /// provider that belongs to one anchor.
-    given: BTreeSet<Vec<(TreeNumber, u32)>>,
+    given: BTreeSet<Vec<Place>>,
     /// Instances of sharing providers of other trees alone: the next with the same gives nothing new.
-    outside: BTreeSet<Vec<Vec<(TreeNumber, u32)>>>,
+    outside: BTreeSet<Vec<Vec<Place>>>,
 }
 
 impl<'a> Explorer<'a> {
@@ -261,7 +254,7 @@ impl<'a> Explorer<'a> {
         let places = |slots: &Vec<u32>| {
             slots
                 .iter()
-                .map(|slot| key(instance.slots[*slot as usize].place))
+                .map(|slot| instance.slots[*slot as usize].place)
                 .collect()
         };
         self.outside
@@ -275,7 +268,7 @@ impl<'a> Explorer<'a> {
         if slots.iter().all(|index| slot(index).shares)
             && !self
                 .given
-                .insert(slots.iter().map(|index| key(slot(index).place)).collect())
+                .insert(slots.iter().map(|index| slot(index).place).collect())
         {
             return None;
         }
@@ -299,8 +292,4 @@ impl<'a> Explorer<'a> {
             placements: placements.collect(),
         })
     }
-}
-
-fn key(place: Place) -> (TreeNumber, u32) {
-    (place.tree, place.node)
 }

@@ -1,5 +1,7 @@
 //! An error as it is answered: its status, its message, and what some statuses carry besides.
 
+use std::fmt::Display;
+
 use http::StatusCode;
 
 use super::code;
@@ -248,4 +250,10 @@ impl From<Unavailable> for ApiError {
             ),
         }
     }
+}
+
+/// Names as clients are told of several.
+pub(in crate::http) fn joined(names: &[impl Display]) -> String {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    names.join(", ")
 }

@@ -10,16 +10,8 @@ mod refusals;
 mod render;
 mod write_kind;
 
-use std::fmt::Display;
-
-pub(super) use error::{ApiError, ErrorKind, Varies};
+pub(super) use error::{ApiError, ErrorKind, Varies, joined};
 pub(super) use frame::Asked;
 pub(super) use refusals::{provider_without_name, refused};
 pub(super) use render::{Format, to_json};
 pub(super) use write_kind::WriteKind;
-
-/// Names as clients are told of several.
-pub(super) fn joined(names: &[impl Display]) -> String {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    names.join(", ")
-}

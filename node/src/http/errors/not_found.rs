@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use http::StatusCode;
 
-use super::error::{ApiError, Varies};
-use super::{code, joined};
+use super::code;
+use super::error::{ApiError, Varies, joined};
 
 fn not_found(message: impl Into<String>, varies: Varies) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, code::UNDEFINED, message).varying(varies)

@@ -2,8 +2,8 @@
 
 use placement_model::types::{ConsumerUuid, Generation, Given, ProviderUuid, ResourceClassName};
 
-use crate::http::errors::error::ApiError;
-use crate::http::errors::{code, joined, not_found};
+use crate::http::errors::error::{ApiError, joined};
+use crate::http::errors::{code, not_found};
 
 pub(super) fn provider_not_found(provider: &Given<ProviderUuid>) -> ApiError {
     ApiError::bad_request(format!(

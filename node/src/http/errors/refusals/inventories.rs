@@ -2,9 +2,9 @@
 
 use placement_model::types::{Given, ProviderUuid, ResourceClassName};
 
-use crate::http::errors::error::ApiError;
+use crate::http::errors::error::{ApiError, joined};
 use crate::http::errors::write_kind::WriteKind;
-use crate::http::errors::{code, joined, not_found as missing};
+use crate::http::errors::{code, not_found as missing};
 
 pub(super) fn exists(provider: ProviderUuid, class: &ResourceClassName) -> ApiError {
     ApiError::conflict(

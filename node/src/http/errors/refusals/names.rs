@@ -2,9 +2,9 @@
 
 use placement_model::types::{Given, ResourceClassName, TraitName};
 
-use crate::http::errors::error::ApiError;
+use crate::http::errors::error::{ApiError, joined};
 use crate::http::errors::write_kind::WriteKind;
-use crate::http::errors::{code, joined, not_found};
+use crate::http::errors::{code, not_found};
 
 /// What is said depends on where the class was named.
 pub(super) fn class_not_found(write: WriteKind<'_>, name: &str) -> ApiError {

@@ -120,7 +120,7 @@ async fn a_client_cannot_forge_or_flood_a_line() {
         let ask = cloud.get("/traits?name=%0Ax%22");
         let ask = ask
             .header("x-project-id", forged)
-            .header("x-openstack-request-id", "req-1\" x");
+            .header("x-openstack-request-id", "req-x\" x");
         ask.send().await;
         cloud.get(&long).send().await;
     };
@@ -133,7 +133,7 @@ async fn a_client_cannot_forge_or_flood_a_line() {
         "{text}"
     );
     assert!(
-        !text.contains("req-1"),
+        !text.contains("req-x"),
         "what is no id is not logged: {text}"
     );
     assert!(text.lines().all(|line| line.len() < 3000), "{text}");

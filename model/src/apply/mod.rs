@@ -1,4 +1,4 @@
-//! One command, one file: a struct that decides for itself ([`Decide`]), as a pure function.
+//! One command, one file: a struct that decides for itself (`Decide`), as a pure function.
 //!
 //! Each looks at the state in the order in which upstream does, as of several reasons to refuse
 //! the client hears of the first.

@@ -1,7 +1,7 @@
-//! This node as a member of its cluster. From the ground up: what it knows ([`replica`]), what it owns
-//! ([`write_path`], [`read_index`], [`standards`], [`membership`]), how it starts ([`start`],
-//! [`bootstrap`]), and what the REST API and the other nodes reach of it ([`write_door`],
-//! [`read_door`], [`peer_service`]).
+//! This node as a member of its cluster. From the ground up: what it knows (`replica`), what it owns
+//! (`write_path`, `read_index`, `standards`, `membership`), how it starts (`start`,
+//! `bootstrap`), and what the REST API and the other nodes reach of it (`write_door`,
+//! `read_door`, `peer_service`).
 
 mod addresses;
 pub(crate) mod bootstrap;

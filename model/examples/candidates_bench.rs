@@ -212,7 +212,7 @@ fn flat(hosts: u32) -> State {
         add(&mut changes, host, None, &stocks, &traits);
         claim(&mut changes, host, 0, 32);
     }
-    State::load(changes)
+    State::load(changes).expect("the rows are whole")
 }
 
 /// A root with disk, two NUMA nodes with processors and memory, two devices below each.
@@ -233,7 +233,7 @@ fn nested(trees: u32) -> State {
             add(&mut changes, numa + 2, Some(numa), &[(3, 8)], &[]);
         }
     }
-    State::load(changes)
+    State::load(changes).expect("the rows are whole")
 }
 
 /// A root with processors and so many children with one unit each.
@@ -246,7 +246,7 @@ fn pci(hosts: u32, devices: u32) -> State {
             add(&mut changes, root + device, Some(root), &[(3, 1)], &[]);
         }
     }
-    State::load(changes)
+    State::load(changes).expect("the rows are whole")
 }
 
 /// A root with so many children, half of them with processors, half with devices.
@@ -256,7 +256,7 @@ fn mixed(children: u32) -> State {
     for child in 1..=children {
         add(&mut changes, child, Some(0), &[(child % 2 * 3, 1)], &[]);
     }
-    State::load(changes)
+    State::load(changes).expect("the rows are whole")
 }
 
 fn names() -> Vec<Change> {

@@ -224,7 +224,7 @@ impl Pair {
             state.commit(std::slice::from_ref(row));
             state
         });
-        let loaded = State::load(rows.iter().rev().cloned());
+        let loaded = State::load(rows.iter().rev().cloned()).unwrap();
         for again in [committed, one_by_one, loaded] {
             assert_eq!(again.digest(), self.state.digest());
             assert_eq!(again.indexes(), self.state.indexes());
@@ -321,7 +321,7 @@ proptest! {
             let (_, changes) = apply(&state, &stamped);
             state.commit(&changes);
         }
-        let loaded = State::load(state.rows());
+        let loaded = State::load(state.rows()).unwrap();
         prop_assert_eq!(loaded.digest(), state.digest());
         prop_assert!(loaded.trees().eq(state.trees()));
         check_trees(&state);

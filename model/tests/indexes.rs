@@ -281,7 +281,7 @@ proptest! {
             recount(&state)?;
         }
         let rows: Vec<Change> = state.rows().collect();
-        let anew = State::load(rows);
+        let anew = State::load(rows).unwrap();
         prop_assert_eq!(anew.indexes(), state.indexes());
     }
 }

@@ -1,7 +1,7 @@
 //! Carries out changes: the one place where tables, trees, indexes, sums and the digest move.
 //!
 //! Changes come from apply, which looked at the state that they are made to, or through
-//! [`State::load`], which leaves out what refers to nothing. So a change that does not fit is a bug
+//! [`State::load`], which refuses what refers to nothing. So a change that does not fit is a bug
 //! of ours, and this stops the node rather than let it go on with a state that no other node has.
 
 use std::collections::{BTreeMap, BTreeSet};

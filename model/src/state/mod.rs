@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 pub use digest::Digest;
 pub use providers::Place;
+pub use rows::Dangling;
 
 use change::{
     Change, ConsumerRow, Counters, NameRow, ProviderId, ResourceClassId, SessionRow, TraitId,

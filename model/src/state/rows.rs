@@ -72,7 +72,9 @@ impl State {
     /// Whether all that follows from the rows (trees, indexes, running sums, who holds what, the
     /// digest) is what a recount from the rows gives. Costs as much as loading the state.
     pub fn agrees_with_recount(&self) -> bool {
-        let again = Self::load(self.rows());
+        let Ok(again) = Self::load(self.rows()) else {
+            return false;
+        };
         self.providers == again.providers
             && self.resource_classes == again.resource_classes
             && self.traits == again.traits
@@ -83,16 +85,25 @@ impl State {
             && self.digest == again.digest
     }
 
-    /// A state from its rows in whatever order, as tables on disk or a snapshot give them. A row
-    /// that refers to another that is not there is left out, so that the state has another digest
-    /// than was written with the rows.
-    pub fn load(rows: impl IntoIterator<Item = Change>) -> Self {
+    /// A state from its rows in whatever order, as tables on disk or a snapshot give them.
+    ///
+    /// # Errors
+    /// [`Dangling`] if a row refers to another that is not there: rows are missing.
+    pub fn load(rows: impl IntoIterator<Item = Change>) -> Result<Self, Dangling> {
         let mut loading = Loading::default();
         for row in rows {
             loading.take(row);
         }
         loading.finish()
     }
+}
+
+/// Rows that refer to others that are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{rows} rows refer to others that are not there")]
+pub struct Dangling {
+    /// How many.
+    pub rows: usize,
 }
 
 /// Rows that wait for others that they refer to.
@@ -125,21 +136,27 @@ impl Loading {
         }
     }
 
-    fn finish(mut self) -> State {
+    fn finish(mut self) -> Result<State, Dangling> {
         self.state.commit(&self.free);
-        self.put_providers();
+        let mut dangling = self.put_providers();
         for mut rows in [self.belongings, self.consumers] {
+            let all = rows.len();
             rows.retain(|row| fits(&self.state, row));
+            dangling += all - rows.len();
             for chunk in rows.chunks(CHUNK) {
                 self.state.commit(chunk);
             }
         }
-        self.state
+        if dangling > 0 {
+            return Err(Dangling { rows: dangling });
+        }
+        Ok(self.state)
     }
 
     /// Parents first. A provider may have a parent that is younger than itself, since it can be
-    /// moved; walking up a chain of parents is no recursion, as a chain may be long.
-    fn put_providers(&mut self) {
+    /// moved; walking up a chain of parents is no recursion, as a chain may be long. Returns how many
+    /// have no root.
+    fn put_providers(&mut self) -> usize {
         let (mut seen, mut placed) = (BTreeSet::new(), BTreeSet::new());
         let mut changes = Vec::with_capacity(self.providers.len());
         for id in self.providers.keys() {
@@ -161,6 +178,7 @@ impl Loading {
         for chunk in changes.chunks(CHUNK) {
             self.state.commit(chunk);
         }
+        self.providers.len() - changes.len()
     }
 }
 

@@ -6,6 +6,7 @@ use placement_model::command::{
 };
 use placement_model::outcome::Refusal;
 use placement_model::types::{Given, ProviderName, ProviderUuid};
+use placement_model::{Change, State};
 
 use crate::cloud::{Cloud, given, move_below, provider, wanted};
 
@@ -185,4 +186,21 @@ fn a_provider_takes_its_inventories_traits_and_aggregates_with_it() {
     assert_eq!(cloud.state.sizes().providers, 0);
     assert!(cloud.state.agrees_with_recount());
     assert_ne!(cloud.digest(), empty, "the id of the provider is used up");
+}
+
+#[test]
+fn rows_of_which_one_is_missing_are_no_state() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 4)]);
+    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 1)])]).put());
+    let whole: Vec<_> = cloud.state.rows().collect();
+    assert_eq!(
+        State::load(whole.clone()).unwrap().digest(),
+        cloud.state.digest()
+    );
+    let without_provider = whole
+        .into_iter()
+        .filter(|row| !matches!(row, Change::PutProvider(..)));
+    let dangling = State::load(without_provider).unwrap_err();
+    assert_eq!(dangling.rows, 2, "its inventory and its consumer");
 }

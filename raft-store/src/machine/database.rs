@@ -87,6 +87,7 @@ impl StateDatabase {
         if let Some(error) = failure {
             return Err(error);
         }
+        let state = state.map_err(|dangling| self.damaged(dangling.to_string()))?;
         let digest = state.digest();
         match digest.agrees_with(&record.digest) {
             Some(false) => {

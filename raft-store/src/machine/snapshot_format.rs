@@ -197,6 +197,7 @@ pub(super) fn read(source: &mut impl Read) -> Result<(Header, State), SnapshotEr
         Some(Err(error)) => return Err(error),
         None => return Err(damaged("it has no end")),
     }
+    let state = state.map_err(|dangling| damaged(&dangling.to_string()))?;
     // A digest of another version's form says nothing; the checksums still do.
     if state.digest().agrees_with(&header.digest) == Some(false) {
         return Err(damaged("its rows do not have the digest that it names"));

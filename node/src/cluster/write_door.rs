@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use placement_model::Command;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::slot::Slot;
@@ -28,8 +28,7 @@ impl Writes {
         // Once they are in the state of this node, they stand before this write in the log.
         node.standards.wait(deadline).await?;
         let (index, outcome) = node.writes.commit(command, request_id, deadline).await?;
-        let applied = timeout_at(deadline, replica.views.wait_applied(index)).await;
-        if !matches!(applied, Ok(Ok(_))) {
+        if replica.apply_up_to(index, deadline).await.is_err() {
             return Err(Unavailable::outcome_unknown(format!(
                 "the write is committed at {index}, but this node has not come so far in time"
             )));

@@ -117,23 +117,16 @@ impl WritePath {
 
     /// Asks one leader, until it answers, another one takes over, or the time is up.
     async fn ask(&self, leader: &Leader, call: &WriteCall, deadline: Instant) -> WriteReply {
-        let mut changes = self.replica.leadership_changes();
-        let superseded = async {
-            loop {
-                match self.replica.leader() {
-                    Some(other) if other.id != leader.id => return,
-                    _ => changes.next().await,
-                }
-            }
-        };
         let sent = AtomicBool::new(false);
-        let reason = tokio::select! {
+        tokio::select! {
             biased;
             proposed = self.ask_until_answered(leader, call, deadline, &sent) => return proposed,
-            () = superseded => format!("node {} was asked, but leads no more", leader.id),
-            () = tokio::time::sleep_until(deadline) => {
-                format!("the leader, node {}, did not answer in time", leader.id)
-            }
+            () = self.replica.other_leader(Some(leader.id), deadline) => {}
+        };
+        let reason = if Instant::now() >= deadline {
+            format!("the leader, node {}, did not answer in time", leader.id)
+        } else {
+            format!("node {} was asked, but leads no more", leader.id)
         };
         if sent.into_inner() {
             WriteReply::Unknown { reason }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::level::Level;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
     ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
@@ -67,6 +68,9 @@ pub enum Command {
     DeleteAllocations(DeleteAllocations),
     Reshape(Reshape),
     RetireNode(RetireNode),
+    RaiseLevel(RaiseLevel),
+    #[cfg(feature = "rehearsal")]
+    Rehearse(Rehearse),
 }
 
 impl Command {
@@ -95,6 +99,18 @@ impl Command {
             Self::DeleteAllocations(_) => "DeleteAllocations",
             Self::Reshape(_) => "Reshape",
             Self::RetireNode(_) => "RetireNode",
+            Self::RaiseLevel(_) => "RaiseLevel",
+            #[cfg(feature = "rehearsal")]
+            Self::Rehearse(_) => "Rehearse",
+        }
+    }
+
+    /// The feature level from which on the command exists: below, no node proposes it.
+    pub fn level(&self) -> Level {
+        match self {
+            #[cfg(feature = "rehearsal")]
+            Self::Rehearse(_) => Level::REHEARSED,
+            _ => Level::FIRST,
         }
     }
 }
@@ -300,6 +316,35 @@ pub struct Reshape {
 pub struct RetireNode {
     /// The node's number: the `origin` of its requests.
     pub node: u64,
+}
+
+/// Raises the feature level of the cluster, once every member knows it. It never falls.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RaiseLevel {
+    /// The level.
+    pub to: Level,
+}
+
+/// What a binary that rehearses an upgrade makes some traits by, instead of [`EnsureTrait`].
+#[cfg(feature = "rehearsal")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rehearse {
+    /// The trait.
+    pub name: TraitName,
+}
+
+#[cfg(feature = "rehearsal")]
+impl Command {
+    /// The command by which this version does what earlier ones do by another.
+    #[must_use]
+    pub fn rehearsed(self) -> Self {
+        match self {
+            Self::EnsureTrait(EnsureTrait { name }) if name.as_str() == "CUSTOM_REHEARSAL" => {
+                Self::Rehearse(Rehearse { name })
+            }
+            command => command,
+        }
+    }
 }
 
 impl fmt::Display for Stamped {

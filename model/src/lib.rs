@@ -6,6 +6,7 @@
 //!
 //! * [`command`]: what can be asked of the model, already checked for form.
 //! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per command.
+//! * [`level`]: what all nodes of a cluster understand, so that different versions decide alike.
 //! * [`outcome`]: replies, and the closed list of refusals.
 //! * [`state`]: a table per noun; every change of it passes through [`State::commit`].
 //! * [`standard`]: the resource classes and traits that every cloud shares.
@@ -13,6 +14,7 @@
 
 pub mod apply;
 pub mod command;
+pub mod level;
 pub mod outcome;
 pub mod query;
 pub mod standard;
@@ -21,6 +23,7 @@ pub mod types;
 
 pub use apply::apply;
 pub use command::{Command, Stamped};
+pub use level::Level;
 pub use outcome::{Outcome, Refusal, Reply};
 pub use state::State;
 pub use state::change::{Change, Changes};

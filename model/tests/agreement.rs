@@ -178,6 +178,7 @@ impl Pair {
 
     fn check_answers(&self, filter: &ProviderFilter) {
         let (state, naive) = (&self.state, &self.naive);
+        assert_eq!(state.level(), naive.level);
         for uuid in generate::providers() {
             assert_eq!(state.provider(&uuid), naive.provider(&uuid));
             assert_eq!(state.inventories(&uuid), naive.inventories(&uuid));

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use placement_model::Level;
 use uuid::Uuid;
 
 use crate::identity::{FORMAT, Identity};
@@ -86,6 +87,18 @@ pub enum OpenError {
         path: PathBuf,
         /// The table.
         table: String,
+    },
+    /// The state is of a feature level that this binary does not know.
+    #[error(
+        "{path} is of feature level {level}, but this placementd knows levels up to {}: start it \
+         with a newer version, the one that the rest of the cluster runs",
+        Level::NEWEST
+    )]
+    NewerLevel {
+        /// The database.
+        path: PathBuf,
+        /// Its level.
+        level: Level,
     },
     /// What was written is not what is read.
     #[error(

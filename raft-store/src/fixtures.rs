@@ -12,9 +12,10 @@ use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateInventory,
     CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteInventory,
     DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
-    EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass, ReplaceAllocations,
-    ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape,
-    ReshapedInventories, RetireNode, SyncStandards, UpdateInventory, UpdateProvider,
+    EnsureTrait, ParentUpdate, ProviderAmounts, RaiseLevel, RenameResourceClass,
+    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
+    RequestId, Reshape, ReshapedInventories, RetireNode, SyncStandards, UpdateInventory,
+    UpdateProvider,
 };
 use placement_model::outcome::Provider;
 use placement_model::state::change::{
@@ -24,7 +25,7 @@ use placement_model::state::change::{
 use placement_model::types::{
     AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderUuid, Timestamp,
 };
-use placement_model::{Change, Command, Outcome, Refusal, Reply, Stamped, State};
+use placement_model::{Change, Command, Level, Outcome, Refusal, Reply, Stamped, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
@@ -233,6 +234,7 @@ fn commands() -> Vec<Command> {
             }],
         }),
         Command::RetireNode(RetireNode { node: 4 }),
+        Command::RaiseLevel(RaiseLevel { to: Level(2) }),
     ]
 }
 
@@ -477,7 +479,9 @@ fn changes() -> Vec<Change> {
 
 #[test]
 fn rows() {
-    let written: Vec<_> = changes()
+    let mut changes = changes();
+    changes.push(Change::PutLevel(Level(2)));
+    let written: Vec<_> = changes
         .iter()
         .map(|change| {
             let row = tables::row(change);
@@ -487,7 +491,7 @@ fn rows() {
             )
         })
         .collect();
-    for ((label, value), change) in fixture("rows.hex", &written).iter().zip(changes()) {
+    for ((label, value), change) in fixture("rows.hex", &written).iter().zip(changes.clone()) {
         let (table, key) = label.split_once(' ').unwrap();
         let table = Table::ALL
             .into_iter()
@@ -499,7 +503,7 @@ fn rows() {
             "{label}"
         );
     }
-    let tables: BTreeSet<_> = changes()
+    let tables: BTreeSet<_> = changes
         .iter()
         .map(|change| tables::row(change).table.tag())
         .collect();

@@ -54,10 +54,7 @@ impl Reporter {
             first
         });
         if first {
-            tracing::error!(
-                failure = words,
-                "storage has failed; this node stops taking part"
-            );
+            tracing::error!(failure = words, "this node stops taking part");
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use rocksdb::{BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, LogLevel, Options};
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, IteratorMode, LogLevel, Options,
+};
 
 use crate::error::OpenError;
 use crate::options::StoreOptions;
@@ -46,23 +48,28 @@ pub(crate) fn is_there(dir: &Path) -> bool {
     dir.join("CURRENT").exists()
 }
 
-/// Opens a database with these column families, and no others.
+/// Opens a database with these column families. Others have been made by a newer version, and are
+/// no matter as long as it has written nothing to them.
 pub(crate) fn open(options: &Options, dir: &Path, families: &[&str]) -> Result<DB, OpenError> {
+    let mut unknown = Vec::new();
     if is_there(dir) {
-        let found = DB::list_cf(options, dir).map_err(|error| open_error(dir, &error))?;
-        let known = |name: &String| name == "default" || families.contains(&name.as_str());
-        if let Some(unknown) = found.into_iter().find(|name| !known(name)) {
+        unknown = DB::list_cf(options, dir).map_err(|error| open_error(dir, &error))?;
+        unknown.retain(|name| name != "default" && !families.contains(&name.as_str()));
+    }
+    let all = (families.iter().copied())
+        .chain(unknown.iter().map(String::as_str))
+        .map(|name| (name, options.clone()));
+    let db = DB::open_cf_with_opts(options, dir, all).map_err(|error| open_error(dir, &error))?;
+    for table in unknown {
+        let mut rows = db.iterator_cf(family(&db, &table), IteratorMode::Start);
+        if rows.next().is_some() {
             return Err(OpenError::NewerTable {
                 path: dir.to_owned(),
-                table: unknown,
+                table,
             });
         }
     }
-    let families: Vec<_> = families
-        .iter()
-        .map(|name| (*name, options.clone()))
-        .collect();
-    DB::open_cf_with_opts(options, dir, families).map_err(|error| open_error(dir, &error))
+    Ok(db)
 }
 
 pub(crate) fn open_error(dir: &Path, error: &rocksdb::Error) -> OpenError {

@@ -5,7 +5,10 @@ mod common;
 
 use std::fs;
 
-use common::{CLUSTER, identity, new_dir, opened, options};
+use common::{CLUSTER, append, apply, entry, history, identity, new_dir, opened, options, run};
+use openraft::storage::RaftStateMachine;
+use placement_model::command::RaiseLevel;
+use placement_model::{Command, Level};
 use placement_raft_store::{Identity, OpenError, StoreOptions, create, open};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -228,7 +231,7 @@ fn a_start_that_fails_is_not_counted() {
 }
 
 #[test]
-fn a_table_of_a_newer_binary_is_refused() {
+fn a_table_of_a_newer_binary_is_refused_once_it_holds_something() {
     let dir = new_dir();
     drop(opened(dir.path()));
     let state = dir.path().join("state");
@@ -239,9 +242,50 @@ fn a_table_of_a_newer_binary_is_refused() {
         let families = families.iter().map(String::as_str).chain(["leases"]);
         rocksdb::DB::open_cf(&options, &state, families).unwrap();
     }
+    // It was made, as every version makes its tables; as long as it is empty, the way back is open.
+    drop(opened(dir.path()));
+    {
+        let options = rocksdb::Options::default();
+        let families = rocksdb::DB::list_cf(&options, &state).unwrap();
+        let db = rocksdb::DB::open_cf(&options, &state, families).unwrap();
+        let leases = db.cf_handle("leases").unwrap();
+        db.put_cf(leases, b"key", b"value").unwrap();
+    }
     let error = refusal(options(dir.path()));
     assert!(
         error.to_string().contains("holds the table \"leases\""),
         "{error}"
     );
+}
+
+/// The others run a newer version, and have raised the level after this node was last connected.
+#[test]
+fn a_node_stops_where_the_level_rises_beyond_it_and_goes_on_from_there() {
+    let dir = new_dir();
+    let beyond = Level(Level::NEWEST.0 + 1);
+    run(async {
+        let mut store = opened(dir.path());
+        let known = history(5);
+        append(&mut store.log, known.clone()).await;
+        apply(&mut store.machine, known).await;
+        let raise = entry(1, 6, Command::RaiseLevel(RaiseLevel { to: beyond }));
+        let later = vec![raise, common::provider(1, 7)];
+        append(&mut store.log, later.clone()).await;
+        let entries = later.into_iter().map(|entry| Ok((entry, None)));
+        let refused = store.machine.apply(futures::stream::iter(entries)).await;
+        let words = refused.unwrap_err().to_string();
+        assert!(
+            words.contains(&format!("is {beyond} from entry 6 on")),
+            "{words}"
+        );
+        assert_eq!(store.health.failure().as_deref(), Some(words.as_str()));
+        assert_eq!(
+            store.views.applied_index(),
+            Some(5),
+            "nothing of it is done"
+        );
+    });
+    // Started again, it stands before that entry still: a newer version decides it rightly.
+    let store = opened(dir.path());
+    assert_eq!(store.views.current().state.level(), Level::FIRST);
 }

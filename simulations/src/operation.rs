@@ -269,7 +269,9 @@ impl Write {
     /// What a command in the log says. `None`: something that no simulated client asks for.
     pub fn from_command(command: &Command) -> Option<Self> {
         match command {
-            Command::SyncStandards(_) | Command::RetireNode(_) => Some(Write::Housekeeping),
+            Command::SyncStandards(_) | Command::RetireNode(_) | Command::RaiseLevel(_) => {
+                Some(Write::Housekeeping)
+            }
             Command::CreateProvider(CreateProvider {
                 uuid,
                 name,

@@ -20,6 +20,9 @@ mod ensure_trait;
 mod inventories;
 mod names;
 mod provider;
+mod raise_level;
+#[cfg(feature = "rehearsal")]
+mod rehearse;
 mod remember;
 mod rename_resource_class;
 mod replace_allocations;
@@ -121,5 +124,8 @@ fn dispatch(state: &State, at: Timestamp, command: &Command) -> Decision {
         Command::DeleteAllocations(command) => command.decide(state, at),
         Command::Reshape(command) => command.decide(state, at),
         Command::RetireNode(command) => command.decide(state, at),
+        Command::RaiseLevel(command) => command.decide(state, at),
+        #[cfg(feature = "rehearsal")]
+        Command::Rehearse(command) => command.decide(state, at),
     }
 }

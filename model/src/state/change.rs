@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Inventory, ProjectId, ProviderName,
@@ -74,6 +75,8 @@ pub enum Change {
     PutOutcome(u64, u64, Outcome),
     /// An outcome that nobody will ask for again: origin node, sequence.
     DeleteOutcome(u64, u64),
+    /// The feature level, once it was raised.
+    PutLevel(Level),
 }
 
 /// A resource provider.
@@ -154,4 +157,15 @@ pub struct Counters {
     pub resource_class: u32,
     /// Next [`TraitId`].
     pub trait_: u32,
+    /// How many rehearsed commands there were.
+    #[cfg(feature = "rehearsal")]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rehearsals: u32,
+}
+
+/// A new field is not written while it has its default, so that rows of earlier levels, and with them
+/// the digest, are as earlier versions know them.
+#[cfg(feature = "rehearsal")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

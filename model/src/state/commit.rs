@@ -15,6 +15,7 @@ use super::change::{
 use super::digest::Table;
 use super::providers::Place;
 use super::tree::{Node, Stock, Tree, TreeNumber};
+use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
@@ -88,6 +89,7 @@ impl<'a> Commit<'a> {
                     .remove(Table::Outcome, (origin, sequence), &*old);
             }
             Change::PutCounters(counters) => self.put_counters(*counters),
+            Change::PutLevel(level) => self.put_level(*level),
         }
     }
 
@@ -294,6 +296,15 @@ impl<'a> Commit<'a> {
         digest.add(Table::Counters, (), counters);
         if let Some(old) = self.state.counters.replace(counters) {
             digest.remove(Table::Counters, (), old);
+        }
+    }
+
+    fn put_level(&mut self, level: Level) {
+        let digest = &mut self.state.digest;
+        digest.add(Table::Level, (), level);
+        if let Some(old) = self.state.level.replace(level) {
+            assert!(old <= level, "the feature level never falls");
+            digest.remove(Table::Level, (), old);
         }
     }
 }

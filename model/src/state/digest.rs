@@ -34,6 +34,7 @@ pub(crate) enum Table {
     Session = 8,
     Counters = 9,
     Outcome = 10,
+    Level = 11,
 }
 
 impl Digest {

@@ -34,6 +34,7 @@ use sessions::Sessions;
 use tree::{Node, Tree, TreeNumber};
 pub(crate) use usage_sums::UsageSums;
 
+use crate::level::Level;
 use crate::types::{ConsumerUuid, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName};
 
 /// The state of the placement model after some prefix of the log.
@@ -48,6 +49,8 @@ pub struct State {
     consumers: Consumers,
     sessions: Sessions,
     counters: Option<Counters>,
+    /// `None` until it was raised.
+    level: Option<Level>,
     indexes: Indexes,
     digest: Digest,
 }
@@ -77,6 +80,11 @@ impl State {
     /// The digest, kept up to date by [`State::commit`].
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The feature level of the cluster.
+    pub fn level(&self) -> Level {
+        self.level.unwrap_or_default()
     }
 
     /// All trees in the order of their roots' creation.

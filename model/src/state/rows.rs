@@ -17,6 +17,7 @@ impl State {
             .counters
             .iter()
             .map(|counters| Change::PutCounters(*counters));
+        let level = self.level.map(Change::PutLevel);
         let classes = self
             .resource_classes
             .rows()
@@ -38,6 +39,7 @@ impl State {
         });
         Box::new(
             counters
+                .chain(level)
                 .chain(classes)
                 .chain(traits)
                 .chain(self.provider_rows())
@@ -81,6 +83,7 @@ impl State {
             && self.consumers == again.consumers
             && self.sessions == again.sessions
             && self.counters == again.counters
+            && self.level == again.level
             && self.indexes == again.indexes
             && self.digest == again.digest
     }

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use placement_model::Level;
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
     CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
     DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
-    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass,
-    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    Reshape, ReshapedInventories, RetireNode, SyncStandards, UpdateInventory, UpdateProvider,
+    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RaiseLevel,
+    RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
+    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, SyncStandards,
+    UpdateInventory, UpdateProvider,
 };
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{
@@ -323,6 +325,7 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         1 => consumer().prop_map(|consumer| Command::DeleteAllocations(DeleteAllocations { consumer })),
         2 => shrink(),
         1 => (1_u64..12).prop_map(|node| Command::RetireNode(RetireNode { node })),
+        1 => (0_u32..4).prop_map(|to| Command::RaiseLevel(RaiseLevel { to: Level(to) })),
         2 => (reshaped(), many_allocations())
             .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
     ]

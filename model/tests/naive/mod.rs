@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use placement_model::Level;
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
     CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
     DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
-    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass,
-    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    Reshape, ReshapedInventories, RetireNode, Stamped, SyncStandards, UpdateInventory,
-    UpdateProvider,
+    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RaiseLevel,
+    RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
+    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, Stamped, SyncStandards,
+    UpdateInventory, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::aggregates::ProviderAggregates;
@@ -68,6 +69,7 @@ pub(crate) struct Naive {
     answered_below: BTreeMap<(u64, u64), u64>,
     /// The nodes that were removed.
     retired: BTreeSet<u64>,
+    pub(crate) level: Level,
 }
 
 type Answer = Result<Reply, Refusal>;
@@ -384,6 +386,10 @@ impl Naive {
             }
             Command::RetireNode(RetireNode { node }) => {
                 self.retired.insert(*node);
+                Ok(Reply::Done)
+            }
+            Command::RaiseLevel(RaiseLevel { to }) => {
+                self.level = self.level.max(*to);
                 Ok(Reply::Done)
             }
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {

@@ -6,6 +6,7 @@
 mod cloud;
 mod consumers;
 mod inventories;
+mod level;
 mod names;
 mod providers;
 mod reshaper;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use openraft::storage::EntryResponder;
-use placement_model::Stamped;
+use placement_model::{Level, Stamped};
 use rocksdb::{Cache, WriteBatch};
 use tokio::time::Instant;
 
@@ -96,6 +96,7 @@ impl Core {
                 }
             };
             next.last = Some(entry.log_id);
+            self.check_level(&next)?;
             answers.extend(responder.map(|responder| (responder, answer)));
         }
         let decided = started.elapsed();
@@ -128,6 +129,24 @@ impl Core {
             );
         }
         Ok(())
+    }
+
+    /// What follows an entry that raises the level further than this binary knows, it could not
+    /// decide as the others do.
+    fn check_level(&self, next: &AppliedState) -> io::Result<()> {
+        let level = next.state.level();
+        if level <= Level::NEWEST {
+            return Ok(());
+        }
+        let words = format!(
+            "the feature level of the cluster is {level} from entry {} on, but this binary knows \
+             levels up to {}; this node takes no part until it is started with a newer version, \
+             the one that the rest of the cluster runs",
+            next.index().unwrap_or_default(),
+            Level::NEWEST
+        );
+        self.reporter.report(&words);
+        Err(rocks::io_error(words))
     }
 
     fn apply_one(

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use placement_model::types::Timestamp;
-use placement_model::{Change, State};
+use placement_model::{Change, Level, State};
 use rocksdb::{
     Cache, ColumnFamily, DB, FlushOptions, IteratorMode, ReadOptions, WriteBatch, WriteOptions,
 };
@@ -88,6 +88,12 @@ impl StateDatabase {
             return Err(error);
         }
         let state = state.map_err(|dangling| self.damaged(dangling.to_string()))?;
+        if state.level() > Level::NEWEST {
+            return Err(OpenError::NewerLevel {
+                path: self.dir.clone(),
+                level: state.level(),
+            });
+        }
         let digest = state.digest();
         match digest.agrees_with(&record.digest) {
             Some(false) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use placement_model::State;
+use placement_model::{Level, State};
 
 use super::snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 use super::snapshot_format::{self, Header, SnapshotError};
@@ -231,6 +231,9 @@ pub(super) fn name(last: Option<&LogId>) -> String {
 }
 
 fn applied_state(header: Header, state: State) -> Result<AppliedState, SnapshotError> {
+    if state.level() > Level::NEWEST {
+        return Err(SnapshotError::NewerLevel(state.level()));
+    }
     let meta = SnapshotMeta::try_from(header.covers)?;
     Ok(AppliedState {
         state,

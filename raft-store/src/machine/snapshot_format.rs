@@ -12,7 +12,7 @@
 use std::io::{self, Read, Write};
 
 use placement_model::types::Timestamp;
-use placement_model::{Change, State};
+use placement_model::{Change, Level, State};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
@@ -63,6 +63,9 @@ pub enum SnapshotError {
     /// Written by a newer binary.
     #[error("it has format {0}, but this placementd knows formats up to {FORMAT}")]
     NewerFormat(u32),
+    /// Of a feature level that this binary does not know.
+    #[error("it is of feature level {0}, but this placementd knows levels up to {newest}", newest = Level::NEWEST)]
+    NewerLevel(Level),
     /// Of another cluster.
     #[error("it is of cluster {0}, not of this one")]
     OtherCluster(Uuid),

@@ -8,6 +8,7 @@ mod consumers;
 mod counters;
 mod inventories;
 mod key;
+mod level;
 mod outcomes;
 mod provider_aggregates;
 mod provider_traits;
@@ -44,6 +45,7 @@ pub(crate) fn row(change: &Change) -> Row {
         Change::PutSession(origin, row) => sessions::put(*origin, row),
         Change::PutCounters(counters) => counters::put(counters),
         Change::PutOutcome(origin, sequence, outcome) => outcomes::put(*origin, *sequence, outcome),
+        Change::PutLevel(level) => level::put(*level),
         Change::DeleteOutcome(origin, sequence) => outcomes::delete(*origin, *sequence),
     }
 }
@@ -61,5 +63,6 @@ pub(crate) fn read(table: Table, key: &[u8], value: &[u8]) -> Result<Change, Wir
         Table::Sessions => sessions::read(key, value),
         Table::Counters => counters::read(key, value),
         Table::Outcomes => outcomes::read(key, value),
+        Table::Level => level::read(key, value),
     }
 }

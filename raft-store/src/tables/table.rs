@@ -14,11 +14,12 @@ pub(crate) enum Table {
     Sessions = 8,
     Counters = 9,
     Outcomes = 10,
+    Level = 11,
 }
 
 impl Table {
     /// Every table.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Providers,
         Self::Inventories,
         Self::ProviderTraits,
@@ -29,6 +30,7 @@ impl Table {
         Self::Sessions,
         Self::Counters,
         Self::Outcomes,
+        Self::Level,
     ];
 
     /// The column family.
@@ -44,6 +46,7 @@ impl Table {
             Self::Sessions => "sessions",
             Self::Counters => "counters",
             Self::Outcomes => "outcomes",
+            Self::Level => "level",
         }
     }
 

@@ -7,7 +7,7 @@ use placement_model::state::change::{
     SessionRow, TraitId,
 };
 use placement_model::types::{AggregateUuid, ConsumerUuid, Generation, Inventory, Timestamp};
-use placement_model::{Change, Outcome, Refusal};
+use placement_model::{Change, Level, Outcome, Refusal};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -139,6 +139,7 @@ fn put() -> impl Strategy<Value = Change> {
                 trait_,
             })
         }),
+        any::<u32>().prop_map(|level| Change::PutLevel(Level(level))),
         (any::<u64>(), any::<u64>(), ".{1,36}").prop_map(|(origin, sequence, consumer)| {
             let refusal = Refusal::ConsumerHasNoAllocations(ConsumerUuid::from(consumer));
             Change::PutOutcome(origin, sequence, Outcome::Refused(refusal))

@@ -1,0 +1,34 @@
+//! What level 2 brings in a binary that rehearses an upgrade: a command, with a field of a row, and a
+//! rule, each as a later version would add it.
+
+use super::{Decide, Decision};
+use crate::command::{EnsureTrait, Rehearse};
+use crate::level::Level;
+use crate::state::State;
+use crate::state::change::{Change, Counters};
+use crate::types::{Generation, Timestamp};
+
+/// Makes a trait, and counts in the new field how often it was asked to.
+impl Decide for Rehearse {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let ensure = EnsureTrait {
+            name: self.name.clone(),
+        };
+        let (reply, mut changes) = ensure.decide(state, at)?;
+        let put = changes.iter().find_map(|change| match change {
+            Change::PutCounters(counters) => Some(*counters),
+            _ => None,
+        });
+        let counters = put.unwrap_or(state.counters());
+        changes.push(Change::PutCounters(Counters {
+            rehearsals: counters.rehearsals + 1,
+            ..counters
+        }));
+        Ok((reply, changes))
+    }
+}
+
+/// The new rule: a provider begins at generation 1.
+pub(super) fn first_generation(state: &State) -> Generation {
+    Generation(i64::from(state.level() >= Level::REHEARSED))
+}

@@ -1,0 +1,16 @@
+//! `level`: the feature level of the cluster, in one row, once it was raised.
+
+use placement_model::{Change, Level};
+
+use super::key::{fixed, key};
+use super::table::{Row, Table};
+use crate::wire::{self, WireError};
+
+pub(super) fn put(level: Level) -> Row {
+    Row::put(Table::Level, key(&[]), wire::encode(&level))
+}
+
+pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {
+    let [] = fixed(key)?;
+    Ok(Change::PutLevel(wire::decode(value)?))
+}

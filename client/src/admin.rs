@@ -113,6 +113,12 @@ pub struct NodeStatus {
     /// before the point, the form of the rows that it was computed over.
     #[serde(default)]
     pub digest: Option<String>,
+    /// The feature level of the cluster, as far as it has applied it.
+    #[serde(default)]
+    pub level: Option<u32>,
+    /// The highest feature level to which it agrees.
+    #[serde(default)]
+    pub level_max: Option<u32>,
     /// The version of its binary.
     #[serde(default)]
     pub version: Option<String>,

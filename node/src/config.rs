@@ -9,6 +9,8 @@ mod options;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use placement_model::Level;
+
 use crate::doors::Consistency;
 use crate::http::{PathPrefix, PublicAddress, PublicUrl};
 pub use load::ConfigError;
@@ -118,6 +120,10 @@ section! {
         /// `/readyz` fails when this node is further behind what it knows to be committed, in log
         /// entries.
         ready_lag_max: u64 = 10_000,
+        /// Highest feature level to which this node agrees; 0: the highest that its version knows.
+        /// Set on one node, it keeps the way back to the version before open for all of them while
+        /// an upgrade is tried. What the cluster has reached already is not affected.
+        level_max: u64 = 0,
     }
 }
 
@@ -259,6 +265,14 @@ impl Config {
     /// How long a request waits for the cluster.
     pub fn wait(&self) -> Duration {
         Duration::from_millis(self.cluster.wait_ms)
+    }
+
+    /// The highest feature level to which this node agrees.
+    pub(crate) fn level_max(&self) -> Level {
+        match u32::try_from(self.cluster.level_max) {
+            Ok(0) | Err(_) => Level::NEWEST,
+            Ok(level) => Level::NEWEST.min(Level(level)),
+        }
     }
 
     /// The initial members as `(id, peer address)`.

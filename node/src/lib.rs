@@ -14,6 +14,7 @@ pub mod http;
 pub mod logging;
 mod metrics;
 mod node;
+pub mod program;
 mod rpc;
 mod serve;
 mod tasks;

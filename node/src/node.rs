@@ -103,6 +103,7 @@ impl Node {
             Duration::from_millis(config.peer.silence_ms),
             tasks.clone(),
         ));
+        peers.agree_to(config.level_max());
         let bootstrap = Arc::new(Bootstrap {
             env: env.clone(),
             config: config.clone(),

@@ -82,6 +82,10 @@ pub struct NodeStatus {
     /// The digest of its state: equal on all nodes at an equal `applied`, if they agree on what is
     /// before the point, the form of the rows that it was computed over.
     pub digest: Option<String>,
+    /// The feature level of the cluster, as far as it has applied it.
+    pub level: Option<u32>,
+    /// The highest feature level to which it agrees.
+    pub level_max: u32,
     /// The membership it knows.
     pub members: Vec<MemberStatus>,
 }
@@ -135,6 +139,8 @@ impl NodeStatus {
                 purged: None,
                 storage_failure: None,
                 digest: None,
+                level: None,
+                level_max: bootstrap.peers.level().0,
                 members: Vec::new(),
             };
         };
@@ -185,6 +191,8 @@ impl NodeStatus {
             purged: raft.purged,
             storage_failure: failure.map(|words| words.to_string()),
             digest: Some(applied.digest().to_string()),
+            level: Some(applied.state.level().0),
+            level_max: bootstrap.peers.level().0,
             members,
         }
     }

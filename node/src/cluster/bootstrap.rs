@@ -64,6 +64,7 @@ impl Bootstrap {
             api: format!("http://{}", self.addresses.api),
             peer: self.addresses.peer.clone(),
             admin: self.addresses.admin.clone(),
+            level: self.peers.level(),
         }
     }
 

@@ -27,11 +27,11 @@ pub(crate) async fn watch(replica: Arc<Replica>) {
     }
 }
 
-/// When the disk fails: stops taking part in the cluster, so that another node leads. What is in
+/// When the store fails, or cannot read what it is given: stops taking part in the cluster, so that another node leads. What is in
 /// memory can still be read.
 pub(crate) async fn leave_on_failure(replica: Arc<Replica>) {
     let failure = replica.health.clone().failed().await;
-    tracing::error!(%failure, "this node stops taking part in the cluster; restart it when the disk is well");
+    tracing::error!(%failure, "this node stops taking part in the cluster; restart it when the cause is removed");
     if let Err(error) = replica.raft.shutdown().await {
         tracing::error!(%error, "replication did not stop cleanly");
     }

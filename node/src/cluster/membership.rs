@@ -200,6 +200,14 @@ impl Membership<'_> {
                 "node {id} belongs to another cluster: start it with an empty data directory"
             )));
         }
+        let level = self.replica().level();
+        if found.level < level {
+            return Err(Refused::Conflict(format!(
+                "node {id} agrees to feature levels up to {}, and the cluster is at {level}: start \
+                 it with the version that the others run",
+                found.level
+            )));
+        }
         if found.formed {
             return Err(Refused::Conflict(format!(
                 "node {id} has data of this cluster already: start it under a new number with an \

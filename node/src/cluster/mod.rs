@@ -9,6 +9,7 @@ mod compaction;
 mod error;
 mod freshness;
 pub(crate) mod leadership;
+mod level;
 pub(crate) mod membership;
 pub(crate) mod peer_service;
 mod propose;

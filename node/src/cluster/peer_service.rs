@@ -8,6 +8,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
 use parking_lot::Mutex;
+use placement_model::Level;
 use placement_raft_store::wire::{self, WireLogId, WireSnapshotMeta, WireVote};
 use placement_raft_store::{
     LogId, Snapshot, SnapshotError, SnapshotMeta, SnapshotReceiver, Vote, runtime,
@@ -246,6 +247,22 @@ fn reply<T: Serialize>(answer: T) -> Result<Vec<u8>, Denied> {
     Ok(wire::encode(&answer))
 }
 
+impl PeerService {
+    /// A member whose version is older than what the cluster has agreed on is none to listen to.
+    fn greet_member(&self, hello: &Hello) -> Result<(), Denied> {
+        let level = (self.bootstrap.slot.get()).map_or(Level::FIRST, |node| node.replica.level());
+        if hello.level < level {
+            return Err(Denied::Stranger(format!(
+                "node {} agrees to feature levels up to {}, and the cluster is at {level}: start \
+                 it with the version that the others run",
+                hello.from, hello.level
+            )));
+        }
+        self.bootstrap.peers.note_level(hello.from, hello.level);
+        Ok(())
+    }
+}
+
 impl Handler for PeerService {
     fn greet(&self, hello: &Hello) -> Result<(), Denied> {
         let me = self.node();
@@ -258,7 +275,7 @@ impl Handler for PeerService {
             return Ok(());
         }
         match (self.bootstrap.peers.cluster(), hello.cluster) {
-            (Some(mine), Some(theirs)) if mine == theirs => Ok(()),
+            (Some(mine), Some(theirs)) if mine == theirs => self.greet_member(hello),
             (Some(mine), Some(theirs)) => Err(Denied::Stranger(format!(
                 "node {me} belongs to cluster {mine}, node {} to cluster {theirs}",
                 hello.from
@@ -275,6 +292,10 @@ impl Handler for PeerService {
 
     fn node(&self) -> u64 {
         self.bootstrap.config.node_id
+    }
+
+    fn level(&self) -> Level {
+        self.bootstrap.peers.level()
     }
 
     fn call(

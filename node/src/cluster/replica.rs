@@ -9,6 +9,7 @@ use std::time::Duration;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::metrics::RaftServerMetrics;
 use openraft::{RaftMetrics, ServerState};
+use placement_model::{Command, Level};
 use placement_raft_store::{
     Health, Identity, LogId, Member, Raft, StoredMembership, TypeConfig, Views, Vote,
 };
@@ -185,6 +186,23 @@ impl Replica {
             };
             Some(Leader { id, address })
         })
+    }
+
+    /// The feature level of the cluster, as far as this node has applied it.
+    pub(crate) fn level(&self) -> Level {
+        self.views.current().state.level()
+    }
+
+    /// Whether a command may be proposed, which is so from its feature level on; if not, why.
+    pub(super) fn permits(&self, command: &Command) -> Result<(), String> {
+        let (level, needed) = (self.level(), command.level());
+        if needed <= level {
+            return Ok(());
+        }
+        Err(format!(
+            "this needs feature level {needed}, and the cluster is at {level}: it rises once all \
+             nodes run a version that knows it"
+        ))
     }
 
     /// Whether this node leads, as far as it knows.

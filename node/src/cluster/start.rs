@@ -16,7 +16,7 @@ use super::running::Running;
 use super::stamp::Stamper;
 use super::standards::Standards;
 use super::write_path::WritePath;
-use super::{leadership, removal, standards_sync};
+use super::{leadership, level, removal, standards_sync};
 use crate::config::Config;
 use crate::env::Env;
 use crate::rpc::peers::Peers;
@@ -62,6 +62,8 @@ pub(super) async fn start(
         store.health,
         config.clone(),
     ));
+    // What the cluster has reached, the configuration takes back from no one.
+    peers.agree_to(config.level_max().max(replica.level()));
     let (proposals, proposed) = mpsc::unbounded_channel();
     let (reads, waiting) = mpsc::unbounded_channel();
     let running = Arc::new(Running {
@@ -84,6 +86,7 @@ pub(super) async fn start(
     tasks.spawn(leadership::watch(replica.clone()));
     tasks.spawn(leadership::leave_on_failure(replica.clone()));
     tasks.spawn(standards_sync::run(running.clone()));
+    tasks.spawn(level::run(running.clone()));
     tasks.spawn(removal::watch(replica.clone(), peers.clone()));
     tracing::info!(
         node = replica.me,

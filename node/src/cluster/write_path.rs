@@ -54,6 +54,7 @@ impl WritePath {
         request_id: String,
         deadline: Instant,
     ) -> Result<(u64, Outcome), Unavailable> {
+        (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
         let id = self.ids.issue();
         let call = WriteCall {
             request: id.request(),
@@ -173,6 +174,9 @@ impl WritePath {
 
     /// Proposes a write here, as the leader.
     pub(crate) async fn propose(&self, call: WriteCall) -> WriteReply {
+        if let Err(reason) = self.replica.permits(&call.command) {
+            return WriteReply::Rejected { reason };
+        }
         let (answer, proposed) = oneshot::channel();
         let proposal = Proposal { call, answer };
         if self.proposals.send(proposal).is_err() {

@@ -120,6 +120,8 @@ catalog! {
         "1 if this node belongs to a cluster";
     REMOVED = "placement_removed" Gauge none []
         "1 if this node was removed from its cluster";
+    FEATURE_LEVEL = "placement_feature_level" Gauge none []
+        "The feature level of the cluster, as far as this node has applied it";
     RAFT_TERM = "placement_raft_term" Gauge none []
         "The term";
     RAFT_LEADS = "placement_raft_leads" Gauge none []
@@ -141,7 +143,7 @@ catalog! {
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge none ["node"]
         "Log entries that a node lacks; only the leader knows";
     STORAGE_FAILED = "placement_storage_failed" Gauge none []
-        "1 if the disk of this node has failed";
+        "1 if the disk of this node has failed, or holds what this version cannot read";
     STALENESS = "placement_staleness" Gauge seconds []
         "How old the state of this node may be at most; absent as long as it is not known";
     ROCKSDB_WAL = "placement_rocksdb_wal" Gauge bytes ["db"]

@@ -150,6 +150,7 @@ impl Out<'_> {
         let leads = raft.state == ServerState::Leader;
         let failed = replica.failure().is_some();
         for (metric, value) in [
+            (&catalog::FEATURE_LEVEL, u64::from(replica.level().0)),
             (&catalog::RAFT_TERM, raft.term),
             (&catalog::RAFT_LEADS, u64::from(leads)),
             (&catalog::RAFT_LEADER, known(raft.leader)),

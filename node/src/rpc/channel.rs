@@ -348,6 +348,8 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use placement_model::Level;
+
     use super::*;
 
     /// Longer than a call's deadline, so that only one of the two can be over first.
@@ -375,6 +377,7 @@ mod tests {
             from: 1,
             to: Some(2),
             introduction: false,
+            level: Level::FIRST,
         }
     }
 
@@ -382,6 +385,7 @@ mod tests {
         Welcome {
             version: *VERSIONS.end(),
             node: 2,
+            level: Level::FIRST,
         }
     }
 

@@ -4,7 +4,7 @@
 use bytes::{Buf, BufMut, Bytes};
 use openraft::raft::AppendEntriesRequest;
 use placement_model::command::RequestId;
-use placement_model::{Command, Outcome};
+use placement_model::{Command, Level, Outcome};
 use placement_raft_store::wire::{
     self, WireEntry, WireEntryRef, WireError, WireLogId, WireSnapshotMeta, WireVote,
 };
@@ -81,6 +81,9 @@ pub(crate) struct Hello {
     pub(crate) to: Option<u64>,
     /// It only wants to get to know the other: the clusters may differ.
     pub(crate) introduction: bool,
+    /// The highest feature level to which it agrees.
+    #[serde(default)]
+    pub(crate) level: Level,
 }
 
 /// The answer to a hello.
@@ -90,6 +93,9 @@ pub(crate) struct Welcome {
     pub(crate) version: u16,
     /// Who was called.
     pub(crate) node: u64,
+    /// The highest feature level to which it agrees.
+    #[serde(default)]
+    pub(crate) level: Level,
 }
 
 /// Why a call gave nothing.
@@ -345,6 +351,9 @@ pub(crate) struct Introduction {
     pub(crate) peer: String,
     /// Where operators reach it.
     pub(crate) admin: String,
+    /// The highest feature level to which it agrees.
+    #[serde(default)]
+    pub(crate) level: Level,
 }
 
 /// An invitation of a node that has no data yet.

@@ -1,10 +1,12 @@
 //! The other nodes: one connection per node and lane, made when needed, kept while it works.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use placement_model::Level;
 use placement_raft_store::wire;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +26,10 @@ pub(crate) struct Peers {
     connect: Duration,
     silence: Duration,
     tasks: Tasks,
+    /// The highest feature level to which this node agrees.
+    level: AtomicU32,
+    /// What other nodes said of theirs when they were last connected.
+    levels: Mutex<BTreeMap<u64, Level>>,
     slots: Mutex<BTreeMap<(u64, Lane), Arc<Slot>>>,
     /// Peers that could not be reached when last tried: said once.
     lost: Mutex<BTreeSet<u64>>,
@@ -65,6 +71,8 @@ impl Peers {
             connect,
             silence,
             tasks,
+            level: AtomicU32::new(Level::NEWEST.0),
+            levels: Mutex::default(),
             slots: Mutex::default(),
             lost: Mutex::default(),
         }
@@ -79,6 +87,26 @@ impl Peers {
     /// The cluster this node belongs to.
     pub(crate) fn cluster(&self) -> Option<Uuid> {
         self.cluster.get().copied()
+    }
+
+    /// From now on this node agrees to feature levels up to this one.
+    pub(crate) fn agree_to(&self, level: Level) {
+        self.level.store(level.0, Ordering::Relaxed);
+    }
+
+    /// The highest feature level to which this node agrees.
+    pub(crate) fn level(&self) -> Level {
+        Level(self.level.load(Ordering::Relaxed))
+    }
+
+    /// The highest feature level to which another node agreed when it was last connected.
+    pub(crate) fn level_of(&self, node: u64) -> Option<Level> {
+        self.levels.lock().get(&node).copied()
+    }
+
+    /// Notes to which feature level another node agrees.
+    pub(crate) fn note_level(&self, node: u64, level: Level) {
+        self.levels.lock().insert(node, level);
     }
 
     /// A working connection to a node of this cluster.
@@ -180,8 +208,10 @@ impl Peers {
             from: self.me,
             to,
             introduction,
+            level: self.level(),
         };
         let (channel, welcome) = Channel::open(stream, &hello, self.silence, &self.tasks).await?;
+        self.note_level(welcome.node, welcome.level);
         tracing::debug!(
             node = welcome.node,
             address,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use placement_model::Level;
 use placement_raft_store::wire;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -73,6 +74,9 @@ pub(crate) trait Handler: Send + Sync + 'static {
 
     /// This node's number.
     fn node(&self) -> u64;
+
+    /// The highest feature level to which this node agrees.
+    fn level(&self) -> Level;
 
     /// Answers one call of the node `from`.
     fn call(
@@ -152,6 +156,7 @@ async fn connection(
     let welcome = Welcome {
         version,
         node: handler.node(),
+        level: handler.level(),
     };
     write_frame(
         &mut stream,

@@ -37,6 +37,8 @@ struct ClusterReport {
     cluster_id: Option<String>,
     leader: Option<u64>,
     term: u64,
+    /// The feature level of the cluster.
+    level: Option<u32>,
     health: Health,
     members: Vec<MemberReport>,
 }
@@ -64,6 +66,8 @@ struct MemberReport {
     disk_free_bytes: Option<u64>,
     storage_failure: Option<String>,
     digest: Option<String>,
+    /// The highest feature level to which it agrees.
+    level_max: Option<u32>,
 }
 
 impl ClusterReport {
@@ -84,6 +88,7 @@ impl ClusterReport {
             cluster_id: newest.cluster_id.clone(),
             leader: newest.leader,
             term: newest.term,
+            level: newest.level,
             health: Health::of(survey),
             members,
         }
@@ -94,7 +99,13 @@ impl ClusterReport {
             .leader
             .map_or("none".to_owned(), |leader| format!("node {leader}"));
         let cluster = self.cluster_id.as_deref().unwrap_or("not formed");
-        let head = format!("cluster {cluster}   leader {leader}   term {}\n", self.term);
+        let level = self
+            .level
+            .map_or(String::new(), |level| format!("   feature level {level}"));
+        let head = format!(
+            "cluster {cluster}   leader {leader}   term {}{level}\n",
+            self.term
+        );
         let mut rows = vec![MemberReport::HEADER.map(str::to_owned)];
         rows.extend(self.members.iter().map(MemberReport::row));
         let table = match self.members.is_empty() {
@@ -106,11 +117,12 @@ impl ClusterReport {
 }
 
 impl MemberReport {
-    const HEADER: [&str; 13] = [
+    const HEADER: [&str; 14] = [
         "NODE",
         "ROLE",
         "READY",
         "VERSION",
+        "LEVEL",
         "API",
         "TERM",
         "LAST LOG",
@@ -153,15 +165,16 @@ impl MemberReport {
             disk_free_bytes: answer.and_then(|status| status.disk_free_bytes),
             storage_failure: answer.and_then(|status| status.storage_failure.clone()),
             digest: answer.and_then(|status| status.digest.clone()),
+            level_max: answer.and_then(|status| status.level_max),
         }
     }
 
-    fn row(&self) -> [String; 13] {
+    fn row(&self) -> [String; 14] {
         let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
         let room = |value: Option<u64>| value.map_or("-".to_owned(), bytes);
         let role = match (self.reachable, &self.storage_failure) {
             (false, _) => format!("{} (unreachable)", self.role),
-            (true, Some(_)) => format!("{} (disk failed)", self.role),
+            (true, Some(_)) => format!("{} (failed)", self.role),
             (true, None) => self.role.clone(),
         };
         let ready = match self.ready {
@@ -173,6 +186,7 @@ impl MemberReport {
             role,
             ready.to_owned(),
             self.version.clone().unwrap_or("-".to_owned()),
+            number(self.level_max.map(u64::from)),
             self.api.clone(),
             number(self.term),
             number(self.last_log),
@@ -249,6 +263,8 @@ mod tests {
             purged: None,
             storage_failure: None,
             digest: None,
+            level: Some(1),
+            level_max: Some(2),
             version: Some("1.2.3".to_owned()),
             ready: true,
             not_ready: None,
@@ -290,7 +306,8 @@ mod tests {
         assert_eq!(report.members[2].lag, None);
         let text = report.text();
         assert!(text.contains("voter (unreachable)"), "{text}");
-        assert!(text.contains("1.2.3"), "{text}");
+        assert!(text.contains("feature level 1\n"), "{text}");
+        assert!(text.contains("1.2.3    2  "), "{text}");
         assert!(text.contains("5.0 MiB    3.0 GiB"), "{text}");
     }
 

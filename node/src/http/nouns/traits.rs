@@ -111,12 +111,10 @@ pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, 
         ));
     };
     let location = format!("/traits/{name}");
-    let done = context
-        .submit(
-            Command::EnsureTrait(EnsureTrait { name }),
-            WriteKind::ChangeTrait,
-        )
-        .await?;
+    let command = Command::EnsureTrait(EnsureTrait { name });
+    #[cfg(feature = "rehearsal")]
+    let command = command.rehearsed();
+    let done = context.submit(command, WriteKind::ChangeTrait).await?;
     let (created, at) = match done.reply {
         Reply::Named { created, modified } => (created, Some(modified)),
         _ => (false, None),

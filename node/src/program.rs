@@ -1,0 +1,189 @@
+//! What `placementd` does when it is started: settings, signals, one node.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::logging::{self, Logging};
+use crate::{Config, Env, Node, config, http};
+
+/// Runs the command line. The exit code is 1 if anything went wrong, and the reason is on stderr.
+pub fn main() -> ExitCode {
+    let matches = command().get_matches();
+    let done = match matches.subcommand() {
+        Some(("check-config", matches)) => check(matches),
+        _ => run(&matches),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("placementd: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(matches: &ArgMatches) -> anyhow::Result<()> {
+    let (config, warnings) = load(matches)?;
+    for warning in warnings {
+        eprintln!("placementd: warning: {warning}");
+    }
+    logging::check(&config.log.level).map_err(anyhow::Error::msg)?;
+    if let Some(file) = &config.policy.file {
+        http::check_policy_file(file).context("[policy] file")?;
+    }
+    println!("{}", config.to_toml());
+    Ok(())
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+    let (config, warnings) = load(matches)?;
+    let logging =
+        Logging::start(&config.log.format, &config.log.level).map_err(anyhow::Error::msg)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    let done = serve(matches, config, &logging);
+    logging.finish();
+    done
+}
+
+/// Runs a node until the process is asked to stop.
+fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate()).context("cannot take SIGTERM")?;
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot take SIGINT")?;
+        // Taken before the node starts: without this, a SIGHUP ends the process.
+        let mut hangup = signal(SignalKind::hangup()).context("cannot take SIGHUP")?;
+        let mut reports = std::pin::pin!(logging::report_dropped());
+        let node = Node::start(Env::production(), config).await?;
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hangup.recv() => reload(matches, &node, logging),
+                () = &mut reports => {}
+            }
+        }
+        tracing::info!("asked to stop; a second signal stops at once");
+        tokio::select! {
+            () = node.shutdown() => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    })
+}
+
+/// Reads the configuration again and takes over what can change while the node runs. What cannot be
+/// used stays as it was: a running node is not ended by a mistake in a file.
+fn reload(matches: &ArgMatches, node: &Node, logging: &Logging) {
+    let (config, warnings) = match load(matches) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let error = format!("{error:#}");
+            tracing::error!(
+                error,
+                "SIGHUP: nothing is re-read, the configuration is wrong"
+            );
+            return;
+        }
+    };
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    match logging.set_level(&config.log.level) {
+        Ok(()) => tracing::info!(level = config.log.level, "SIGHUP: re-read the log level"),
+        Err(error) => tracing::error!(error, "SIGHUP: the log level stays as it was"),
+    }
+    match node.reload(&config) {
+        Ok(()) => tracing::info!("SIGHUP: re-read the policy"),
+        Err(error) => {
+            let error = error.to_string();
+            tracing::error!(error, "SIGHUP: the policy stays as it was");
+        }
+    }
+}
+
+/// The configuration that the file, the environment and the flags give.
+fn load(matches: &ArgMatches) -> anyhow::Result<(Config, Vec<String>)> {
+    let file = matches.get_one::<PathBuf>("config").cloned();
+    let mut flags = Vec::new();
+    for setting in Config::settings() {
+        let flag = setting.flag();
+        if let Some(text) = matches.get_one::<String>(&flag) {
+            flags.push((flag, text.clone()));
+        }
+    }
+    Ok(Config::load(file.as_deref(), std::env::vars(), flags)?)
+}
+
+fn command() -> Command {
+    let common = |mut command: Command| {
+        command = command.arg(
+            Arg::new("config")
+                .long("config")
+                .short('c')
+                .value_name("FILE")
+                .env("PLACEMENTD_CONFIG")
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("TOML file with any of the settings below"),
+        );
+        for setting in Config::settings() {
+            command = command.arg(argument(&setting));
+        }
+        command
+    };
+    let about = "One node of a replicated OpenStack Placement service.";
+    common(
+        Command::new("placementd")
+            .version(env!("CARGO_PKG_VERSION"))
+            .about(about),
+    )
+    .after_help(
+        "Each setting can stand in the file, in the environment and on the command line; what \
+             comes later in this order wins. SIGTERM and SIGINT stop the node after it has handed \
+             leadership over. SIGHUP re-reads the policy and the log level.",
+    )
+    .args_conflicts_with_subcommands(true)
+    .subcommand(common(Command::new("check-config").about(
+        "Checks the configuration and prints it as it would be used; exits with 1 if it is \
+             wrong",
+    )))
+}
+
+/// The flag of one setting. The names live as long as the program.
+fn argument(setting: &config::Setting) -> Arg {
+    let flag: &'static str = Box::leak(setting.flag().into_boxed_str());
+    let heading: &'static str = match setting.section {
+        "" => "Node",
+        section => Box::leak(format!("[{section}]").into_boxed_str()),
+    };
+    let value = match setting.kind {
+        config::Kind::Text => "TEXT",
+        config::Kind::Integer => "N",
+        config::Kind::Flag => "true|false",
+        config::Kind::List => "A,B,…",
+    };
+    let default = setting.default.as_deref().unwrap_or("unset");
+    let words: Vec<&str> = setting.doc.split_whitespace().collect();
+    let help = format!(
+        "{}\n[default: {default}] [file: {}] [env: {}]",
+        words.join(" "),
+        setting.path(),
+        setting.variable()
+    );
+    Arg::new(flag)
+        .long(flag)
+        .value_name(value)
+        .help_heading(heading)
+        .action(ArgAction::Set)
+        .help(help)
+}

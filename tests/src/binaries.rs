@@ -16,11 +16,28 @@ pub fn placementctl() -> anyhow::Result<PathBuf> {
     find("placementctl", "PLACEMENTCTL")
 }
 
+/// The path of `placementd` as its next version could be, one feature level ahead; built when it is
+/// asked for.
+pub fn rehearsal() -> anyhow::Result<PathBuf> {
+    const NAME: &str = "placementd-rehearsal";
+    if let Some(cargo) = std::env::var_os("CARGO") {
+        build(
+            &cargo,
+            &["--bin", NAME, "--features", "placement-node/rehearsal"],
+        )?;
+    }
+    existing(NAME)
+}
+
 fn find(name: &str, variable: &str) -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os(variable) {
         return Ok(path.into());
     }
     bring_up_to_date()?;
+    existing(name)
+}
+
+fn existing(name: &str) -> anyhow::Result<PathBuf> {
     let path = directory()?.join(name);
     ensure!(
         path.exists(),
@@ -47,18 +64,19 @@ fn bring_up_to_date() -> anyhow::Result<()> {
     let Some(cargo) = std::env::var_os("CARGO") else {
         return Ok(());
     };
-    DONE.get_or_init(|| build(&cargo).map_err(|error| format!("{error:#}")))
+    DONE.get_or_init(|| build(&cargo, &["--bins"]).map_err(|error| format!("{error:#}")))
         .clone()
         .map_err(anyhow::Error::msg)
 }
 
-fn build(cargo: &std::ffi::OsStr) -> anyhow::Result<()> {
+fn build(cargo: &std::ffi::OsStr, what: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new(cargo);
     command
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         // The same selection as everywhere: another one means other features of what is shared,
         // and with that another compilation of it.
-        .args(["build", "--quiet", "--workspace", "--bins"]);
+        .args(["build", "--quiet", "--workspace"])
+        .args(what);
     if directory()?.ends_with("release") {
         command.arg("--release");
     }

@@ -91,6 +91,11 @@ impl Cluster {
         &self.options
     }
 
+    /// How nodes are started from now on.
+    pub fn options_mut(&mut self) -> &mut StartOptions {
+        &mut self.options
+    }
+
     /// A place for one more node, which is not started, and which no member knows.
     pub fn add_place(&mut self) -> NodePlace {
         let place = self.spare_place();

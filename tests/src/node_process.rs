@@ -19,6 +19,8 @@ pub struct StartOptions {
     pub initial_members: String,
     /// A configuration file; flags come after it.
     pub config: Option<PathBuf>,
+    /// The binary; `None`: `placementd`.
+    pub binary: Option<PathBuf>,
     /// Further flags.
     pub flags: Vec<String>,
     /// The signal it gets when its starter dies; `None`: it lives on.
@@ -30,6 +32,7 @@ impl Default for StartOptions {
         Self {
             initial_members: String::new(),
             config: None,
+            binary: None,
             flags: Vec::new(),
             dies_with_parent: Some("KILL"),
         }
@@ -137,7 +140,10 @@ impl Drop for NodeProcess {
 }
 
 fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command> {
-    let placementd = binaries::placementd()?;
+    let placementd = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => binaries::placementd()?,
+    };
     let mut command = match options.dies_with_parent {
         Some(signal) if Path::new("/usr/bin/setpriv").exists() => {
             let mut command = Command::new("/usr/bin/setpriv");

@@ -15,6 +15,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
         "node/src",
         &[
             &["main.rs"],
+            &["program.rs"],
             &["node.rs"],
             &["admin"],
             &["metrics", "health.rs"],
@@ -48,7 +49,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["write_door.rs", "read_door.rs", "peer_service.rs"],
             &["bootstrap.rs"],
             &["start.rs"],
-            &["standards_sync.rs", "membership.rs"],
+            &["standards_sync.rs", "level.rs", "membership.rs"],
             &["slot.rs"],
             &["running.rs"],
             &[

@@ -234,6 +234,7 @@ fn start(command: &Command, places: &[NodePlace]) -> anyhow::Result<Vec<NodeProc
         })
         .transpose()?;
     let options = StartOptions {
+        binary: None,
         initial_members: initial_members(places),
         config,
         flags: Vec::new(),

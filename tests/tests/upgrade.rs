@@ -1,0 +1,210 @@
+//! Two versions of the binary in one cluster. The newer one differs in its feature level and in
+//! what waits for it: a command, a rule, a field of a row and the version of records.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use placement_client::{ApiRequest, Claim, Client, Error, Inventory, NewProvider};
+use placement_tests::binaries;
+use placement_tests::cluster::{Cluster, STOP_LIMIT};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// The trait that the newer version makes by a command of its own.
+const NEW_COMMAND: &str = "/traits/CUSTOM_REHEARSAL";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Version {
+    Old,
+    /// Keeps the way back open.
+    NewHeld,
+    New,
+}
+
+struct Story {
+    cluster: Cluster,
+    client: Client,
+    host: Uuid,
+    stop: Arc<AtomicBool>,
+    writers: Vec<JoinHandle<BTreeSet<Uuid>>>,
+}
+
+impl Story {
+    /// Three nodes of the old version, and claims through each of them until the end.
+    async fn begin() -> Self {
+        let cluster = Cluster::start(3).await.unwrap();
+        let client = cluster.client().with_patience(Duration::from_secs(60));
+        let host = Uuid::new_v4();
+        let named = NewProvider::named("host").uuid(host);
+        client.create_provider(&named).await.unwrap();
+        let offer = [("VCPU", Inventory::of(1_000_000_000))];
+        client.set_inventories(host, 0, offer).await.unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut urls: Vec<_> = (cluster.ids().iter())
+            .map(|&id| cluster.place(id).api_url())
+            .collect();
+        let writers = (0..3).map(|_| {
+            urls.rotate_left(1);
+            let client = Client::new(urls.clone()).unwrap();
+            let client = client.with_patience(Duration::from_secs(60));
+            tokio::spawn(write(client, host, stop.clone()))
+        });
+        let writers = writers.collect();
+        Self {
+            cluster,
+            client,
+            host,
+            stop,
+            writers,
+        }
+    }
+
+    /// Restarts a node as this version.
+    async fn restart(&mut self, id: u64, version: Version) {
+        self.cluster.stop_node(id).await.unwrap();
+        self.run(version);
+        self.cluster.start_node(id).unwrap();
+        self.cluster.wait_ready(id).await.unwrap();
+    }
+
+    fn run(&mut self, version: Version) {
+        let options = self.cluster.options_mut();
+        options.binary = (version != Version::Old).then(|| binaries::rehearsal().unwrap());
+        options.flags = match version {
+            Version::NewHeld => vec!["--cluster-level-max".to_owned(), "1".to_owned()],
+            Version::Old | Version::New => Vec::new(),
+        };
+    }
+
+    /// Asks the newer version on node `id` to use its command.
+    async fn use_new_command(&self, id: u64) -> (StatusCode, String) {
+        let client = self.cluster.client_of(id);
+        let answer = client.request_once(ApiRequest::put(NEW_COMMAND)).await;
+        let answer = answer.unwrap();
+        let body = String::from_utf8_lossy(&answer.body).into_owned();
+        (answer.status, body)
+    }
+
+    /// The generation with which a provider begins, which is the new version's rule.
+    async fn first_generation(&self) -> u64 {
+        let provider = NewProvider::named(&Uuid::new_v4().to_string()).uuid(Uuid::new_v4());
+        let made = self.client.create_provider(&provider).await.unwrap();
+        made.generation
+    }
+
+    /// The feature level that each node has applied.
+    async fn levels(&self) -> BTreeSet<Option<u32>> {
+        let statuses = self.cluster.statuses().await;
+        assert_eq!(statuses.len(), 3, "{statuses:#?}");
+        statuses.iter().map(|status| status.level).collect()
+    }
+
+    async fn wait_for_level(&self, level: u32) {
+        let started = Instant::now();
+        while self.levels().await != BTreeSet::from([Some(level)]) {
+            let levels = self.levels().await;
+            assert!(started.elapsed() < STOP_LIMIT, "{levels:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Ends the claims; every one that was acknowledged is on every node.
+    async fn end(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut acknowledged = BTreeSet::new();
+        for writer in std::mem::take(&mut self.writers) {
+            let mine = writer.await.unwrap();
+            assert!(!mine.is_empty(), "a writer got nothing done");
+            acknowledged.extend(mine);
+        }
+        self.cluster.assert_equal_states().await;
+        for id in self.cluster.ids() {
+            let client = self.cluster.client_of(id);
+            let held = client.provider_allocations(self.host).await.unwrap();
+            let held: BTreeSet<_> = held.allocations.keys().copied().collect();
+            let lost: Vec<_> = acknowledged.difference(&held).collect();
+            assert!(lost.is_empty(), "node {id} lost {lost:?}");
+        }
+    }
+}
+
+/// One claim after the other, until told to stop: what was acknowledged.
+async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uuid> {
+    let mut acknowledged = BTreeSet::new();
+    while !stop.load(Ordering::Relaxed) {
+        let consumer = Uuid::new_v4();
+        let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
+        match client
+            .post_allocations(&BTreeMap::from([(consumer, claim)]))
+            .await
+        {
+            Ok(()) => drop(acknowledged.insert(consumer)),
+            Err(Error::OutcomeUnknown { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    acknowledged
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_upgrade_loses_nothing_and_may_be_taken_back_until_the_level_is_raised() {
+    let mut story = Story::begin().await;
+    assert_eq!(story.levels().await, BTreeSet::from([Some(1)]));
+
+    // Whoever leads, old and new decide alike.
+    for id in [1, 2] {
+        story.restart(id, Version::NewHeld).await;
+        assert_eq!(story.first_generation().await, 0);
+        let (status, body) = story.use_new_command(id).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+        assert!(body.contains("needs feature level 2"), "{body}");
+        story.cluster.assert_equal_states().await;
+    }
+
+    // The way back, and forward again.
+    story.restart(1, Version::Old).await;
+    story.restart(2, Version::Old).await;
+    assert_eq!(story.first_generation().await, 0);
+    for id in [1, 2, 3] {
+        story.restart(id, Version::NewHeld).await;
+    }
+    assert_eq!(story.first_generation().await, 0);
+
+    // Even now, as long as one node does not agree to the new level.
+    for id in [1, 2] {
+        story.restart(id, Version::New).await;
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(story.levels().await, BTreeSet::from([Some(1)]));
+    story.restart(3, Version::Old).await;
+
+    // Once the last one agrees, the level rises, and what waited for it is there.
+    story.restart(3, Version::New).await;
+    story.wait_for_level(2).await;
+    assert_eq!(story.first_generation().await, 1);
+    for (id, expected) in [(1, StatusCode::CREATED), (2, StatusCode::NO_CONTENT)] {
+        let (status, body) = story.use_new_command(id).await;
+        assert_eq!(status, expected, "{body}");
+    }
+    story.cluster.assert_equal_states().await;
+
+    // Then the old version starts no more, and says why; the new one does.
+    story.cluster.stop_node(3).await.unwrap();
+    story.run(Version::Old);
+    story.cluster.start_node(3).unwrap();
+    let ended = story.cluster.process(3).wait(STOP_LIMIT).unwrap();
+    assert_eq!(ended.code(), Some(1));
+    let log = story.cluster.log(3, 5);
+    assert!(log.contains("newer"), "{log}");
+    story.run(Version::New);
+    story.cluster.start_node(3).unwrap();
+    story.cluster.wait_ready(3).await.unwrap();
+    assert_eq!(story.levels().await, BTreeSet::from([Some(2)]));
+    story.end().await;
+}

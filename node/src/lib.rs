@@ -14,6 +14,7 @@ pub mod http;
 pub mod logging;
 mod metrics;
 mod node;
+mod panics;
 pub mod program;
 mod rpc;
 mod serve;

@@ -13,6 +13,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
+use crate::panics;
+
 /// Lines that may wait to be written. Some 5 MB of usual ones.
 const QUEUE_MAX_LINES: usize = 16_384;
 /// How long the end of the process waits for the lines in the queue.
@@ -30,7 +32,7 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Starts logging as configured. Panics are logged, too.
+    /// Starts logging as configured. Panics are logged, and end the process unless they are a request's.
     ///
     /// # Errors
     /// In words, if the level cannot be understood or logging was started before.
@@ -58,7 +60,7 @@ impl Logging {
             .with(lines)
             .try_init()
             .map_err(|error| error.to_string())?;
-        log_panics();
+        panics::end_the_process();
         Ok(Self {
             writer,
             filter: handle,
@@ -125,14 +127,4 @@ pub fn check(level: &str) -> Result<(), String> {
 
 fn parse(level: &str) -> Result<EnvFilter, String> {
     EnvFilter::try_new(level).map_err(|error| format!("log.level: {error}"))
-}
-
-/// The standard hook writes to standard error itself and would wait there. What a panic says may
-/// hold a client's text, so it is a field, which is escaped.
-fn log_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        let said = panic.payload_as_str().unwrap_or("no message");
-        let place = panic.location().map(ToString::to_string);
-        tracing::error!(said, place, "panicked; this is a bug");
-    }));
 }

@@ -2,8 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
+
+use crate::panics;
 
 /// Tells the time: for headers that say "now", and for the stamps that the leader puts on commands. The
 /// model itself reads no clock; its time is in its log.
@@ -71,11 +74,9 @@ impl UuidSource for RealWorld {
 #[expect(clippy::disallowed_methods, reason = "this is the real world")]
 impl Offload for RealWorld {
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
-        let handle = tokio::task::spawn_blocking(work);
-        Box::pin(async move {
-            if let Err(error) = handle.await {
-                tracing::error!(%error, "a computation for a request failed");
-            }
-        })
+        let handle = tokio::task::spawn_blocking(|| panics::contain_call(work));
+        // A request that panicked is logged, and misses what it was to be given; one that was not
+        // begun is of a node that stops.
+        Box::pin(handle.map(drop))
     }
 }

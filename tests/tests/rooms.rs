@@ -29,6 +29,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["logging.rs", "disk_space.rs"],
             &["doors.rs"],
             &["world.rs", "tasks.rs"],
+            &["panics.rs"],
         ],
     ),
     (

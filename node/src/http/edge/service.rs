@@ -4,12 +4,10 @@
 //! headers (400), length and type of the body (400, 413), route (404, 405), then what the
 //! operation asks: version (404), headers (406, 415), policy (403).
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::FutureExt;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LAST_MODIFIED,
     LOCATION, RETRY_AFTER, VARY,
@@ -37,6 +35,7 @@ use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found}
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
 use crate::http::wire::query::Query;
+use crate::panics;
 
 /// The route that served a request, left in the response's extensions for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,13 +73,9 @@ pub(in crate::http) async fn respond(
     let mut progress = Progress::default();
     let response = async {
         let handled = handle(&server, routes, &parts, body, &request_id, &mut progress);
-        let result = match AssertUnwindSafe(handled).catch_unwind().await {
-            Ok(result) => result,
-            Err(_) => {
-                tracing::error!("a handler panicked; this is a bug");
-                Err(ApiError::internal())
-            }
-        };
+        let result = panics::contain(handled)
+            .await
+            .unwrap_or_else(|_panicked| Err(ApiError::internal()));
         finish(&server, &parts, &request_id, &progress, result)
     }
     .instrument(span)

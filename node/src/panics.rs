@@ -1,0 +1,128 @@
+//! What a panic ends: the request in which it happened, or else the process.
+//!
+//! A request shares no half-done work with others, so its client is answered 500 and the node goes on.
+//! Anything else (replication, apply, a connection, a watcher) would be missed from then on by a
+//! node that goes on without it; a supervisor starts the whole node again.
+
+use std::cell::Cell;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::FutureExt;
+
+/// How long the process waits for the lines that say why it ends.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A request panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Panicked;
+
+/// Runs a part of a request on this thread: a panic in it does not end the process.
+pub(crate) fn contain_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+    let before = CONTAINED.replace(true);
+    let result = std::panic::catch_unwind(AssertUnwindSafe(call));
+    CONTAINED.set(before);
+    result.map_err(|_| Panicked)
+}
+
+/// The same for a part that waits.
+pub(crate) async fn contain<F: Future>(part: F) -> Result<F::Output, Panicked> {
+    let mut part = pin!(part);
+    std::future::poll_fn(|context| match contain_call(|| part.poll_unpin(context)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+        Err(panicked) => Poll::Ready(Err(panicked)),
+    })
+    .await
+}
+
+/// Logs panics, and ends the process after one that is no request's. The standard hook writes to
+/// standard error itself and would wait there. What a panic says may hold a client's text, so it is a
+/// field, which is escaped.
+pub(crate) fn end_the_process() {
+    std::panic::set_hook(Box::new(|panic| {
+        let said = panic.payload_as_str().unwrap_or("no message");
+        let place = panic.location().map(ToString::to_string);
+        if CONTAINED.get() {
+            tracing::error!(said, place, "a request panicked; this is a bug");
+            return;
+        }
+        let backtrace = std::backtrace::Backtrace::force_capture().to_string();
+        tracing::error!(
+            said,
+            place,
+            backtrace,
+            "panicked; this is a bug, and the process ends"
+        );
+        std::thread::sleep(LAST_WORDS);
+        std::process::abort();
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// What the child processes of these tests run.
+    fn child(name: &str) -> std::process::Output {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--ignored", "--nocapture"])
+            .output()
+            .unwrap()
+    }
+
+    #[test]
+    #[ignore = "runs in a process of its own"]
+    fn a_watcher_that_panics() {
+        let _logging = crate::logging::Logging::start("text", "info").unwrap();
+        let watcher = std::thread::spawn(|| panic!("the watcher is gone"));
+        let _ = watcher.join();
+        println!("and life goes on");
+    }
+
+    #[test]
+    #[ignore = "runs in a process of its own"]
+    fn a_request_that_panics() {
+        let logging = crate::logging::Logging::start("text", "info").unwrap();
+        let request = contain(async {
+            std::future::ready(()).await;
+            panic!("this request is gone")
+        });
+        assert_eq!(request.now_or_never(), Some(Err::<(), _>(Panicked)));
+        println!("and life goes on");
+        logging.finish();
+    }
+
+    #[test]
+    fn a_panic_outside_of_requests_ends_the_process_and_says_why() {
+        let output = child("panics::tests::a_watcher_that_panics");
+        assert!(!output.status.success());
+        let (said, went) = (
+            String::from_utf8_lossy(&output.stderr),
+            String::from_utf8_lossy(&output.stdout),
+        );
+        assert!(said.contains("the watcher is gone"), "{said}");
+        assert!(said.contains("the process ends"), "{said}");
+        assert!(!went.contains("and life goes on"), "{went}");
+    }
+
+    #[test]
+    fn a_panic_in_a_request_ends_only_that() {
+        let output = child("panics::tests::a_request_that_panics");
+        let (said, went) = (
+            String::from_utf8_lossy(&output.stderr),
+            String::from_utf8_lossy(&output.stdout),
+        );
+        assert!(output.status.success(), "{said}{went}");
+        assert!(said.contains("this request is gone"), "{said}");
+        assert!(went.contains("and life goes on"), "{went}");
+    }
+}

@@ -45,6 +45,10 @@ pub(crate) async fn contain<F: Future>(part: F) -> Result<F::Output, Panicked> {
 /// Logs panics, and ends the process after one that is no request's. The standard hook writes to
 /// standard error itself and would wait there. What a panic says may hold a client's text, so it is a
 /// field, which is escaped.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no simulated process ends like this"
+)]
 pub(crate) fn end_the_process() {
     std::panic::set_hook(Box::new(|panic| {
         let said = panic.payload_as_str().unwrap_or("no message");
@@ -81,6 +85,7 @@ mod tests {
 
     #[test]
     #[ignore = "runs in a process of its own"]
+    #[expect(clippy::disallowed_methods, reason = "a thread that is no request's")]
     fn a_watcher_that_panics() {
         let _logging = crate::logging::Logging::start("text", "info").unwrap();
         let watcher = std::thread::spawn(|| panic!("the watcher is gone"));

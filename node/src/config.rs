@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use placement_model::Level;
+use uuid::Uuid;
 
 use crate::doors::Consistency;
 use crate::http::{PathPrefix, PublicAddress, PublicUrl};
@@ -29,6 +30,10 @@ section! {
         /// they wait until all of them are up. Ignored once this node belongs to a cluster. Empty:
         /// this node waits until it is added with `placementctl members add`.
         initial_members: Vec<String> = Vec::new(),
+        /// The cluster of this node, a UUID as `placementctl status` shows it; to be set once the cluster
+        /// is formed. A node that is given it forms and joins no other: with an empty data directory
+        /// (a volume that is not mounted) it waits and says so. Empty: any cluster.
+        cluster_id: String = String::new(),
     }
     with {
         /// The REST API.
@@ -272,6 +277,20 @@ impl Config {
         match u32::try_from(self.cluster.level_max) {
             Ok(0) | Err(_) => Level::NEWEST,
             Ok(level) => Level::NEWEST.min(Level(level)),
+        }
+    }
+
+    /// The cluster that this node is bound to, if it is.
+    pub fn cluster_id(&self) -> Result<Option<Uuid>, ConfigError> {
+        if self.cluster_id.is_empty() {
+            return Ok(None);
+        }
+        match Uuid::try_parse(&self.cluster_id) {
+            Ok(cluster) if !cluster.is_nil() => Ok(Some(cluster)),
+            _ => Err(ConfigError::invalid(
+                "cluster_id",
+                format!("{:?} is not the UUID of a cluster", self.cluster_id),
+            )),
         }
     }
 

@@ -135,3 +135,53 @@ fn a_wrong_configuration_is_found_before_it_is_used() {
     let (fits, said) = checked("[candidates]\nrandomise = true");
     assert!(!fits && said.contains("randomize"), "{said}");
 }
+
+/// All volumes are missing after a loss of power: there is nothing that says which cluster it was but
+/// the configuration.
+#[tokio::test]
+async fn nodes_that_are_bound_to_a_cluster_form_no_other_in_empty_directories() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let bound = cluster.statuses().await[0].cluster_id.clone().unwrap();
+    fs::write(
+        cluster.directory().join("placementd.toml"),
+        format!("cluster_id = \"{bound}\"\n"),
+    )
+    .unwrap();
+    for id in cluster.ids() {
+        cluster.stop_node(id).await.unwrap();
+        let mounted = cluster.data_dir(id);
+        fs::rename(&mounted, mounted.with_extension("not-mounted")).unwrap();
+        cluster.start_node(id).unwrap();
+    }
+    let first = cluster.ids()[0];
+    let started = std::time::Instant::now();
+    while !cluster.log(first, 20).contains("is bound to cluster") {
+        assert!(started.elapsed() < LIMIT, "{}", cluster.log(first, 20));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let asked = cluster.placementctl(&["init"]).unwrap();
+    let said = String::from_utf8_lossy(&asked.stderr).into_owned();
+    assert!(!asked.status.success() && said.contains(&bound), "{said}");
+    for status in cluster.statuses().await {
+        assert_eq!(status.cluster_id, None, "{status:?}");
+    }
+
+    // Mounted, they are the cluster that they were.
+    for id in cluster.ids() {
+        cluster.stop_node(id).await.unwrap();
+        let mounted = cluster.data_dir(id);
+        let _ = fs::remove_dir_all(&mounted);
+        fs::rename(mounted.with_extension("not-mounted"), &mounted).unwrap();
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    assert_eq!(cluster.statuses().await[0].cluster_id, Some(bound));
+
+    // Bound to another, a node refuses what it finds.
+    let other = "0d3f1f5e-8a0e-4a57-9a0e-6d1b7a6f2f11";
+    let file = cluster.directory().join("placementd.toml");
+    fs::write(file, format!("cluster_id = \"{other}\"\n")).unwrap();
+    cluster.stop_node(2).await.unwrap();
+    let said = refusal(&cluster.place(2).clone(), cluster.options());
+    assert!(said.contains(&format!("not to {other}")), "{said}");
+}

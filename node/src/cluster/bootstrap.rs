@@ -73,10 +73,25 @@ impl Bootstrap {
         let dir = self.config.data_dir.clone();
         match runtime::blocking(move || placement_raft_store::identity(&dir)).await? {
             Some(identity) => {
+                self.check_binding(&identity)?;
                 self.check_neighbours(&identity).await?;
                 self.join(identity).await.map(|_| ())
             }
             None => Ok(()),
+        }
+    }
+
+    /// Refuses a data directory of another cluster than the one that this node is bound to.
+    fn check_binding(&self, identity: &Identity) -> Result<(), StartError> {
+        match self.config.cluster_id()? {
+            Some(expected) if expected != identity.cluster => {
+                Err(StartError::Store(OpenError::OtherCluster {
+                    dir: self.config.data_dir.clone(),
+                    found: identity.cluster,
+                    expected,
+                }))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -116,6 +131,8 @@ impl Bootstrap {
             epoch: invitation.epoch,
             node: invitation.node,
         };
+        self.check_binding(&identity)
+            .map_err(|error| Denied::Join(error.to_string()))?;
         self.create(identity)
             .await
             .map_err(|error| Denied::Join(error.to_string()))?;
@@ -179,6 +196,10 @@ impl Bootstrap {
             }
             return;
         }
+        if let Err(reason) = self.may_form() {
+            tracing::error!(reason, "no cluster is formed");
+            return;
+        }
         let mut said = String::new();
         loop {
             if self.is_formed() {
@@ -205,10 +226,25 @@ impl Bootstrap {
         if self.is_formed() {
             return Err("this node belongs to a formed cluster already".to_owned());
         }
+        self.may_form()?;
         members
             .entry(self.config.node_id)
             .or_insert_with(|| self.addresses.peer.clone());
         self.try_to_form(&members).await
+    }
+
+    /// A node that is bound to a cluster finds its data, or forms none.
+    fn may_form(&self) -> Result<(), String> {
+        match (self.slot.get(), self.config.cluster_id()) {
+            (None, Ok(Some(bound))) => Err(format!(
+                "this node is bound to cluster {bound} (cluster_id), and {} is empty. If it is not \
+                 mounted, mount it and start again; if its data is lost, have the node removed from \
+                 the cluster and added under a new number; if a new cluster is wanted, take \
+                 cluster_id out of the configuration",
+                self.config.data_dir.display()
+            )),
+            _ => Ok(()),
+        }
     }
 
     async fn try_to_form(&self, members: &BTreeMap<u64, String>) -> Result<(), String> {

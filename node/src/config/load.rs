@@ -157,6 +157,7 @@ impl Config {
     }
 
     fn validate_members(&self) -> Result<(), ConfigError> {
+        self.cluster_id()?;
         let mut members = self.initial_members()?;
         if members.is_empty() {
             return Ok(());
@@ -459,6 +460,7 @@ mod tests {
                 "node_id = 1\ninitial_members = [\"1=h:1\", \"1=h:2\"]",
                 "initial_members",
             ),
+            ("node_id = 1\ncluster_id = \"mine\"", "cluster_id"),
             (
                 "node_id = 1\n[raft]\nelection_min_ms = 300",
                 "raft.election_min_ms",

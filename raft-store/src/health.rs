@@ -1,4 +1,4 @@
-//! Whether this node's storage still works.
+//! Whether this node's storage still works, and can be vouched for.
 
 use std::sync::Arc;
 
@@ -9,12 +9,18 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub struct Health {
     failure: watch::Receiver<Option<Arc<str>>>,
+    reporter: Reporter,
 }
 
 impl Health {
     /// The failure, if there is one: `the log in DIR cannot be written: ...`.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.failure.borrow().clone()
+    }
+
+    /// Ends this node's part for a reason that the store cannot see, in words that say what to do.
+    pub fn report(&self, words: &str) {
+        self.reporter.report(words);
     }
 
     /// Waits for a failure, perhaps for ever.
@@ -38,12 +44,14 @@ pub(crate) struct Reporter {
 impl Reporter {
     pub(crate) fn new() -> (Self, Health) {
         let (sender, receiver) = watch::channel(None);
-        (
-            Self {
-                failure: Arc::new(sender),
-            },
-            Health { failure: receiver },
-        )
+        let reporter = Self {
+            failure: Arc::new(sender),
+        };
+        let health = Health {
+            failure: receiver,
+            reporter: reporter.clone(),
+        };
+        (reporter, health)
     }
 
     /// Reports a failure; only the first one is kept, as the others follow from it.

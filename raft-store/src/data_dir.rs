@@ -18,6 +18,8 @@ pub(crate) const SNAPSHOT_DIR: &str = "snapshots";
 const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const BOOT: &str = "boot";
+/// Why this node takes no part any more, in words.
+const LEFT: &str = "left";
 
 /// The file. Its first field lets a binary that is too old say so.
 #[derive(Serialize, Deserialize)]
@@ -100,6 +102,27 @@ pub(crate) fn boots(dir: &Path) -> Result<u64, OpenError> {
             reason: error.to_string(),
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(OpenError::io("read", &path, error)),
+    }
+}
+
+/// Notes, durably, why the node of this directory takes no part any more: it is not opened again.
+///
+/// # Errors
+/// Those of the file system.
+pub fn leave(dir: &Path, reason: &str) -> Result<(), OpenError> {
+    write_durably(dir, LEFT, reason.as_bytes())
+}
+
+/// Refuses the directory of a node that cannot be vouched for.
+pub(crate) fn check_left(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join(LEFT);
+    match fs::read(&path) {
+        Ok(reason) => Err(OpenError::Left {
+            dir: dir.to_owned(),
+            reason: String::from_utf8_lossy(&reason).into_owned(),
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(OpenError::io("read", &path, error)),
     }
 }

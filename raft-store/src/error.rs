@@ -125,6 +125,18 @@ pub enum OpenError {
         /// The node that owns the directory.
         identity: Identity,
     },
+    /// The node has found that it cannot be vouched for.
+    #[error(
+        "the node of {dir} takes no part any more: {reason}. Keep the directory for whoever looks \
+         for the cause; remove this node from the cluster and let it join anew with an empty \
+         directory and a new id"
+    )]
+    Left {
+        /// The directory.
+        dir: PathBuf,
+        /// What it has found.
+        reason: String,
+    },
     /// The operating system refused.
     #[error("cannot {action} {path}: {source}")]
     Io {

@@ -29,13 +29,13 @@ mod types;
 pub mod wire;
 
 pub use applier::{Applier, Rules};
-pub use data_dir::{create, identity, in_use};
+pub use data_dir::{create, identity, in_use, leave};
 pub use error::OpenError;
 pub use health::Health;
 pub use identity::{FORMAT, Identity};
 pub use log::{LogReader, LogStore};
 pub use machine::{
-    AppliedState, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotError, SnapshotFile,
+    AppliedState, Checkpoints, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotError, SnapshotFile,
     SnapshotReceiver, StateMachine, Stopped, Views,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};

@@ -55,6 +55,7 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     let identity =
         data_dir::identity(dir)?.ok_or_else(|| OpenError::Missing { dir: dir.clone() })?;
     check_owner(&options, &identity)?;
+    data_dir::check_left(dir)?;
     check_log(dir, identity)?;
     let snapshots_dir = dir.join(SNAPSHOT_DIR);
     fs::create_dir_all(&snapshots_dir)

@@ -50,7 +50,12 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["write_door.rs", "read_door.rs", "peer_service.rs"],
             &["bootstrap.rs"],
             &["start.rs"],
-            &["standards_sync.rs", "level.rs", "membership.rs"],
+            &[
+                "standards_sync.rs",
+                "level.rs",
+                "divergence.rs",
+                "membership.rs",
+            ],
             &["slot.rs"],
             &["running.rs"],
             &[

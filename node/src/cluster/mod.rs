@@ -6,6 +6,7 @@
 mod addresses;
 pub(crate) mod bootstrap;
 mod compaction;
+mod divergence;
 mod error;
 mod freshness;
 pub(crate) mod leadership;

@@ -67,6 +67,12 @@ impl PeerService {
                 let change: MembershipChange = read(body)?;
                 reply(Membership(&*self.running()?).change(change).await)
             }
+            Method::Checkpoint => {
+                let index: u64 = read(body)?;
+                let running = self.running()?;
+                let digest = running.replica.views.checkpoints().at(index);
+                reply(digest.map(|digest| digest.to_string()))
+            }
             Method::Probe => reply(self.bootstrap.introduction()),
             Method::Invite => {
                 let invitation: Invitation = read(body)?;

@@ -163,6 +163,19 @@ impl Replica {
         })
     }
 
+    /// Ends this node's part, for good: after the entry at `index` its state is another one than that
+    /// of a majority.
+    pub(super) fn leave_as_diverged(&self, index: u64) {
+        let words = format!(
+            "after entry {index} its state differs from that of a majority, and what it answers \
+             may be wrong"
+        );
+        if let Err(error) = placement_raft_store::leave(&self.config.data_dir, &words) {
+            tracing::error!(%error, "a restart will not know that this node has diverged");
+        }
+        self.health.report(&words);
+    }
+
     /// Whether a node has taken part: it has a log, so that it must not be initialised again.
     pub(crate) fn is_formed(&self) -> bool {
         self.raft_metrics(|metrics| {
@@ -235,6 +248,11 @@ impl Replica {
                 .map(|(id, member)| (*id, member.clone()))
                 .collect()
         })
+    }
+
+    /// The voters, effective if not yet committed.
+    pub(super) fn voters(&self) -> BTreeSet<u64> {
+        self.membership().membership().voter_ids().collect()
     }
 
     /// Whether a node is a member, a learner included.

@@ -16,7 +16,7 @@ use super::running::Running;
 use super::stamp::Stamper;
 use super::standards::Standards;
 use super::write_path::WritePath;
-use super::{leadership, level, removal, standards_sync};
+use super::{divergence, leadership, level, removal, standards_sync};
 use crate::config::Config;
 use crate::env::Env;
 use crate::rpc::peers::Peers;
@@ -87,6 +87,7 @@ pub(super) async fn start(
     tasks.spawn(leadership::leave_on_failure(replica.clone()));
     tasks.spawn(standards_sync::run(running.clone()));
     tasks.spawn(level::run(running.clone()));
+    tasks.spawn(divergence::watch(running.clone()));
     tasks.spawn(removal::watch(replica.clone(), peers.clone()));
     tracing::info!(
         node = replica.me,

@@ -39,6 +39,8 @@ pub(crate) enum Method {
     Probe = 9,
     /// Join this cluster.
     Invite = 10,
+    /// The digest of the state after an entry.
+    Checkpoint = 11,
 }
 
 impl Method {
@@ -55,6 +57,7 @@ impl Method {
             Admin,
             Probe,
             Invite,
+            Checkpoint,
         ]
         .into_iter()
         .find(|method| *method as u8 == number)

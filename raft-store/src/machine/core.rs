@@ -97,6 +97,7 @@ impl Core {
             };
             next.last = Some(entry.log_id);
             self.check_level(&next)?;
+            self.publisher.note(&next);
             answers.extend(responder.map(|responder| (responder, answer)));
         }
         let decided = started.elapsed();

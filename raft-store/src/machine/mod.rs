@@ -1,6 +1,7 @@
 //! The state machine: applies committed commands, publishes the state for readers, builds and
 //! installs snapshots.
 
+mod checkpoints;
 mod core;
 mod database;
 mod snapshot_dir;
@@ -25,6 +26,7 @@ use crate::options::StoreOptions;
 use crate::runtime;
 use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 
+pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
 pub(crate) use database::families;

@@ -8,6 +8,7 @@ use placement_model::state::Digest;
 use placement_model::types::Timestamp;
 use tokio::sync::watch;
 
+use super::checkpoints::Checkpoints;
 use crate::types::{LogId, StoredMembership};
 
 /// The state after some entry of the log. Cheap to keep: states share what they have in common.
@@ -46,6 +47,7 @@ pub struct Stopped;
 pub struct Views {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Receiver<Option<u64>>,
+    checkpoints: Checkpoints,
 }
 
 impl Views {
@@ -78,6 +80,11 @@ impl Views {
         Ok(current)
     }
 
+    /// Digests to be compared with those of other nodes.
+    pub fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
+    }
+
     /// Watches the applied index.
     pub fn subscribe(&self) -> watch::Receiver<Option<u64>> {
         self.index.clone()
@@ -89,6 +96,7 @@ impl Views {
 pub(crate) struct Publisher {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Sender<Option<u64>>,
+    checkpoints: Checkpoints,
 }
 
 impl Publisher {
@@ -98,11 +106,13 @@ impl Publisher {
         let views = Views {
             current: Arc::clone(&current),
             index: receiver,
+            checkpoints: Checkpoints::default(),
         };
         (
             Self {
                 current,
                 index: sender,
+                checkpoints: views.checkpoints.clone(),
             },
             views,
         )
@@ -110,6 +120,13 @@ impl Publisher {
 
     pub(crate) fn current(&self) -> Arc<AppliedState> {
         self.current.load_full()
+    }
+
+    /// Keeps the digest after an entry for comparison.
+    pub(crate) fn note(&self, applied: &AppliedState) {
+        if let Some(index) = applied.index() {
+            self.checkpoints.note(index, applied.digest());
+        }
     }
 
     /// The state first, then the index: a reader that the index wakes finds the state.

@@ -1,0 +1,53 @@
+use std::sync::Arc;
+
+use placement_model::{Changes, Outcome, Stamped, State};
+use placement_raft_store::{Applier, Rules};
+
+use crate::estate::{eventually, machines, settled};
+
+/// The rules, but for one command that this node forgets to carry out: a bit has flipped.
+struct Forgetful;
+
+impl Applier for Forgetful {
+    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+        let (outcome, changes) = Rules.apply(index, state, stamped);
+        if index == 20 {
+            return (outcome, Changes::new());
+        }
+        (outcome, changes)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_state_is_not_that_of_the_others_leaves_and_does_not_come_back() {
+    let mut machines = machines(3);
+    machines[1].env.storage.applier = Arc::new(Forgetful);
+    for machine in &mut machines {
+        machine.start().await;
+    }
+    let leader = settled(&machines).await;
+    // What is compared is some way into the log.
+    for number in 1..=100 {
+        machines[leader].create(number).await;
+    }
+    let said = eventually("a node that leaves", || {
+        machines[1].node().status().storage_failure
+    });
+    let said = said.await;
+    assert!(said.contains("differs from that of a majority"), "{said}");
+    let (status, body) = machines[1].api("GET", "/readyz", "").await;
+    assert_eq!((status, body.contains(&said)), (503, true), "{body}");
+
+    // A restart does not make it right, even by the right rules.
+    machines[1].shutdown().await;
+    machines[1].env.storage.applier = Arc::new(Rules);
+    let refused = machines[1].try_start().await.unwrap_err().to_string();
+    assert!(refused.contains("takes no part any more"), "{refused}");
+    assert!(refused.contains("join anew"), "{refused}");
+
+    // The others go on.
+    let one = &machines[0];
+    assert_eq!(one.node().status().storage_failure, None);
+    one.create(101).await;
+    assert!(machines[2].sees(101).await);
+}

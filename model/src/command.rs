@@ -105,6 +105,26 @@ impl Command {
         }
     }
 
+    /// Whether the state may need more room after it than before. What only takes away is carried out
+    /// by a cluster whose disks are nearly full.
+    pub fn grows(&self) -> bool {
+        match self {
+            Self::DeleteProvider(_)
+            | Self::DeleteInventory(_)
+            | Self::DeleteInventories(_)
+            | Self::DeleteProviderTraits(_)
+            | Self::DeleteTrait(_)
+            | Self::DeleteResourceClass(_)
+            | Self::DeleteAllocations(_)
+            | Self::RetireNode(_)
+            | Self::RaiseLevel(_) => false,
+            Self::ReplaceAllocations(ReplaceAllocations { consumers }) => {
+                (consumers.iter()).any(|consumer| !consumer.allocations.is_empty())
+            }
+            _ => true,
+        }
+    }
+
     /// The feature level from which on the command exists: below, no node proposes it.
     pub fn level(&self) -> Level {
         match self {

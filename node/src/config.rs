@@ -54,6 +54,8 @@ section! {
         cors: CorsSection,
         /// The allocation-candidate search.
         candidates: CandidatesSection,
+        /// Room on the disk.
+        disk: DiskSection,
         /// Replication.
         raft: RaftSection,
         /// Logging.
@@ -141,6 +143,15 @@ section! {
         /// How often an idle node asks the leader how far it should be, in milliseconds; bounds
         /// what `Placement-Staleness` can say. 0: never.
         probe_ms: u64 = 1_000,
+    }
+}
+
+section! {
+    /// `[disk]`.
+    DiskSection {
+        /// Room below which a disk counts as nearly full, in bytes. While those of a majority are, writes
+        /// that need room are answered 507, and what takes away is carried out. 0: never.
+        min_free_bytes: u64 = 256 * 1024 * 1024,
     }
 }
 

@@ -37,7 +37,8 @@ fn used(dir: &Path) -> u64 {
     sizes.sum()
 }
 
-fn free(dir: &Path) -> Option<u64> {
+/// What is free on the disk of a directory, in bytes; `None` if the system does not say.
+pub(crate) fn free(dir: &Path) -> Option<u64> {
     // Before a node joins a cluster, the directory is not made yet, but its parent is.
     let existing = dir.ancestors().find(|path| path.exists())?;
     let found = rustix::fs::statvfs(existing).ok()?;

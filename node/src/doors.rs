@@ -66,7 +66,7 @@ pub struct Written {
     pub view: View,
 }
 
-/// No node could answer. Never a conflict, always a 503.
+/// No node could answer. Never a conflict.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unavailable {
     /// The write provably never entered the log, or the read was never answered: safe to repeat.
@@ -84,6 +84,12 @@ pub enum Unavailable {
         reason: String,
         /// When looking again makes sense.
         retry_after: Duration,
+    },
+    /// The disks have no room for what the write adds. Nothing was committed.
+    #[error("{reason}; nothing was committed")]
+    NoSpace {
+        /// What happened, for a person.
+        reason: String,
     },
     /// The `Placement-Min-Index` token is of another epoch: no wait will make it true.
     #[error("the index token belongs to another history than this cluster's ({epoch})")]

@@ -136,6 +136,8 @@ impl Host {
         config.peer.advertise = format!("{}:{PEER_PORT}", self.name);
         config.admin.listen = format!("0.0.0.0:{ADMIN_PORT}");
         config.admin.advertise = format!("{}:{ADMIN_PORT}", self.name);
+        // The room on this machine is no part of a seed.
+        config.disk.min_free_bytes = 0;
         config.cluster.wait_ms = ms(self.parameters.wait);
         config.raft.heartbeat_ms = ms(self.parameters.heartbeat);
         config.raft.election_min_ms = ms(self.parameters.election);

@@ -68,7 +68,8 @@ async fn write(client: &Client, host: Uuid) -> Result<Uuid, placement_client::Er
 
 #[tokio::test]
 async fn a_full_disk_costs_the_leader_its_office_and_nobody_any_data() {
-    let mut cluster = Cluster::prepare(3, "[cluster]\nwait_ms = 2000\n").unwrap();
+    let mut cluster =
+        Cluster::prepare(3, "[cluster]\nwait_ms = 2000\n[disk]\nmin_free_bytes = 0\n").unwrap();
     let Some(_disk) = SmallDisk::mount(&cluster.data_dir(1)) else {
         skipped(
             "a full disk under a cluster",
@@ -155,5 +156,80 @@ async fn a_full_disk_costs_the_leader_its_office_and_nobody_any_data() {
             seen.allocations.contains_key(&consumer),
             "{consumer} is lost"
         );
+    }
+}
+
+/// Whether a claim is taken: the status that is answered.
+async fn claim(client: &Client, host: Uuid, consumer: Uuid) -> u16 {
+    let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
+    match client.put_allocations(consumer, &claim).await {
+        Ok(()) => 204,
+        Err(error) => error.status().map_or(0, |status| status.as_u16()),
+    }
+}
+
+#[tokio::test]
+async fn nearly_full_disks_take_no_claims_but_give_back_until_there_is_room_again() {
+    let config = "[disk]\nmin_free_bytes = 16000000\n";
+    let mut cluster = Cluster::prepare(3, config).unwrap();
+    let mut disks = Vec::new();
+    for id in cluster.ids() {
+        let Some(disk) = SmallDisk::mount(&cluster.data_dir(id)) else {
+            skipped(
+                "nearly full disks under a cluster",
+                "no small disk can be mounted",
+            );
+            return;
+        };
+        disks.push(disk);
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let client = cluster.client().with_patience(Duration::from_secs(60));
+    let host = Uuid::new_v4();
+    let named = NewProvider::named("host").uuid(host);
+    client.create_provider(&named).await.unwrap();
+    let offer = [("VCPU", Inventory::of(1_000_000))];
+    client.set_inventories(host, 0, offer).await.unwrap();
+    let held = Uuid::new_v4();
+    assert_eq!(claim(&client, host, held).await, 204);
+
+    let ballast = vec![7; 40 << 20];
+    let fill = |id| {
+        let path = cluster.data_dir(id).join("ballast");
+        let mut file = fs::File::create(&path).unwrap();
+        let room = rustix::fs::statvfs(&path).unwrap();
+        let room = usize::try_from(room.f_bavail * room.f_frsize).unwrap();
+        file.write_all(&ballast[..room.saturating_sub(12_000_000)])
+            .unwrap();
+    };
+    // One disk is no majority: whoever leads, claims go on.
+    fill(cluster.leader().await.unwrap());
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_eq!(claim(&client, host, Uuid::new_v4()).await, 204);
+
+    cluster.ids().into_iter().for_each(fill);
+    let asked = Instant::now();
+    while claim(&client, host, Uuid::new_v4()).await != 507 {
+        assert!(asked.elapsed() < Duration::from_secs(30), "claims go on");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert_eq!(
+        client.provider(host).await.unwrap().uuid,
+        host,
+        "reads go on"
+    );
+    client.delete_allocations(held).await.unwrap();
+
+    for id in cluster.ids() {
+        fs::remove_file(cluster.data_dir(id).join("ballast")).unwrap();
+    }
+    let asked = Instant::now();
+    while claim(&client, host, Uuid::new_v4()).await != 204 {
+        assert!(asked.elapsed() < Duration::from_secs(30), "there is room");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    for status in cluster.statuses().await {
+        assert_eq!(status.storage_failure, None, "{status:?}");
     }
 }

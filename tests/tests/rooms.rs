@@ -54,6 +54,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
                 "standards_sync.rs",
                 "level.rs",
                 "divergence.rs",
+                "room.rs",
                 "membership.rs",
             ],
             &["slot.rs"],

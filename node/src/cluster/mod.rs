@@ -19,6 +19,7 @@ mod read_index;
 mod read_metrics;
 mod removal;
 pub(crate) mod replica;
+mod room;
 mod running;
 pub(crate) mod slot;
 mod stamp;

@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 
 use super::bootstrap::Bootstrap;
 use super::membership::{Membership, MembershipChange};
-use super::read_index;
 use super::running::Running;
+use super::{read_index, room};
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
     AppendReply, Hello, Invitation, Method, ReadIndexReply, SnapshotCall, SnapshotReply,
@@ -73,6 +73,7 @@ impl PeerService {
                 let digest = running.replica.views.checkpoints().at(index);
                 reply(digest.map(|digest| digest.to_string()))
             }
+            Method::IsShort => reply(room::is_short(&*self.running()?).await),
             Method::Probe => reply(self.bootstrap.introduction()),
             Method::Invite => {
                 let invitation: Invitation = read(body)?;

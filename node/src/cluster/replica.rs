@@ -37,6 +37,8 @@ pub(crate) struct Replica {
     pub(super) leader_changes: AtomicU64,
     /// The others have said that this node was removed.
     removed: AtomicBool,
+    /// As the leader: whether the disks of a majority have room.
+    room: AtomicBool,
 }
 
 /// The leader as this node knows it.
@@ -93,6 +95,7 @@ impl Replica {
             config,
             leader_changes: AtomicU64::new(0),
             removed: AtomicBool::new(false),
+            room: AtomicBool::new(true),
         }
     }
 
@@ -291,6 +294,23 @@ impl Replica {
         if self.removed.swap(removed, Ordering::Relaxed) != removed && removed {
             tracing::error!(node = self.me, "{REMOVED}");
         }
+    }
+
+    /// As the leader: whether the disks have room for a command; if not, why it is not taken.
+    pub(super) fn has_room_for(&self, command: &Command) -> Result<(), String> {
+        if self.room.load(Ordering::Relaxed) || !command.grows() {
+            return Ok(());
+        }
+        Err(format!(
+            "the disks of a majority of the nodes have less than {} bytes left ([disk] \
+             min_free_bytes); what takes away is still carried out",
+            self.config.disk.min_free_bytes
+        ))
+    }
+
+    /// Notes whether the disks have room. Returns what was noted before.
+    pub(super) fn note_room(&self, room: bool) -> bool {
+        self.room.swap(room, Ordering::Relaxed)
     }
 
     /// As the leader: how many log entries a node lacks, if anything was heard of it.

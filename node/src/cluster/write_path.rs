@@ -96,6 +96,10 @@ impl WritePath {
                     return Err(gave_up(Some(reason.to_owned()), String::new()));
                 }
                 WriteReply::Written { index, outcome } => return Ok((index, outcome)),
+                WriteReply::NoSpace { reason } if unsure.is_none() => {
+                    return Err(Unavailable::NoSpace { reason });
+                }
+                WriteReply::NoSpace { reason } => reason,
                 WriteReply::NotLeader { .. } => "no leader is known".to_owned(),
                 WriteReply::Rejected { reason } => reason,
                 WriteReply::Unknown { reason } => {
@@ -176,6 +180,9 @@ impl WritePath {
     pub(crate) async fn propose(&self, call: WriteCall) -> WriteReply {
         if let Err(reason) = self.replica.permits(&call.command) {
             return WriteReply::Rejected { reason };
+        }
+        if let Err(reason) = self.replica.has_room_for(&call.command) {
+            return WriteReply::NoSpace { reason };
         }
         let (answer, proposed) = oneshot::channel();
         let proposal = Proposal { call, answer };

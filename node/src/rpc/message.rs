@@ -41,6 +41,8 @@ pub(crate) enum Method {
     Invite = 10,
     /// The digest of the state after an entry.
     Checkpoint = 11,
+    /// Is your disk nearly full?
+    IsShort = 12,
 }
 
 impl Method {
@@ -58,6 +60,7 @@ impl Method {
             Probe,
             Invite,
             Checkpoint,
+            IsShort,
         ]
         .into_iter()
         .find(|method| *method as u8 == number)
@@ -324,6 +327,8 @@ pub(crate) enum WriteReply {
     Unknown { reason: String },
     /// Not done, and it never will be by this call, since the node that was asked cannot.
     Rejected { reason: String },
+    /// Not done: the disks have no room for it.
+    NoSpace { reason: String },
 }
 
 /// How far a read must be.

@@ -27,6 +27,8 @@ pub(in crate::http) const NOTHING_COMMITTED: &str = "placement.unavailable.nothi
 pub(in crate::http) const OUTCOME_UNKNOWN: &str = "placement.unavailable.outcome_unknown";
 /// 503: the node asked cannot serve. Given at every microversion.
 pub(in crate::http) const NOT_READY: &str = "placement.unavailable.not_ready";
+/// 507: the disks are nearly full; what takes away is still carried out. Given at every microversion.
+pub(in crate::http) const NO_SPACE: &str = "placement.unavailable.no_space";
 /// 412: the index token is of another history. Given at every microversion.
 pub(in crate::http) const FOREIGN_INDEX: &str = "placement.consistency.foreign_index";
 /// 400: a consistency header cannot be understood. Given at every microversion.
@@ -37,7 +39,7 @@ pub(in crate::http) const BODY_TOO_LARGE: &str = "placement.body_too_large";
 pub(in crate::http) const SEARCH_ENDED: &str = "placement.candidates.search_ended";
 
 /// All of them.
-pub(in crate::http) const ALL: [&str; 17] = [
+pub(in crate::http) const ALL: [&str; 18] = [
     UNDEFINED,
     INVENTORY_IN_USE,
     CONCURRENT_UPDATE,
@@ -51,6 +53,7 @@ pub(in crate::http) const ALL: [&str; 17] = [
     NOTHING_COMMITTED,
     OUTCOME_UNKNOWN,
     NOT_READY,
+    NO_SPACE,
     FOREIGN_INDEX,
     BAD_CONSISTENCY,
     BODY_TOO_LARGE,

@@ -243,6 +243,11 @@ impl From<Unavailable> for ApiError {
                 );
                 busy(code::OUTCOME_UNKNOWN, message, retry_after)
             }
+            Unavailable::NoSpace { .. } => Self::with_new_code(
+                StatusCode::INSUFFICIENT_STORAGE,
+                code::NO_SPACE,
+                format!("{message}."),
+            ),
             Unavailable::ForeignIndex { .. } => Self::with_new_code(
                 StatusCode::PRECONDITION_FAILED,
                 code::FOREIGN_INDEX,

@@ -32,6 +32,9 @@ pub(super) fn responses(route: &Route, variants: &[&Operation], about: &About) -
     if guarded && about.method == "GET" {
         put(412, response(412));
     }
+    if guarded && about.method != "GET" {
+        put(507, response(507));
+    }
     let young = variants.iter().all(|variant| variant.since > 0);
     if variants.iter().any(|variant| variant.too_old_is_405) {
         put(405, response(405));

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+pub use super::ids::{ProviderId, ResourceClassId, TraitId};
 use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{
@@ -16,28 +17,6 @@ use crate::types::{
 
 /// The changes of one command, in order.
 pub type Changes = Vec<Change>;
-
-macro_rules! dense_id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(transparent)]
-        pub struct $name(pub u32);
-    };
-}
-
-dense_id!(
-    /// A provider inside this cluster.
-    ProviderId
-);
-dense_id!(
-    /// A resource class inside this cluster.
-    ResourceClassId
-);
-dense_id!(
-    /// A trait inside this cluster.
-    TraitId
-);
 
 /// One row put (inserted or replaced) or deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ pub mod change;
 mod commit;
 mod consumers;
 mod digest;
+mod ids;
 pub mod indexes;
 mod names;
 mod providers;

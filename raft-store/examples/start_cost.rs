@@ -1,0 +1,307 @@
+//! What a node costs at rest: `cargo run --release --workspace --example start_cost`.
+//!
+//! Fills stores through the state machine, without Raft and without a log: an empty one, one with
+//! hosts, one with hosts and consumers. Opens each in a fresh process three times and prints the
+//! median start, its CPU time, memory, bytes on disk and in a snapshot, and by difference what one
+//! host and one consumer cost. The sizes can be given: `start_cost 100000 1000000`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::Command as Process;
+
+use futures::stream;
+use openraft::entry::RaftEntry;
+use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+use openraft::vote::leader_id_adv::LeaderId;
+use placement_model::command::{
+    CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateProvider,
+    ProviderAmounts, ReplaceAllocations, ReplaceInventories, ReplaceProviderTraits,
+};
+use placement_model::types::{
+    ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderUuid, Timestamp, UserId,
+};
+use placement_model::{Command, Stamped, standard};
+use placement_raft_store::{
+    Entry, Identity, LogId, Payload, StateMachine, StoreOptions, create, open,
+};
+use tokio::time::Instant;
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_128;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const PROJECTS: u32 = 1_000;
+const USERS_PER_PROJECT: u32 = 5;
+const STARTS: usize = 3;
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        [] => compare(100_000, 1_000_000),
+        ["fill", dir, hosts, consumers] => fill(Path::new(dir), hosts.parse()?, consumers.parse()?),
+        ["start", dir] => start(Path::new(dir)),
+        [hosts, consumers] => compare(hosts.parse()?, consumers.parse()?),
+        _ => Err("usage: start_cost [HOSTS CONSUMERS]".into()),
+    }
+}
+
+/// What one store costs, in seconds and bytes.
+struct Cost {
+    seconds: f64,
+    cpu_seconds: f64,
+    resident: f64,
+    peak: f64,
+    disk: f64,
+    snapshot: f64,
+}
+
+fn compare(hosts: u32, consumers: u32) -> Outcome<()> {
+    println!("| | start | CPU | resident | peak | on disk | snapshot |");
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    let nothing = measure(0, 0)?;
+    print_whole("nothing", &nothing);
+    let only_hosts = measure(hosts, 0)?;
+    print_whole(&format!("{hosts} hosts"), &only_hosts);
+    let both = measure(hosts, consumers)?;
+    print_whole(&format!("and {consumers} consumers"), &both);
+    print_each("one host", &nothing, &only_hosts, hosts);
+    print_each("one consumer", &only_hosts, &both, consumers);
+    Ok(())
+}
+
+fn print_whole(what: &str, cost: &Cost) {
+    println!(
+        "| {what} | {:.2} s | {:.2} s | {} | {} | {} | {} |",
+        cost.seconds,
+        cost.cpu_seconds,
+        mebibytes(cost.resident),
+        mebibytes(cost.peak),
+        mebibytes(cost.disk),
+        mebibytes(cost.snapshot)
+    );
+}
+
+fn print_each(what: &str, less: &Cost, more: &Cost, count: u32) {
+    let each = |of: fn(&Cost) -> f64| (of(more) - of(less)) / f64::from(count);
+    println!(
+        "| {what} | {:.2} µs | {:.2} µs | {:.0} B | {:.0} B | {:.0} B | {:.0} B |",
+        each(|cost| cost.seconds) * 1e6,
+        each(|cost| cost.cpu_seconds) * 1e6,
+        each(|cost| cost.resident),
+        each(|cost| cost.peak),
+        each(|cost| cost.disk),
+        each(|cost| cost.snapshot)
+    );
+}
+
+fn mebibytes(bytes: f64) -> String {
+    format!("{:.0} MiB", bytes / f64::from(1 << 20))
+}
+
+fn measure(hosts: u32, consumers: u32) -> Outcome<Cost> {
+    let dir = tempfile::tempdir()?;
+    let filled = Instant::now();
+    run_again(
+        &["fill", &hosts.to_string(), &consumers.to_string()],
+        dir.path(),
+    )?;
+    eprintln!(
+        "{hosts} hosts and {consumers} consumers were put in {:.1} s",
+        filled.elapsed().as_secs_f64()
+    );
+    let mut starts = Vec::new();
+    for _ in 0..STARTS {
+        let printed = run_again(&["start"], dir.path())?;
+        let numbers: Result<Vec<f64>, _> = printed.split_whitespace().map(str::parse).collect();
+        starts.push(numbers?);
+    }
+    starts.sort_by(|one, other| one[0].total_cmp(&other[0]));
+    let median = &starts[STARTS / 2];
+    Ok(Cost {
+        seconds: median[0],
+        cpu_seconds: median[1],
+        resident: median[2],
+        peak: median[3],
+        disk: bytes_below(&dir.path().join("state"))?,
+        snapshot: bytes_below(&dir.path().join("snapshots"))?,
+    })
+}
+
+/// Runs this program anew, so that what was done before costs nothing.
+fn run_again(words: &[&str], dir: &Path) -> Outcome<String> {
+    let (verb, numbers) = words.split_first().ok_or("a verb comes first")?;
+    let output = Process::new(std::env::current_exe()?)
+        .arg(verb)
+        .arg(dir)
+        .args(numbers)
+        .stderr(std::process::Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("{verb} ended with {}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn bytes_below(dir: &Path) -> Outcome<f64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(dir)? {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(bytes as f64)
+}
+
+fn fill(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
+    let identity = Identity {
+        cluster: Uuid::from_u128(1),
+        epoch: 1,
+        node: 1,
+    };
+    create(dir, identity)?;
+    let mut store = open(StoreOptions::new(dir))?;
+    runtime()?.block_on(async {
+        let made = (0..hosts).flat_map(host);
+        let claimed = (0..consumers).map(|number| claim(number, hosts));
+        let commands = std::iter::once(standard::sync()).chain(made).chain(claimed);
+        let started = Instant::now();
+        apply(&mut store.machine, commands).await?;
+        let took = started.elapsed().as_secs_f64();
+        eprintln!("applied in {took:.1} s");
+        let mut builder = store.machine.get_snapshot_builder().await;
+        builder.build_snapshot().await?;
+        let sizes = store.views.current().state.sizes();
+        assert_eq!(sizes.providers, hosts as usize);
+        assert_eq!(sizes.consumers, consumers as usize);
+        Ok(())
+    })
+}
+
+async fn apply(
+    machine: &mut StateMachine,
+    commands: impl Iterator<Item = Command> + Send,
+) -> Outcome<()> {
+    let entries = (0_u64..).zip(commands).map(|(index, command)| {
+        let stamped = Stamped {
+            at: Timestamp(1_800_000_000_000_000 + index as i64),
+            request: None,
+            command,
+        };
+        let id = LogId::new(
+            LeaderId {
+                term: 1,
+                node_id: 1,
+            },
+            index,
+        );
+        Ok((Entry::new(id, Payload::Normal(stamped)), None))
+    });
+    machine.apply(stream::iter(entries)).await?;
+    Ok(())
+}
+
+/// Opens a store and prints seconds, CPU seconds, resident bytes and the most that were resident.
+fn start(dir: &Path) -> Outcome<()> {
+    let started = Instant::now();
+    let store = open(StoreOptions::new(dir))?;
+    let seconds = started.elapsed().as_secs_f64();
+    let (resident, peak) = (memory("VmRSS")?, memory("VmHWM")?);
+    println!("{seconds} {} {resident} {peak}", cpu_seconds()?);
+    drop(store);
+    Ok(())
+}
+
+/// A line of `/proc/self/status`, in bytes.
+fn memory(name: &str) -> Outcome<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kibibytes = line.and_then(|line| line.split_whitespace().nth(1));
+    Ok(kibibytes.ok_or("Linux counts this")?.parse::<u64>()? << 10)
+}
+
+/// What Linux counts in hundredths of a second.
+fn cpu_seconds() -> Outcome<f64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("the name ends")?;
+    let times = fields.split_whitespace().skip(11).take(2);
+    let ticks: Result<Vec<f64>, _> = times.map(str::parse).collect();
+    Ok(ticks?.iter().sum::<f64>() / 100.0)
+}
+
+fn runtime() -> Outcome<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()?)
+}
+
+/// A UUID in an order of its own, as ids come in a cloud.
+fn scattered(kind: &str, number: u32) -> Uuid {
+    Uuid::from_u128(xxh3_128(format!("{kind}{number}").as_bytes()))
+}
+
+fn host(number: u32) -> [Command; 3] {
+    let uuid = ProviderUuid(scattered("host", number));
+    let inventory = |total, reserved, allocation_ratio| Inventory {
+        total,
+        reserved,
+        min_unit: 1,
+        max_unit: total,
+        step_size: 1,
+        allocation_ratio,
+    };
+    let inventories = [
+        ("VCPU", inventory(128, 2, 4.0)),
+        ("MEMORY_MB", inventory(1 << 20, 4096, 1.0)),
+        ("DISK_GB", inventory(20_000, 100, 1.0)),
+    ];
+    let mut traits = BTreeSet::from(["COMPUTE_NODE", "HW_CPU_X86_AVX2", "COMPUTE_TRUSTED_CERTS"]);
+    if number.is_multiple_of(2) {
+        traits.insert("HW_CPU_X86_AVX512F");
+    }
+    [
+        Command::CreateProvider(CreateProvider {
+            uuid,
+            name: known(format!("compute-{number:06}.example.org").try_into()),
+            parent: None,
+        }),
+        Command::ReplaceInventories(ReplaceInventories {
+            provider: uuid,
+            generation: Generation(0),
+            inventories: inventories
+                .map(|(name, inventory)| (known(name.parse()), inventory))
+                .into(),
+            capacity_rule: CapacityRule::Positive,
+        }),
+        Command::ReplaceProviderTraits(ReplaceProviderTraits {
+            provider: uuid,
+            generation: Generation(1),
+            traits: traits.into_iter().map(|name| known(name.parse())).collect(),
+        }),
+    ]
+}
+
+fn claim(number: u32, hosts: u32) -> Command {
+    let project = number % PROJECTS;
+    let user = project * USERS_PER_PROJECT + number / PROJECTS % USERS_PER_PROJECT;
+    let amounts = [("VCPU", 2), ("MEMORY_MB", 4096), ("DISK_GB", 20)];
+    Command::ReplaceAllocations(ReplaceAllocations {
+        consumers: vec![ConsumerAllocations {
+            consumer: ConsumerUuid::from(scattered("consumer", number).to_string()),
+            allocations: vec![ProviderAmounts {
+                provider: Given::from(scattered("host", number % hosts).to_string()),
+                resources: BTreeMap::from(
+                    amounts.map(|(name, amount)| (known(name.parse()), amount)),
+                ),
+            }],
+            project: ProjectId::from(scattered("project", project).simple().to_string()),
+            user: UserId::from(scattered("user", user).simple().to_string()),
+            generation: ConsumerGeneration::New,
+            consumer_type: ConsumerTypeUpdate::Set(known("INSTANCE".parse())),
+        }],
+    })
+}
+
+fn known<T, E: std::fmt::Debug>(parsed: Result<T, E>) -> T {
+    parsed.expect("the names of this example are valid")
+}

@@ -5,7 +5,6 @@
 //! some to warm up.
 #![allow(clippy::disallowed_methods)] // It measures time.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use placement_model::State;
@@ -13,7 +12,8 @@ use placement_model::query::candidates::{
     CandidateRequest, GenerationStrategy, GroupPolicy, RequestGroup,
 };
 use placement_model::state::change::{
-    Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
+    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
+    TraitId,
 };
 use placement_model::types::{
     ConsumerUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp,
@@ -317,13 +317,17 @@ fn add(
 }
 
 fn claim(changes: &mut Vec<Change>, id: u32, class: u32, amount: u64) {
-    let amounts = BTreeMap::from([(ResourceClassId(class), amount)]);
+    let held = Amount {
+        provider: ProviderId(id),
+        class: ResourceClassId(class),
+        units: amount,
+    };
     let row = ConsumerRow {
         generation: Generation(1),
         project: "project".into(),
         user: "user".into(),
         consumer_type: None,
-        allocations: BTreeMap::from([(ProviderId(id), amounts)]),
+        allocations: [held].into_iter().collect(),
         updated_at: NOW,
     };
     changes.push(Change::PutConsumer(

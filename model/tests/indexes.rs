@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use estate::{CLASSES, TRAITS, aggregate};
 use placement_model::State;
 use placement_model::state::change::{
-    Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
+    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
+    TraitId,
 };
 use placement_model::state::tree::{Node, Tree};
 use placement_model::types::{
@@ -170,13 +171,17 @@ fn changes(state: &State, event: &Event) -> Vec<Change> {
             vec![Change::PutProviderAggregates(ProviderId(*who), set)]
         }
         Event::Claim(who, class, used) if stocked(who, class).is_some() => {
-            let amounts = [(ResourceClassId(*class as u32), *used)].into();
+            let amount = Amount {
+                provider: ProviderId(*who),
+                class: ResourceClassId(*class as u32),
+                units: *used,
+            };
             let row = ConsumerRow {
                 generation: Generation(0),
                 project: "project".into(),
                 user: "user".into(),
                 consumer_type: None,
-                allocations: [(ProviderId(*who), amounts)].into(),
+                allocations: [amount].into_iter().collect(),
                 updated_at: Timestamp(0),
             };
             vec![Change::PutConsumer(consumer(*who), row)]

@@ -19,8 +19,8 @@ use placement_model::command::{
 };
 use placement_model::outcome::Provider;
 use placement_model::state::change::{
-    ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
-    SessionRow, TraitId,
+    Amount, Amounts, ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow,
+    ResourceClassId, SessionRow, TraitId,
 };
 use placement_model::types::{
     AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderUuid, Timestamp,
@@ -458,10 +458,11 @@ fn changes() -> Vec<Change> {
                 project: "project".into(),
                 user: "user".into(),
                 consumer_type: Some(name("INSTANCE")),
-                allocations: BTreeMap::from([(
-                    ProviderId(0),
-                    BTreeMap::from([(ResourceClassId(0), 2)]),
-                )]),
+                allocations: Amounts::from_iter([Amount {
+                    provider: ProviderId(0),
+                    class: ResourceClassId(0),
+                    units: 2,
+                }]),
                 updated_at: at,
             },
         ),

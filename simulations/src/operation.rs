@@ -305,7 +305,7 @@ impl Write {
                     Write::Allocate(claims)
                 }),
             Command::DeleteAllocations(DeleteAllocations { consumer }) => Some(Write::Release {
-                consumer: consumer.as_str().parse().ok()?,
+                consumer: consumer.to_string().parse().ok()?,
             }),
             _ => None,
         }
@@ -354,7 +354,7 @@ impl Claim {
             })
             .collect::<Option<BTreeMap<_, _>>>()?;
         Some(Self {
-            consumer: given.consumer.as_str().parse().ok()?,
+            consumer: given.consumer.to_string().parse().ok()?,
             project: given.project.as_str().to_owned(),
             user: given.user.as_str().to_owned(),
             belief,

@@ -7,7 +7,7 @@ use super::inventories;
 use super::provider::Found;
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::{Change, Changes, ConsumerRow, ProviderId, ResourceClassId};
+use crate::state::change::{Amount, Change, Changes, ConsumerRow, ProviderId, ResourceClassId};
 use crate::state::tree::{Node, Stock};
 use crate::types::{ConsumerUuid, Timestamp};
 
@@ -20,11 +20,21 @@ struct Claim {
     amount: u64,
 }
 
+impl Claim {
+    fn held(&self) -> Amount {
+        Amount {
+            provider: self.provider,
+            class: self.class,
+            units: self.amount,
+        }
+    }
+}
+
 /// Providers that clients name were looked up first, and those of which something is held stay.
 const FOUND: &str = "a claim is about a provider that is there";
 
-/// Amounts by provider and class.
-type Amounts = BTreeMap<(ProviderId, ResourceClassId), u64>;
+/// Units by provider and class.
+type Units = BTreeMap<(ProviderId, ResourceClassId), u64>;
 
 /// Replaces what the consumers hold by what they ask for, all or nothing: unknown classes first,
 /// then missing inventories, then, line by line, units and capacity.
@@ -102,24 +112,23 @@ fn check_inventories(state: &State, claims: &[Claim]) -> Result<(), Refusal> {
 }
 
 /// What the request's consumers hold, and so give back first.
-fn freed(state: &State, request: &Request<'_>, claims: &[Claim]) -> Amounts {
-    let mut freed = Amounts::new();
+fn freed(state: &State, request: &Request<'_>, claims: &[Claim]) -> Units {
+    let mut freed = Units::new();
     for (index, consumer) in request.consumers.iter().enumerate() {
         if of_consumer(claims, index).is_empty() {
             continue;
         }
         let held = state.consumer_row(&consumer.consumer);
-        for (provider, amounts) in held.into_iter().flat_map(|row| &row.allocations) {
-            for (class, amount) in amounts {
-                *freed.entry((*provider, *class)).or_default() += *amount;
-            }
+        for amount in held.into_iter().flat_map(|row| &row.allocations) {
+            let key = (amount.provider, amount.class);
+            *freed.entry(key).or_default() += amount.units;
         }
     }
     freed
 }
 
-fn check_amounts(state: &State, claims: &[Claim], freed: &Amounts) -> Result<(), Refusal> {
-    let mut asked = Amounts::new();
+fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), Refusal> {
+    let mut asked = Units::new();
     for claim in claims.iter().filter(|claim| claim.amount > 0) {
         let node = state.node_by_id(claim.provider).expect(FOUND);
         let Some(stock) = node.stock(claim.class) else {
@@ -188,13 +197,8 @@ fn put_consumers(
         if !mine.is_empty() {
             row.generation = row.generation.next();
             row.updated_at = at;
-            row.allocations = BTreeMap::new();
-            for claim in mine.iter().filter(|claim| claim.amount > 0) {
-                row.allocations
-                    .entry(claim.provider)
-                    .or_default()
-                    .insert(claim.class, claim.amount);
-            }
+            let held = mine.iter().filter(|claim| claim.amount > 0);
+            row.allocations = held.map(Claim::held).collect();
             if row.allocations.is_empty() {
                 if old.is_some() {
                     changes.push(Change::DeleteConsumer(name.clone()));

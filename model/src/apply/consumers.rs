@@ -6,7 +6,7 @@ use super::Refused;
 use crate::command::{ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate};
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::{Change, ConsumerRow, ProviderId, ResourceClassId};
+use crate::state::change::{Amount, Change, ConsumerRow, ProviderId, ResourceClassId};
 use crate::types::{Generation, Given, ResourceClassName, Timestamp};
 
 /// One amount that one consumer asks of one provider. A provider whose consumer gives back all is
@@ -88,15 +88,13 @@ fn lines_of<'a>(
 ) -> Result<(), Refusal> {
     if consumer.allocations.is_empty() {
         let held = state.consumer_row(&consumer.consumer);
-        for (provider, amounts) in held.into_iter().flat_map(|row| &row.allocations) {
-            let line = |class: &ResourceClassId| Line {
-                consumer: index,
-                provider: *provider,
-                class: Class::Held(*class),
-                amount: 0,
-            };
-            lines.extend(amounts.keys().map(line));
-        }
+        let line = |held: &Amount| Line {
+            consumer: index,
+            provider: held.provider,
+            class: Class::Held(held.class),
+            amount: 0,
+        };
+        lines.extend(held.into_iter().flat_map(|row| &row.allocations).map(line));
         return Ok(());
     }
     for asked in last_of_each(&consumer.allocations, |asked| &asked.provider) {

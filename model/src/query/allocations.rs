@@ -1,9 +1,7 @@
 //! Who holds what, asked from either side.
 
-use std::collections::BTreeMap;
-
 use crate::state::State;
-use crate::state::change::{ProviderId, ResourceClassId};
+use crate::state::change::{Amount, ProviderId};
 use crate::types::{
     ConsumerTypeName, ConsumerUuid, Generation, ProjectId, ProviderUuid, ResourceClassName,
     Timestamp, UserId,
@@ -63,8 +61,8 @@ impl State {
     /// The consumer, if there is a record of it.
     pub fn consumer(&self, consumer: &ConsumerUuid) -> Option<Consumer> {
         let row = self.consumer_row(consumer)?;
-        let holding = |(id, amounts): (&ProviderId, &BTreeMap<ResourceClassId, u64>)| {
-            let node = self.node_by_id(*id);
+        let holding = |(id, amounts): (ProviderId, &[Amount])| {
+            let node = self.node_by_id(id);
             let node = node.expect("what a consumer holds is of a provider that is there");
             ConsumerHolding {
                 provider: node.uuid,
@@ -77,7 +75,7 @@ impl State {
             project: row.project.clone(),
             user: row.user.clone(),
             consumer_type: row.consumer_type.clone(),
-            allocations: row.allocations.iter().map(holding).collect(),
+            allocations: row.allocations.by_provider().map(holding).collect(),
             modified: row.updated_at,
         })
     }
@@ -90,7 +88,7 @@ impl State {
             ProviderHolding {
                 consumer: consumer.clone(),
                 consumer_generation: row.generation,
-                resources: self.named(&row.allocations[&node.id]),
+                resources: self.named(row.allocations.of(node.id)),
                 modified: row.updated_at,
             }
         };
@@ -100,11 +98,11 @@ impl State {
         })
     }
 
-    fn named(&self, amounts: &BTreeMap<ResourceClassId, u64>) -> Vec<(ResourceClassName, u64)> {
-        let name = |id: &ResourceClassId| self.resource_class_name(*id).clone();
+    fn named(&self, amounts: &[Amount]) -> Vec<(ResourceClassName, u64)> {
+        let name = |class| self.resource_class_name(class).clone();
         amounts
             .iter()
-            .map(|(id, amount)| (name(id), *amount))
+            .map(|amount| (name(amount.class), amount.units))
             .collect()
     }
 }

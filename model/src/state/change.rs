@@ -3,10 +3,11 @@
 //!
 //! Rows refer to each other by dense integer ids, which apply hands out in order and never reuses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::amounts::{Amount, Amounts};
 pub use super::ids::{ProviderId, ResourceClassId, TraitId};
 use crate::level::Level;
 use crate::outcome::Outcome;
@@ -104,8 +105,8 @@ pub struct ConsumerRow {
     pub user: UserId,
     /// Its type; `None` is shown as `unknown`.
     pub consumer_type: Option<ConsumerTypeName>,
-    /// Amounts per provider and class, at least 1 each.
-    pub allocations: BTreeMap<ProviderId, BTreeMap<ResourceClassId, u64>>,
+    /// What it holds.
+    pub allocations: Amounts,
     /// When the allocations were written.
     pub updated_at: Timestamp,
 }

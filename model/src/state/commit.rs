@@ -227,10 +227,7 @@ impl<'a> Commit<'a> {
 
     fn put_consumer(&mut self, consumer: &ConsumerUuid, row: &ConsumerRow) {
         self.state.digest.add(Table::Consumer, consumer, row);
-        let old = self
-            .state
-            .consumers
-            .put(consumer.clone(), Arc::new(row.clone()));
+        let old = self.state.consumers.put(consumer, row.clone());
         if let Some(old) = old {
             self.state.digest.remove(Table::Consumer, consumer, &*old);
             self.give_back(&old);
@@ -259,12 +256,12 @@ impl<'a> Commit<'a> {
     }
 
     fn change_used(&mut self, row: &ConsumerRow, change: fn(u64, u64) -> u64) {
-        for (provider, amounts) in &row.allocations {
-            let node = self.node_mut(*provider);
-            for (class, amount) in amounts {
-                let stock = node.stock_mut(*class);
+        for (provider, amounts) in row.allocations.by_provider() {
+            let node = self.node_mut(provider);
+            for amount in amounts {
+                let stock = node.stock_mut(amount.class);
                 let stock = stock.expect("only what there is an inventory of is held");
-                stock.used = change(stock.used, *amount);
+                stock.used = change(stock.used, amount.units);
             }
         }
     }

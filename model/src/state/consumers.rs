@@ -5,6 +5,7 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 
 use super::change::{ConsumerRow, ProviderId};
+use super::dense::dense;
 use super::usage_sums::UsageSums;
 use crate::types::ConsumerUuid;
 
@@ -12,11 +13,28 @@ use crate::types::ConsumerUuid;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Consumers {
     rows: OrdMap<ConsumerUuid, Arc<ConsumerRow>>,
-    holders: OrdMap<ProviderId, OrdSet<ConsumerUuid>>,
+    /// One set for all providers: most have few holders, and a set of its own for each would be
+    /// mostly empty.
+    holders: OrdSet<(ProviderId, ConsumerUuid)>,
     sums: UsageSums,
 }
 
 impl Consumers {
+    /// From rows in the order of their keys, and the sums over them.
+    pub(crate) fn of(rows: Vec<(ConsumerUuid, Arc<ConsumerRow>)>, sums: UsageSums) -> Self {
+        let mut holders = Vec::with_capacity(rows.len());
+        for (consumer, row) in &rows {
+            let providers = row.allocations.by_provider();
+            holders.extend(providers.map(|(provider, _)| (provider, consumer.clone())));
+        }
+        holders.sort_unstable();
+        Self {
+            rows: dense(rows).collect(),
+            holders: dense(holders).collect(),
+            sums,
+        }
+    }
+
     pub(crate) fn row(&self, consumer: &ConsumerUuid) -> Option<&Arc<ConsumerRow>> {
         self.rows.get(consumer)
     }
@@ -35,33 +53,33 @@ impl Consumers {
 
     /// Who holds something of a provider, sorted.
     pub(crate) fn holders(&self, provider: ProviderId) -> impl Iterator<Item = &ConsumerUuid> {
-        self.holders.get(&provider).into_iter().flatten()
+        self.holders
+            .range((provider, ConsumerUuid::first())..)
+            .take_while(move |(of, _)| *of == provider)
+            .map(|(_, consumer)| consumer)
     }
 
     pub(crate) fn put(
         &mut self,
-        consumer: ConsumerUuid,
-        row: Arc<ConsumerRow>,
+        consumer: &ConsumerUuid,
+        mut row: ConsumerRow,
     ) -> Option<Arc<ConsumerRow>> {
+        self.sums.share_texts(&mut row);
+        let row = Arc::new(row);
         let old = self.rows.insert(consumer.clone(), Arc::clone(&row));
         if let Some(old) = &old {
             self.sums.remove(old);
-            let gone = old
-                .allocations
-                .keys()
-                .filter(|id| !row.allocations.contains_key(id));
-            gone.for_each(|id| self.remove_holder(*id, &consumer));
+            for (provider, _) in old.allocations.by_provider() {
+                if row.allocations.of(provider).is_empty() {
+                    self.remove_holder(provider, consumer);
+                }
+            }
         }
         self.sums.add(&row);
-        for id in row.allocations.keys() {
-            if old
-                .as_ref()
-                .is_none_or(|old| !old.allocations.contains_key(id))
-            {
-                self.holders
-                    .entry(*id)
-                    .or_default()
-                    .insert(consumer.clone());
+        for (provider, _) in row.allocations.by_provider() {
+            let held = |old: &Arc<ConsumerRow>| !old.allocations.of(provider).is_empty();
+            if !old.as_ref().is_some_and(held) {
+                self.holders.insert((provider, consumer.clone()));
             }
         }
         old
@@ -71,18 +89,14 @@ impl Consumers {
         let old = self.rows.remove(consumer);
         let old = old.expect("a consumer that goes is there");
         self.sums.remove(&old);
-        for id in old.allocations.keys() {
-            self.remove_holder(*id, consumer);
+        for (provider, _) in old.allocations.by_provider() {
+            self.remove_holder(provider, consumer);
         }
         old
     }
 
     fn remove_holder(&mut self, provider: ProviderId, consumer: &ConsumerUuid) {
-        let holders = self.holders.get_mut(&provider);
-        let holders = holders.expect("who holds something is noted");
-        holders.remove(consumer);
-        if holders.is_empty() {
-            self.holders.remove(&provider);
-        }
+        let noted = self.holders.remove(&(provider, consumer.clone()));
+        noted.expect("who holds something is noted");
     }
 }

@@ -1,12 +1,15 @@
 //! The whole placement model as one immutable value: cloning it costs nothing, so a reader keeps
 //! the state it started with for as long as it likes.
 
+mod amounts;
 pub mod change;
 mod commit;
 mod consumers;
+mod dense;
 mod digest;
 mod ids;
 pub mod indexes;
+mod loading;
 mod names;
 mod providers;
 mod rows;
@@ -19,8 +22,8 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use digest::Digest;
+pub use loading::Dangling;
 pub use providers::Place;
-pub use rows::Dangling;
 
 use change::{
     Change, ConsumerRow, Counters, NameRow, ProviderId, ResourceClassId, SessionRow, TraitId,
@@ -208,10 +211,6 @@ impl State {
 
     pub(crate) fn traits_by_name(&self) -> impl Iterator<Item = (u32, &NameRow<TraitName>)> {
         self.traits.by_name()
-    }
-
-    pub(crate) fn has_trait(&self, id: TraitId) -> bool {
-        self.traits.row(id.0).is_some()
     }
 
     /// A trait that a row of this state refers to.

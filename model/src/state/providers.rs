@@ -5,6 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::change::{ProviderId, ProviderRow};
+use super::dense::dense;
 use super::tree::{Node, Tree, TreeNumber};
 use crate::types::{ProviderName, ProviderUuid};
 
@@ -27,6 +28,33 @@ pub(crate) struct Providers {
 }
 
 impl Providers {
+    /// From trees in the order of their numbers.
+    pub(crate) fn of(trees: Vec<(TreeNumber, Arc<Tree>)>) -> Self {
+        let mut places = Vec::new();
+        let mut by_uuid = Vec::new();
+        let mut by_name = Vec::new();
+        for (number, tree) in &trees {
+            for (index, node) in (0_u32..).zip(&tree.nodes) {
+                let place = Place {
+                    tree: *number,
+                    node: index,
+                };
+                places.push((node.id, place));
+                by_uuid.push((node.uuid, node.id));
+                by_name.push((node.name.clone(), node.id));
+            }
+        }
+        places.sort_unstable();
+        by_uuid.sort_unstable();
+        by_name.sort_unstable();
+        Self {
+            trees: dense(trees).collect(),
+            places: dense(places).collect(),
+            by_uuid: dense(by_uuid).collect(),
+            by_name: dense(by_name).collect(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }

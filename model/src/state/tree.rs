@@ -78,6 +78,21 @@ impl Tree {
         }
     }
 
+    /// A tree of nodes that stand in preorder and know their parents.
+    pub(crate) fn of_preorder(mut nodes: Vec<Node>) -> Self {
+        for index in (0..nodes.len()).rev() {
+            let end = nodes[index].subtree_end.max(index as u32 + 1);
+            nodes[index].subtree_end = end;
+            if let Some(parent) = nodes[index].parent {
+                let parent = &mut nodes[parent as usize];
+                parent.subtree_end = parent.subtree_end.max(end);
+            }
+        }
+        Self {
+            nodes: nodes.into_iter().map(Arc::new).collect(),
+        }
+    }
+
     /// The provider that the others hang from.
     pub fn root(&self) -> &Node {
         &self.nodes[0]
@@ -169,7 +184,7 @@ impl Tree {
 }
 
 impl Node {
-    fn new(id: ProviderId, row: &ProviderRow) -> Self {
+    pub(crate) fn new(id: ProviderId, row: &ProviderRow) -> Self {
         Self {
             id,
             uuid: row.uuid,

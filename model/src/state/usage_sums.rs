@@ -20,22 +20,41 @@ pub(crate) struct TypeSum {
 /// Per consumer type; types that take nothing are left out.
 pub(crate) type Sums = BTreeMap<Option<ConsumerTypeName>, TypeSum>;
 
+/// What one project takes, and each of its users.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Project {
+    sums: Sums,
+    users: OrdMap<UserId, Arc<Sums>>,
+}
+
 /// Sums per project, and per user within a project. Shared one by one: a map that is written to
 /// copies the entries that stand beside the one it writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct UsageSums {
-    projects: OrdMap<ProjectId, Arc<Sums>>,
-    users: OrdMap<(ProjectId, UserId), Arc<Sums>>,
+    projects: OrdMap<ProjectId, Arc<Project>>,
 }
 
 impl UsageSums {
     pub(crate) fn of(&self, project: &ProjectId, user: Option<&UserId>) -> Option<&Sums> {
+        let project = self.projects.get(project)?;
         match user {
-            None => self.projects.get(project).map(|sums| &**sums),
-            Some(user) => self
-                .users
-                .get(&(project.clone(), user.clone()))
-                .map(|sums| &**sums),
+            None => Some(&project.sums),
+            Some(user) => project.users.get(user).map(|sums| &**sums),
+        }
+    }
+
+    /// Makes a row share its texts with the consumers of its project that were counted in before:
+    /// there are millions of consumers, and few texts.
+    pub(crate) fn share_texts(&self, row: &mut ConsumerRow) {
+        let Some((name, project)) = self.projects.get_key_value(&row.project) else {
+            return;
+        };
+        row.project = name.clone();
+        if let Some((name, _)) = project.users.get_key_value(&row.user) {
+            row.user = name.clone();
+        }
+        if let Some((name, _)) = project.sums.get_key_value(&row.consumer_type) {
+            row.consumer_type = name.clone();
         }
     }
 
@@ -44,13 +63,11 @@ impl UsageSums {
         if row.allocations.is_empty() {
             return;
         }
-        add_to(self.projects.entry(row.project.clone()).or_default(), row);
-        add_to(
-            self.users
-                .entry((row.project.clone(), row.user.clone()))
-                .or_default(),
-            row,
-        );
+        let project = self.projects.entry(row.project.clone()).or_default();
+        let project = Arc::make_mut(project);
+        add_to(&mut project.sums, row);
+        let user = project.users.entry(row.user.clone()).or_default();
+        add_to(Arc::make_mut(user), row);
     }
 
     /// Takes out what a consumer held.
@@ -58,16 +75,16 @@ impl UsageSums {
         if row.allocations.is_empty() {
             return;
         }
-        let sums = self.projects.get_mut(&row.project).expect(COUNTED);
-        remove_from(sums, row);
-        if sums.is_empty() {
-            self.projects.remove(&row.project);
+        let project = self.projects.get_mut(&row.project).expect(COUNTED);
+        let project = Arc::make_mut(project);
+        let user = Arc::make_mut(project.users.get_mut(&row.user).expect(COUNTED));
+        remove_from(user, row);
+        if user.is_empty() {
+            project.users.remove(&row.user);
         }
-        let key = (row.project.clone(), row.user.clone());
-        let sums = self.users.get_mut(&key).expect(COUNTED);
-        remove_from(sums, row);
-        if sums.is_empty() {
-            self.users.remove(&key);
+        remove_from(&mut project.sums, row);
+        if project.sums.is_empty() {
+            self.projects.remove(&row.project);
         }
     }
 }
@@ -75,29 +92,26 @@ impl UsageSums {
 /// What a consumer held is in the sums until it is taken out.
 const COUNTED: &str = "what a consumer held was counted in";
 
-fn add_to(sums: &mut Arc<Sums>, row: &ConsumerRow) {
-    let sum = Arc::make_mut(sums)
-        .entry(row.consumer_type.clone())
-        .or_default();
+fn add_to(sums: &mut Sums, row: &ConsumerRow) {
+    let sum = sums.entry(row.consumer_type.clone()).or_default();
     sum.consumers += 1;
-    for (class, amount) in row.allocations.values().flatten() {
-        let units = sum.units.entry(*class).or_default();
-        *units += *amount;
+    for amount in &row.allocations {
+        let units = sum.units.entry(amount.class).or_default();
+        *units += amount.units;
     }
 }
 
-fn remove_from(sums: &mut Arc<Sums>, row: &ConsumerRow) {
-    let sums = Arc::make_mut(sums);
+fn remove_from(sums: &mut Sums, row: &ConsumerRow) {
     let sum = sums.get_mut(&row.consumer_type).expect(COUNTED);
     sum.consumers = sum.consumers.checked_sub(1).expect(COUNTED);
-    for (class, amount) in row.allocations.values().flatten() {
-        let Some(units) = sum.units.get_mut(class) else {
-            assert_eq!(*amount, 0, "{COUNTED}");
+    for amount in &row.allocations {
+        let Some(units) = sum.units.get_mut(&amount.class) else {
+            assert_eq!(amount.units, 0, "{COUNTED}");
             continue;
         };
-        *units = units.checked_sub(*amount).expect(COUNTED);
+        *units = units.checked_sub(amount.units).expect(COUNTED);
         if *units == 0 {
-            sum.units.remove(class);
+            sum.units.remove(&amount.class);
         }
     }
     if sum.consumers == 0 {

@@ -87,11 +87,6 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// A consumer, as the client spells it: the edge lets through 36 characters of
-    /// `[0-9a-fA-F-]` and nothing is normalised, as upstream compares text.
-    ConsumerUuid
-);
-text_id!(
     /// An aggregate, as the client spells it; two spellings of one UUID are two aggregates.
     AggregateUuid
 );

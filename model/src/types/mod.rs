@@ -1,14 +1,15 @@
 //! Values that cannot be wrong: parsed once at the edge, trusted everywhere else.
 
+mod consumer_uuid;
 mod given;
 mod ids;
 mod inventory;
 mod names;
 
+pub use consumer_uuid::ConsumerUuid;
 pub use given::Given;
 pub use ids::{
-    AggregateUuid, ConsumerUuid, Generation, NotCanonical, ProjectId, ProviderUuid, Timestamp,
-    UserId,
+    AggregateUuid, Generation, NotCanonical, ProjectId, ProviderUuid, Timestamp, UserId,
 };
 pub use inventory::{Capacity, Inventory};
 pub use names::{ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName};

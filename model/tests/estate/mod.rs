@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::query::candidates::{CandidateRequest, RequestGroup};
 use placement_model::state::change::{
-    Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
+    Amount, Amounts, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow,
+    ResourceClassId, TraitId,
 };
 use placement_model::types::{
     AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderName, ProviderUuid,
@@ -216,11 +217,15 @@ impl Estate {
             .map(|name| aggregate(name))
             .collect();
         rows.push(Change::PutProviderAggregates(id, aggregates));
-        let used: BTreeMap<_, _> = provider
+        let used: Amounts = provider
             .stocks
             .iter()
             .filter(|(_, stock)| stock.used > 0)
-            .map(|(class, stock)| (class_id(class), stock.used))
+            .map(|(class, stock)| Amount {
+                provider: id,
+                class: class_id(class),
+                units: stock.used,
+            })
             .collect();
         if !used.is_empty() {
             let row = ConsumerRow {
@@ -228,7 +233,7 @@ impl Estate {
                 project: "project".into(),
                 user: "user".into(),
                 consumer_type: None,
-                allocations: BTreeMap::from([(id, used)]),
+                allocations: used,
                 updated_at: time,
             };
             rows.push(Change::PutConsumer(

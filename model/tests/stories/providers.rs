@@ -2,10 +2,10 @@
 
 use placement_model::command::{
     Command, CreateProvider, DeleteProvider, ParentUpdate, ReplaceProviderAggregates,
-    UpdateProvider,
+    ReplaceProviderTraits, UpdateProvider,
 };
 use placement_model::outcome::Refusal;
-use placement_model::types::{Given, ProviderName, ProviderUuid};
+use placement_model::types::{Generation, Given, ProviderName, ProviderUuid};
 use placement_model::{Change, State};
 
 use crate::cloud::{Cloud, given, move_below, provider, wanted};
@@ -203,4 +203,32 @@ fn rows_of_which_one_is_missing_are_no_state() {
         .filter(|row| !matches!(row, Change::PutProvider(..)));
     let dangling = State::load(without_provider).unwrap_err();
     assert_eq!(dangling.rows, 2, "its inventory and its consumer");
+}
+
+#[test]
+fn of_rows_with_one_key_the_last_counts() {
+    let mut cloud = Cloud::new();
+    cloud.host("cn1", &[("VCPU", 4)]);
+    cloud.done(Command::ReplaceProviderTraits(ReplaceProviderTraits {
+        provider: provider("cn1"),
+        generation: Generation(cloud.generation("cn1")),
+        traits: ["HW_CPU_X86_AVX2".parse().unwrap()].into(),
+    }));
+    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 1)])]).put());
+    let rows: Vec<_> = cloud.state.rows().collect();
+    let other = |row: &Change| {
+        let mut row = row.clone();
+        match &mut row {
+            Change::PutProvider(_, row) => row.name = "other".to_owned().try_into().unwrap(),
+            Change::PutInventory(_, _, row) => row.inventory.total += 1,
+            Change::PutProviderTraits(_, traits) => drop(traits.pop_first()),
+            Change::PutConsumer(_, row) => row.project = "other".into(),
+            _ => {}
+        }
+        row
+    };
+    let again = State::load(rows.iter().map(other).chain(rows.clone())).unwrap();
+    assert_eq!(again.digest(), cloud.state.digest());
+    assert!(again.agrees_with_recount());
+    assert!(again.rows().eq(rows));
 }

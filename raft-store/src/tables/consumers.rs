@@ -9,7 +9,7 @@ use super::table::{Row, Table};
 use crate::wire::{self, WireError};
 
 fn key_of(consumer: &ConsumerUuid) -> Vec<u8> {
-    key(&[consumer.as_str().as_bytes()])
+    key(&[consumer.to_string().as_bytes()])
 }
 
 pub(super) fn put(consumer: &ConsumerUuid, row: &ConsumerRow) -> Row {

@@ -1,14 +1,14 @@
 //! Rows come back as they were written, and no bytes whatever make the reader panic.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use placement_model::state::change::{
-    ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
-    SessionRow, TraitId,
+    Amount, Amounts, ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow,
+    ResourceClassId, SessionRow, TraitId,
 };
 use placement_model::types::{AggregateUuid, ConsumerUuid, Generation, Inventory, Timestamp};
 use placement_model::{Change, Level, Outcome, Refusal};
-use proptest::collection::{btree_map, btree_set, vec};
+use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -63,11 +63,14 @@ fn inventory_row() -> impl Strategy<Value = InventoryRow> {
 }
 
 fn consumer_row() -> impl Strategy<Value = ConsumerRow> {
-    let allocations = btree_map(
-        any::<u32>(),
-        btree_map(any::<u32>(), any::<u64>(), 0..4),
-        0..4,
-    );
+    let provider = prop_oneof![0..3_u32, any::<u32>()];
+    let amount =
+        (provider, any::<u32>(), any::<u64>()).prop_map(|(provider, class, units)| Amount {
+            provider: ProviderId(provider),
+            class: ResourceClassId(class),
+            units,
+        });
+    let allocations = vec(amount, 0..9).prop_map(Amounts::from_iter);
     (
         any::<i64>(),
         ".{1,40}",
@@ -77,24 +80,13 @@ fn consumer_row() -> impl Strategy<Value = ConsumerRow> {
         at(),
     )
         .prop_map(
-            |(generation, project, user, consumer_type, allocations, updated_at)| {
-                let amounts = |amounts: BTreeMap<u32, u64>| {
-                    amounts
-                        .into_iter()
-                        .map(|(class, amount)| (ResourceClassId(class), amount))
-                        .collect()
-                };
-                ConsumerRow {
-                    generation: Generation(generation),
-                    project: project.into(),
-                    user: user.into(),
-                    consumer_type,
-                    allocations: allocations
-                        .into_iter()
-                        .map(|(provider, of)| (ProviderId(provider), amounts(of)))
-                        .collect(),
-                    updated_at,
-                }
+            |(generation, project, user, consumer_type, allocations, updated_at)| ConsumerRow {
+                generation: Generation(generation),
+                project: project.into(),
+                user: user.into(),
+                consumer_type,
+                allocations,
+                updated_at,
             },
         )
 }

@@ -124,7 +124,7 @@ pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Ans
             generation: None,
             consumer_generation: context.version.from(28).then_some(generation),
         };
-        (holding.consumer.as_str(), body)
+        (Shown(&holding.consumer), body)
     });
     let body = ProviderBody {
         allocations: Members(holdings),

@@ -1,0 +1,205 @@
+//! What a consumer holds: one flat list, as there may be millions of consumers. It is written down
+//! as a map of maps, which is no longer than the list would be: a provider stands there once.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+
+use super::ids::{ProviderId, ResourceClassId};
+
+/// What a consumer holds of one class of one provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Amount {
+    /// Of which provider.
+    pub provider: ProviderId,
+    /// Of which class.
+    pub class: ResourceClassId,
+    /// Units of the class, at least 1.
+    pub units: u64,
+}
+
+impl Amount {
+    fn key(&self) -> (ProviderId, ResourceClassId) {
+        (self.provider, self.class)
+    }
+}
+
+/// All that a consumer holds, sorted by provider and class.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Amounts(Box<[Amount]>);
+
+impl Amounts {
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All amounts, by provider and class.
+    pub fn iter(&self) -> std::slice::Iter<'_, Amount> {
+        self.0.iter()
+    }
+
+    /// The providers of which something is held, each with its amounts, sorted by class.
+    pub fn by_provider(&self) -> impl Iterator<Item = (ProviderId, &[Amount])> {
+        let same = |one: &Amount, other: &Amount| one.provider == other.provider;
+        let together = self.0.chunk_by(same);
+        together.map(|amounts| (amounts[0].provider, amounts))
+    }
+
+    /// What is held of one provider, sorted by class.
+    pub fn of(&self, provider: ProviderId) -> &[Amount] {
+        let from = self.0.partition_point(|amount| amount.provider < provider);
+        let to = self.0.partition_point(|amount| amount.provider <= provider);
+        &self.0[from..to]
+    }
+}
+
+impl<'a> IntoIterator for &'a Amounts {
+    type Item = &'a Amount;
+    type IntoIter = std::slice::Iter<'a, Amount>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Of several amounts of one class of one provider the last counts.
+impl FromIterator<Amount> for Amounts {
+    fn from_iter<I: IntoIterator<Item = Amount>>(amounts: I) -> Self {
+        let mut amounts: Vec<_> = amounts.into_iter().collect();
+        amounts.sort_by_key(Amount::key);
+        amounts.dedup_by(|later, earlier| {
+            let same = later.key() == earlier.key();
+            if same {
+                *earlier = *later;
+            }
+            same
+        });
+        Self(amounts.into())
+    }
+}
+
+impl Serialize for Amounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.by_provider().count()))?;
+        for (provider, amounts) in self.by_provider() {
+            map.serialize_entry(&provider, &Classes(amounts))?;
+        }
+        map.end()
+    }
+}
+
+/// The amounts of one provider as they are written: by class.
+struct Classes<'a>(&'a [Amount]);
+
+impl Serialize for Classes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|amount| (amount.class, amount.units)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Amounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ByProvider)
+    }
+}
+
+struct ByProvider;
+
+impl<'de> Visitor<'de> for ByProvider {
+    type Value = Amounts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("amounts by provider and class")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Amounts, A::Error> {
+        let mut amounts = Vec::new();
+        while let Some(provider) = map.next_key()? {
+            let amounts = &mut amounts;
+            map.next_value_seed(ByClass { provider, amounts })?;
+        }
+        Ok(amounts.into_iter().collect())
+    }
+}
+
+/// Reads the amounts of one provider to the end of a list.
+struct ByClass<'a> {
+    provider: ProviderId,
+    amounts: &'a mut Vec<Amount>,
+}
+
+impl<'de> DeserializeSeed<'de> for ByClass<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ByClass<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("amounts by class")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let provider = self.provider;
+        while let Some((class, units)) = map.next_entry()? {
+            self.amounts.push(Amount {
+                provider,
+                class,
+                units,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn amount(provider: u32, class: u32, units: u64) -> Amount {
+        Amount {
+            provider: ProviderId(provider),
+            class: ResourceClassId(class),
+            units,
+        }
+    }
+
+    fn given() -> Amounts {
+        let given = [(7, 2, 5), (3, 1, 9), (7, 0, 1), (3, 1, 4)];
+        given.map(|(p, c, u)| amount(p, c, u)).into_iter().collect()
+    }
+
+    #[test]
+    fn amounts_are_sorted_and_the_last_of_each_kind_counts() {
+        let sorted = [amount(3, 1, 4), amount(7, 0, 1), amount(7, 2, 5)];
+        assert_eq!(given().iter().copied().collect::<Vec<_>>(), sorted);
+        let by_provider: Vec<_> = given()
+            .by_provider()
+            .map(|(provider, amounts)| (provider.0, amounts.len()))
+            .collect();
+        assert_eq!(by_provider, [(3, 1), (7, 2)]);
+        assert_eq!(given().of(ProviderId(7)), &sorted[1..]);
+        assert_eq!(given().of(ProviderId(4)), &[]);
+    }
+
+    #[test]
+    fn amounts_are_written_as_the_map_of_maps_that_they_once_were() {
+        let maps: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::from([
+            (3, BTreeMap::from([(1, 4)])),
+            (7, BTreeMap::from([(0, 1), (2, 5)])),
+        ]);
+        let written = rmp_serde::to_vec(&maps).unwrap();
+        assert_eq!(rmp_serde::to_vec(&given()).unwrap(), written);
+        let read: Amounts = rmp_serde::from_slice(&written).unwrap();
+        assert_eq!(read, given());
+    }
+}

@@ -152,6 +152,10 @@ section! {
         /// Room below which a disk counts as nearly full, in bytes. While those of a majority are, writes
         /// that need room are answered 507, and what takes away is carried out. 0: never.
         min_free_bytes: u64 = 256 * 1024 * 1024,
+        /// How long one call to the disk may take before the process ends, so that the others are not
+        /// kept waiting by a node that is neither well nor gone, in milliseconds. A tenth of it costs
+        /// a leader its office. 0: for ever.
+        hung_after_ms: u64 = 30_000,
     }
 }
 

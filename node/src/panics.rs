@@ -45,10 +45,6 @@ pub(crate) async fn contain<F: Future>(part: F) -> Result<F::Output, Panicked> {
 /// Logs panics, and ends the process after one that is no request's. The standard hook writes to
 /// standard error itself and would wait there. What a panic says may hold a client's text, so it is a
 /// field, which is escaped.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "no simulated process ends like this"
-)]
 pub(crate) fn end_the_process() {
     std::panic::set_hook(Box::new(|panic| {
         let said = panic.payload_as_str().unwrap_or("no message");
@@ -64,9 +60,18 @@ pub(crate) fn end_the_process() {
             backtrace,
             "panicked; this is a bug, and the process ends"
         );
-        std::thread::sleep(LAST_WORDS);
-        std::process::abort();
+        end_now();
     }));
+}
+
+/// Ends the process, for a reason that the log has been told.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no simulated process ends like this"
+)]
+pub(crate) fn end_now() -> ! {
+    std::thread::sleep(LAST_WORDS);
+    std::process::abort();
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 mod applier;
 mod counters;
 mod data_dir;
+mod disk_wait;
 mod error;
 #[cfg(test)]
 mod fixtures;

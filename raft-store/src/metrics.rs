@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use prometheus_client::metrics::histogram::Histogram;
 use rocksdb::{DB, properties};
@@ -58,6 +59,12 @@ impl StoreMetrics {
             state,
             counters,
         }
+    }
+
+    /// How long the store has been waiting for its disk, if it waits just now: a disk that hangs
+    /// gives no error.
+    pub fn waits_for_disk(&self) -> Option<Duration> {
+        self.counters.disk_wait.longest()
     }
 
     /// The numbers now. Those of a closed database are zero.

@@ -138,6 +138,7 @@ impl Host {
         config.admin.advertise = format!("{}:{ADMIN_PORT}", self.name);
         // The room on this machine is no part of a seed.
         config.disk.min_free_bytes = 0;
+        config.disk.hung_after_ms = 0;
         config.cluster.wait_ms = ms(self.parameters.wait);
         config.raft.heartbeat_ms = ms(self.parameters.heartbeat);
         config.raft.election_min_ms = ms(self.parameters.election);

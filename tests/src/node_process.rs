@@ -21,6 +21,8 @@ pub struct StartOptions {
     pub config: Option<PathBuf>,
     /// The binary; `None`: `placementd`.
     pub binary: Option<PathBuf>,
+    /// Variables of its environment.
+    pub environment: Vec<(String, String)>,
     /// Further flags.
     pub flags: Vec<String>,
     /// The signal it gets when its starter dies; `None`: it lives on.
@@ -33,6 +35,7 @@ impl Default for StartOptions {
             initial_members: String::new(),
             config: None,
             binary: None,
+            environment: Vec::new(),
             flags: Vec::new(),
             dies_with_parent: Some("KILL"),
         }
@@ -152,6 +155,7 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
         }
         _ => Command::new(placementd),
     };
+    command.envs(options.environment.iter().cloned());
     if let Some(config) = &options.config {
         command.arg("--config").arg(config);
     }

@@ -54,6 +54,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
                 "standards_sync.rs",
                 "level.rs",
                 "divergence.rs",
+                "disk_watch.rs",
                 "room.rs",
                 "membership.rs",
             ],
@@ -87,6 +88,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["wire", "types.rs"],
             &["identity.rs", "error.rs", "applier.rs"],
             &["health.rs", "counters.rs", "runtime.rs"],
+            &["disk_wait.rs"],
         ],
     ),
 ];

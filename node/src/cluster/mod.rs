@@ -6,6 +6,7 @@
 mod addresses;
 pub(crate) mod bootstrap;
 mod compaction;
+mod disk_watch;
 mod divergence;
 mod error;
 mod freshness;

@@ -16,7 +16,7 @@ use super::running::Running;
 use super::stamp::Stamper;
 use super::standards::Standards;
 use super::write_path::WritePath;
-use super::{divergence, leadership, level, removal, room, standards_sync};
+use super::{disk_watch, divergence, leadership, level, removal, room, standards_sync};
 use crate::config::Config;
 use crate::env::Env;
 use crate::rpc::peers::Peers;
@@ -89,6 +89,7 @@ pub(super) async fn start(
     tasks.spawn(level::run(running.clone()));
     tasks.spawn(divergence::watch(running.clone()));
     tasks.spawn(room::watch(running.clone()));
+    tasks.spawn(disk_watch::watch(running.clone()));
     tasks.spawn(removal::watch(replica.clone(), peers.clone()));
     tracing::info!(
         node = replica.me,

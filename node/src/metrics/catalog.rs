@@ -144,6 +144,8 @@ catalog! {
         "Log entries that a node lacks; only the leader knows";
     STORAGE_FAILED = "placement_storage_failed" Gauge none []
         "1 if the disk of this node has failed, or holds what this version cannot read";
+    DISK_WAIT = "placement_disk_wait" Gauge seconds []
+        "How long a call to the disk has been waited for just now; 0 if none is under way";
     STALENESS = "placement_staleness" Gauge seconds []
         "How old the state of this node may be at most; absent as long as it is not known";
     ROCKSDB_WAL = "placement_rocksdb_wal" Gauge bytes ["db"]

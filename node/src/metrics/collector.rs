@@ -60,6 +60,8 @@ impl Collector for NodeCollector {
             out.gauge(&catalog::REMOVED, u64::from(replica.is_removed()))?;
             out.raft(replica)?;
             out.store(&store_metrics.read())?;
+            let waits = store_metrics.waits_for_disk().unwrap_or_default();
+            out.gauge(&catalog::DISK_WAIT, waits.as_secs_f64())?;
             out.model(replica)?;
         }
         out.process(&Process::read())

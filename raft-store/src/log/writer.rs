@@ -188,12 +188,14 @@ impl Drop for Writer {
 fn write_for_real(shared: &Shared, mut queue: mpsc::UnboundedReceiver<Job>) {
     while let Some(first) = queue.blocking_recv() {
         let (batch, mut waiting) = gather(shared, first, &mut queue);
+        let under_way = shared.counters.disk_wait.for_log();
         let mut result = shared.write(batch);
         waiting.written(shared, &result);
         if waiting.wants_sync() && result.is_ok() {
             waiting.acknowledge_early(shared);
             result = shared.sync();
         }
+        drop(under_way);
         waiting.answer(shared, &result);
     }
 }
@@ -205,6 +207,7 @@ async fn write_simulated(
 ) {
     while let Some(first) = queue.recv().await {
         let (batch, mut waiting) = gather(&shared, first, &mut queue);
+        let under_way = shared.counters.disk_wait.for_log();
         let mut result = shared.write(batch);
         waiting.written(&shared, &result);
         if waiting.wants_sync() && result.is_ok() {
@@ -216,6 +219,7 @@ async fn write_simulated(
                 .sync(&shared.database.dir)
                 .map_err(|error| shared.fail("synced", &error.to_string()));
         }
+        drop(under_way);
         waiting.answer(&shared, &result);
     }
 }

@@ -103,9 +103,11 @@ impl Core {
         let decided = started.elapsed();
         let bytes = batch.size_in_bytes();
         self.database.put_applied(&mut batch, &next);
+        let under_way = self.counters.disk_wait.for_state();
         self.database
             .write(batch)
             .map_err(|error| self.fail("written", error.as_ref()))?;
+        drop(under_way);
         let written = started.elapsed();
         let index = next.index();
         self.publisher.publish(next);

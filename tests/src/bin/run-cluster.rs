@@ -235,6 +235,7 @@ fn start(command: &Command, places: &[NodePlace]) -> anyhow::Result<Vec<NodeProc
         .transpose()?;
     let options = StartOptions {
         binary: None,
+        environment: Vec::new(),
         initial_members: initial_members(places),
         config,
         flags: Vec::new(),

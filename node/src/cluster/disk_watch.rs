@@ -1,0 +1,54 @@
+//! Notices a disk that hangs, which gives no error: a leader hands its office over, and in the end the
+//! process ends, so that the others need not wait for a node that is neither well nor gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::leadership::hand_over;
+use super::running::Running;
+use crate::panics;
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_millis(250);
+/// What takes longer is said.
+const SLOW: Duration = Duration::from_millis(500);
+/// How long another node may take to take over.
+const HAND_OVER: Duration = Duration::from_secs(5);
+
+/// Looks at the calls to the disk that are under way.
+pub(super) async fn watch(node: Arc<Running>) {
+    let replica = &node.replica;
+    let hung = Duration::from_millis(replica.config.disk.hung_after_ms);
+    if hung.is_zero() {
+        return;
+    }
+    let mut said = Duration::ZERO;
+    loop {
+        sleep(EVERY).await;
+        let Some(waits) = node.store_metrics.waits_for_disk() else {
+            said = Duration::ZERO;
+            continue;
+        };
+        let waits_ms = waits.as_millis() as u64;
+        if waits >= hung {
+            tracing::error!(
+                waits_ms,
+                "the disk hangs; the process ends, so that the others need not wait for this node"
+            );
+            panics::end_now();
+        }
+        if waits >= SLOW.max(said * 2) {
+            said = waits;
+            tracing::warn!(waits_ms, "a call to the disk does not come back");
+        }
+        if waits >= hung / 10 && replica.leads() {
+            tracing::error!(waits_ms, "the disk hangs: another node is to lead");
+            // Voters that have heard of this one's last entries are asked first.
+            if let Err(reason) = hand_over(replica, None, HAND_OVER.min(hung / 10)).await {
+                tracing::warn!(reason, "leadership was not handed over");
+            }
+        }
+    }
+}

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::OpenError;
 use crate::identity::{FORMAT, Identity};
-use crate::wire;
+use crate::wire::{self, RecordVersion};
 
 pub(crate) const LOG_DIR: &str = "log";
 pub(crate) const STATE_DIR: &str = "state";
@@ -60,10 +60,7 @@ pub fn identity(dir: &Path) -> Result<Option<Identity>, OpenError> {
             dir: dir.to_owned(),
             format: u32::from(version),
         }),
-        Err(error) => Err(OpenError::Damaged {
-            path,
-            reason: error.to_string(),
-        }),
+        Err(error) => Err(OpenError::unreadable(&path, &error)),
     }
 }
 
@@ -90,17 +87,16 @@ pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
         format: FORMAT,
         identity,
     };
-    write_durably(dir, IDENTITY, &wire::encode(&record))
+    write_durably(dir, IDENTITY, &wire::encode(RecordVersion::NAMED, &record))
 }
 
 /// How often the node has started so far.
 pub(crate) fn boots(dir: &Path) -> Result<u64, OpenError> {
     let path = dir.join(BOOT);
     match fs::read(&path) {
-        Ok(bytes) => wire::decode::<u64>(&bytes).map_err(|error| OpenError::Damaged {
-            path,
-            reason: error.to_string(),
-        }),
+        Ok(bytes) => {
+            wire::decode::<u64>(&bytes).map_err(|error| OpenError::unreadable(&path, &error))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         Err(error) => Err(OpenError::io("read", &path, error)),
     }
@@ -130,7 +126,7 @@ pub(crate) fn check_left(dir: &Path) -> Result<(), OpenError> {
 /// Counts one more start of the node, durably, and returns the count.
 pub(crate) fn next_boot(dir: &Path) -> Result<u64, OpenError> {
     let boot = boots(dir)? + 1;
-    write_durably(dir, BOOT, &wire::encode(&boot))?;
+    write_durably(dir, BOOT, &wire::encode(RecordVersion::NAMED, &boot))?;
     Ok(boot)
 }
 

@@ -7,6 +7,7 @@ use placement_model::Level;
 use uuid::Uuid;
 
 use crate::identity::{FORMAT, Identity};
+use crate::wire::WireError;
 
 /// Why a data directory cannot be opened. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +101,17 @@ pub enum OpenError {
         /// Its level.
         level: Level,
     },
+    /// A newer binary has written a record that this one cannot read.
+    #[error(
+        "{path} cannot be read ({error}): start it with a version that is at least as new as the \
+         one that wrote it"
+    )]
+    NewerRecord {
+        /// The file or database.
+        path: PathBuf,
+        /// Which version it has.
+        error: WireError,
+    },
     /// What was written is not what is read.
     #[error(
         "{path} is damaged ({reason}): do not repair it by hand; remove this node from the \
@@ -150,6 +162,21 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Of a record in the file or database at `path`.
+    pub(crate) fn unreadable(path: &Path, error: &WireError) -> Self {
+        let path = path.to_owned();
+        match error {
+            WireError::Newer(_) => Self::NewerRecord {
+                path,
+                error: error.clone(),
+            },
+            WireError::Empty | WireError::Damaged(_) => Self::Damaged {
+                path,
+                reason: error.to_string(),
+            },
+        }
+    }
+
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io {
             action,

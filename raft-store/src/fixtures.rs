@@ -1,6 +1,6 @@
-//! What format 1 wrote stays readable for ever. The files in `tests/fixtures/format-1` are never
-//! written again. A record that gains a field adds a line or a file beside the old one; a later
-//! format adds a directory of its own.
+//! What was written stays readable for ever: a directory of `tests/fixtures` for each version of the
+//! record. Those of a version that was released are never written again. A record that gains a
+//! field adds a line or a file beside the old one; a later version adds a directory of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -40,24 +40,39 @@ use crate::types::{
     Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
 };
 use crate::wire::{
-    self, WireEntry, WireEntryRef, WireLogId, WireMembership, WireSnapshotMeta,
+    self, RecordVersion, WireEntry, WireEntryRef, WireLogId, WireMembership, WireSnapshotMeta,
     WireStoredMembership, WireVote,
 };
 
-/// Set to write the files of a new format, once.
+/// Set to write the files of the newest version, once.
 const WRITE: &str = "PLACEMENT_WRITE_FIXTURES";
 
-fn path(name: &str) -> PathBuf {
+/// The versions that have fixtures. What `rehearsal` adds has none: it is never released.
+const VERSIONS: [RecordVersion; 2] = [RecordVersion::NAMED, RecordVersion::COMPACT];
+
+fn writes(version: RecordVersion) -> bool {
+    version == RecordVersion::COMPACT && std::env::var_os(WRITE).is_some()
+}
+
+fn path(version: RecordVersion, name: &str) -> PathBuf {
+    let dir = match version {
+        RecordVersion::NAMED => "tests/fixtures/format-1",
+        _ => "tests/fixtures/record-2",
+    };
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures/format-1")
+        .join(dir)
         .join(name)
 }
 
 /// The lines of a fixture, each a label and bytes in hexadecimal; `written` is what this binary
 /// writes for the same values.
-fn fixture(name: &str, written: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
-    let path = path(name);
-    if std::env::var_os(WRITE).is_some() {
+fn fixture(
+    version: RecordVersion,
+    name: &str,
+    written: &[(String, Vec<u8>)],
+) -> Vec<(String, Vec<u8>)> {
+    let path = path(version, name);
+    if writes(version) {
         let line = |(label, bytes): &(String, Vec<u8>)| format!("{label} {}\n", hex(bytes));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, written.iter().map(line).collect::<String>()).unwrap();
@@ -77,8 +92,8 @@ fn fixture(name: &str, written: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> 
         assert_eq!(
             hex(old),
             hex(new),
-            "{label}: this binary writes it otherwise than format 1 did. If older binaries read \
-             the new bytes rightly, say so here; else it takes a new version byte."
+            "{label}: this binary writes version {version} otherwise than older ones did. If they \
+             read the new bytes rightly, say so here; else it takes a new version byte."
         );
     }
     read
@@ -100,11 +115,21 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, values: &[(&str, T)]) {
+    for version in VERSIONS {
+        check_version(version, name, values);
+    }
+}
+
+fn check_version<T: Serialize + DeserializeOwned + PartialEq + Debug>(
+    version: RecordVersion,
+    name: &str,
+    values: &[(&str, T)],
+) {
     let written: Vec<_> = values
         .iter()
-        .map(|(label, value)| ((*label).to_owned(), wire::encode(value)))
+        .map(|(label, value)| ((*label).to_owned(), wire::encode(version, value)))
         .collect();
-    for ((label, bytes), (_, value)) in fixture(name, &written).iter().zip(values) {
+    for ((label, bytes), (_, value)) in fixture(version, name, &written).iter().zip(values) {
         assert_eq!(wire::decode::<T>(bytes).as_ref(), Ok(value), "{label}");
     }
 }
@@ -290,21 +315,22 @@ fn log_entries() {
         Payload::Membership(_) => "Membership",
         Payload::Normal(stamped) => stamped.command.name(),
     };
-    let written: Vec<_> = entries()
-        .iter()
-        .map(|entry| {
-            (
-                label(entry).to_owned(),
-                wire::encode(&WireEntryRef::from(entry)),
-            )
-        })
-        .collect();
-    for ((label, bytes), entry) in fixture("log-entries.hex", &written).iter().zip(entries()) {
-        let read = wire::decode::<WireEntry>(bytes)
-            .unwrap()
-            .into_entry()
-            .unwrap();
-        assert_eq!(read, entry, "{label}");
+    for version in VERSIONS {
+        let written: Vec<_> = entries()
+            .iter()
+            .map(|entry| {
+                let record = wire::encode(version, &WireEntryRef::from(entry));
+                (label(entry).to_owned(), record)
+            })
+            .collect();
+        let lines = fixture(version, "log-entries.hex", &written);
+        for ((label, bytes), entry) in lines.iter().zip(entries()) {
+            let read = wire::decode::<WireEntry>(bytes)
+                .unwrap()
+                .into_entry()
+                .unwrap();
+            assert_eq!(read, entry, "{label}");
+        }
     }
 }
 
@@ -389,7 +415,11 @@ fn identities() {
         epoch: 3,
         node: 2,
     };
-    check("identity.hex", &[("identity", identity)]);
+    check_version(
+        RecordVersion::NAMED,
+        "identity.hex",
+        &[("identity", identity)],
+    );
 }
 
 /// A row for each table, and a delete.
@@ -482,31 +512,37 @@ fn changes() -> Vec<Change> {
 fn rows() {
     let mut changes = changes();
     changes.push(Change::PutLevel(Level(2)));
-    let written: Vec<_> = changes
-        .iter()
-        .map(|change| {
-            let row = tables::row(change);
-            (
-                format!("{} {}", row.table.name(), hex(&row.key)),
-                row.value.unwrap(),
-            )
-        })
-        .collect();
-    for ((label, value), change) in fixture("rows.hex", &written).iter().zip(changes.clone()) {
-        let (table, key) = label.split_once(' ').unwrap();
-        let table = Table::ALL
-            .into_iter()
-            .find(|known| known.name() == table)
-            .unwrap();
-        assert_eq!(
-            tables::read(table, &unhex(key), value),
-            Ok(change),
-            "{label}"
-        );
+    let row = tables::row;
+    for version in VERSIONS {
+        let written: Vec<_> = changes
+            .iter()
+            .map(|change| {
+                let row = row(version, change);
+                (
+                    format!("{} {}", row.table.name(), hex(&row.key)),
+                    row.value.unwrap(),
+                )
+            })
+            .collect();
+        for ((label, value), change) in fixture(version, "rows.hex", &written)
+            .iter()
+            .zip(changes.clone())
+        {
+            let (table, key) = label.split_once(' ').unwrap();
+            let table = Table::ALL
+                .into_iter()
+                .find(|known| known.name() == table)
+                .unwrap();
+            assert_eq!(
+                tables::read(table, &unhex(key), value),
+                Ok(change),
+                "{label}"
+            );
+        }
     }
     let tables: BTreeSet<_> = changes
         .iter()
-        .map(|change| tables::row(change).table.tag())
+        .map(|change| row(RecordVersion::NEWEST, change).table.tag())
         .collect();
     assert_eq!(tables.len(), Table::ALL.len(), "a row for each table");
 }
@@ -522,6 +558,12 @@ async fn snapshots_with_a_last_stamp() {
 }
 
 async fn snapshot(name: &str, last_stamp: Option<Timestamp>) {
+    for version in VERSIONS {
+        snapshot_of(version, name, last_stamp).await;
+    }
+}
+
+async fn snapshot_of(version: RecordVersion, name: &str, last_stamp: Option<Timestamp>) {
     let dir = tempfile::TempDir::new().unwrap();
     let identity = Identity {
         cluster: Uuid::from_u128(7),
@@ -537,7 +579,8 @@ async fn snapshot(name: &str, last_stamp: Option<Timestamp>) {
     };
     let mut state = State::default();
     state.commit(&changes());
-    if std::env::var_os(WRITE).is_some() {
+    let path = path(version, name);
+    if version == RecordVersion::COMPACT {
         let applied = crate::AppliedState {
             state: state.clone(),
             last: meta.last_log_id,
@@ -545,10 +588,17 @@ async fn snapshot(name: &str, last_stamp: Option<Timestamp>) {
             last_stamp,
         };
         let built = store.snapshots.build_for_tests(&applied);
-        fs::copy(built.snapshot.path(), path(name)).unwrap();
+        let written = fs::read(built.snapshot.path()).unwrap();
+        if writes(version) {
+            fs::write(&path, &written).unwrap();
+        }
+        assert!(
+            written == fs::read(&path).unwrap(),
+            "this binary writes {name} otherwise than older ones did"
+        );
     }
     let mut receiver = store.snapshots.receive().unwrap();
-    receiver.write(&fs::read(path(name)).unwrap()).unwrap();
+    receiver.write(&fs::read(&path).unwrap()).unwrap();
     let file = store
         .snapshots
         .verify(&meta, receiver.finish().unwrap())

@@ -28,6 +28,7 @@ mod store;
 mod tables;
 mod types;
 pub mod wire;
+mod write_version;
 
 pub use applier::{Applier, Rules};
 pub use data_dir::{create, identity, in_use, leave};

@@ -15,6 +15,8 @@ use crate::metrics::StoreMetrics;
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::types::TypeConfig;
+use crate::wire::RecordVersion;
+use crate::write_version::WriteVersion;
 
 /// The Raft group of this node.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
@@ -65,9 +67,11 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     let snapshots = SnapshotDir::open(&snapshots_dir, identity)?;
     let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
     let counters = Arc::new(Counters::default());
+    let version = WriteVersion::new(RecordVersion::COMPACT);
     let log = LogStore::open(
         &options,
         &cache,
+        version.clone(),
         reporter.clone(),
         lock.clone(),
         Arc::clone(&counters),
@@ -76,6 +80,7 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
         &options,
         &cache,
         snapshots.clone(),
+        version,
         reporter,
         lock,
         Arc::clone(&counters),

@@ -4,20 +4,32 @@
 mod common;
 
 use placement_raft_store::wire::{
-    self, WireEntry, WireEntryRef, WireError, WireSnapshotMeta, WireStoredMembership, WireVote,
+    self, RecordVersion, WireEntry, WireEntryRef, WireError, WireSnapshotMeta,
+    WireStoredMembership, WireVote,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+const VERSIONS: [RecordVersion; 3] = [
+    RecordVersion::NAMED,
+    RecordVersion::COMPACT,
+    RecordVersion::NEWEST,
+];
+
+/// The byte with which every record of a version begins.
+fn byte(version: RecordVersion) -> u8 {
+    wire::encode(version, &())[0]
+}
+
 proptest! {
     #[test]
-    fn any_bytes_are_read_without_panic(mut bytes in vec(any::<u8>(), 0..300)) {
-        for _ in 0..2 {
+    fn any_bytes_are_read_without_panic(bytes in vec(any::<u8>(), 0..300)) {
+        let record = |version| [&[byte(version)], bytes.as_slice()].concat();
+        for bytes in [bytes.clone()].into_iter().chain(VERSIONS.map(record)) {
             let _ = wire::decode::<WireEntry>(&bytes).and_then(WireEntry::into_entry);
             let _ = wire::decode::<WireVote>(&bytes);
             let _ = wire::decode::<WireStoredMembership>(&bytes);
             let _ = wire::decode::<WireSnapshotMeta>(&bytes);
-            bytes.insert(0, wire::VERSION);
         }
     }
 
@@ -26,31 +38,36 @@ proptest! {
         index in 0..5_u64, at in any::<prop::sample::Index>(), bit in 0..8,
     ) {
         let entry = &common::history(4)[usize::try_from(index).unwrap()];
-        let mut bytes = wire::encode(&WireEntryRef::from(entry));
-        let at = at.index(bytes.len());
-        bytes[at] ^= 1_u8 << bit;
-        let _ = wire::decode::<WireEntry>(&bytes).and_then(WireEntry::into_entry);
-        bytes.truncate(at);
-        prop_assert!(wire::decode::<WireEntry>(&bytes).is_err());
+        for version in VERSIONS {
+            let mut bytes = wire::encode(version, &WireEntryRef::from(entry));
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1_u8 << bit;
+            let _ = wire::decode::<WireEntry>(&bytes).and_then(WireEntry::into_entry);
+            bytes.truncate(at);
+            prop_assert!(wire::decode::<WireEntry>(&bytes).is_err());
+        }
     }
 }
 
 #[test]
 fn an_entry_comes_back_as_it_was_written() {
     for entry in common::history(20) {
-        let bytes = wire::encode(&WireEntryRef::from(&entry));
-        assert_eq!(
-            wire::decode::<WireEntry>(&bytes).unwrap().into_entry(),
-            Ok(entry)
-        );
+        for version in VERSIONS {
+            let bytes = wire::encode(version, &WireEntryRef::from(&entry));
+            assert_eq!(
+                wire::decode::<WireEntry>(&bytes).unwrap().into_entry(),
+                Ok(entry.clone())
+            );
+        }
     }
 }
 
 #[test]
 fn a_record_of_a_newer_version_says_so() {
-    let mut bytes = wire::encode(&7_u64);
-    bytes[0] = wire::VERSION + 1;
-    assert_eq!(wire::decode::<u64>(&bytes), Err(WireError::Newer(2)));
+    let mut bytes = wire::encode(RecordVersion::NEWEST, &7_u64);
+    let newer = byte(RecordVersion::NEWEST) + 1;
+    bytes[0] = newer;
+    assert_eq!(wire::decode::<u64>(&bytes), Err(WireError::Newer(newer)));
     assert_eq!(wire::decode::<u64>(&[]), Err(WireError::Empty));
     assert!(matches!(
         wire::decode::<u64>(&[1, 7, 7]),
@@ -61,8 +78,10 @@ fn a_record_of_a_newer_version_says_so() {
 #[test]
 fn deep_nesting_does_not_overflow_the_stack() {
     // An array in an array in an array...
-    let bytes: Vec<u8> = std::iter::once(wire::VERSION)
-        .chain([0x91; 100_000])
-        .collect();
-    assert!(wire::decode::<WireEntry>(&bytes).is_err());
+    for version in VERSIONS {
+        let bytes: Vec<u8> = std::iter::once(byte(version))
+            .chain([0x91; 100_000])
+            .collect();
+        assert!(wire::decode::<WireEntry>(&bytes).is_err());
+    }
 }

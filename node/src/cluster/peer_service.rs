@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
 use parking_lot::Mutex;
 use placement_model::Level;
-use placement_raft_store::wire::{self, WireLogId, WireSnapshotMeta, WireVote};
+use placement_raft_store::wire::{self, RecordVersion, WireLogId, WireSnapshotMeta, WireVote};
 use placement_raft_store::{
     LogId, Snapshot, SnapshotError, SnapshotMeta, SnapshotReceiver, Vote, runtime,
 };
@@ -26,7 +26,7 @@ use crate::rpc::message::{
     AppendReply, Hello, Invitation, Method, ReadIndexReply, SnapshotCall, SnapshotReply,
     TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
 };
-use crate::rpc::server::{Handler, StreamedAppend};
+use crate::rpc::server::{Caller, Handler, StreamedAppend};
 
 /// Answers other nodes.
 pub(crate) struct PeerService {
@@ -55,30 +55,31 @@ impl PeerService {
         self.bootstrap.slot.get().ok_or(Denied::NoCluster)
     }
 
-    async fn answer(&self, from: u64, method: Method, body: &[u8]) -> Result<Vec<u8>, Denied> {
+    async fn answer(&self, caller: Caller, method: Method, body: &[u8]) -> Result<Vec<u8>, Denied> {
+        let records = caller.records;
         match method {
             Method::Append => Err(Denied::Misused("appends come as a stream")),
-            Method::Vote | Method::PreVote => reply(self.vote(method, read(body)?).await?),
-            Method::TransferLeader => reply(self.transfer(read(body)?).await?),
-            Method::Snapshot => reply(self.snapshot(read(body)?).await?),
-            Method::Write => reply(self.write(from, read(body)?).await?),
-            Method::ReadIndex => reply(self.read_index(from).await?),
+            Method::Vote | Method::PreVote => reply(records, self.vote(method, read(body)?).await?),
+            Method::TransferLeader => reply(records, self.transfer(read(body)?).await?),
+            Method::Snapshot => reply(records, self.snapshot(read(body)?).await?),
+            Method::Write => reply(records, self.write(caller.node, read(body)?).await?),
+            Method::ReadIndex => reply(records, self.read_index(caller.node).await?),
             Method::Admin => {
                 let change: MembershipChange = read(body)?;
-                reply(Membership(&*self.running()?).change(change).await)
+                reply(records, Membership(&*self.running()?).change(change).await)
             }
             Method::Checkpoint => {
                 let index: u64 = read(body)?;
                 let running = self.running()?;
                 let digest = running.replica.views.checkpoints().at(index);
-                reply(digest.map(|digest| digest.to_string()))
+                reply(records, digest.map(|digest| digest.to_string()))
             }
-            Method::IsShort => reply(room::is_short(&*self.running()?).await),
-            Method::Probe => reply(self.bootstrap.introduction()),
+            Method::IsShort => reply(records, room::is_short(&*self.running()?).await),
+            Method::Probe => reply(records, self.bootstrap.introduction()),
             Method::Invite => {
                 let invitation: Invitation = read(body)?;
                 self.bootstrap.accept(invitation).await?;
-                reply(())
+                reply(records, ())
             }
         }
     }
@@ -250,8 +251,8 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Denied> {
     Ok(wire::decode(body)?)
 }
 
-fn reply<T: Serialize>(answer: T) -> Result<Vec<u8>, Denied> {
-    Ok(wire::encode(&answer))
+fn reply<T: Serialize>(records: RecordVersion, answer: T) -> Result<Vec<u8>, Denied> {
+    Ok(wire::encode(records, &answer))
 }
 
 impl PeerService {
@@ -307,11 +308,11 @@ impl Handler for PeerService {
 
     fn call(
         &self,
-        from: u64,
+        caller: Caller,
         method: Method,
         body: Bytes,
     ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
-        Box::pin(async move { self.answer(from, method, &body).await })
+        Box::pin(async move { self.answer(caller, method, &body).await })
     }
 
     fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()> {
@@ -347,7 +348,8 @@ impl Handler for PeerService {
                 };
                 let reply = replies.lock().pop_front();
                 if let Some(reply) = reply {
-                    reply.send(answer.map(|answer| wire::encode(&answer)));
+                    let records = reply.records;
+                    reply.send(answer.map(|answer| wire::encode(records, &answer)));
                 }
             }
         })

@@ -159,7 +159,7 @@ impl WritePath {
             sent.store(true, Ordering::Relaxed);
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = channel
-                .call(Method::Write, &wire::encode(call), left)
+                .call(Method::Write, &wire::encode(channel.records(), call), left)
                 .await?;
             decode(&answer)
         };

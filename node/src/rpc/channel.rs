@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use placement_raft_store::wire;
+use placement_raft_store::wire::{self, RecordVersion};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::frame::{Frame, Kind};
-use super::message::{Failure, Hello, Method, VERSIONS, Welcome};
+use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
 use super::wire_io::{read_frame, read_some, write_frame, write_frames};
 use crate::env::BoxStream;
 use crate::tasks::Tasks;
@@ -67,6 +67,8 @@ pub(crate) enum Lane {
 /// An open connection. Clones are the same connection.
 #[derive(Clone)]
 pub(crate) struct Channel {
+    /// The version of the records that are sent, as settled with the other side.
+    records: RecordVersion,
     queue: mpsc::UnboundedSender<Frame>,
     calls: Arc<Mutex<Calls>>,
 }
@@ -163,7 +165,17 @@ impl Channel {
             silence,
         };
         tasks.spawn(reader.run());
-        Ok((Self { queue, calls }, welcome))
+        let channel = Self {
+            records: message::records(welcome.version),
+            queue,
+            calls,
+        };
+        Ok((channel, welcome))
+    }
+
+    /// The version of the records that are sent on this connection.
+    pub(crate) fn records(&self) -> RecordVersion {
+        self.records
     }
 
     /// Whether new calls make no sense any more.
@@ -249,7 +261,7 @@ impl Channel {
 
 async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, CallError> {
     let broken = |error: std::io::Error| CallError::NotSent(format!("hello failed: {error}"));
-    let frame = Frame::new(Kind::Hello, 0, wire::encode(hello));
+    let frame = Frame::new(Kind::Hello, 0, wire::encode(RecordVersion::NAMED, hello));
     write_frame(stream, &frame).await.map_err(broken)?;
     let mut buffer = BytesMut::new();
     let answer = read_frame(stream, &mut buffer)
@@ -359,7 +371,8 @@ mod tests {
     /// A node that says welcome and then never anything again, as behind a dead path.
     async fn struck_dumb() -> (Channel, tokio::io::DuplexStream, Tasks) {
         let (near, mut far) = tokio::io::duplex(1 << 20);
-        let welcome = Frame::new(Kind::Welcome, 0, wire::encode(&welcome()));
+        let welcome = wire::encode(RecordVersion::NAMED, &welcome());
+        let welcome = Frame::new(Kind::Welcome, 0, welcome);
         let tasks = Tasks::default();
         write_frame(&mut far, &welcome).await.unwrap();
         let (channel, _) = Channel::open(Box::new(near), &hello(), SILENCE, &tasks)

@@ -1,19 +1,28 @@
-//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format: one version
-//! byte, then named fields; fields are only added, variants only appended.
+//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format, of the version
+//! that the protocol on the connection has. Fields are only added, variants only appended.
 
 use bytes::{Buf, BufMut, Bytes};
 use openraft::raft::AppendEntriesRequest;
 use placement_model::command::RequestId;
 use placement_model::{Command, Level, Outcome};
 use placement_raft_store::wire::{
-    self, WireEntry, WireEntryRef, WireError, WireLogId, WireSnapshotMeta, WireVote,
+    self, RecordVersion, WireEntry, WireEntryRef, WireError, WireLogId, WireSnapshotMeta, WireVote,
 };
 use placement_raft_store::{Entry, TypeConfig};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The versions of the protocol that this binary speaks.
-pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> = 1..=1;
+/// The versions of the protocol that this binary speaks. The feature `rehearsal` is one ahead.
+pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> =
+    1..=if cfg!(feature = "rehearsal") { 2 } else { 1 };
+
+/// The version of the records that are sent by a version of the protocol.
+pub(crate) fn records(protocol: u16) -> RecordVersion {
+    match protocol {
+        0 | 1 => RecordVersion::COMPACT,
+        _ => RecordVersion::NEWEST,
+    }
+}
 
 /// What can be called. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +81,7 @@ impl Method {
     }
 }
 
-/// The first thing a caller says.
+/// The first thing a caller says. It and its answer have named fields, as no version is settled yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// Oldest protocol version it speaks.
@@ -125,6 +134,7 @@ struct AppendHead {
 /// Writes an append of as many of `entries` as fit into `bytes_max`, at least one if there is one.
 /// Returns how many.
 pub(crate) fn encode_append(
+    version: RecordVersion,
     request: &AppendEntriesRequest<TypeConfig>,
     entries: &[Entry],
     previous: Option<WireLogId>,
@@ -136,7 +146,7 @@ pub(crate) fn encode_append(
     for entry in entries {
         let start = records.len();
         records.put_u32(0);
-        wire::encode_into(&mut records, &WireEntryRef::from(entry));
+        wire::encode_into(&mut records, version, &WireEntryRef::from(entry));
         if taken > 0 && records.len() > bytes_max {
             records.truncate(start);
             break;
@@ -146,13 +156,14 @@ pub(crate) fn encode_append(
         records[start..start + 4].copy_from_slice(&length.to_be_bytes());
         taken += 1;
     }
-    let head = wire::encode(&AppendHead {
+    let head = AppendHead {
         vote: (&request.vote).into(),
         previous,
         committed: request.leader_commit.as_ref().map(WireLogId::from),
         entries: u32::try_from(taken).expect("openraft bounds the entries of a request"),
         stream,
-    });
+    };
+    let head = wire::encode(version, &head);
     let mut body = Vec::with_capacity(4 + head.len() + records.len());
     body.put_u32(u32::try_from(head.len()).expect("a head has few fields"));
     body.extend_from_slice(&head);
@@ -373,4 +384,186 @@ pub(crate) struct Invitation {
     pub(crate) epoch: u64,
     /// The node that is meant.
     pub(crate) node: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use placement_model::Outcome;
+    use placement_model::command::DeleteAllocations;
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    /// Each kind of message comes back from both ways of writing it.
+    fn check<T: Serialize + DeserializeOwned + Debug>(messages: &[T]) {
+        for version in [
+            RecordVersion::NAMED,
+            RecordVersion::COMPACT,
+            RecordVersion::NEWEST,
+        ] {
+            for message in messages {
+                let read: T = wire::decode(&wire::encode(version, message)).unwrap();
+                assert_eq!(format!("{read:?}"), format!("{message:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn messages_come_back_as_they_were_sent() {
+        let id = WireLogId {
+            term: 3,
+            node: 2,
+            index: 1,
+        };
+        let vote = WireVote {
+            term: 3,
+            node: 2,
+            committed: true,
+        };
+        for (last, cluster) in [(None, None), (Some(id), Some(Uuid::from_u128(7)))] {
+            check(&[Hello {
+                oldest: 1,
+                newest: 2,
+                cluster,
+                from: 1,
+                to: last.map(|id| id.node),
+                introduction: true,
+                level: Level(2),
+            }]);
+            check(&[AppendHead {
+                vote,
+                previous: last,
+                committed: last,
+                entries: 2,
+                stream: last.map(|id| id.index),
+            }]);
+            check(&[VoteCall {
+                vote,
+                last,
+                transfer: cluster.is_some(),
+            }]);
+            check(&[VoteReply {
+                vote,
+                granted: true,
+                last,
+            }]);
+            check(&[TransferCall {
+                from: vote,
+                to: 2,
+                last,
+            }]);
+            check(&[Introduction {
+                node: 1,
+                cluster,
+                formed: true,
+                api: "http://192.0.2.1:8778".to_owned(),
+                peer: "192.0.2.1:8779".to_owned(),
+                admin: String::new(),
+                level: Level(2),
+            }]);
+            check(&[
+                TransferReply::Accepted,
+                TransferReply::VoteChanged {
+                    expected: vote,
+                    actual: vote,
+                },
+                TransferReply::LogNotFlushed {
+                    expected: last,
+                    actual: None,
+                },
+            ]);
+            check(&[AppendReply::Flushed(last), AppendReply::Conflict(id)]);
+            check(&[ReadIndexReply::NotLeader {
+                leader: last.map(|id| id.node),
+            }]);
+        }
+        check(&[Welcome {
+            version: 1,
+            node: 2,
+            level: Level(2),
+        }]);
+        check(&[Failure {
+            message: "why".to_owned(),
+        }]);
+        check(&[AppendReply::HigherVote(vote)]);
+        check(&[
+            SnapshotCall::Begin {
+                transfer: 1,
+                vote,
+                meta: WireSnapshotMeta::default(),
+                bytes: 4,
+            },
+            SnapshotCall::Chunk {
+                transfer: 1,
+                offset: 0,
+                data: Chunk(vec![0, 1, 200, 255]),
+            },
+            SnapshotCall::Finish { transfer: 1 },
+        ]);
+        let reason = || "why".to_owned();
+        check(&[
+            SnapshotReply::Continue,
+            SnapshotReply::Done(vote),
+            SnapshotReply::Refused { reason: reason() },
+        ]);
+        check(&[
+            WriteReply::Written {
+                index: 1,
+                outcome: Outcome::AnsweredBefore,
+            },
+            WriteReply::NotLeader { leader: None },
+            WriteReply::Unknown { reason: reason() },
+            WriteReply::Rejected { reason: reason() },
+        ]);
+        check(&[
+            ReadIndexReply::At { index: 1 },
+            ReadIndexReply::Unconfirmed { reason: reason() },
+            ReadIndexReply::Removed,
+        ]);
+        check(&[Invitation {
+            cluster: Uuid::from_u128(7),
+            epoch: 1,
+            node: 4,
+        }]);
+        check(&[WriteCall {
+            request: RequestId {
+                origin: 1,
+                boot: 2,
+                sequence: 3,
+                answered_below: 3,
+            },
+            request_id: "req-1".to_owned(),
+            command: Command::DeleteAllocations(DeleteAllocations {
+                consumer: "c".into(),
+            }),
+        }]);
+    }
+
+    /// The first message of a connection may gain fields: no version is settled yet.
+    #[test]
+    fn a_hello_with_fields_of_a_later_version_is_read() {
+        #[derive(Serialize)]
+        struct Later {
+            introduction: bool,
+            cluster: Option<Uuid>,
+            to: Option<u64>,
+            later: Vec<u16>,
+            oldest: u16,
+            newest: u16,
+            from: u64,
+        }
+        let later = Later {
+            introduction: false,
+            cluster: None,
+            to: None,
+            later: vec![5],
+            oldest: 1,
+            newest: 9,
+            from: 4,
+        };
+        let hello: Hello = wire::decode(&wire::encode(RecordVersion::NAMED, &later)).unwrap();
+        assert_eq!((hello.newest, hello.from), (9, 4));
+    }
 }

@@ -161,7 +161,7 @@ impl Peers {
     {
         let channel = self.channel(to, address, lane).await?;
         let answer = channel
-            .call(method, &wire::encode(question), deadline)
+            .call(method, &wire::encode(channel.records(), question), deadline)
             .await?;
         decode(&answer)
     }
@@ -180,7 +180,7 @@ impl Peers {
     {
         let channel = self.connect(None, address, true).await?;
         let answer = channel
-            .call(method, &wire::encode(question), deadline)
+            .call(method, &wire::encode(channel.records(), question), deadline)
             .await;
         channel.close("the introduction is over");
         decode(&answer?)

@@ -142,18 +142,19 @@ impl Network {
         request: &AppendEntriesRequest<TypeConfig>,
         deadline: Duration,
     ) -> RpcResult<StreamAppendResult<TypeConfig>> {
-        let (body, _) = encode_append(
-            request,
-            &request.entries,
-            request.prev_log_id.as_ref().map(WireLogId::from),
-            None,
-            self.limits.append_bytes_max,
-        );
         let call = async {
             let channel = self
                 .peers
                 .channel(self.target, &self.address, self.lane)
                 .await?;
+            let (body, _) = encode_append(
+                channel.records(),
+                request,
+                &request.entries,
+                request.prev_log_id.as_ref().map(WireLogId::from),
+                None,
+                self.limits.append_bytes_max,
+            );
             channel.call(Method::Append, &body, deadline).await
         };
         let answer = call
@@ -510,6 +511,7 @@ where
             _ => Some(request.entries[from - 1].log_id),
         };
         let (body, taken) = encode_append(
+            self.stream.channel.records(),
             &request,
             entries,
             previous.as_ref().map(WireLogId::from),

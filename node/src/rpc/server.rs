@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use placement_model::Level;
-use placement_raft_store::wire;
+use placement_raft_store::wire::{self, RecordVersion};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
@@ -36,6 +36,8 @@ pub(crate) struct StreamedAppend {
 
 /// Where the answer to one call goes. Dropped unanswered, it says so to the caller.
 pub(crate) struct Reply {
+    /// The version of the records of its connection.
+    pub(crate) records: RecordVersion,
     call: u64,
     queue: Option<mpsc::UnboundedSender<Frame>>,
 }
@@ -53,7 +55,8 @@ impl Reply {
             Ok(body) => Frame::new(Kind::Response, self.call, body),
             Err(denied) => {
                 let message = denied.to_string();
-                Frame::new(Kind::Failure, self.call, wire::encode(&Failure { message }))
+                let failure = wire::encode(self.records, &Failure { message });
+                Frame::new(Kind::Failure, self.call, failure)
             }
         };
         // A caller that has hung up needs no answer.
@@ -67,6 +70,15 @@ impl Drop for Reply {
     }
 }
 
+/// Who calls, and how it is answered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    /// Its number.
+    pub(crate) node: u64,
+    /// The version of the records on its connection.
+    pub(crate) records: RecordVersion,
+}
+
 /// What a node does when it is called.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// Whether a caller is welcome; if not, why, in words.
@@ -78,10 +90,10 @@ pub(crate) trait Handler: Send + Sync + 'static {
     /// The highest feature level to which this node agrees.
     fn level(&self) -> Level;
 
-    /// Answers one call of the node `from`.
+    /// Answers one call, with a record of the caller's version.
     fn call(
         &self,
-        from: u64,
+        caller: Caller,
         method: Method,
         body: Bytes,
     ) -> BoxFuture<'_, Result<Vec<u8>, Denied>>;
@@ -150,19 +162,16 @@ async fn connection(
     if let Err(denied) = welcome {
         let message = denied.to_string();
         refusals.log(hello.from, address, &message);
-        let frame = Frame::new(Kind::Refusal, 0, wire::encode(&Failure { message }));
-        return write_frame(&mut stream, &frame).await;
+        let refusal = wire::encode(RecordVersion::NAMED, &Failure { message });
+        return write_frame(&mut stream, &Frame::new(Kind::Refusal, 0, refusal)).await;
     }
     let welcome = Welcome {
         version,
         node: handler.node(),
         level: handler.level(),
     };
-    write_frame(
-        &mut stream,
-        &Frame::new(Kind::Welcome, 0, wire::encode(&welcome)),
-    )
-    .await?;
+    let welcome = wire::encode(RecordVersion::NAMED, &welcome);
+    write_frame(&mut stream, &Frame::new(Kind::Welcome, 0, welcome)).await?;
 
     let (mut read, write) = tokio::io::split(stream);
     let (queue, queued) = mpsc::unbounded_channel();
@@ -171,7 +180,10 @@ async fn connection(
         let _ = write_frames(write, queued).await;
     });
     let mut calls = Calls {
-        from: hello.from,
+        caller: Caller {
+            node: hello.from,
+            records: message::records(version),
+        },
         introduction: hello.introduction,
         handler,
         queue,
@@ -195,7 +207,7 @@ async fn connection(
 
 /// The calls of one connection.
 struct Calls {
-    from: u64,
+    caller: Caller,
     introduction: bool,
     handler: Arc<dyn Handler>,
     queue: mpsc::UnboundedSender<Frame>,
@@ -221,6 +233,7 @@ impl Calls {
 
     fn request(&mut self, call: u64, mut body: Bytes) {
         let reply = Reply {
+            records: self.caller.records,
             call,
             queue: Some(self.queue.clone()),
         };
@@ -240,9 +253,9 @@ impl Calls {
             return;
         }
         let handler = self.handler.clone();
-        let from = self.from;
+        let caller = self.caller;
         self.tasks.spawn(async move {
-            let answer = handler.call(from, method, body).await;
+            let answer = handler.call(caller, method, body).await;
             reply.send(answer);
         });
     }

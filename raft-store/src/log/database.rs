@@ -11,7 +11,7 @@ use crate::error::OpenError;
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::types::{Entry, LogId, Vote};
-use crate::wire::{self, WireEntry, WireError, WireLogId, WireVote};
+use crate::wire::{self, RecordVersion, WireEntry, WireError, WireLogId, WireVote};
 
 /// The column families of the log.
 pub(crate) const FAMILIES: [&str; 2] = [LOG, META];
@@ -78,7 +78,7 @@ impl LogDatabase {
             Some(Err(error)) => Err(rocks::open_error(&self.dir, &error)),
             Some(Ok((_, row))) => match decode(&row) {
                 Ok(entry) => Ok(Some(entry.log_id)),
-                Err(error) => Err(self.damaged(&error)),
+                Err(error) => Err(OpenError::unreadable(&self.dir, &error)),
             },
         }
     }
@@ -91,29 +91,29 @@ impl LogDatabase {
             .db
             .get_pinned_cf(self.meta(), name)
             .map_err(|error| rocks::open_error(&self.dir, &error))?;
-        row.map(|row| wire::decode(&row).map_err(|error| self.damaged(&error)))
+        row.map(|row| wire::decode(&row).map_err(|error| OpenError::unreadable(&self.dir, &error)))
             .transpose()
-    }
-
-    fn damaged(&self, error: &WireError) -> OpenError {
-        OpenError::Damaged {
-            path: self.dir.clone(),
-            reason: error.to_string(),
-        }
     }
 
     pub(super) fn put_entry(&self, batch: &mut WriteBatch, index: u64, row: &[u8]) {
         batch.put_cf(self.log(), key(index), row);
     }
 
-    pub(super) fn put_vote(&self, batch: &mut WriteBatch, vote: &Vote) {
-        batch.put_cf(self.meta(), VOTE, wire::encode(&WireVote::from(vote)));
+    pub(super) fn put_vote(&self, batch: &mut WriteBatch, version: RecordVersion, vote: &Vote) {
+        let record = wire::encode(version, &WireVote::from(vote));
+        batch.put_cf(self.meta(), VOTE, record);
     }
 
-    pub(super) fn put_committed(&self, batch: &mut WriteBatch, committed: Option<LogId>) {
+    pub(super) fn put_committed(
+        &self,
+        batch: &mut WriteBatch,
+        version: RecordVersion,
+        committed: Option<LogId>,
+    ) {
         match committed {
             Some(id) => {
-                batch.put_cf(self.meta(), COMMITTED, wire::encode(&WireLogId::from(&id)));
+                let record = wire::encode(version, &WireLogId::from(&id));
+                batch.put_cf(self.meta(), COMMITTED, record);
             }
             None => batch.delete_cf(self.meta(), COMMITTED),
         }
@@ -125,8 +125,9 @@ impl LogDatabase {
     }
 
     /// Removes every entry up to and including `upto`.
-    pub(super) fn purge(&self, batch: &mut WriteBatch, upto: &LogId) {
-        batch.put_cf(self.meta(), PURGED, wire::encode(&WireLogId::from(upto)));
+    pub(super) fn purge(&self, batch: &mut WriteBatch, version: RecordVersion, upto: &LogId) {
+        let record = wire::encode(version, &WireLogId::from(upto));
+        batch.put_cf(self.meta(), PURGED, record);
         batch.delete_range_cf(self.log(), key(0), key(upto.index + 1));
     }
 }

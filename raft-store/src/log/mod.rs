@@ -26,6 +26,7 @@ use crate::health::Reporter;
 use crate::options::{Disk, StoreOptions};
 use crate::types::{Entry, LogId, TypeConfig, Vote};
 use crate::wire::{self, WireEntryRef};
+use crate::write_version::WriteVersion;
 
 /// Bytes of entries that are read in one step for a follower or for apply.
 const STEP_BYTES: usize = 1 << 20;
@@ -49,6 +50,7 @@ impl LogStore {
     pub(crate) fn open(
         options: &StoreOptions,
         cache: &Cache,
+        version: WriteVersion,
         reporter: Reporter,
         lock: DirLock,
         counters: Arc<Counters>,
@@ -66,7 +68,7 @@ impl LogStore {
         if let Disk::Simulated(disk) = &options.disk {
             disk.opened(ends.vote);
         }
-        let shared = Shared::new(database, tail, reporter, counters, options, lock);
+        let shared = Shared::new(database, version, tail, reporter, counters, options, lock);
         let shared = Arc::new(shared);
         let writer = Writer::start(Arc::clone(&shared), &options.disk)
             .map_err(|error| OpenError::io("start the writer of", &dir, error))?;
@@ -203,6 +205,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.check()?;
         let mut rows: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut cached = Vec::new();
+        let version = self.shared.version.get();
         for entry in entries {
             let index = entry.log_id.index;
             let follows = match rows.last() {
@@ -214,7 +217,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
                 let error = format!("entry {index} does not follow the one before");
                 return Err(self.shared.fail("continued", &error));
             }
-            let row = wire::encode(&WireEntryRef::from(&entry));
+            let row = wire::encode(version, &WireEntryRef::from(&entry));
             cached.push((entry, row.len()));
             rows.push((index, row));
         }

@@ -24,6 +24,7 @@ use crate::rocks;
 use crate::runtime;
 use crate::simulation::SimulatedDisk;
 use crate::types::{LogId, TypeConfig, Vote};
+use crate::write_version::WriteVersion;
 
 /// Bytes of entries that go into one batch; what waits beyond them goes into the next.
 const BATCH_BYTES: usize = 16 << 20;
@@ -55,6 +56,7 @@ pub(super) enum Job {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) database: LogDatabase,
+    pub(super) version: WriteVersion,
     tail: Mutex<Tail>,
     failure: Mutex<Option<String>>,
     reporter: Reporter,
@@ -67,6 +69,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(
         database: LogDatabase,
+        version: WriteVersion,
         tail: Tail,
         reporter: Reporter,
         counters: Arc<Counters>,
@@ -76,6 +79,7 @@ impl Shared {
         let (tail, failure) = (Mutex::new(tail), Mutex::new(None));
         Self {
             database,
+            version,
             tail,
             failure,
             reporter,
@@ -256,7 +260,7 @@ fn gather(
 
 impl Waiting {
     fn add(&mut self, shared: &Shared, batch: &mut WriteBatch, job: Job) {
-        let database = &shared.database;
+        let (database, version) = (&shared.database, shared.version.get());
         match job {
             Job::Append {
                 number,
@@ -277,13 +281,13 @@ impl Waiting {
             }
             Job::Vote { vote, done } => {
                 if !shared.faults.forget_votes {
-                    database.put_vote(batch, &vote);
+                    database.put_vote(batch, version, &vote);
                 }
                 self.votes.push((vote, done));
             }
-            Job::Committed(committed) => database.put_committed(batch, committed),
+            Job::Committed(committed) => database.put_committed(batch, version, committed),
             Job::Truncate { from } => database.truncate(batch, from),
-            Job::Purge { upto } => database.purge(batch, &upto),
+            Job::Purge { upto } => database.purge(batch, version, &upto),
         }
     }
 

@@ -22,10 +22,12 @@ use crate::health::Reporter;
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::types::{Applied, Payload, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::write_version::WriteVersion;
 
 pub(super) struct Core {
     pub(super) database: StateDatabase,
     pub(super) snapshots: SnapshotDir,
+    version: WriteVersion,
     publisher: Publisher,
     applier: Arc<dyn Applier>,
     reporter: Reporter,
@@ -47,6 +49,7 @@ impl Core {
         options: &StoreOptions,
         cache: &Cache,
         snapshots: SnapshotDir,
+        version: WriteVersion,
         reporter: Reporter,
         lock: DirLock,
         counters: Arc<Counters>,
@@ -55,10 +58,13 @@ impl Core {
         if let Some(name) = database.installing()? {
             finish_installation(&database, &snapshots, &name)?;
         }
-        let (publisher, views) = Publisher::new(database.load()?);
+        let loaded = database.load()?;
+        version.set(loaded.record_version());
+        let (publisher, views) = Publisher::new(loaded);
         let core = Self {
             database,
             snapshots,
+            version,
             publisher,
             applier: Arc::clone(&options.applier),
             reporter,
@@ -71,6 +77,11 @@ impl Core {
 
     pub(super) fn current(&self) -> Arc<AppliedState> {
         self.publisher.current()
+    }
+
+    fn publish(&self, next: AppliedState) {
+        self.version.set(next.record_version());
+        self.publisher.publish(next);
     }
 
     /// Applies committed entries: one batch of rows, one published state, then the answers.
@@ -102,7 +113,8 @@ impl Core {
         }
         let decided = started.elapsed();
         let bytes = batch.size_in_bytes();
-        self.database.put_applied(&mut batch, &next);
+        self.database
+            .put_applied(&mut batch, self.version.get(), &next);
         let under_way = self.counters.disk_wait.for_state();
         self.database
             .write(batch)
@@ -110,7 +122,7 @@ impl Core {
         drop(under_way);
         let written = started.elapsed();
         let index = next.index();
-        self.publisher.publish(next);
+        self.publish(next);
         for (responder, answer) in answers {
             responder.send(answer);
         }
@@ -172,7 +184,7 @@ impl Core {
         .entered();
         let (outcome, changes) = self.applier.apply(index, &next.state, stamped);
         for change in &changes {
-            self.database.put(batch, change);
+            self.database.put(batch, self.version.get(), change);
         }
         next.state.commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
@@ -237,7 +249,7 @@ impl Core {
         self.database
             .replace(&snapshot_dir::name(meta.last_log_id.as_ref()), &applied)
             .map_err(|error| self.fail("replaced by a snapshot", error.as_ref()))?;
-        self.publisher.publish(applied);
+        self.publish(applied);
         self.snapshots.adopt(&kept);
         tracing::info!(
             covers = %meta,
@@ -315,6 +327,9 @@ mod tests {
     use crate::data_dir::create;
     use crate::identity::Identity;
     use crate::store::open;
+    use crate::wire::RecordVersion;
+
+    const VERSION: RecordVersion = RecordVersion::NEWEST;
 
     /// A node that begins to install a snapshot and crashes, with rows of both states on disk.
     #[tokio::test]
@@ -348,16 +363,17 @@ mod tests {
             let mut store = open(options.clone()).unwrap();
             let mut old = WriteBatch::default();
             let core = store.machine.core();
-            core.database.put(&mut old, &next_ids(3));
+            core.database.put(&mut old, VERSION, &next_ids(3));
             core.database.write(old).unwrap();
             let kept = core.snapshots.build(&new).unwrap();
             core.database
-                .begin_replacing(&snapshot_dir::name(new.last.as_ref()))
+                .begin_replacing(VERSION, &snapshot_dir::name(new.last.as_ref()))
                 .unwrap();
             // A row that neither state has.
             let mut half = WriteBatch::default();
             core.database.put(
                 &mut half,
+                VERSION,
                 &Change::PutOutcome(1, 1, placement_model::Outcome::AnsweredBefore),
             );
             core.database.write(half).unwrap();
@@ -413,6 +429,7 @@ mod tests {
             let mut batch = WriteBatch::default();
             database.put_applied(
                 &mut batch,
+                VERSION,
                 &AppliedState {
                     last,
                     ..AppliedState::default()
@@ -422,7 +439,7 @@ mod tests {
                 provider: 1,
                 ..Counters::default()
             };
-            database.put(&mut batch, &Change::PutCounters(counters));
+            database.put(&mut batch, VERSION, &Change::PutCounters(counters));
             database.write(batch).unwrap();
             database.flush().unwrap();
         }

@@ -20,7 +20,7 @@ use crate::options::StoreOptions;
 use crate::rocks;
 use crate::tables::{self, Table};
 use crate::types::{LogId, StoredMembership};
-use crate::wire::{self, WireError, WireLogId, WireStoredMembership};
+use crate::wire::{self, RecordVersion, WireError, WireLogId, WireStoredMembership};
 
 const META: &str = "meta";
 const APPLIED: &[u8] = b"applied";
@@ -127,8 +127,7 @@ impl StateDatabase {
                 .iterator_cf_opt(self.table(table), read, IteratorMode::Start)
                 .map(move |row| {
                     let (key, value) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
-                    tables::read(table, &key, &value)
-                        .map_err(|error| self.damaged(format!("{}: {error}", table.name())))
+                    tables::read(table, &key, &value).map_err(|error| self.unreadable(table, error))
                 })
         })
     }
@@ -142,9 +141,16 @@ impl StateDatabase {
             .get_pinned_cf(self.meta(), name)
             .map_err(|error| rocks::open_error(&self.dir, &error))?;
         let decode = |row: rocksdb::DBPinnableSlice<'_>| {
-            wire::decode(&row).map_err(|error: WireError| self.damaged(error.to_string()))
+            wire::decode(&row).map_err(|error| OpenError::unreadable(&self.dir, &error))
         };
         row.map(decode).transpose()
+    }
+
+    fn unreadable(&self, table: Table, error: WireError) -> OpenError {
+        match error {
+            WireError::Damaged(reason) => self.damaged(format!("{}: {reason}", table.name())),
+            error => OpenError::unreadable(&self.dir, &error),
+        }
     }
 
     fn damaged(&self, reason: String) -> OpenError {
@@ -155,8 +161,8 @@ impl StateDatabase {
     }
 
     /// Adds a change to a batch.
-    pub(super) fn put(&self, batch: &mut WriteBatch, change: &Change) {
-        let row = tables::row(change);
+    pub(super) fn put(&self, batch: &mut WriteBatch, version: RecordVersion, change: &Change) {
+        let row = tables::row(version, change);
         let family = self.table(row.table);
         match row.value {
             Some(value) => batch.put_cf(family, row.key, value),
@@ -165,14 +171,19 @@ impl StateDatabase {
     }
 
     /// Adds where the rows stand after a batch.
-    pub(super) fn put_applied(&self, batch: &mut WriteBatch, applied: &AppliedState) {
+    pub(super) fn put_applied(
+        &self,
+        batch: &mut WriteBatch,
+        version: RecordVersion,
+        applied: &AppliedState,
+    ) {
         let record = AppliedRecord {
             last: applied.last.as_ref().map(WireLogId::from),
             membership: (&applied.membership).into(),
             digest: applied.digest().to_string(),
             last_stamp: applied.last_stamp,
         };
-        batch.put_cf(self.meta(), APPLIED, wire::encode(&record));
+        batch.put_cf(self.meta(), APPLIED, wire::encode(version, &record));
     }
 
     /// Writes a batch to memory, whole or not at all.
@@ -196,9 +207,13 @@ impl StateDatabase {
     }
 
     /// Notes, durably, that `snapshot` is being installed.
-    pub(super) fn begin_replacing(&self, snapshot: &str) -> Result<(), rocksdb::Error> {
+    pub(super) fn begin_replacing(
+        &self,
+        version: RecordVersion,
+        snapshot: &str,
+    ) -> Result<(), rocksdb::Error> {
         let mut batch = WriteBatch::default();
-        batch.put_cf(self.meta(), INSTALLING, wire::encode(snapshot));
+        batch.put_cf(self.meta(), INSTALLING, wire::encode(version, snapshot));
         self.write(batch)?;
         self.flush()
     }
@@ -210,19 +225,20 @@ impl StateDatabase {
         snapshot: &str,
         applied: &AppliedState,
     ) -> Result<(), rocksdb::Error> {
-        self.begin_replacing(snapshot)?;
+        let version = applied.record_version();
+        self.begin_replacing(version, snapshot)?;
         let mut batch = WriteBatch::default();
         for table in Table::ALL {
             // Every key begins with the partition, and no partition has this number.
             batch.delete_range_cf(self.table(table), [].as_slice(), [0xff, 0xff].as_slice());
         }
         for change in applied.state.rows() {
-            self.put(&mut batch, &change);
+            self.put(&mut batch, version, &change);
             if batch.size_in_bytes() > BATCH_BYTES {
                 self.write(std::mem::take(&mut batch))?;
             }
         }
-        self.put_applied(&mut batch, applied);
+        self.put_applied(&mut batch, version, applied);
         batch.delete_cf(self.meta(), INSTALLING);
         self.write(batch)?;
         self.flush()
@@ -277,8 +293,9 @@ mod tests {
                     ..AppliedRecord::default()
                 };
                 let mut batch = WriteBatch::default();
-                database.put(&mut batch, &row);
-                batch.put_cf(database.meta(), APPLIED, wire::encode(&record));
+                database.put(&mut batch, RecordVersion::NEWEST, &row);
+                let record = wire::encode(RecordVersion::NEWEST, &record);
+                batch.put_cf(database.meta(), APPLIED, record);
                 database.write(batch).unwrap();
                 database.flush().unwrap();
             }

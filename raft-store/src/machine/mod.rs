@@ -25,6 +25,7 @@ use crate::health::Reporter;
 use crate::options::StoreOptions;
 use crate::runtime;
 use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::write_version::WriteVersion;
 
 pub use checkpoints::Checkpoints;
 #[cfg(test)]
@@ -50,11 +51,13 @@ impl StateMachine {
         options: &StoreOptions,
         cache: &Cache,
         snapshots: SnapshotDir,
+        version: WriteVersion,
         reporter: Reporter,
         lock: DirLock,
         counters: Arc<Counters>,
     ) -> Result<Self, OpenError> {
-        let (core, views) = Core::open(options, cache, snapshots, reporter, lock, counters)?;
+        let (core, views) =
+            Core::open(options, cache, snapshots, version, reporter, lock, counters)?;
         Ok(Self {
             core: Arc::new(core),
             views,

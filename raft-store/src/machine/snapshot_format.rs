@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::views::AppliedState;
 use crate::identity::Identity;
 use crate::tables::{self, Table};
-use crate::wire::{self, WireError, WireSnapshotMeta};
+use crate::wire::{self, First, RecordVersion, WireError, WireSnapshotMeta};
 
 const MAGIC: &[u8; 8] = b"PLACSNAP";
 /// The format that this binary writes.
@@ -35,7 +35,7 @@ const FRAME_BYTES: usize = 1 << 20;
 /// A frame that claims to be longer than this is damage.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// What a snapshot says of itself.
+/// What a snapshot says of itself; the format first, so that a binary that is too old can say so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u32,
@@ -66,6 +66,9 @@ pub enum SnapshotError {
     /// Of a feature level that this binary does not know.
     #[error("it is of feature level {0}, but this placementd knows levels up to {newest}", newest = Level::NEWEST)]
     NewerLevel(Level),
+    /// Written by a newer binary.
+    #[error("it holds {0}")]
+    NewerRecord(WireError),
     /// Of another cluster.
     #[error("it is of cluster {0}, not of this one")]
     OtherCluster(Uuid),
@@ -85,7 +88,10 @@ pub enum SnapshotError {
 
 impl From<WireError> for SnapshotError {
     fn from(error: WireError) -> Self {
-        Self::Damaged(error.to_string())
+        match error {
+            WireError::Newer(_) => Self::NewerRecord(error),
+            WireError::Empty | WireError::Damaged(_) => Self::Damaged(error.to_string()),
+        }
     }
 }
 
@@ -95,6 +101,7 @@ pub(super) fn write(
     identity: &Identity,
     applied: &AppliedState,
 ) -> io::Result<()> {
+    let version = applied.record_version();
     let header = Header {
         format: FORMAT,
         cluster: identity.cluster,
@@ -104,11 +111,11 @@ pub(super) fn write(
         last_stamp: applied.last_stamp,
     };
     target.write_all(MAGIC)?;
-    write_record(target, HEADER, &header)?;
+    write_record(target, version, HEADER, &header)?;
     let mut rows = 0;
     let mut body = vec![ROWS];
     for change in applied.state.rows() {
-        let row = tables::row(&change);
+        let row = tables::row(version, &change);
         let value = row.value.expect("a state has no deleted rows");
         body.push(row.table.tag());
         push_bytes(&mut body, &row.key)?;
@@ -122,7 +129,7 @@ pub(super) fn write(
     if body.len() > 1 {
         write_frame(target, &body)?;
     }
-    write_record(target, FOOTER, &Footer { rows })
+    write_record(target, version, FOOTER, &Footer { rows })
 }
 
 /// What a snapshot of this state covers.
@@ -133,9 +140,14 @@ pub(super) fn covers(applied: &AppliedState) -> WireSnapshotMeta {
     }
 }
 
-fn write_record(target: &mut impl Write, kind: u8, record: &impl Serialize) -> io::Result<()> {
+fn write_record(
+    target: &mut impl Write,
+    version: RecordVersion,
+    kind: u8,
+    record: &impl Serialize,
+) -> io::Result<()> {
     let mut body = vec![kind];
-    wire::encode_into(&mut body, record);
+    wire::encode_into(&mut body, version, record);
     write_frame(target, &body)
 }
 
@@ -168,13 +180,9 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
     let record = body
         .strip_prefix(&[HEADER])
         .ok_or_else(|| damaged("no header"))?;
-    #[derive(Deserialize)]
-    struct Format {
-        format: u32,
-    }
-    let format: Format = wire::decode(record)?;
-    if format.format > FORMAT {
-        return Err(SnapshotError::NewerFormat(format.format));
+    let First(format) = wire::decode(record)?;
+    if format > FORMAT {
+        return Err(SnapshotError::NewerFormat(format));
     }
     Ok(wire::decode(record)?)
 }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::checkpoints::Checkpoints;
 use crate::types::{LogId, StoredMembership};
+use crate::wire::RecordVersion;
 
 /// The state after some entry of the log. Cheap to keep: states share what they have in common.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +30,11 @@ impl AppliedState {
     /// The index of the last entry it contains.
     pub fn index(&self) -> Option<u64> {
         self.last.as_ref().map(|id| id.index())
+    }
+
+    /// The version in which it is written down, and everything that follows it.
+    pub fn record_version(&self) -> RecordVersion {
+        RecordVersion::of(self.state.level())
     }
 
     /// The digest of the state: equal on all nodes at an equal index.

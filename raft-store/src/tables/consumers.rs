@@ -6,14 +6,18 @@ use placement_model::types::ConsumerUuid;
 
 use super::key::{key, text};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
 fn key_of(consumer: &ConsumerUuid) -> Vec<u8> {
     key(&[consumer.to_string().as_bytes()])
 }
 
-pub(super) fn put(consumer: &ConsumerUuid, row: &ConsumerRow) -> Row {
-    Row::put(Table::Consumers, key_of(consumer), wire::encode(row))
+pub(super) fn put(version: RecordVersion, consumer: &ConsumerUuid, row: &ConsumerRow) -> Row {
+    Row::put(
+        Table::Consumers,
+        key_of(consumer),
+        wire::encode(version, row),
+    )
 }
 
 pub(super) fn delete(consumer: &ConsumerUuid) -> Row {

@@ -5,10 +5,10 @@ use placement_model::state::change::Counters;
 
 use super::key::{fixed, key};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
-pub(super) fn put(counters: &Counters) -> Row {
-    Row::put(Table::Counters, key(&[]), wire::encode(counters))
+pub(super) fn put(version: RecordVersion, counters: &Counters) -> Row {
+    Row::put(Table::Counters, key(&[]), wire::encode(version, counters))
 }
 
 pub(super) fn read(key: &[u8], value: &[u8]) -> Result<Change, WireError> {

@@ -5,17 +5,22 @@ use placement_model::state::change::{InventoryRow, ProviderId, ResourceClassId};
 
 use super::key::{key, two_u32};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
 fn key_of(provider: ProviderId, class: ResourceClassId) -> Vec<u8> {
     key(&[&provider.0.to_be_bytes(), &class.0.to_be_bytes()])
 }
 
-pub(super) fn put(provider: ProviderId, class: ResourceClassId, row: &InventoryRow) -> Row {
+pub(super) fn put(
+    version: RecordVersion,
+    provider: ProviderId,
+    class: ResourceClassId,
+    row: &InventoryRow,
+) -> Row {
     Row::put(
         Table::Inventories,
         key_of(provider, class),
-        wire::encode(row),
+        wire::encode(version, row),
     )
 }
 

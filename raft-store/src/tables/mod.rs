@@ -23,29 +23,35 @@ mod traits;
 use placement_model::Change;
 
 pub(crate) use self::table::{Row, Table};
-use crate::wire::WireError;
+use crate::wire::{RecordVersion, WireError};
 
 /// Writes a change down as a row.
-pub(crate) fn row(change: &Change) -> Row {
+pub(crate) fn row(version: RecordVersion, change: &Change) -> Row {
     match change {
-        Change::PutProvider(id, row) => providers::put(*id, row),
+        Change::PutProvider(id, row) => providers::put(version, *id, row),
         Change::DeleteProvider(id) => providers::delete(*id),
-        Change::PutInventory(provider, class, row) => inventories::put(*provider, *class, row),
-        Change::DeleteInventory(provider, class) => inventories::delete(*provider, *class),
-        Change::PutProviderTraits(provider, traits) => provider_traits::put(*provider, traits),
-        Change::PutProviderAggregates(provider, aggregates) => {
-            provider_aggregates::put(*provider, aggregates)
+        Change::PutInventory(provider, class, row) => {
+            inventories::put(version, *provider, *class, row)
         }
-        Change::PutResourceClass(id, row) => resource_classes::put(*id, row),
+        Change::DeleteInventory(provider, class) => inventories::delete(*provider, *class),
+        Change::PutProviderTraits(provider, traits) => {
+            provider_traits::put(version, *provider, traits)
+        }
+        Change::PutProviderAggregates(provider, aggregates) => {
+            provider_aggregates::put(version, *provider, aggregates)
+        }
+        Change::PutResourceClass(id, row) => resource_classes::put(version, *id, row),
         Change::DeleteResourceClass(id) => resource_classes::delete(*id),
-        Change::PutTrait(id, row) => traits::put(*id, row),
+        Change::PutTrait(id, row) => traits::put(version, *id, row),
         Change::DeleteTrait(id) => traits::delete(*id),
-        Change::PutConsumer(consumer, row) => consumers::put(consumer, row),
+        Change::PutConsumer(consumer, row) => consumers::put(version, consumer, row),
         Change::DeleteConsumer(consumer) => consumers::delete(consumer),
-        Change::PutSession(origin, row) => sessions::put(*origin, row),
-        Change::PutCounters(counters) => counters::put(counters),
-        Change::PutOutcome(origin, sequence, outcome) => outcomes::put(*origin, *sequence, outcome),
-        Change::PutLevel(level) => level::put(*level),
+        Change::PutSession(origin, row) => sessions::put(version, *origin, row),
+        Change::PutCounters(counters) => counters::put(version, counters),
+        Change::PutOutcome(origin, sequence, outcome) => {
+            outcomes::put(version, *origin, *sequence, outcome)
+        }
+        Change::PutLevel(level) => level::put(version, *level),
         Change::DeleteOutcome(origin, sequence) => outcomes::delete(*origin, *sequence),
     }
 }

@@ -4,17 +4,17 @@ use placement_model::{Change, Outcome};
 
 use super::key::{key, two_u64};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
 fn key_of(origin: u64, sequence: u64) -> Vec<u8> {
     key(&[&origin.to_be_bytes(), &sequence.to_be_bytes()])
 }
 
-pub(super) fn put(origin: u64, sequence: u64, outcome: &Outcome) -> Row {
+pub(super) fn put(version: RecordVersion, origin: u64, sequence: u64, outcome: &Outcome) -> Row {
     Row::put(
         Table::Outcomes,
         key_of(origin, sequence),
-        wire::encode(outcome),
+        wire::encode(version, outcome),
     )
 }
 

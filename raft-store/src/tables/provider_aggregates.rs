@@ -9,14 +9,22 @@ use placement_model::types::AggregateUuid;
 
 use super::key::{key, one_u32};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
-pub(super) fn put(provider: ProviderId, aggregates: &BTreeSet<AggregateUuid>) -> Row {
+pub(super) fn put(
+    version: RecordVersion,
+    provider: ProviderId,
+    aggregates: &BTreeSet<AggregateUuid>,
+) -> Row {
     let key = key(&[&provider.0.to_be_bytes()]);
     if aggregates.is_empty() {
         Row::delete(Table::ProviderAggregates, key)
     } else {
-        Row::put(Table::ProviderAggregates, key, wire::encode(aggregates))
+        Row::put(
+            Table::ProviderAggregates,
+            key,
+            wire::encode(version, aggregates),
+        )
     }
 }
 

@@ -8,14 +8,14 @@ use placement_model::state::change::{ProviderId, TraitId};
 
 use super::key::{key, one_u32};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
-pub(super) fn put(provider: ProviderId, traits: &BTreeSet<TraitId>) -> Row {
+pub(super) fn put(version: RecordVersion, provider: ProviderId, traits: &BTreeSet<TraitId>) -> Row {
     let key = key(&[&provider.0.to_be_bytes()]);
     if traits.is_empty() {
         Row::delete(Table::ProviderTraits, key)
     } else {
-        Row::put(Table::ProviderTraits, key, wire::encode(traits))
+        Row::put(Table::ProviderTraits, key, wire::encode(version, traits))
     }
 }
 

@@ -5,14 +5,14 @@ use placement_model::state::change::{ProviderId, ProviderRow};
 
 use super::key::{key, one_u32};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
 fn key_of(id: ProviderId) -> Vec<u8> {
     key(&[&id.0.to_be_bytes()])
 }
 
-pub(super) fn put(id: ProviderId, row: &ProviderRow) -> Row {
-    Row::put(Table::Providers, key_of(id), wire::encode(row))
+pub(super) fn put(version: RecordVersion, id: ProviderId, row: &ProviderRow) -> Row {
+    Row::put(Table::Providers, key_of(id), wire::encode(version, row))
 }
 
 pub(super) fn delete(id: ProviderId) -> Row {

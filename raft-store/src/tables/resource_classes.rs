@@ -6,14 +6,22 @@ use placement_model::types::ResourceClassName;
 
 use super::key::{key, one_u32};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
 fn key_of(id: ResourceClassId) -> Vec<u8> {
     key(&[&id.0.to_be_bytes()])
 }
 
-pub(super) fn put(id: ResourceClassId, row: &NameRow<ResourceClassName>) -> Row {
-    Row::put(Table::ResourceClasses, key_of(id), wire::encode(row))
+pub(super) fn put(
+    version: RecordVersion,
+    id: ResourceClassId,
+    row: &NameRow<ResourceClassName>,
+) -> Row {
+    Row::put(
+        Table::ResourceClasses,
+        key_of(id),
+        wire::encode(version, row),
+    )
 }
 
 pub(super) fn delete(id: ResourceClassId) -> Row {

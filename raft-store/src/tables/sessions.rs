@@ -5,13 +5,13 @@ use placement_model::state::change::SessionRow;
 
 use super::key::{key, one_u64};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
-pub(super) fn put(origin: u64, row: &SessionRow) -> Row {
+pub(super) fn put(version: RecordVersion, origin: u64, row: &SessionRow) -> Row {
     Row::put(
         Table::Sessions,
         key(&[&origin.to_be_bytes()]),
-        wire::encode(row),
+        wire::encode(version, row),
     )
 }
 

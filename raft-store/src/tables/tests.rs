@@ -13,6 +13,13 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{Table, row};
+use crate::wire::{RecordVersion, encode};
+
+const VERSIONS: [RecordVersion; 3] = [
+    RecordVersion::NAMED,
+    RecordVersion::COMPACT,
+    RecordVersion::NEWEST,
+];
 
 fn upper_name<N: std::str::FromStr<Err: std::fmt::Debug> + std::fmt::Debug>()
 -> impl Strategy<Value = N> {
@@ -142,47 +149,58 @@ fn put() -> impl Strategy<Value = Change> {
 proptest! {
     #[test]
     fn a_row_comes_back_as_it_was_written(change in put()) {
-        let row = row(&change);
-        let value = row.value.expect("a put has a value");
-        prop_assert_eq!(super::read(row.table, &row.key, &value), Ok(change));
-        prop_assert_eq!(Table::of_tag(row.table.tag()), Some(row.table));
+        for version in VERSIONS {
+            let row = row(version, &change);
+            let value = row.value.expect("a put has a value");
+            prop_assert_eq!(super::read(row.table, &row.key, &value), Ok(change.clone()));
+            prop_assert_eq!(Table::of_tag(row.table.tag()), Some(row.table));
+        }
     }
 
     #[test]
     fn damaged_rows_are_errors(change in put(), at in any::<prop::sample::Index>(), bit in 0..8) {
-        let row = row(&change);
-        let mut value = row.value.expect("a put has a value");
-        let at = at.index(value.len());
-        value[at] ^= 1_u8 << bit;
-        // Another value or an error, but no panic.
-        let _ = super::read(row.table, &row.key, &value);
-        value.truncate(at);
-        prop_assert!(super::read(row.table, &row.key, &value).is_err());
+        for version in VERSIONS {
+            let row = row(version, &change);
+            let mut value = row.value.expect("a put has a value");
+            let at = at.index(value.len());
+            value[at] ^= 1_u8 << bit;
+            // Another value or an error, but no panic.
+            let _ = super::read(row.table, &row.key, &value);
+            value.truncate(at);
+            prop_assert!(super::read(row.table, &row.key, &value).is_err());
+        }
     }
 
     #[test]
     fn any_bytes_are_read_without_panic(
         table in 0..Table::ALL.len(),
         key in vec(any::<u8>(), 0..40),
-        mut value in vec(any::<u8>(), 0..200),
+        value in vec(any::<u8>(), 0..200),
     ) {
         let _ = super::read(Table::ALL[table], &key, &value);
-        value.insert(0, crate::wire::VERSION);
-        let _ = super::read(Table::ALL[table], &[&[0, 0], key.as_slice()].concat(), &value);
+        for version in VERSIONS {
+            let byte = encode(version, &())[0];
+            let value = [&[byte], value.as_slice()].concat();
+            let _ = super::read(Table::ALL[table], &[&[0, 0], key.as_slice()].concat(), &value);
+        }
     }
 }
 
 #[test]
 fn an_empty_set_is_no_row() {
     assert_eq!(
-        row(&Change::PutProviderTraits(ProviderId(1), BTreeSet::new())).value,
+        row(
+            RecordVersion::NEWEST,
+            &Change::PutProviderTraits(ProviderId(1), BTreeSet::new())
+        )
+        .value,
         None
     );
     assert_eq!(
-        row(&Change::PutProviderAggregates(
-            ProviderId(1),
-            BTreeSet::new()
-        ))
+        row(
+            RecordVersion::NEWEST,
+            &Change::PutProviderAggregates(ProviderId(1), BTreeSet::new())
+        )
         .value,
         None
     );

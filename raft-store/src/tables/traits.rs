@@ -6,14 +6,14 @@ use placement_model::types::TraitName;
 
 use super::key::{key, one_u32};
 use super::table::{Row, Table};
-use crate::wire::{self, WireError};
+use crate::wire::{self, RecordVersion, WireError};
 
 fn key_of(id: TraitId) -> Vec<u8> {
     key(&[&id.0.to_be_bytes()])
 }
 
-pub(super) fn put(id: TraitId, row: &NameRow<TraitName>) -> Row {
-    Row::put(Table::Traits, key_of(id), wire::encode(row))
+pub(super) fn put(version: RecordVersion, id: TraitId, row: &NameRow<TraitName>) -> Row {
+    Row::put(Table::Traits, key_of(id), wire::encode(version, row))
 }
 
 pub(super) fn delete(id: TraitId) -> Row {

@@ -23,8 +23,9 @@ use placement_model::types::{
     ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderUuid, Timestamp, UserId,
 };
 use placement_model::{Command, Stamped, standard};
+use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Entry, Identity, LogId, Payload, StateMachine, StoreOptions, create, open,
+    Entry, Identity, LogId, LoggedCommand, Payload, StateMachine, StoreOptions, create, open,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -195,7 +196,8 @@ async fn apply(
             },
             index,
         );
-        Ok((Entry::new(id, Payload::Normal(stamped)), None))
+        let command = LoggedCommand::encoded(RecordVersion::NEWEST, stamped);
+        Ok((Entry::new(id, Payload::Normal(command)), None))
     });
     machine.apply(stream::iter(entries)).await?;
     Ok(())

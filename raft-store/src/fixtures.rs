@@ -32,6 +32,7 @@ use uuid::Uuid;
 
 use crate::data_dir::create;
 use crate::identity::Identity;
+use crate::logged::LoggedCommand;
 use crate::machine::AppliedRecord;
 use crate::options::StoreOptions;
 use crate::store::open;
@@ -40,7 +41,7 @@ use crate::types::{
     Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
 };
 use crate::wire::{
-    self, RecordVersion, WireEntry, WireEntryRef, WireLogId, WireMembership, WireSnapshotMeta,
+    self, RecordVersion, WireEntry, WireLogId, WireMembership, WirePayload, WireSnapshotMeta,
     WireStoredMembership, WireVote,
 };
 
@@ -294,11 +295,12 @@ fn entries() -> Vec<Entry> {
         answered_below: 998,
     };
     let command = |(number, command): (usize, Command)| {
-        Payload::Normal(Stamped {
+        let stamped = Stamped {
             at: Timestamp(1_800_000_000_123_456),
             request: (number > 0).then_some(request),
             command,
-        })
+        };
+        Payload::Normal(LoggedCommand::encoded(RecordVersion::COMPACT, stamped))
     };
     [Payload::Blank, Payload::Membership(members())]
         .into_iter()
@@ -313,14 +315,25 @@ fn log_entries() {
     let label = |entry: &Entry| match &entry.payload {
         Payload::Blank => "Blank",
         Payload::Membership(_) => "Membership",
-        Payload::Normal(stamped) => stamped.command.name(),
+        Payload::Normal(logged) => logged.stamped().command.name(),
+    };
+    // The first logs have the command as it is, not as its record.
+    let early = |entry: &Entry| match &entry.payload {
+        Payload::Normal(logged) => WireEntry {
+            id: (&entry.log_id).into(),
+            payload: WirePayload::Command(logged.stamped().clone()),
+        },
+        _ => entry.into(),
     };
     for version in VERSIONS {
         let written: Vec<_> = entries()
             .iter()
             .map(|entry| {
-                let record = wire::encode(version, &WireEntryRef::from(entry));
-                (label(entry).to_owned(), record)
+                let written = match version {
+                    RecordVersion::NAMED => early(entry),
+                    _ => entry.into(),
+                };
+                (label(entry).to_owned(), wire::encode(version, &written))
             })
             .collect();
         let lines = fixture(version, "log-entries.hex", &written);

@@ -18,6 +18,7 @@ mod fixtures;
 mod health;
 mod identity;
 mod log;
+mod logged;
 mod machine;
 mod metrics;
 mod options;
@@ -36,6 +37,7 @@ pub use error::OpenError;
 pub use health::Health;
 pub use identity::{FORMAT, Identity};
 pub use log::{LogReader, LogStore};
+pub use logged::LoggedCommand;
 pub use machine::{
     AppliedState, Checkpoints, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotError, SnapshotFile,
     SnapshotReceiver, StateMachine, Stopped, Views,

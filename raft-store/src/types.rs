@@ -3,15 +3,16 @@
 use std::fmt;
 
 use openraft::alias::{EntryOf, LogIdOf, SnapshotMetaOf, StoredMembershipOf, VoteOf};
-use placement_model::{Outcome, Stamped};
+use placement_model::Outcome;
 use serde::{Deserialize, Serialize};
 
+use crate::logged::LoggedCommand;
 use crate::runtime::Runtime;
 
 openraft::declare_raft_types!(
     /// How this project fills in openraft's types.
     pub TypeConfig:
-        D = Stamped,
+        D = LoggedCommand,
         R = Applied,
         NodeId = u64,
         Node = Member,
@@ -50,7 +51,7 @@ pub type LogId = LogIdOf<TypeConfig>;
 /// A log entry.
 pub type Entry = EntryOf<TypeConfig>;
 /// What a log entry holds.
-pub type Payload = openraft::EntryPayload<Stamped, u64, Member>;
+pub type Payload = openraft::EntryPayload<LoggedCommand, u64, Member>;
 /// A vote, or a leader acknowledged by a quorum.
 pub type Vote = VoteOf<TypeConfig>;
 /// Voters (one set, or two while they change) and learners, with where to reach them.

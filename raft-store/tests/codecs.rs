@@ -4,8 +4,7 @@
 mod common;
 
 use placement_raft_store::wire::{
-    self, RecordVersion, WireEntry, WireEntryRef, WireError, WireSnapshotMeta,
-    WireStoredMembership, WireVote,
+    self, RecordVersion, WireEntry, WireError, WireSnapshotMeta, WireStoredMembership, WireVote,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -39,7 +38,7 @@ proptest! {
     ) {
         let entry = &common::history(4)[usize::try_from(index).unwrap()];
         for version in VERSIONS {
-            let mut bytes = wire::encode(version, &WireEntryRef::from(entry));
+            let mut bytes = wire::encode(version, &WireEntry::from(entry));
             let at = at.index(bytes.len());
             bytes[at] ^= 1_u8 << bit;
             let _ = wire::decode::<WireEntry>(&bytes).and_then(WireEntry::into_entry);
@@ -53,7 +52,7 @@ proptest! {
 fn an_entry_comes_back_as_it_was_written() {
     for entry in common::history(20) {
         for version in VERSIONS {
-            let bytes = wire::encode(version, &WireEntryRef::from(&entry));
+            let bytes = wire::encode(version, &WireEntry::from(&entry));
             assert_eq!(
                 wire::decode::<WireEntry>(&bytes).unwrap().into_entry(),
                 Ok(entry.clone())

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{identity, observations, opened, run};
+use common::{identity, logged, observations, opened, run};
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
@@ -218,7 +218,7 @@ impl Cluster {
                     request: None,
                     command,
                 };
-                let written = raft.client_write(stamped).await.unwrap();
+                let written = raft.client_write(logged(stamped)).await.unwrap();
                 assert!(matches!(written.data, Applied::Outcome(_)));
                 written.log_id.index
             }

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{
-    append, applied, apply, blank, history, identity, new_dir, opened, provider, replay, run, stamp,
+    append, applied, apply, blank, history, identity, logged, new_dir, opened, provider, replay,
+    run, stamp,
 };
 use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
 use placement_raft_store::{
@@ -98,8 +99,10 @@ fn the_last_stamp_survives_a_restart_and_comes_with_a_snapshot() {
         assert_eq!(applied(&store).last_stamp, Some(stamp(3)));
         // A leader of a binary that did not know the stamps before it.
         let mut early = provider(2, 4);
-        if let Payload::Normal(stamped) = &mut early.payload {
+        if let Payload::Normal(command) = &mut early.payload {
+            let mut stamped = command.stamped().clone();
             stamped.at = stamp(1);
+            *command = logged(stamped);
         }
         apply(&mut store.machine, vec![early, blank(2, 5)]).await;
         assert_eq!(applied(&store).last_stamp, Some(stamp(3)));

@@ -86,7 +86,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["options.rs", "simulation.rs"],
             &["data_dir.rs"],
             &["error.rs", "write_version.rs"],
-            &["wire", "types.rs"],
+            &["wire", "types.rs", "logged.rs"],
             &["identity.rs", "applier.rs"],
             &["health.rs", "counters.rs", "runtime.rs"],
             &["disk_wait.rs"],

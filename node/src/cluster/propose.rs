@@ -7,8 +7,8 @@ use futures::StreamExt;
 use openraft::ServerState;
 use openraft::errors::ClientWriteError;
 use openraft::raft::WriteResult;
-use placement_model::Stamped;
-use placement_raft_store::{Applied, TypeConfig};
+use placement_model::{Command, Stamped};
+use placement_raft_store::{Applied, LoggedCommand, TypeConfig};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tracing::Instrument;
@@ -28,6 +28,8 @@ const UNSETTLED: &str = "the leader has not applied yet what the leaders before 
 /// A write for the leader.
 pub(super) struct Proposal {
     pub(super) call: WriteCall,
+    /// What the call says.
+    pub(super) command: Command,
     pub(super) answer: oneshot::Sender<WriteReply>,
 }
 
@@ -69,7 +71,12 @@ impl Proposer {
         let applied = self.replica.views.current().last_stamp;
         let mut waiting = Vec::new();
         let mut commands = Vec::new();
-        for Proposal { call, answer } in batch {
+        for proposal in batch {
+            let Proposal {
+                call,
+                command,
+                answer,
+            } = proposal;
             // Apply knows a write by the number it has in the log; here both names stand together.
             let span = tracing::info_span!(
                 "propose",
@@ -78,11 +85,12 @@ impl Proposer {
                 boot = call.request.boot,
                 sequence = call.request.sequence,
             );
-            commands.push(Stamped {
+            let stamped = Stamped {
                 at: self.stamper.stamp(applied),
                 request: Some(call.request),
-                command: call.command,
-            });
+                command,
+            };
+            commands.push(LoggedCommand::new(stamped, call.command));
             waiting.push((answer, span));
         }
         if commands.is_empty() {

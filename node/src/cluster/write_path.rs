@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use placement_model::{Command, Outcome};
-use placement_raft_store::wire;
+use placement_raft_store::wire::{self, Blob, RecordVersion};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -55,11 +55,12 @@ impl WritePath {
         deadline: Instant,
     ) -> Result<(u64, Outcome), Unavailable> {
         (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
+        let record = wire::encode(RecordVersion::of(self.replica.level()), &command);
         let id = self.ids.issue();
         let call = WriteCall {
             request: id.request(),
             request_id,
-            command,
+            command: Blob(record.into()),
         };
         self.send(call, deadline).await
     }
@@ -178,14 +179,19 @@ impl WritePath {
 
     /// Proposes a write here, as the leader.
     pub(crate) async fn propose(&self, call: WriteCall) -> WriteReply {
-        if let Err(reason) = self.replica.permits(&call.command) {
-            return WriteReply::Rejected { reason };
-        }
-        if let Err(reason) = self.replica.has_room_for(&call.command) {
+        let command = match self.read(&call) {
+            Ok(command) => command,
+            Err(reason) => return WriteReply::Rejected { reason },
+        };
+        if let Err(reason) = self.replica.has_room_for(&command) {
             return WriteReply::NoSpace { reason };
         }
         let (answer, proposed) = oneshot::channel();
-        let proposal = Proposal { call, answer };
+        let proposal = Proposal {
+            call,
+            command,
+            answer,
+        };
         if self.proposals.send(proposal).is_err() {
             return WriteReply::Rejected {
                 reason: "this node is stopping".to_owned(),
@@ -194,6 +200,18 @@ impl WritePath {
         proposed.await.unwrap_or_else(|_| WriteReply::Unknown {
             reason: "this node is stopping".to_owned(),
         })
+    }
+
+    /// Nothing goes into the log that this node could not read there, or may not decide yet.
+    fn read(&self, call: &WriteCall) -> Result<Command, String> {
+        let command = wire::decode(&call.command.0).map_err(|error| {
+            format!(
+                "the leader, node {}, cannot read it: {error}",
+                self.replica.me
+            )
+        })?;
+        self.replica.permits(&command)?;
+        Ok(command)
     }
 }
 

@@ -4,9 +4,9 @@
 use bytes::{Buf, BufMut, Bytes};
 use openraft::raft::AppendEntriesRequest;
 use placement_model::command::RequestId;
-use placement_model::{Command, Level, Outcome};
+use placement_model::{Level, Outcome};
 use placement_raft_store::wire::{
-    self, RecordVersion, WireEntry, WireEntryRef, WireError, WireLogId, WireSnapshotMeta, WireVote,
+    self, Blob, RecordVersion, WireEntry, WireError, WireLogId, WireSnapshotMeta, WireVote,
 };
 use placement_raft_store::{Entry, TypeConfig};
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ pub(crate) fn encode_append(
     for entry in entries {
         let start = records.len();
         records.put_u32(0);
-        wire::encode_into(&mut records, version, &WireEntryRef::from(entry));
+        wire::encode_into(&mut records, version, &WireEntry::from(entry));
         if taken > 0 && records.len() > bytes_max {
             records.truncate(start);
             break;
@@ -270,39 +270,10 @@ pub(crate) enum SnapshotCall {
     Chunk {
         transfer: u64,
         offset: u64,
-        data: Chunk,
+        data: Blob,
     },
     /// All was sent: install it.
     Finish { transfer: u64 },
-}
-
-/// Bytes that are written as bytes, not as a list of numbers.
-#[derive(Debug, Clone)]
-pub(crate) struct Chunk(pub(crate) Vec<u8>);
-
-impl Serialize for Chunk {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Chunk {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Chunk;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("bytes")
-            }
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Chunk, E> {
-                Ok(Chunk(bytes.to_vec()))
-            }
-            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Chunk, E> {
-                Ok(Chunk(bytes))
-            }
-        }
-        deserializer.deserialize_byte_buf(Visitor)
-    }
 }
 
 /// The answer to a part of a snapshot.
@@ -323,8 +294,8 @@ pub(crate) struct WriteCall {
     pub(crate) request: RequestId,
     /// The id of the HTTP request, for the logs.
     pub(crate) request_id: String,
-    /// What to do.
-    pub(crate) command: Command,
+    /// The record of the [`placement_model::Command`]. The node that was asked writes it, and it stays as it is.
+    pub(crate) command: Blob,
 }
 
 /// The answer to a write.
@@ -391,7 +362,6 @@ mod tests {
     use std::fmt::Debug;
 
     use placement_model::Outcome;
-    use placement_model::command::DeleteAllocations;
     use serde::de::DeserializeOwned;
 
     use super::*;
@@ -498,7 +468,7 @@ mod tests {
             SnapshotCall::Chunk {
                 transfer: 1,
                 offset: 0,
-                data: Chunk(vec![0, 1, 200, 255]),
+                data: Blob(Bytes::from_static(&[0, 1, 200, 255])),
             },
             SnapshotCall::Finish { transfer: 1 },
         ]);
@@ -535,9 +505,7 @@ mod tests {
                 answered_below: 3,
             },
             request_id: "req-1".to_owned(),
-            command: Command::DeleteAllocations(DeleteAllocations {
-                consumer: "c".into(),
-            }),
+            command: Blob(Bytes::from_static(&[2, 0])),
         }]);
     }
 

@@ -18,7 +18,7 @@ use openraft::raft::{
     StreamAppendResult, TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse,
     VoteRequest, VoteResponse,
 };
-use placement_raft_store::wire::{self, WireLogId};
+use placement_raft_store::wire::{self, Blob, WireLogId};
 use placement_raft_store::{
     Entry, LogId, Member, Snapshot, SnapshotFile, TypeConfig, Vote, runtime,
 };
@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout};
 
 use super::channel::{Answer, CallError, Channel, Lane};
 use super::message::{
-    AppendReply, Chunk, Method, SnapshotCall, SnapshotReply, TransferCall, TransferReply, VoteCall,
+    AppendReply, Method, SnapshotCall, SnapshotReply, TransferCall, TransferReply, VoteCall,
     VoteReply, encode_append,
 };
 use super::peers::Peers;
@@ -223,7 +223,7 @@ impl Network {
             let chunk = SnapshotCall::Chunk {
                 transfer,
                 offset,
-                data: Chunk(data),
+                data: Blob(data.into()),
             };
             match self.snapshot_call(&chunk).await? {
                 SnapshotReply::Continue => offset += length,

@@ -25,7 +25,7 @@ use crate::error::OpenError;
 use crate::health::Reporter;
 use crate::options::{Disk, StoreOptions};
 use crate::types::{Entry, LogId, TypeConfig, Vote};
-use crate::wire::{self, WireEntryRef};
+use crate::wire::{self, WireEntry};
 use crate::write_version::WriteVersion;
 
 /// Bytes of entries that are read in one step for a follower or for apply.
@@ -217,7 +217,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
                 let error = format!("entry {index} does not follow the one before");
                 return Err(self.shared.fail("continued", &error));
             }
-            let row = wire::encode(version, &WireEntryRef::from(&entry));
+            let row = wire::encode(version, &WireEntry::from(&entry));
             cached.push((entry, row.len()));
             rows.push((index, row));
         }

@@ -100,7 +100,9 @@ impl Core {
             );
             let answer = match entry.payload {
                 Payload::Blank => Applied::NoCommand,
-                Payload::Normal(stamped) => self.apply_one(index, &mut next, &mut batch, &stamped),
+                Payload::Normal(logged) => {
+                    self.apply_one(index, &mut next, &mut batch, logged.stamped())
+                }
                 Payload::Membership(membership) => {
                     next.membership = StoredMembership::new(Some(entry.log_id), membership);
                     Applied::NoCommand
@@ -114,7 +116,7 @@ impl Core {
         let decided = started.elapsed();
         let bytes = batch.size_in_bytes();
         self.database
-            .put_applied(&mut batch, self.version.get(), &next);
+            .put_applied(&mut batch, next.record_version(), &next);
         let under_way = self.counters.disk_wait.for_state();
         self.database
             .write(batch)
@@ -183,8 +185,9 @@ impl Core {
         )
         .entered();
         let (outcome, changes) = self.applier.apply(index, &next.state, stamped);
+        let version = next.record_version();
         for change in &changes {
-            self.database.put(batch, self.version.get(), change);
+            self.database.put(batch, version, change);
         }
         next.state.commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));

@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use openraft::entry::RaftEntry;
 use openraft::vote::leader_id_adv::LeaderId;
 use openraft::vote::{RaftLeaderId, RaftVote};
-use placement_model::Stamped;
+use placement_model::command::RequestId;
+use placement_model::types::Timestamp;
+use placement_model::{Command, Stamped};
 use serde::{Deserialize, Serialize};
 
-use super::record::WireError;
+use super::blob::Blob;
+use super::record::{RecordVersion, WireError, decode, encode};
+use crate::logged::LoggedCommand;
 use crate::types::{
     Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
 };
@@ -163,8 +167,8 @@ impl TryFrom<WireSnapshotMeta> for SnapshotMeta {
     }
 }
 
-/// A log entry, as it is read.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// A log entry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WireEntry {
     /// Its place.
     pub id: WireLogId,
@@ -173,40 +177,47 @@ pub struct WireEntry {
 }
 
 /// What a log entry holds.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum WirePayload {
     /// A new leader's first entry.
     Blank,
-    /// A command.
+    /// A command, as the first logs have it.
     Command(Stamped),
     /// A change of members.
     Membership(WireMembership),
+    /// A command, in the record of the node that was asked for it.
+    Encoded(WireCommand),
 }
 
-/// A log entry, as it is written: the same record as [`WireEntry`], without a copy.
-#[derive(Debug, Serialize)]
-pub struct WireEntryRef<'a> {
-    id: WireLogId,
-    payload: WirePayloadRef<'a>,
+/// A command in a log entry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WireCommand {
+    /// When the leader proposed it.
+    pub at: Timestamp,
+    /// Who sent it.
+    pub request: Option<RequestId>,
+    /// The record of the [`Command`].
+    pub command: Blob,
 }
 
-/// What a log entry holds, borrowed.
-#[derive(Debug, Serialize)]
-pub enum WirePayloadRef<'a> {
-    /// A new leader's first entry.
-    Blank,
-    /// A command.
-    Command(&'a Stamped),
-    /// A change of members.
-    Membership(WireMembership),
+impl LoggedCommand {
+    /// A command of which there is no record yet.
+    pub fn encoded(version: RecordVersion, stamped: Stamped) -> Self {
+        let record = encode(version, &stamped.command);
+        Self::new(stamped, Blob(record.into()))
+    }
 }
 
-impl<'a> From<&'a Entry> for WireEntryRef<'a> {
-    fn from(entry: &'a Entry) -> Self {
+impl From<&Entry> for WireEntry {
+    fn from(entry: &Entry) -> Self {
         let payload = match &entry.payload {
-            Payload::Blank => WirePayloadRef::Blank,
-            Payload::Normal(stamped) => WirePayloadRef::Command(stamped),
-            Payload::Membership(membership) => WirePayloadRef::Membership(membership.into()),
+            Payload::Blank => WirePayload::Blank,
+            Payload::Normal(logged) => WirePayload::Encoded(WireCommand {
+                at: logged.stamped().at,
+                request: logged.stamped().request,
+                command: logged.record().clone(),
+            }),
+            Payload::Membership(membership) => WirePayload::Membership(membership.into()),
         };
         Self {
             id: (&entry.log_id).into(),
@@ -219,11 +230,27 @@ impl WireEntry {
     /// The entry as openraft knows it.
     ///
     /// # Errors
-    /// [`WireError::Damaged`] for a membership that cannot be.
+    /// [`WireError`] for a command that cannot be read, and for a membership that cannot be.
     pub fn into_entry(self) -> Result<Entry, WireError> {
         let payload = match self.payload {
             WirePayload::Blank => Payload::Blank,
-            WirePayload::Command(stamped) => Payload::Normal(stamped),
+            WirePayload::Command(stamped) => {
+                // The oldest version in which an entry is written: every member reads it.
+                Payload::Normal(LoggedCommand::encoded(RecordVersion::COMPACT, stamped))
+            }
+            WirePayload::Encoded(WireCommand {
+                at,
+                request,
+                command: record,
+            }) => {
+                let command: Command = decode(&record.0)?;
+                let stamped = Stamped {
+                    at,
+                    request,
+                    command,
+                };
+                Payload::Normal(LoggedCommand::new(stamped, record))
+            }
             WirePayload::Membership(membership) => Payload::Membership(membership.try_into()?),
         };
         Ok(Entry::new(self.id.into(), payload))

@@ -12,9 +12,10 @@ use openraft::vote::leader_id_adv::LeaderId;
 use placement_model::command::{CreateProvider, RequestId};
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
+use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Entry, Identity, LogId, LogStore, Member, Membership, Payload, StateMachine, Store,
-    StoreOptions, create, open,
+    Entry, Identity, LogId, LogStore, LoggedCommand, Member, Membership, Payload, StateMachine,
+    Store, StoreOptions, create, open,
 };
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::histogram::Histogram;
@@ -72,7 +73,12 @@ pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
         }),
         command,
     };
-    Entry::new(log_id(term, index), Payload::Normal(stamped))
+    Entry::new(log_id(term, index), Payload::Normal(logged(stamped)))
+}
+
+/// A command with its record.
+pub(crate) fn logged(stamped: Stamped) -> LoggedCommand {
+    LoggedCommand::encoded(RecordVersion::NEWEST, stamped)
 }
 
 /// The entry that makes a provider of its own.

@@ -9,7 +9,9 @@ use futures::future::BoxFuture;
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
 use parking_lot::Mutex;
 use placement_model::Level;
-use placement_raft_store::wire::{self, RecordVersion, WireLogId, WireSnapshotMeta, WireVote};
+use placement_raft_store::wire::{
+    self, RecordVersion, WireError, WireLogId, WireSnapshotMeta, WireVote,
+};
 use placement_raft_store::{
     LogId, Snapshot, SnapshotError, SnapshotMeta, SnapshotReceiver, Vote, runtime,
 };
@@ -61,7 +63,7 @@ impl PeerService {
             Method::Append => Err(Denied::Misused("appends come as a stream")),
             Method::Vote | Method::PreVote => reply(records, self.vote(method, read(body)?).await?),
             Method::TransferLeader => reply(records, self.transfer(read(body)?).await?),
-            Method::Snapshot => reply(records, self.snapshot(read(body)?).await?),
+            Method::Snapshot => reply(records, self.snapshot(caller.node, read(body)?).await?),
             Method::Write => reply(records, self.write(caller.node, read(body)?).await?),
             Method::ReadIndex => reply(records, self.read_index(caller.node).await?),
             Method::Admin => {
@@ -127,7 +129,7 @@ impl PeerService {
         })
     }
 
-    async fn snapshot(&self, call: SnapshotCall) -> Result<SnapshotReply, Denied> {
+    async fn snapshot(&self, from: u64, call: SnapshotCall) -> Result<SnapshotReply, Denied> {
         let running = self.running()?;
         let mut incoming = self.incoming.lock().await;
         match call {
@@ -174,7 +176,7 @@ impl PeerService {
             SnapshotCall::Finish { transfer } => {
                 let taken = take_if(&mut incoming, transfer)?;
                 drop(incoming);
-                install(&running, taken).await
+                install(&running, from, taken).await
             }
         }
     }
@@ -215,7 +217,11 @@ fn take_if(incoming: &mut Option<Incoming>, transfer: u64) -> Result<Incoming, D
     }
 }
 
-async fn install(running: &Running, incoming: Incoming) -> Result<SnapshotReply, Denied> {
+async fn install(
+    running: &Running,
+    from: u64,
+    incoming: Incoming,
+) -> Result<SnapshotReply, Denied> {
     if incoming.receiver.length() != incoming.bytes {
         return Err(Denied::Snapshot(format!(
             "it has {} bytes, but {} came in",
@@ -234,7 +240,15 @@ async fn install(running: &Running, incoming: Incoming) -> Result<SnapshotReply,
         Err(SnapshotError::Io(error)) => return Err(Denied::Disk(error)),
         Err(refused) => {
             let reason = refused.to_string();
-            tracing::warn!(reason, "refused a snapshot that came in");
+            if refused.is_newer() {
+                running.outgrown(from, &refused);
+            } else {
+                tracing::error!(
+                    peer = from,
+                    reason,
+                    "refused a snapshot that came in; it is sent again"
+                );
+            }
             return Ok(SnapshotReply::Refused { reason });
         }
     };
@@ -313,6 +327,12 @@ impl Handler for PeerService {
         body: Bytes,
     ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
         Box::pin(async move { self.answer(caller, method, &body).await })
+    }
+
+    fn outgrown(&self, by: u64, error: &WireError) {
+        if let Ok(running) = self.running() {
+            running.outgrown(by, error);
+        }
     }
 
     fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()> {

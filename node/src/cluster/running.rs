@@ -22,6 +22,15 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// What other nodes have written can be read only by a newer binary: this node cannot follow
+    /// the log any more, and says so rather than have the others try for ever.
+    pub(super) fn outgrown(&self, by: u64, error: impl std::fmt::Display) {
+        self.replica.health.report(&format!(
+            "node {by} sends what this one cannot read ({error}): start a binary here that is at \
+             least as new as the one that wrote it, such as the one that node {by} runs"
+        ));
+    }
+
     /// Stops Raft; the disk is closed soon after.
     pub(crate) async fn stop(&self) {
         if let Err(error) = self.replica.raft.shutdown().await {

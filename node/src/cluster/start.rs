@@ -39,11 +39,7 @@ pub(super) async fn start(
     let store = runtime::blocking(move || placement_raft_store::open(options)).await?;
     peers.join(store.identity.cluster);
 
-    let networks = Networks {
-        me: config.node_id,
-        peers: peers.clone(),
-        limits: limits(config),
-    };
+    let networks = Networks::new(config.node_id, peers.clone(), limits(config));
     let raft_config = raft_config(config, &identity)?;
     let raft = Raft::new(
         config.node_id,

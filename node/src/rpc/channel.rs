@@ -42,12 +42,18 @@ pub(crate) enum CallError {
     /// The other node answered that it cannot.
     #[error("{0}")]
     Failed(String),
+    /// The other node answered that it cannot even read the call.
+    #[error("{0}")]
+    Unreadable(String),
 }
 
 impl CallError {
     /// Whether the other node cannot have acted on the call.
     pub(crate) fn is_without_effect(&self) -> bool {
-        matches!(self, Self::NotSent(_) | Self::Refused(_))
+        matches!(
+            self,
+            Self::NotSent(_) | Self::Refused(_) | Self::Unreadable(_)
+        )
     }
 }
 
@@ -346,10 +352,11 @@ impl Reader {
     fn take(&self, frame: Frame) {
         let answer = match frame.kind {
             Kind::Response => Ok(frame.body),
-            Kind::Failure => Err(CallError::Failed(
-                wire::decode::<Failure>(&frame.body)
-                    .map_or_else(|error| error.to_string(), |failure| failure.message),
-            )),
+            Kind::Failure => Err(match wire::decode::<Failure>(&frame.body) {
+                Ok(failure) if failure.unreadable => CallError::Unreadable(failure.message),
+                Ok(failure) => CallError::Failed(failure.message),
+                Err(error) => CallError::Failed(error.to_string()),
+            }),
             _ => return,
         };
         if let Some(waiter) = lock(&self.calls).waiting.remove(&frame.call) {

@@ -118,6 +118,9 @@ pub(crate) struct Welcome {
 pub(crate) struct Failure {
     /// In words.
     pub(crate) message: String,
+    /// It was not understood at all.
+    #[serde(default)]
+    pub(crate) unreadable: bool,
 }
 
 /// Raft's AppendEntries, without the entries, which follow one by one.
@@ -456,6 +459,7 @@ mod tests {
         }]);
         check(&[Failure {
             message: "why".to_owned(),
+            unreadable: true,
         }]);
         check(&[AppendReply::HigherVote(vote)]);
         check(&[

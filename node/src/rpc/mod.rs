@@ -6,5 +6,6 @@ mod frame;
 pub(crate) mod message;
 pub(crate) mod peers;
 pub(crate) mod raft;
+mod seldom;
 pub(crate) mod server;
 mod wire_io;

@@ -30,6 +30,7 @@ use super::message::{
     VoteReply, encode_append,
 };
 use super::peers::Peers;
+use super::seldom::Seldom;
 
 /// Appends that may be under way to one node at once.
 const APPENDS_MAX: usize = 32;
@@ -49,9 +50,10 @@ pub(crate) struct Limits {
 
 /// Makes [`Network`]s.
 pub(crate) struct Networks {
-    pub(crate) me: u64,
-    pub(crate) peers: Arc<Peers>,
-    pub(crate) limits: Limits,
+    me: u64,
+    peers: Arc<Peers>,
+    limits: Limits,
+    said: Arc<Seldom>,
 }
 
 impl RaftNetworkFactory<TypeConfig> for Networks {
@@ -71,6 +73,15 @@ impl RaftNetworkFactory<TypeConfig> for Networks {
 }
 
 impl Networks {
+    pub(crate) fn new(me: u64, peers: Arc<Peers>, limits: Limits) -> Self {
+        Self {
+            me,
+            peers,
+            limits,
+            said: Arc::default(),
+        }
+    }
+
     fn network(&self, target: u64, node: &Member, lane: Lane) -> Network {
         Network {
             me: self.me,
@@ -79,6 +90,7 @@ impl Networks {
             lane,
             peers: self.peers.clone(),
             limits: self.limits,
+            said: self.said.clone(),
         }
     }
 }
@@ -91,6 +103,7 @@ pub(crate) struct Network {
     lane: Lane,
     peers: Arc<Peers>,
     limits: Limits,
+    said: Arc<Seldom>,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
@@ -100,6 +113,16 @@ impl Network {
         match error {
             CallError::NotSent(_) | CallError::Refused(_) => {
                 RPCError::Unreachable(Unreachable::from_string(error))
+            }
+            CallError::Unreadable(reason) => {
+                if self.said.is_due(self.target, "unreadable") {
+                    tracing::error!(
+                        target_node = self.target,
+                        reason,
+                        "a node cannot read what this one sends"
+                    );
+                }
+                RPCError::Unreachable(Unreachable::from_string(reason))
             }
             CallError::Timeout(timeout) => RPCError::Timeout(Timeout {
                 action,

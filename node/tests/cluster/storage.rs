@@ -1,6 +1,12 @@
 use placement_node::doors::{Consistency, Unavailable};
 
-use crate::estate::{cluster, create, eventually, has, settled};
+use placement_model::Level;
+use placement_raft_store::wire::{self, RecordVersion, WireLogId, WireVote};
+use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::estate::{Machine, cluster, create, eventually, has, settled};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_whose_disk_is_gone_leaves_and_says_why_and_nothing_is_lost() {
@@ -34,4 +40,97 @@ async fn a_leader_whose_disk_is_gone_leaves_and_says_why_and_nothing_is_lost() {
         assert!(machine.sees(1).await && machine.sees(2).await);
     }
     drop(sick);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_sent_what_only_a_newer_binary_reads_leaves_and_says_why() {
+    let mut machines = cluster(3).await;
+    let leader = settled(&machines).await;
+    machines[leader].create(1).await;
+    let outgrown = (leader + 1) % machines.len();
+    let answer = send_newer_entry(&machines[leader], &machines[outgrown]).await;
+    assert!(answer.contains("a record of version 99"), "{answer}");
+
+    let failure = eventually("a node that says why it leaves", || {
+        machines[outgrown].node().status().storage_failure
+    });
+    let failure = failure.await;
+    for words in ["a record of version 99", "start a binary"] {
+        assert!(failure.contains(words), "{failure}");
+    }
+    let (status, body) = machines[outgrown].api("GET", "/readyz", "").await;
+    assert_eq!(status, 503);
+    assert!(body.contains(&failure), "{body}");
+
+    let left = machines.remove(outgrown);
+    settled(&machines).await;
+    machines[0].create(2).await;
+    for machine in &machines {
+        assert!(machine.sees(1).await && machine.sees(2).await);
+    }
+    drop(left);
+}
+
+/// Sends a log entry whose record is newer than any, as the node `from`; gives what is answered.
+async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
+    #[derive(Serialize)]
+    struct Hello {
+        oldest: u16,
+        newest: u16,
+        cluster: Option<uuid::Uuid>,
+        from: u64,
+        to: Option<u64>,
+        introduction: bool,
+        level: Level,
+    }
+    let mut stream = TcpStream::connect(&to.config.peer.listen).await.unwrap();
+    let hello = Hello {
+        oldest: 1,
+        newest: 1,
+        cluster: from
+            .node()
+            .status()
+            .cluster_id
+            .map(|id| id.parse().unwrap()),
+        from: from.id(),
+        to: Some(to.id()),
+        introduction: false,
+        level: Level::NEWEST,
+    };
+    let hello = wire::encode(RecordVersion::NAMED, &hello);
+    write_frame(&mut stream, 1, 0, &hello).await;
+    assert_eq!(read_frame(&mut stream).await[0], 2, "a welcome");
+
+    // An append: who leads, what precedes, what is committed, how many entries, which stream.
+    let vote = WireVote {
+        term: 1,
+        node: from.id(),
+        committed: true,
+    };
+    let head = (vote, None::<WireLogId>, None::<WireLogId>, 1, None::<u64>);
+    let head = wire::encode(RecordVersion::COMPACT, &head);
+    let mut body = vec![1];
+    for part in [head.as_slice(), &[99]] {
+        body.extend(u32::try_from(part.len()).unwrap().to_be_bytes());
+        body.extend(part);
+    }
+    write_frame(&mut stream, 4, 1, &body).await;
+    String::from_utf8_lossy(&read_frame(&mut stream).await).into_owned()
+}
+
+async fn write_frame(stream: &mut TcpStream, kind: u8, call: u64, body: &[u8]) {
+    let length = u32::try_from(9 + body.len()).unwrap();
+    let mut frame = length.to_be_bytes().to_vec();
+    frame.push(kind);
+    frame.extend(call.to_be_bytes());
+    frame.extend(body);
+    stream.write_all(&frame).await.unwrap();
+}
+
+/// The kind, the call, the body.
+async fn read_frame(stream: &mut TcpStream) -> Vec<u8> {
+    let length = stream.read_u32().await.unwrap();
+    let mut frame = vec![0; usize::try_from(length).unwrap()];
+    stream.read_exact(&mut frame).await.unwrap();
+    frame
 }

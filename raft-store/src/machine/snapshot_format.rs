@@ -86,6 +86,16 @@ pub enum SnapshotError {
     Io(#[from] io::Error),
 }
 
+impl SnapshotError {
+    /// Whether a newer binary could take it.
+    pub fn is_newer(&self) -> bool {
+        matches!(
+            self,
+            Self::NewerFormat(_) | Self::NewerRecord(_) | Self::NewerLevel(_)
+        )
+    }
+}
+
 impl From<WireError> for SnapshotError {
     fn from(error: WireError) -> Self {
         match error {

@@ -1,0 +1,35 @@
+//! What comes again and again is logged once in a while.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// How often the same is logged of the same node.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// What was last logged of which node.
+#[derive(Default)]
+pub(super) struct Seldom {
+    last: Mutex<BTreeMap<u64, (String, Instant)>>,
+}
+
+impl Seldom {
+    /// Callers choose their numbers: remember a few.
+    const REMEMBERED: usize = 64;
+
+    /// Whether this is to be logged of a node now.
+    pub(super) fn is_due(&self, node: u64, what: &str) -> bool {
+        let mut last = self.last.lock();
+        let is_old = |(logged, at): &(String, Instant)| logged == what && at.elapsed() < PAUSE;
+        if last.get(&node).is_some_and(is_old) {
+            return false;
+        }
+        if last.len() >= Self::REMEMBERED {
+            last.clear();
+        }
+        last.insert(node, (what.to_owned(), Instant::now()));
+        true
+    }
+}

@@ -6,6 +6,7 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,12 +21,26 @@ use placement_model::command::CreateProvider;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::{
-    Applied, Health, Member, Raft, Snapshot, SnapshotDir, SnapshotFile, StoreMetrics, TypeConfig,
-    Views, Vote, create,
+    Applied, Health, Member, OpenError, Raft, Snapshot, SnapshotDir, SnapshotFile, Store,
+    StoreMetrics, TypeConfig, Views, Vote, create, open,
 };
 use tempfile::TempDir;
 use tokio::time::Instant;
 use uuid::Uuid;
+
+/// Opens a store that was closed a moment ago: a call of another node may hold it a little longer.
+async fn reopened(dir: &Path) -> Store {
+    let give_up = Instant::now() + Duration::from_secs(10);
+    loop {
+        match open(options(dir)) {
+            Ok(store) => return store,
+            Err(OpenError::Locked { .. }) if Instant::now() < give_up => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
 
 type Peers = Arc<Mutex<BTreeMap<u64, (Raft, SnapshotDir)>>>;
 
@@ -152,7 +167,7 @@ impl Cluster {
             enable_leader_restore: Some(false),
             ..Config::default()
         };
-        let store = opened(self.dirs[&id].path());
+        let store = reopened(self.dirs[&id].path()).await;
         let network = Network {
             peers: Arc::clone(&self.peers),
             target: id,

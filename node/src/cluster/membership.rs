@@ -231,27 +231,35 @@ impl Membership<'_> {
 
     async fn promote(&self, id: u64) -> Result<(), Refused> {
         self.must_be_member(id)?;
-        let give_up = Instant::now() + CATCH_UP;
+        if self.now().1.contains(&id) {
+            return Ok(());
+        }
+        self.caught_up(id, CATCH_UP).await.map_err(|lag| {
+            Refused::Conflict(match lag {
+                Some(lag) => {
+                    format!("node {id} still lacks {lag} log entries: wait until it has caught up")
+                }
+                None => format!("nothing was heard from node {id} yet"),
+            })
+        })?;
+        let (now, mut voters) = self.now();
+        if !voters.insert(id) {
+            return Ok(());
+        }
+        self.set_membership(now, voters, self.replica().members())
+            .await
+    }
+
+    /// Waits until a node has nearly the whole log.
+    ///
+    /// # Errors
+    /// How many entries it still lacks when `patience` is over, if that is known.
+    async fn caught_up(&self, id: u64, patience: Duration) -> Result<(), Option<u64>> {
+        let give_up = Instant::now() + patience;
         loop {
-            let (now, mut voters) = self.now();
-            if voters.contains(&id) {
-                return Ok(());
-            }
             match self.replica().lag(id) {
-                Some(lag) if lag <= self.replica().config.raft.promote_lag_max => {
-                    voters.insert(id);
-                    return self
-                        .set_membership(now, voters, self.replica().members())
-                        .await;
-                }
-                lag if Instant::now() >= give_up => {
-                    return Err(Refused::Conflict(match lag {
-                        Some(lag) => format!(
-                            "node {id} still lacks {lag} log entries: wait until it has caught up"
-                        ),
-                        None => format!("nothing was heard from node {id} yet"),
-                    }));
-                }
+                Some(lag) if lag <= self.replica().config.raft.promote_lag_max => return Ok(()),
+                lag if Instant::now() >= give_up => return Err(lag),
                 _ => sleep(PAUSE).await,
             }
         }
@@ -342,22 +350,15 @@ impl Membership<'_> {
             )));
         }
         // A leader that is new does not know yet how far the others are.
-        let replica = self.replica();
-        let give_up = Instant::now() + Duration::from_millis(replica.config.raft.election_max_ms);
-        loop {
-            match replica.lag(id) {
-                Some(lag) if lag <= replica.config.raft.promote_lag_max => return Ok(()),
-                lag if Instant::now() >= give_up => {
-                    let lag = lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string());
-                    return Err(Refused::Conflict(format!(
-                        "node {id} lacks {lag} log entries: wait until it has caught up; node {} \
-                         goes on leading",
-                        replica.me
-                    )));
-                }
-                _ => sleep(PAUSE).await,
-            }
-        }
+        let patience = Duration::from_millis(self.replica().config.raft.election_max_ms);
+        self.caught_up(id, patience).await.map_err(|lag| {
+            let lag = lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string());
+            Refused::Conflict(format!(
+                "node {id} lacks {lag} log entries: wait until it has caught up; node {} goes on \
+                 leading",
+                self.replica().me
+            ))
+        })
     }
 
     fn must_be_member(&self, id: u64) -> Result<(), Refused> {

@@ -243,14 +243,9 @@ impl Replica {
 
     /// The members, effective if not yet committed.
     pub(crate) fn members(&self) -> BTreeMap<u64, Member> {
-        self.server_metrics(|metrics| {
-            metrics
-                .membership_config
-                .membership()
-                .nodes()
-                .map(|(id, member)| (*id, member.clone()))
-                .collect()
-        })
+        let stored = self.membership();
+        let members = stored.membership().nodes();
+        members.map(|(id, member)| (*id, member.clone())).collect()
     }
 
     /// The voters, effective if not yet committed.
@@ -260,13 +255,7 @@ impl Replica {
 
     /// Whether a node is a member, a learner included.
     pub(crate) fn is_member(&self, id: u64) -> bool {
-        self.server_metrics(|metrics| {
-            metrics
-                .membership_config
-                .membership()
-                .get_node(&id)
-                .is_some()
-        })
+        self.membership().membership().get_node(&id).is_some()
     }
 
     /// The effective membership, with the log entry that set it.
@@ -376,27 +365,28 @@ impl Replica {
 
     /// Where this node stands.
     pub(crate) fn standing(&self) -> Standing {
+        // The staleness first: the state is at least as fresh as it says.
+        let staleness = self.freshness.staleness();
+        self.standing_at(self.views.applied_index(), staleness)
+    }
+
+    fn standing_at(&self, applied: Option<u64>, staleness: Option<Duration>) -> Standing {
         Standing {
-            index: Some(self.place(self.views.applied_index().unwrap_or(0))),
+            index: Some(self.place(applied.unwrap_or(0))),
             node: self.me,
             known_leader: self.leader().map(|leader| leader.id),
-            staleness: self.freshness.staleness(),
+            staleness,
         }
     }
 
     /// The state of this node now.
     pub(crate) fn view(&self) -> View {
-        // The staleness first: the state is at least as fresh as it says.
+        // The staleness first, as in `standing`.
         let staleness = self.freshness.staleness();
         let applied = self.views.current();
         View {
             state: applied.state.clone(),
-            standing: Standing {
-                index: Some(self.place(applied.index().unwrap_or(0))),
-                node: self.me,
-                known_leader: self.leader().map(|leader| leader.id),
-                staleness,
-            },
+            standing: self.standing_at(applied.index(), staleness),
         }
     }
 

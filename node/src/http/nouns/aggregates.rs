@@ -5,6 +5,7 @@ use placement_model::types::{AggregateUuid, Generation};
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
+use super::given_generation;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
@@ -52,9 +53,6 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
     let body = context
         .body_below(provider, schema::aggregates(context.version))
         .await?;
-    let believed = body
-        .get("resource_provider_generation")
-        .and_then(Json::integer);
     let list = body.get("aggregates").unwrap_or(&body);
     let given: Vec<AggregateUuid> = list
         .items()
@@ -64,7 +62,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
         .collect();
     let command = Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
         provider,
-        generation: believed.map(Generation),
+        generation: given_generation(&body),
         aggregates: given.iter().cloned().collect(),
     });
     let done = context.submit(command, WriteKind::ChangeProvider).await?;

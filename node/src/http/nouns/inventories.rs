@@ -11,6 +11,7 @@ use placement_model::types::{Generation, Given, Inventory, ProviderUuid, Resourc
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
+use super::given_generation;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::{Done, RequestContext};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
@@ -177,7 +178,7 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
     let inventory = parse_record(context.param(1), &body);
     let command = Command::UpdateInventory(UpdateInventory {
         provider,
-        generation: generation(&body),
+        generation: given_generation(&body).unwrap_or_default(),
         resource_class: Given::from(context.param(1)),
         inventory: found_below(context, provider, inventory).await?,
         capacity_rule: capacity_rule(context.version),
@@ -261,14 +262,6 @@ fn capacity_rule(version: Microversion) -> CapacityRule {
     }
 }
 
-/// The generation that the client last saw.
-fn generation(body: &Json) -> Generation {
-    let given = body
-        .get("resource_provider_generation")
-        .and_then(Json::integer);
-    Generation(given.unwrap_or_default())
-}
-
 /// A provider's whole set, as in `PUT …/inventories` and in the reshaper.
 pub(in crate::http) fn parse_set(
     body: &Json,
@@ -278,7 +271,7 @@ pub(in crate::http) fn parse_set(
         .members()
         .map(|(class, record)| Ok((Given::from(class), parse_record(class, record)?)))
         .collect::<Result<_, ApiError>>()?;
-    Ok((generation(body), inventories))
+    Ok((given_generation(body).unwrap_or_default(), inventories))
 }
 
 /// A record that fits the schema, or stands under a name that no class can have.

@@ -9,6 +9,7 @@ use placement_model::types::{Generation, Given, Timestamp, TraitName};
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
+use super::given_generation;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
@@ -158,10 +159,7 @@ pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Ans
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body(schema::provider_traits())?;
     let provider = context.provider_or_404()?;
-    let generation = body
-        .get("resource_provider_generation")
-        .and_then(Json::integer);
-    let generation = Generation(generation.unwrap_or_default());
+    let generation = given_generation(&body).unwrap_or_default();
     let given = body.get("traits").map(Json::items).unwrap_or_default();
     let given = given.iter().filter_map(Json::text);
     let traits: BTreeSet<Given<TraitName>> = given.map(Given::from).collect();

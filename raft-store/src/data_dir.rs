@@ -188,12 +188,9 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
         }
         Err(TryLockError::Error(error)) => return Err(OpenError::io("lock", &path, error)),
     }
-    let note = || -> io::Result<()> {
-        file.set_len(0)?;
-        file.write_all(format!("{}\n", std::process::id()).as_bytes())
-    };
-    let mut note = note;
-    note().map_err(|error| OpenError::io("write", &path, error))?;
+    file.set_len(0)
+        .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
+        .map_err(|error| OpenError::io("write", &path, error))?;
     Ok(DirLock {
         _file: Arc::new(file),
     })

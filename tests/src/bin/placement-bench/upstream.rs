@@ -102,18 +102,14 @@ impl Upstream {
 
 fn start_database(directory: &Path, port: u16) -> anyhow::Result<Group> {
     let data = directory.join("database");
-    let made = Command::new("mariadb-install-db")
+    let mut install = Command::new("mariadb-install-db");
+    install
         .args(["--no-defaults", "--auth-root-authentication-method=normal"])
         .arg("--skip-test-db")
         .args(as_root())
-        .arg(format!("--datadir={}", data.display()))
-        .output()
-        .context("cannot run mariadb-install-db (Debian packages mariadb-server-core and mariadb-client-core)")?;
-    ensure!(
-        made.status.success(),
-        "mariadb-install-db failed:\n{}",
-        String::from_utf8_lossy(&made.stdout)
-    );
+        .arg(format!("--datadir={}", data.display()));
+    run(&mut install)
+        .context("MariaDB is in the Debian packages mariadb-server-core and mariadb-client-core")?;
     let first = directory.join("first.sql");
     std::fs::write(
         &first,
@@ -146,18 +142,12 @@ fn start_service(
              mysql+pymysql://placement:placement@127.0.0.1:{database_port}/placement?charset=utf8\n"
         ),
     )?;
-    let made = Command::new(venv.join("bin/placement-manage"))
-        .env("OS_PLACEMENT_CONFIG_DIR", directory)
+    let mut sync = Command::new(venv.join("bin/placement-manage"));
+    sync.env("OS_PLACEMENT_CONFIG_DIR", directory)
         .arg("--config-dir")
         .arg(directory)
-        .args(["db", "sync"])
-        .output()
-        .context("cannot run placement-manage of the venv")?;
-    ensure!(
-        made.status.success(),
-        "placement-manage db sync failed:\n{}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+        .args(["db", "sync"]);
+    run(&mut sync)?;
     let mut command = guarded(venv.join("bin/pyuwsgi"));
     command
         .env("OS_PLACEMENT_CONFIG_DIR", directory)
@@ -172,6 +162,18 @@ fn start_service(
         .arg(venv)
         .args(["--http-socket", &format!("127.0.0.1:{port}")]);
     Group::start(command, directory.join("uwsgi.log"))
+}
+
+/// Runs a command to its end, which must be a good one.
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let made = (command.output()).with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(
+        made.status.success(),
+        "{command:?} failed:\n{}{}",
+        String::from_utf8_lossy(&made.stdout),
+        String::from_utf8_lossy(&made.stderr)
+    );
+    Ok(())
 }
 
 /// MariaDB runs as root only if it is told to.

@@ -15,16 +15,11 @@ pub(super) async fn writes(
     count: usize,
     duration: Duration,
 ) -> Measured {
-    let providers = providers.to_vec();
-    by_each(clients, count, duration, move |client, nth| {
-        let provider = providers[nth % providers.len()];
-        async move {
-            let claim =
-                Claim::by("project", "user").and(provider, &[("VCPU", 1), ("MEMORY_MB", 2)]);
-            client.put_allocations(Uuid::new_v4(), &claim).await
-        }
-    })
-    .await
+    let claim = |client: Client, provider| async move {
+        let claim = Claim::by("project", "user").and(provider, &[("VCPU", 1), ("MEMORY_MB", 2)]);
+        client.put_allocations(Uuid::new_v4(), &claim).await
+    };
+    by_each_on(clients, providers, count, duration, claim).await
 }
 
 /// `GET /resource_providers/{uuid}/inventories`.
@@ -34,15 +29,11 @@ pub(super) async fn reads(
     count: usize,
     duration: Duration,
 ) -> Measured {
-    let providers = providers.to_vec();
-    by_each(clients, count, duration, move |client, nth| {
-        let provider = providers[nth % providers.len()];
-        async move {
-            let path = format!("/resource_providers/{provider}/inventories");
-            client.call(ApiRequest::get(&path)).await.map(drop)
-        }
-    })
-    .await
+    let read = |client: Client, provider| async move {
+        let path = format!("/resource_providers/{provider}/inventories");
+        client.call(ApiRequest::get(&path)).await.map(drop)
+    };
+    by_each_on(clients, providers, count, duration, read).await
 }
 
 /// `GET /allocation_candidates`.
@@ -58,6 +49,23 @@ pub(super) async fn candidates(
         async move { client.call(request).await.map(drop) }
     })
     .await
+}
+
+/// The providers in turn.
+async fn by_each_on<F, Fut>(
+    clients: &[Client],
+    providers: &[Uuid],
+    count: usize,
+    duration: Duration,
+    work: F,
+) -> Measured
+where
+    F: Fn(Client, Uuid) -> Fut + Clone + Send + 'static,
+    Fut: Future<Output = Result<(), placement_client::Error>> + Send,
+{
+    let providers = providers.to_vec();
+    let work = move |client, nth: usize| work(client, providers[nth % providers.len()]);
+    by_each(clients, count, duration, work).await
 }
 
 async fn by_each<F, Fut>(clients: &[Client], count: usize, duration: Duration, work: F) -> Measured

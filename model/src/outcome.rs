@@ -65,11 +65,11 @@ pub enum Refusal {
     /// No provider has this UUID (in a path).
     #[error("no resource provider {0}")]
     ProviderNotFound(ProviderUuid),
-    /// A body names a provider that nobody has. New consumers of the request stay behind, with
+    /// A body names a provider that does not exist. New consumers of the request stay behind, with
     /// generation 0, as upstream leaves them.
     #[error("allocations name an unknown resource provider {0}")]
     AllocationProviderNotFound(Given<ProviderUuid>),
-    /// A reshape names a provider that nobody has, among its inventories.
+    /// A reshape names a provider that does not exist, among its inventories.
     #[error("inventories name an unknown resource provider {0}")]
     ReshapeProviderNotFound(Given<ProviderUuid>),
     /// Another provider has this UUID.

@@ -19,7 +19,7 @@ pub(super) struct Line<'a> {
     pub(super) amount: u64,
 }
 
-/// A class by name, which perhaps nobody has made, or one that the consumer holds already.
+/// A class by name, which may not exist, or one that the consumer holds already.
 pub(super) enum Class<'a> {
     Asked(&'a Given<ResourceClassName>),
     Held(ResourceClassId),

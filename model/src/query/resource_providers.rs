@@ -31,7 +31,7 @@ pub struct ProviderFilter {
 
 /// A filter that names what does not exist, and that is looked at: as upstream evaluates filters
 /// one after the other (`in_tree`, required traits, forbidden traits, `member_of`, resources) and
-/// stops at the first that nobody passes, an unknown name behind that is not found out.
+/// stops at the first that no provider passes, an unknown name behind that is not found out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// No such resource class.
@@ -120,7 +120,7 @@ impl State {
         Some(nodes.map(|node| Place { tree: number, node }).collect())
     }
 
-    /// The filter with names looked up, or `None` if one of its parts lets nobody through.
+    /// The filter with names looked up, or `None` if no provider can pass one of its parts.
     fn facts<'a>(&self, filter: &'a ProviderFilter) -> Result<Option<Facts<'a>>, FilterError> {
         if filter
             .in_tree

@@ -13,7 +13,7 @@ use crate::types::{ConsumerTypeName, ProjectId, UserId};
 pub(crate) struct TypeSum {
     /// Distinct consumers that hold something.
     pub(crate) consumers: u64,
-    /// Units per class; a class that nobody holds is left out.
+    /// Units per class; a class that no consumer holds is left out.
     pub(crate) units: BTreeMap<ResourceClassId, u64>,
 }
 

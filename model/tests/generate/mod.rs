@@ -66,7 +66,7 @@ fn provider_name() -> impl Strategy<Value = ProviderName> {
     (0_u8..8).prop_map(|n| ProviderName::try_from(format!("host{n}")).unwrap())
 }
 
-/// Mostly a provider that may exist; now and then a spelling that names nobody.
+/// Mostly a provider that may exist; now and then a spelling that names none.
 fn given() -> impl Strategy<Value = Given<ProviderUuid>> {
     prop_oneof![
         20 => (0_u8..4).prop_map(|n| Given::from(provider_uuid(n).to_string())),

@@ -1109,7 +1109,7 @@ impl Naive {
             .collect()
     }
 
-    /// Upstream's way: one filter after the other, and an end as soon as one lets nobody through.
+    /// Upstream's way: one filter after the other, and an end as soon as one lets no provider through.
     pub(crate) fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, FilterError> {
         let mut left: Vec<_> = self.providers.iter().collect();
         left.sort_by_key(|(_, provider)| provider.order);

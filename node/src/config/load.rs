@@ -131,7 +131,7 @@ impl Config {
             } else if is_wildcard(listen) {
                 return Err(ConfigError::invalid(
                     &format!("{key}.advertise"),
-                    format!("is required, since nobody can connect to {listen}"),
+                    format!("is required, since no client can connect to {listen}"),
                 ));
             }
         }
@@ -192,7 +192,7 @@ impl Config {
         if raft.election_max_ms <= raft.election_min_ms {
             return Err(ConfigError::invalid(
                 "raft.election_max_ms",
-                "must be more than raft.election_min_ms: nodes that wake up together elect nobody",
+                "must be more than raft.election_min_ms: nodes that wake up together elect no leader",
             ));
         }
         for (key, value) in [

@@ -394,7 +394,7 @@ pub(super) static OPERATIONS: [About; 36] = [
         "A consumer's allocations",
         &[found("ConsumerAllocations")],
     )
-    .but("A consumer that nobody knows has none."),
+    .but("A consumer that does not exist has none."),
     about(
         "PUT",
         CONSUMER,

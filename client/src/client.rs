@@ -332,7 +332,7 @@ impl Client {
         if !response.status.is_success() {
             return;
         }
-        let Some(index) = response.standing().index else {
+        let Some(index) = response.position().index else {
             return;
         };
         let mut newest = session.lock().expect("no panic while held");

@@ -80,7 +80,7 @@ impl Consistency {
 
 /// Where an answer stands: what its node said of itself in the headers.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Standing {
+pub struct Position {
     /// `Placement-Index`: the place in the history that the answer shows.
     pub index: Option<IndexToken>,
     /// `Placement-Node`: who answered.
@@ -93,7 +93,7 @@ pub struct Standing {
     pub effective_consistency: Option<String>,
 }
 
-impl Standing {
+impl Position {
     /// Reads the headers of a response; what is absent or not understood is `None`.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok();

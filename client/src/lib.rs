@@ -28,7 +28,7 @@ mod transport;
 
 pub use admin::{Admin, Member, MemberRole, NewMember, NodeRole, NodeStatus};
 pub use client::{Client, MICROVERSION_DEFAULT};
-pub use consistency::{Consistency, IndexToken, Standing};
+pub use consistency::{Consistency, IndexToken, Position};
 pub use endpoint::Endpoint;
 pub use error::{ApiError, Error};
 pub use nouns::aggregates::ProviderAggregates;

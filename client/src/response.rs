@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 
-use crate::consistency::Standing;
+use crate::consistency::Position;
 use crate::error::{ApiError, Error};
 
 /// An answer, whatever its status.
@@ -29,8 +29,8 @@ impl ApiResponse {
     }
 
     /// Where the answer stands.
-    pub fn standing(&self) -> Standing {
-        Standing::from_headers(&self.headers)
+    pub fn position(&self) -> Position {
+        Position::from_headers(&self.headers)
     }
 
     /// The body as JSON of an expected shape.

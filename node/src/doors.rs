@@ -33,7 +33,7 @@ pub enum Consistency {
 
 /// Where an answer stands; every response carries it in its headers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct Position {
     /// The state that was asked; `None` on a node that belongs to no cluster and so to no history.
     pub index: Option<PlacementIndex>,
     /// This node.
@@ -47,10 +47,10 @@ pub struct Standing {
 /// An immutable state together with where it stands.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// The whole placement model at `standing.index`.
+    /// The whole placement model at `position.index`.
     pub state: State,
     /// Where it stands.
-    pub standing: Standing,
+    pub position: Position,
 }
 
 /// A write that was committed by a majority and applied by this node.
@@ -139,7 +139,7 @@ pub trait ReadDoor: Send + Sync {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>>;
 
     /// Where this node stands, for responses that asked for no state (errors).
-    fn standing(&self) -> Standing;
+    fn position(&self) -> Position;
 }
 
 /// Whether this node can serve what it promises: what `/readyz` asks.

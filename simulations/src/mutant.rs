@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use placement_model::command::{Command, RequestId};
 use placement_model::{Change, Changes, Outcome, Refusal, Stamped, State};
-use placement_node::doors::{Consistency, ReadDoor, Standing, Unavailable, View};
+use placement_node::doors::{Consistency, Position, ReadDoor, Unavailable, View};
 use placement_raft_store::{Applier, Faults, Rules};
 
 use crate::faults::{Fault, Planned, drawn};
@@ -143,8 +143,8 @@ impl ReadDoor for Hasty {
         }
     }
 
-    fn standing(&self) -> Standing {
-        self.0.standing()
+    fn position(&self) -> Position {
+        self.0.position()
     }
 }
 

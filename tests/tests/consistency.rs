@@ -12,17 +12,17 @@ use uuid::Uuid;
 const SHORT_WAIT: &str = "[cluster]\nwait_ms = 1500\n";
 
 fn assert_says_where_it_stands(response: &ApiResponse, node: u64, effective: &str) {
-    let standing = response.standing();
+    let position = response.position();
     let seen = format!("{} {:?}", response.status, response.headers);
-    assert!(standing.index.is_some(), "{seen}");
-    assert_eq!(standing.node, Some(node), "{seen}");
+    assert!(position.index.is_some(), "{seen}");
+    assert_eq!(position.node, Some(node), "{seen}");
     assert!(
         response.header("placement-known-leader").is_some(),
         "{seen}"
     );
     assert!(response.header("placement-staleness").is_some(), "{seen}");
     assert_eq!(
-        standing.effective_consistency.as_deref(),
+        position.effective_consistency.as_deref(),
         Some(effective),
         "{seen}"
     );
@@ -60,7 +60,7 @@ async fn every_level_is_served_by_every_node_and_says_where_it_stands() {
                 "{effective} on node {node}"
             );
             assert_says_where_it_stands(&response, node, effective);
-            let leader = response.standing().known_leader;
+            let leader = response.position().known_leader;
             assert!(leader.is_some_and(|leader| (1..=3).contains(&leader)));
         }
         // After a session read of the token the node has it, so a local read finds it, too.
@@ -204,9 +204,9 @@ async fn refusal(client: &Client, what: &str, node: u64, request: ApiRequest) ->
         "{what} did not wait: {waited:?}"
     );
     assert!(waited < Duration::from_secs(20), "{what} waited {waited:?}");
-    let standing = response.standing();
-    assert!(standing.index.is_some(), "{what}: {:?}", response.headers);
-    assert_eq!(standing.node, Some(node), "{what}");
+    let position = response.position();
+    assert!(position.index.is_some(), "{what}: {:?}", response.headers);
+    assert_eq!(position.node, Some(node), "{what}");
     response.error().unwrap().code.unwrap_or_default()
 }
 

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::replica::Replica;
 use super::slot::Slot;
-use crate::doors::{Consistency, PlacementIndex, ReadDoor, Standing, Unavailable, View};
+use crate::doors::{Consistency, PlacementIndex, Position, ReadDoor, Unavailable, View};
 
 /// The door for reads of one node.
 pub(crate) struct Reads {
@@ -66,8 +66,8 @@ impl ReadDoor for Reads {
         Box::pin(self.promise(consistency))
     }
 
-    fn standing(&self) -> Standing {
-        self.slot.standing()
+    fn position(&self) -> Position {
+        self.slot.position()
     }
 }
 

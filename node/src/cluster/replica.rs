@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::freshness::Freshness;
 use crate::config::Config;
-use crate::doors::{PlacementIndex, Standing, Unavailable, View};
+use crate::doors::{PlacementIndex, Position, Unavailable, View};
 
 /// What a removed node says of itself.
 pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop it; to bring the \
@@ -364,14 +364,14 @@ impl Replica {
     }
 
     /// Where this node stands.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn position(&self) -> Position {
         // The staleness first: the state is at least as fresh as it says.
         let staleness = self.freshness.staleness();
-        self.standing_at(self.views.applied_index(), staleness)
+        self.position_at(self.views.applied_index(), staleness)
     }
 
-    fn standing_at(&self, applied: Option<u64>, staleness: Option<Duration>) -> Standing {
-        Standing {
+    fn position_at(&self, applied: Option<u64>, staleness: Option<Duration>) -> Position {
+        Position {
             index: Some(self.place(applied.unwrap_or(0))),
             node: self.me,
             known_leader: self.leader().map(|leader| leader.id),
@@ -381,12 +381,12 @@ impl Replica {
 
     /// The state of this node now.
     pub(crate) fn view(&self) -> View {
-        // The staleness first, as in `standing`.
+        // The staleness first, as in `position`.
         let staleness = self.freshness.staleness();
         let applied = self.views.current();
         View {
             state: applied.state.clone(),
-            standing: self.standing_at(applied.index(), staleness),
+            position: self.position_at(applied.index(), staleness),
         }
     }
 

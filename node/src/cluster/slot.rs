@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::running::Running;
-use crate::doors::{Standing, Unavailable};
+use crate::doors::{Position, Unavailable};
 
 /// The slot.
 pub(crate) struct Slot {
@@ -61,10 +61,10 @@ impl Slot {
     }
 
     /// Where this node stands; nowhere, before it belongs to a cluster.
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn position(&self) -> Position {
         match self.get() {
-            Some(running) => running.replica.standing(),
-            None => Standing {
+            Some(running) => running.replica.position(),
+            None => Position {
                 index: None,
                 node: self.me,
                 known_leader: None,

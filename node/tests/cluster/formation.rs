@@ -37,7 +37,7 @@ async fn a_node_alone_answers_that_it_belongs_to_no_cluster_until_it_is_told_to_
         "{error}"
     );
     assert_eq!(machine.node().status().role, NodeRole::Waiting);
-    assert_eq!(machine.node().read_door().standing().index, None);
+    assert_eq!(machine.node().read_door().position().index, None);
     let (status, body) = machine.admin("GET", "/status", "").await;
     assert_eq!(status, 404);
     assert!(body.contains("GET /v1/status, POST /v1/init"), "{body}");

@@ -13,7 +13,7 @@ async fn a_token_gives_read_your_writes_on_another_node() {
         let token = Consistency::Session(written.index);
         let view = machines[1].view(token).await.unwrap();
         assert!(has(&view.state, number));
-        assert!(view.standing.index >= Some(written.index));
+        assert!(view.position.index >= Some(written.index));
     }
 }
 
@@ -47,7 +47,7 @@ async fn a_bounded_read_is_as_fresh_as_it_says() {
         let view = machine.view(Consistency::Bounded(bound)).await.unwrap();
         assert!(has(&view.state, 1));
         // The promise was checked at some time since, and the view has aged from then on.
-        let staleness = view.standing.staleness.unwrap();
+        let staleness = view.position.staleness.unwrap();
         assert!(staleness <= bound + asked.elapsed(), "{staleness:?}");
     }
 }
@@ -90,7 +90,7 @@ async fn alone_a_node_reads_locally_and_promises_nothing_more() {
         .view(Consistency::Local)
         .await
         .unwrap()
-        .standing
+        .position
         .staleness;
     assert!(old.unwrap() >= Duration::from_millis(300), "{old:?}");
 }

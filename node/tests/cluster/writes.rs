@@ -11,7 +11,7 @@ async fn what_is_written_on_any_node_is_read_on_all() {
     for (number, machine) in (1..).zip(&machines) {
         let written = machine.create(number).await;
         assert!(has(&written.view.state, number));
-        assert!(written.view.standing.index >= Some(written.index));
+        assert!(written.view.position.index >= Some(written.index));
         for other in &machines {
             assert!(
                 other.sees(number).await,

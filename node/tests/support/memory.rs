@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, FutureExt, pending, ready};
 use placement_model::types::Timestamp;
 use placement_model::{Command, Stamped, State, apply, standard};
 use placement_node::doors::{
-    Consistency, PlacementIndex, ReadDoor, Readiness, Standing, Unavailable, View, WriteDoor,
+    Consistency, PlacementIndex, Position, ReadDoor, Readiness, Unavailable, View, WriteDoor,
     Written,
 };
 
@@ -77,7 +77,7 @@ impl Memory {
         let view = inner.view();
         Written {
             outcome,
-            index: view.standing.index.expect("a state stands somewhere"),
+            index: view.position.index.expect("a state stands somewhere"),
             view,
         }
     }
@@ -87,12 +87,12 @@ impl Inner {
     fn view(&self) -> View {
         View {
             state: self.state.clone(),
-            standing: self.standing(),
+            position: self.position(),
         }
     }
 
-    fn standing(&self) -> Standing {
-        Standing {
+    fn position(&self) -> Position {
+        Position {
             index: Some(PlacementIndex {
                 epoch: EPOCH,
                 index: self.index,
@@ -144,7 +144,7 @@ impl ReadDoor for Memory {
         ready(result).boxed()
     }
 
-    fn standing(&self) -> Standing {
-        self.inner.lock().unwrap().standing()
+    fn position(&self) -> Position {
+        self.inner.lock().unwrap().position()
     }
 }

@@ -16,7 +16,7 @@ use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
 use super::headers;
-use crate::doors::{Consistency, PlacementIndex, Standing};
+use crate::doors::{Consistency, PlacementIndex, Position};
 use crate::http::errors::ApiError;
 
 const CONSISTENCY: &str = "placement-consistency";
@@ -103,23 +103,23 @@ pub(in crate::http) enum Effective {
 /// Writes the headers that say which state an answer comes from.
 pub(in crate::http) fn write_headers(
     headers: &mut HeaderMap,
-    standing: &Standing,
+    position: &Position,
     effective: Effective,
 ) {
     let mut put = |name: &'static str, value: String| {
         let value = HeaderValue::try_from(value).expect("digits, letters, dots and semicolons");
         headers.insert(HeaderName::from_static(name), value);
     };
-    if let Some(PlacementIndex { epoch, index }) = standing.index {
+    if let Some(PlacementIndex { epoch, index }) = position.index {
         put("placement-index", format!("{epoch}.{index}"));
     }
-    put("placement-node", standing.node.to_string());
-    let leader = standing.known_leader;
+    put("placement-node", position.node.to_string());
+    let leader = position.known_leader;
     put(
         "placement-known-leader",
         leader.map_or("none".to_owned(), |node| node.to_string()),
     );
-    let age = standing.staleness;
+    let age = position.staleness;
     put(
         "placement-staleness",
         age.map_or("unknown".to_owned(), |age| {

@@ -10,7 +10,7 @@ use placement_model::{Command, Outcome, Reply};
 use super::answer::{Answer, Caching};
 use super::consistency::Effective;
 use super::state::Server;
-use crate::doors::{Consistency, Standing, View};
+use crate::doors::{Consistency, Position, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -34,7 +34,7 @@ pub(in crate::http) struct RequestContext {
     /// The promise of its reads.
     pub(in crate::http) consistency: Consistency,
     /// The state that the answer comes from, once one was read.
-    pub(in crate::http) standing: Arc<Mutex<Option<(Standing, Effective)>>>,
+    pub(in crate::http) position: Arc<Mutex<Option<(Position, Effective)>>>,
 }
 
 /// A write that was carried out.
@@ -109,12 +109,12 @@ impl RequestContext {
 
     async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
         let view = self.server.api.read.view(consistency).await?;
-        self.note(view.standing, Effective::Kept(consistency));
+        self.note(view.position, Effective::Kept(consistency));
         Ok(view)
     }
 
-    fn note(&self, standing: Standing, effective: Effective) {
-        *self.standing.lock() = Some((standing, effective));
+    fn note(&self, position: Position, effective: Effective) {
+        *self.position.lock() = Some((position, effective));
     }
 
     /// Has a command carried out.
@@ -132,11 +132,11 @@ impl RequestContext {
             .write
             .submit(command, self.request_id.clone());
         let written = submitted.await?;
-        let standing = Standing {
+        let position = Position {
             index: Some(written.index),
-            ..written.view.standing
+            ..written.view.position
         };
-        self.note(standing, Effective::Kept(Consistency::Linearizable));
+        self.note(position, Effective::Kept(Consistency::Linearizable));
         match written.outcome {
             Outcome::Done(reply) => Ok(Done {
                 reply,

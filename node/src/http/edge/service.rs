@@ -30,7 +30,7 @@ use super::route::{Needs, Operation, Route};
 use super::state::Server;
 use super::{cors, headers, request_id};
 use crate::access::Line;
-use crate::doors::Standing;
+use crate::doors::Position;
 use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
@@ -47,7 +47,7 @@ struct Progress {
     version: Option<Microversion>,
     identity: Option<Identity>,
     route: Option<&'static str>,
-    standing: Arc<Mutex<Option<(Standing, Effective)>>>,
+    position: Arc<Mutex<Option<(Position, Effective)>>>,
 }
 
 /// Answers one request by one of these routes.
@@ -133,7 +133,7 @@ async fn handle(
         base_path: settings.public.path(&parts.headers).into_owned(),
         request_id: request_id.to_owned(),
         consistency,
-        standing: progress.standing.clone(),
+        position: progress.position.clone(),
     };
     check_policy(&context, operation, progress.identity.as_ref())?;
     (operation.run)(&context).await
@@ -302,10 +302,10 @@ fn finish(
         HeaderName::from_static(request_id::HEADER),
         request_id,
     );
-    let noted = *progress.standing.lock();
-    let (standing, effective) =
-        noted.unwrap_or_else(|| (server.api.read.standing(), Effective::None));
-    consistency::write_headers(headers, &standing, effective);
+    let noted = *progress.position.lock();
+    let (position, effective) =
+        noted.unwrap_or_else(|| (server.api.read.position(), Effective::None));
+    consistency::write_headers(headers, &position, effective);
     if let Some(route) = progress.route {
         response.extensions_mut().insert(ServedRoute(route));
     }

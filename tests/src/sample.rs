@@ -28,7 +28,7 @@ pub async fn is_loaded(client: &Client) -> Result<bool, Error> {
 /// Loads the estate; what is there from an interrupted attempt is fine. `progress` hears of each
 /// provider.
 pub async fn load(client: &Client, mut progress: impl FnMut(&str)) -> Result<(), Error> {
-    client.create_resource_class(PCI_CLASS).await?;
+    client.ensure_resource_class(PCI_CLASS).await?;
     for nth in 1..=COMPUTE_NODES {
         progress(&format!("compute-{nth}"));
         compute_node(client, nth).await?;
@@ -124,7 +124,7 @@ async fn inventories<const N: usize>(
 ) -> Result<(), Error> {
     let generation = generation(client, provider).await?;
     client
-        .set_inventories(provider, generation, offer)
+        .replace_inventories(provider, generation, offer)
         .await
         .map(drop)
 }
@@ -136,7 +136,7 @@ async fn traits<const N: usize>(
 ) -> Result<(), Error> {
     let generation = generation(client, provider).await?;
     client
-        .set_provider_traits(provider, generation, names)
+        .replace_provider_traits(provider, generation, names)
         .await
         .map(drop)
 }
@@ -144,7 +144,7 @@ async fn traits<const N: usize>(
 async fn aggregates(client: &Client, provider: Uuid) -> Result<(), Error> {
     let generation = generation(client, provider).await?;
     client
-        .set_provider_aggregates(provider, generation, [AGGREGATE])
+        .replace_provider_aggregates(provider, generation, [AGGREGATE])
         .await
         .map(drop)
 }

@@ -24,7 +24,7 @@ async fn broken_requests_get_upstream_s_status_and_a_reason() {
         .await
         .unwrap();
     let offer = [("VCPU", Inventory::of(8))];
-    client.set_inventories(uuid, 0, offer).await.unwrap();
+    client.replace_inventories(uuid, 0, offer).await.unwrap();
 
     let providers = || ApiRequest::post("/resource_providers");
     let json_type = ("content-type", "application/json");

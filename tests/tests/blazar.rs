@@ -65,7 +65,10 @@ impl Cloud {
             ("VCPU", Inventory::of(64)),
             ("MEMORY_MB", Inventory::of(262_144)),
         ];
-        self.nova().set_inventories(uuid, 0, offer).await.unwrap();
+        self.nova()
+            .replace_inventories(uuid, 0, offer)
+            .await
+            .unwrap();
     }
 
     async fn provider_named(&self, name: &str) -> Uuid {
@@ -111,7 +114,7 @@ impl Cloud {
             let generation = now.resource_provider_generation;
             let put = self
                 .blazar()
-                .set_inventories(host.reservations, generation, offer)
+                .replace_inventories(host.reservations, generation, offer)
                 .await;
             match put {
                 Ok(put) => {
@@ -235,7 +238,7 @@ async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
     let late = [(class.as_str(), reserved(4))];
     let late = cloud
         .blazar()
-        .set_inventories(host.reservations, 0, late)
+        .replace_inventories(host.reservations, 0, late)
         .await;
     assert_refused(late, 409, CONCURRENT_UPDATE);
     let seen = cloud.nova().inventories(host.reservations).await.unwrap();
@@ -306,7 +309,7 @@ async fn assert_nothing_goes_while_in_use(cloud: &Cloud, host: &Host, class: &st
     let now = cloud.blazar().inventories(host.reservations).await.unwrap();
     let none = cloud
         .blazar()
-        .set_inventories(host.reservations, now.resource_provider_generation, [])
+        .replace_inventories(host.reservations, now.resource_provider_generation, [])
         .await;
     assert_refused(none, 409, INVENTORY_IN_USE);
     let class = cloud.deletes(&format!("/resource_classes/{class}")).await;

@@ -91,7 +91,7 @@ async fn a_full_disk_costs_the_leader_its_office_and_nobody_any_data() {
         .await
         .unwrap();
     client
-        .set_inventories(host, 0, [("VCPU", Inventory::of(1_000_000))])
+        .replace_inventories(host, 0, [("VCPU", Inventory::of(1_000_000))])
         .await
         .unwrap();
     let asked = Instant::now();

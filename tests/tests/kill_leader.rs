@@ -35,7 +35,7 @@ async fn provider(client: &Client, name: &str) -> Uuid {
         .await
         .unwrap();
     let offer = [("VCPU", Inventory::of(1_000_000_000))];
-    client.set_inventories(uuid, 0, offer).await.unwrap();
+    client.replace_inventories(uuid, 0, offer).await.unwrap();
     uuid
 }
 

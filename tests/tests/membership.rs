@@ -51,7 +51,7 @@ async fn host(client: &Client) -> Uuid {
         .await
         .unwrap();
     client
-        .set_inventories(uuid, 0, [("VCPU", Inventory::of(1_000_000))])
+        .replace_inventories(uuid, 0, [("VCPU", Inventory::of(1_000_000))])
         .await
         .unwrap();
     uuid

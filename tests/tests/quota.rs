@@ -58,7 +58,7 @@ impl Cloud {
             let new = NewProvider::named(&format!("host-{nth}")).uuid(uuid);
             client.create_provider(&new).await.unwrap();
             let offer = OFFER.map(|(class, total)| (class, Inventory::of(total)));
-            client.set_inventories(uuid, 0, offer).await.unwrap();
+            client.replace_inventories(uuid, 0, offer).await.unwrap();
         }
         Self { cluster, providers }
     }

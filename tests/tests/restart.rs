@@ -23,7 +23,7 @@ impl Estate {
             .await
             .unwrap();
         let offer = [("VCPU", Inventory::of(100_000))];
-        client.set_inventories(host, 0, offer).await.unwrap();
+        client.replace_inventories(host, 0, offer).await.unwrap();
         Self {
             host,
             written: BTreeMap::new(),

@@ -23,7 +23,7 @@ impl Client {
     }
 
     /// `PUT /resource_providers/{uuid}/aggregates`: these and no others.
-    pub async fn set_provider_aggregates(
+    pub async fn replace_provider_aggregates(
         &self,
         provider: Uuid,
         generation: u64,

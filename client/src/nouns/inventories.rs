@@ -71,7 +71,7 @@ impl Client {
 
     /// `PUT /resource_providers/{uuid}/inventories`: these and no others. `generation` is the
     /// provider's; another one is a conflict.
-    pub async fn set_inventories(
+    pub async fn replace_inventories(
         &self,
         provider: Uuid,
         generation: u64,

@@ -27,7 +27,7 @@ impl Client {
     }
 
     /// `PUT /resource_classes/{name}`: makes a custom class; one that exists is fine.
-    pub async fn create_resource_class(&self, name: &str) -> Result<(), Error> {
+    pub async fn ensure_resource_class(&self, name: &str) -> Result<(), Error> {
         let request = ApiRequest::put(&format!("/resource_classes/{}", encode(name)));
         self.call(request).await.map(drop)
     }

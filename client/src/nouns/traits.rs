@@ -31,7 +31,7 @@ impl Client {
     }
 
     /// `PUT /traits/{name}`: makes a custom trait; one that exists is fine.
-    pub async fn create_trait(&self, name: &str) -> Result<(), Error> {
+    pub async fn ensure_trait(&self, name: &str) -> Result<(), Error> {
         let request = ApiRequest::put(&format!("/traits/{}", encode(name)));
         self.call(request).await.map(drop)
     }
@@ -42,7 +42,7 @@ impl Client {
     }
 
     /// `PUT /resource_providers/{uuid}/traits`: these and no others.
-    pub async fn set_provider_traits(
+    pub async fn replace_provider_traits(
         &self,
         provider: Uuid,
         generation: u64,

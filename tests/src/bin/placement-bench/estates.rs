@@ -59,8 +59,8 @@ pub(super) async fn boundless(client: &Client, providers: u128) -> anyhow::Resul
 /// Trees of seven: a root with disk, two NUMA nodes with processors and memory, and below each of
 /// them a fast and a slow device.
 pub(super) async fn nested(clients: &[Client], trees: u64) -> anyhow::Result<()> {
-    clients[0].create_resource_class(DEVICE).await?;
-    clients[0].create_trait(FAST).await?;
+    clients[0].ensure_resource_class(DEVICE).await?;
+    clients[0].ensure_trait(FAST).await?;
     seed(clients, "trees", 0..trees, async |client, nth| {
         let disk = [("DISK_GB", Inventory::of(2_000))];
         provider(client, root(nth), &disk, &[]).await?;
@@ -81,7 +81,7 @@ pub(super) async fn nested(clients: &[Client], trees: u64) -> anyhow::Result<()>
 
 /// Hosts with processors and so many devices below, each a provider with one unit.
 pub(super) async fn pci(clients: &[Client], hosts: u64, devices: u64) -> anyhow::Result<()> {
-    clients[0].create_resource_class(DEVICE).await?;
+    clients[0].ensure_resource_class(DEVICE).await?;
     seed(clients, "PCI hosts", 0..hosts, async move |client, nth| {
         provider(client, root(nth), &[("VCPU", Inventory::of(64))], &[]).await?;
         for device in 1..=devices {
@@ -122,12 +122,12 @@ async fn provider(
     let made = client.create_provider(&new).await?;
     let offer = offer.iter().cloned();
     let set = client
-        .set_inventories(made.uuid, made.generation, offer)
+        .replace_inventories(made.uuid, made.generation, offer)
         .await?;
     if !traits.is_empty() {
         let traits = traits.iter().copied();
         client
-            .set_provider_traits(made.uuid, set.resource_provider_generation, traits)
+            .replace_provider_traits(made.uuid, set.resource_provider_generation, traits)
             .await?;
     }
     Ok(())

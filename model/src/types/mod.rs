@@ -12,4 +12,6 @@ pub use ids::{
     AggregateUuid, Generation, NotCanonical, ProjectId, ProviderUuid, Timestamp, UserId,
 };
 pub use inventory::{Capacity, Inventory};
-pub use names::{ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName};
+pub use names::{
+    ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName, is_upper_byte,
+};

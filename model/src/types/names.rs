@@ -20,10 +20,12 @@ pub struct InvalidName {
 const UPPER: &str = "1 to 255 characters out of A-Z, 0-9 and _";
 
 fn is_upper(value: &str) -> bool {
-    (1..=255).contains(&value.len())
-        && value
-            .bytes()
-            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    (1..=255).contains(&value.len()) && value.bytes().all(is_upper_byte)
+}
+
+/// Whether a byte may stand in the name of a resource class, trait or consumer type.
+pub fn is_upper_byte(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
 macro_rules! upper_name {

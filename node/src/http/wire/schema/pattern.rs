@@ -1,28 +1,45 @@
-//! The forms of text that schemas ask for, as regular expressions.
+//! The forms of text that schemas ask for, as regular expressions. Those that each class and each UUID
+//! of a body is held against are matched by hand: the expressions took longer than reading the body.
 
 use std::borrow::Cow;
 
+use placement_model::types::is_upper_byte;
 use regex_lite::Regex;
 
 /// A form of text.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Pattern {
     text: Cow<'static, str>,
-    regex: Regex,
+    matcher: Matcher,
+}
+
+#[derive(Debug, Clone)]
+enum Matcher {
+    Regex(Regex),
+    Hand(fn(&str) -> bool),
 }
 
 impl Pattern {
     fn new(text: impl Into<Cow<'static, str>>) -> Self {
         let text = text.into();
-        // Where the reference's expression ends in `$`, Python lets a newline through.
-        let regex = Regex::new(&text.replace('$', r"\n?\z"));
-        let regex = regex.expect("the expressions here are valid");
-        Self { text, regex }
+        let matcher = Matcher::Regex(regex(&text));
+        Self { text, matcher }
+    }
+
+    /// A form whose texts are known without its expression.
+    fn by_hand(text: &'static str, matches: fn(&str) -> bool) -> Self {
+        Self {
+            text: text.into(),
+            matcher: Matcher::Hand(matches),
+        }
     }
 
     /// Resource classes and consumer types.
     pub(super) fn upper() -> Self {
-        Self::new("^[A-Z0-9_]+$")
+        Self::by_hand("^[A-Z0-9_]+$", |text| {
+            let name = without_newline(text);
+            !name.is_empty() && name.bytes().all(is_upper_byte)
+        })
     }
 
     /// Custom resource classes and traits.
@@ -32,7 +49,11 @@ impl Pattern {
 
     /// 36 characters out of hexadecimal digits and hyphens.
     pub(super) fn uuid() -> Self {
-        Self::new("^[0-9a-fA-F-]{36}$")
+        Self::by_hand("^[0-9a-fA-F-]{36}$", |text| {
+            let uuid = without_newline(text);
+            let may_stand = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+            uuid.len() == 36 && uuid.bytes().all(may_stand)
+        })
     }
 
     /// Keys of mappings: anything with one legal character.
@@ -67,19 +88,48 @@ impl Pattern {
 
     /// Whether the text has this form.
     pub(super) fn matches(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        match &self.matcher {
+            Matcher::Regex(regex) => regex.is_match(text),
+            Matcher::Hand(matches) => matches(text),
+        }
     }
 
     /// What stands in the form's parentheses, of a text that has it; empty if it is left out.
     pub(in crate::http) fn suffix<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let found = self.regex.captures(text)?;
+        let Matcher::Regex(regex) = &self.matcher else {
+            return None;
+        };
+        let found = regex.captures(text)?;
         Some(found.get(1).map_or("", |suffix| suffix.as_str()))
     }
 }
 
+/// Where the reference's expression ends in `$`, Python lets a newline through.
+fn regex(text: &str) -> Regex {
+    Regex::new(&text.replace('$', r"\n?\z")).expect("the expressions here are valid")
+}
+
+/// The same for what is matched by hand.
+fn without_newline(text: &str) -> &str {
+    text.strip_suffix('\n').unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_matched_by_hand_is_what_its_expression_says(
+            text in "[A-Z0-9_a\n]{0,4}|[0-9a-fA-F-]{35,37}[\ng]{0,2}|.{0,3}",
+        ) {
+            for form in [Pattern::upper(), Pattern::uuid()] {
+                prop_assert_eq!(form.matches(&text), regex(form.text()).is_match(&text));
+            }
+        }
+    }
 
     #[test]
     fn one_newline_may_stand_at_the_end() {

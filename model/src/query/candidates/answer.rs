@@ -180,23 +180,18 @@ impl<'a> Summaries<'a> {
     }
 
     /// The summaries, tree by tree.
-    pub fn into_list(self) -> Vec<ProviderSummary> {
+    pub fn each(&self) -> impl Iterator<Item = ProviderSummary> + '_ {
         let trees = self
             .trees
             .iter()
             .filter_map(|number| Some((*number, self.state.tree(*number)?)));
-        let mut list = Vec::new();
-        for (number, tree) in trees {
-            let shown = (0..).zip(&tree.nodes).filter(|(node, _)| {
-                let place = Place {
-                    tree: number,
-                    node: *node,
-                };
+        trees.flat_map(move |(tree, found)| {
+            let shown = (0..).zip(&found.nodes).filter(move |(node, _)| {
+                let place = Place { tree, node: *node };
                 self.request.nested || self.used.contains(&place)
             });
-            list.extend(shown.map(|(_, node)| summary(self.state, tree, node)));
-        }
-        list
+            shown.map(|(_, node)| summary(self.state, found, node))
+        })
     }
 }
 

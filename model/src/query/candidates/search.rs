@@ -114,7 +114,7 @@ impl<'a> Search<'a> {
         self.complete(&mut summaries);
         Candidates {
             allocation_requests,
-            provider_summaries: summaries.into_list(),
+            provider_summaries: summaries.each().collect(),
         }
     }
 }
@@ -238,7 +238,8 @@ impl<'a> Explorer<'a> {
             let Some(number) = self.anchors.next() else {
                 return false;
             };
-            if self.current.begin(&self.plan, &self.sharing, number) && self.is_new_instance() {
+            let begun = (self.current).begin(&self.plan, &self.sharing, number, budget);
+            if begun && self.is_new_instance() {
                 self.under_way = true;
                 return true;
             }

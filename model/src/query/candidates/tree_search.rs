@@ -57,6 +57,7 @@ impl<'a> TreeSearch<'a> {
         plan: &Plan<'a>,
         sharing: &SharingProviders<'a>,
         number: TreeNumber,
+        budget: &mut StepBudget<'_>,
     ) -> bool {
         if !self.instance.lay_out(plan, sharing, number) {
             return false;
@@ -78,7 +79,10 @@ impl<'a> TreeSearch<'a> {
         self.nogood.clear();
         self.trail.clear();
         self.solutions = 0;
-        plan.independent || self.is_feasible(plan)
+        if plan.independent {
+            return true;
+        }
+        budget.spend(self.look_steps(plan)) && self.is_feasible(plan)
     }
 
     /// Goes on to the next candidate.
@@ -150,8 +154,7 @@ impl<'a> TreeSearch<'a> {
                 self.choose(plan, kind, slot);
                 return true;
             }
-            // What follows looks at many slots, where there are many.
-            if !budget.spend(1 + self.instance.slots.len() as u64 / 64) {
+            if !budget.spend(1 + self.look_steps(plan)) {
                 return false;
             }
             if self.is_nogood(kind, slot) || self.fits(plan, kind, slot) == 0 {
@@ -165,6 +168,12 @@ impl<'a> TreeSearch<'a> {
             self.learn_nogood(level, kind, slot);
         }
         false
+    }
+
+    /// What looking at all slots for all kinds costs, where there are many.
+    fn look_steps(&self, plan: &Plan<'a>) -> u64 {
+        let slots = self.instance.slots.len() as u64;
+        slots / 64 + slots * plan.kinds.len() as u64 / 1024
     }
 
     fn choose(&mut self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) {

@@ -42,6 +42,8 @@ section! {
         peer: PeerSection,
         /// The door for operators.
         admin: AdminSection,
+        /// The most that one request may carry.
+        limits: LimitsSection,
         /// Waiting for the cluster.
         cluster: ClusterSection,
         /// What reads promise.
@@ -83,10 +85,22 @@ section! {
         root_reflects_readiness: bool = true,
         /// Longest request body, in bytes.
         max_body_bytes: usize = 16 * 1024 * 1024,
-        /// Most connections at once; further ones wait.
+        /// Most bytes of bodies and answers at once, in all requests; a body counts eightfold, as reading it
+        /// takes that. Requests beyond it are answered 503.
+        in_flight_max_bytes: usize = 256 * 1024 * 1024,
+        /// Most connections at once; over further ones only health is told, all else is answered 503.
         max_connections: usize = 4096,
-        /// How long a client may take to send the head of a request, in milliseconds.
+        /// Most connections from one address, or from one /64 network of IPv6; 0: no bound. Behind a proxy
+        /// all clients come from one address.
+        max_connections_per_address: usize = 1024,
+        /// How long a client may take to send the head of a request, from the end of the answer before:
+        /// idle connections are closed after it, too. In milliseconds.
         header_timeout_ms: u64 = 30_000,
+        /// How long a client may take to send a body, in milliseconds.
+        body_timeout_ms: u64 = 60_000,
+        /// How fast a client must send a body and take an answer, in bytes a second, after the first
+        /// ten seconds that it keeps this node waiting.
+        min_bytes_per_s: u64 = 1024,
         /// How long a stopping node waits for requests that are being answered, in milliseconds.
         drain_ms: u64 = 5_000,
     }
@@ -115,6 +129,32 @@ section! {
         listen: String = "127.0.0.1:18780".to_owned(),
         /// The address that operators reach, `host:port`; empty: the one listened on.
         advertise: String = String::new(),
+    }
+}
+
+section! {
+    /// `[limits]`. What is over one of them is answered 400, or 414 for the URL, with its name.
+    LimitsSection {
+        /// Longest URL, in bytes. Above 65,534 it is refused in any case.
+        uri_bytes: usize = 32 * 1024,
+        /// Most parameters in a query string.
+        query_parameters: usize = 1_000,
+        /// Most groups in a request for allocation candidates.
+        request_groups: usize = 200,
+        /// Most JSON values in a body: texts, numbers, lists, objects.
+        json_values: usize = 500_000,
+        /// Most inventories in a body, of all its providers together.
+        inventories: usize = 10_000,
+        /// Most traits of a provider in a body.
+        traits: usize = 1_000,
+        /// Most aggregates of a provider in a body.
+        aggregates: usize = 1_000,
+        /// Most providers that one reshape gives inventories.
+        providers: usize = 1_000,
+        /// Most consumers in a body.
+        consumers: usize = 10_000,
+        /// Most allocations in a body: a class of a provider for a consumer is one.
+        allocations: usize = 100_000,
     }
 }
 
@@ -207,10 +247,14 @@ section! {
         max: usize = 0,
         /// `depth-first` or `breadth-first` (fair over the providers).
         generation_strategy: String = "depth-first".to_owned(),
-        /// Longest search, in milliseconds.
-        deadline_ms: u64 = 60_000,
+        /// Most searches at once; 0: as many as this machine has processors.
+        concurrency: usize = 0,
+        /// Most searches that wait for their turn; further ones are answered 503.
+        queue: usize = 128,
+        /// Longest search, in milliseconds from when its request came in.
+        deadline_ms: u64 = 10_000,
         /// Most memory for one answer, in bytes.
-        memory_max_bytes: usize = 1024 * 1024 * 1024,
+        memory_max_bytes: usize = 128 * 1024 * 1024,
     }
 }
 

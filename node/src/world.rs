@@ -1,9 +1,11 @@
 //! Clock, UUIDs and long computations: injected, so that simulations stay deterministic.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::panics;
@@ -29,6 +31,21 @@ pub trait Offload: Send + Sync {
     /// Runs `work` to its end, whether or not the returned future is still waited for. In
     /// production on a thread for blocking work, in simulations at once.
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
+}
+
+/// What a long computation makes; `None` if it panicked.
+pub(crate) async fn compute<T: Send + 'static>(
+    offload: &dyn Offload,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let made = Arc::new(Mutex::new(None));
+    let place = made.clone();
+    let work = move || {
+        let value = work();
+        *place.lock() = Some(value);
+    };
+    offload.run(Box::new(work)).await;
+    made.lock().take()
 }
 
 /// The real world: the system's clock, its random numbers, tokio's threads for blocking work.

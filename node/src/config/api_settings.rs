@@ -1,12 +1,14 @@
 //! What the API is told of the configuration, and so the defaults of its settings.
 
+use std::num::NonZero;
 use std::time::Duration;
 
 use placement_model::query::candidates::GenerationStrategy;
 
 use super::{Config, ConfigError};
 use crate::http::{
-    ApiSettings, AuthSettings, AuthStrategy, CandidateSettings, CorsSettings, PolicySettings,
+    ApiSettings, AuthSettings, AuthStrategy, BODY_COST, CandidateSettings, CorsSettings,
+    PolicySettings, RequestLimits,
 };
 
 impl Config {
@@ -14,6 +16,21 @@ impl Config {
     pub fn api_settings(&self) -> Result<ApiSettings, ConfigError> {
         Ok(ApiSettings {
             max_body_bytes: self.api.max_body_bytes,
+            limits: RequestLimits {
+                uri_bytes: self.limits.uri_bytes,
+                query_parameters: self.limits.query_parameters,
+                request_groups: self.limits.request_groups,
+                json_values: self.limits.json_values,
+                inventories: self.limits.inventories,
+                traits: self.limits.traits,
+                aggregates: self.limits.aggregates,
+                providers: self.limits.providers,
+                consumers: self.limits.consumers,
+                allocations: self.limits.allocations,
+            },
+            body_timeout: Duration::from_millis(self.api.body_timeout_ms),
+            min_bytes_per_s: self.api.min_bytes_per_s,
+            in_flight_max_bytes: self.api.in_flight_max_bytes,
             public: self.public_address()?,
             root_reflects_readiness: self.api.root_reflects_readiness,
             default_consistency: self.default_consistency()?,
@@ -37,10 +54,27 @@ impl Config {
                 randomize: self.candidates.randomize,
                 max: (self.candidates.max > 0).then_some(self.candidates.max),
                 generation_strategy: self.generation_strategy()?,
+                concurrency: match self.candidates.concurrency {
+                    0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+                    chosen => chosen,
+                },
+                queue: self.candidates.queue,
                 deadline: Duration::from_millis(self.candidates.deadline_ms),
                 memory_max_bytes: self.candidates.memory_max_bytes,
             },
         })
+    }
+
+    /// The longest body has to have room.
+    pub(super) fn validate_in_flight(&self) -> Result<(), ConfigError> {
+        let least = BODY_COST * self.api.max_body_bytes;
+        if self.api.in_flight_max_bytes >= least {
+            return Ok(());
+        }
+        Err(ConfigError::invalid(
+            "api.in_flight_max_bytes",
+            format!("must be at least {least}, {BODY_COST} times api.max_body_bytes"),
+        ))
     }
 
     pub(super) fn generation_strategy(&self) -> Result<GenerationStrategy, ConfigError> {

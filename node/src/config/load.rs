@@ -234,9 +234,18 @@ impl Config {
                 ),
             ));
         }
+        self.validate_in_flight()?;
         for (key, value) in [
             ("api.max_connections", self.api.max_connections as u64),
             ("api.header_timeout_ms", self.api.header_timeout_ms),
+            ("api.body_timeout_ms", self.api.body_timeout_ms),
+            ("api.min_bytes_per_s", self.api.min_bytes_per_s),
+            ("limits.uri_bytes", self.limits.uri_bytes as u64),
+            (
+                "limits.query_parameters",
+                self.limits.query_parameters as u64,
+            ),
+            ("limits.json_values", self.limits.json_values as u64),
             ("peer.silence_ms", self.peer.silence_ms),
             ("peer.connect_ms", self.peer.connect_ms),
             ("cluster.wait_ms", self.cluster.wait_ms),
@@ -379,20 +388,15 @@ mod tests {
         env: &[(&str, &str)],
         flags: &[(&str, &str)],
     ) -> Result<Config, ConfigError> {
-        let dir = std::env::temp_dir().join(format!("placementd-config-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join(format!(
-            "{:x}.toml",
-            text.len() * 31 + env.len() * 7 + flags.len()
-        ));
-        std::fs::write(&path, text).unwrap();
+        let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        std::fs::write(file.path(), text).unwrap();
         let own = |pairs: &[(&str, &str)]| {
             pairs
                 .iter()
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect::<Vec<_>>()
         };
-        Config::load(Some(&path), own(env), own(flags)).map(|(config, _)| config)
+        Config::load(Some(file.path()), own(env), own(flags)).map(|(config, _)| config)
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::edge::admission::Admission;
 use super::edge::policy::{Policy, PolicyError};
 use super::edge::settings::{AuthStrategy, PolicySettings};
 use super::edge::state::{Api, Server};
@@ -21,10 +22,12 @@ pub fn service(api: Api) -> (axum::Router, Changeable) {
         AuthStrategy::NoAuth2 => Box::new(auth::NoAuth2),
     };
     let policy = ArcSwap::from_pointee(Policy::new(&api.settings.policy));
+    let admission = Admission::new(&api.settings);
     let server = Arc::new(Server {
         api,
         authenticator,
         policy,
+        admission,
     });
     let changeable = Changeable(server.clone());
     let router = axum::Router::new()

@@ -16,6 +16,9 @@ async fn hosts(settings: CandidateSettings) -> Cloud {
     for number in [31, 32] {
         cloud.provider(number, Some(3)).await;
         cloud.stock(number, "VGPU", 1).await;
+        let traits = json!({"resource_provider_generation": 1, "traits": ["HW_NUMA_ROOT"]});
+        let path = format!("/resource_providers/{}/traits", uuid(number));
+        cloud.put(&path, traits).send().await.expect(200);
     }
     cloud
 }
@@ -140,6 +143,63 @@ async fn configuration_bounds_and_orders_the_search() {
         .await
         .refused(400, "memory_max_bytes")
         .code("placement.candidates.search_ended");
+}
+
+#[tokio::test]
+async fn all_that_a_search_keeps_is_counted() {
+    let ask = async |settings: CandidateSettings, path: &str| {
+        let cloud = hosts(settings).await;
+        cloud.get(path).send().await
+    };
+    let within = |memory_max_bytes| CandidateSettings {
+        memory_max_bytes,
+        ..CandidateSettings::default()
+    };
+    // The request alone takes some two hundred bytes, with its summary some four hundred.
+    let one = "/allocation_candidates?resources=VCPU:2&limit=1";
+    ask(within(300), one)
+        .await
+        .refused(400, "memory_max_bytes")
+        .code("placement.candidates.search_ended");
+    ask(within(2_000), one).await.expect(200);
+    // With `randomize` all 1,024 candidates are kept before one is chosen.
+    let randomized = |memory_max_bytes| CandidateSettings {
+        randomize: true,
+        ..within(memory_max_bytes)
+    };
+    let many = format!("{}&limit=1", two_ways_for_each_of(10));
+    ask(randomized(100_000), &many)
+        .await
+        .refused(400, "memory_max_bytes");
+    ask(randomized(1_000_000), &many).await.expect(200);
+}
+
+/// A query with so many groups, for each of which there are two providers, and so with two to that
+/// power candidates.
+fn two_ways_for_each_of(groups: usize) -> String {
+    let each: Vec<String> = (1..=groups)
+        .map(|group| format!("required_{group}=!HW_CPU_X86_VMX,HW_NUMA_ROOT"))
+        .collect();
+    let suffixes: Vec<String> = (1..=groups).map(|group| format!(",_{group}")).collect();
+    format!(
+        "/allocation_candidates?resources_R=VCPU:1&group_policy=none&same_subtree=_R{}&{}",
+        suffixes.concat(),
+        each.join("&")
+    )
+}
+
+#[tokio::test]
+async fn a_search_that_takes_too_long_is_told_so_and_not_to_come_again() {
+    let cloud = hosts(CandidateSettings {
+        deadline: std::time::Duration::from_millis(100),
+        ..CandidateSettings::default()
+    })
+    .await;
+    let answer = cloud.get(&two_ways_for_each_of(40)).send().await;
+    let answer = answer
+        .refused(400, "deadline_ms")
+        .code("placement.candidates.search_ended");
+    assert_eq!(answer.header("retry-after"), None);
 }
 
 #[tokio::test]

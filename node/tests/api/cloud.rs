@@ -7,7 +7,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use placement_node::access::Peer;
 use placement_node::http::{Api, ApiSettings, router};
-use placement_node::world::RealWorld;
+use placement_node::world::{Offload, RealWorld};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -30,13 +30,17 @@ impl Cloud {
     }
 
     pub(crate) fn with(settings: ApiSettings) -> Self {
+        Self::offloading_to(Arc::new(RealWorld::new()), settings)
+    }
+
+    pub(crate) fn offloading_to(offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
         let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
         let app = router(Api {
             write: memory.clone(),
             read: memory.clone(),
             clock: world.clone(),
-            ids: world.clone(),
-            offload: world,
+            ids: world,
+            offload,
             readiness: memory.clone(),
             settings,
         });
@@ -167,6 +171,12 @@ impl Ask {
     }
 
     pub(crate) async fn send(mut self) -> Answer {
+        let body = Body::from(self.body.take().unwrap_or_default());
+        self.send_streaming(body).await
+    }
+
+    /// Sends this body as it comes.
+    pub(crate) async fn send_streaming(mut self, body: Body) -> Answer {
         let mut request = self.request.take().unwrap().header("host", &self.host);
         if let Some(token) = self.token {
             request = request.header("x-auth-token", token);
@@ -177,9 +187,7 @@ impl Ask {
                 format!("placement {}", self.version),
             );
         }
-        let request = request
-            .body(Body::from(self.body.unwrap_or_default()))
-            .unwrap();
+        let request = request.body(body).unwrap();
         let response = self.app.oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes().to_vec();

@@ -363,6 +363,7 @@ fn no_request_is_answered_with_a_server_error() {
         ..ProptestConfig::default()
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
         .build()
         .unwrap();
     let law = |requests: Vec<Sent>| {

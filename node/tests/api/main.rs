@@ -14,6 +14,7 @@ mod consistency;
 mod edge;
 mod errors;
 mod fuzz;
+mod hostile;
 mod inventories;
 mod policy;
 mod public_address;

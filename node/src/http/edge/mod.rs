@@ -1,8 +1,10 @@
 //! What happens to every request before and after its handler.
 
 pub(in crate::http) mod accept;
+pub(in crate::http) mod admission;
 pub(in crate::http) mod answer;
 pub(in crate::http) mod auth;
+mod body;
 pub(in crate::http) mod consistency;
 pub(in crate::http) mod cors;
 pub(in crate::http) mod headers;

@@ -1,6 +1,7 @@
 //! What a handler knows of its request, and what it may ask for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -9,6 +10,7 @@ use placement_model::{Command, Outcome, Reply};
 
 use super::answer::{Answer, Caching};
 use super::consistency::Effective;
+use super::settings::Carried;
 use super::state::Server;
 use crate::doors::{Consistency, Position, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
@@ -16,11 +18,17 @@ use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{BadQuery, Query};
 use crate::http::wire::schema::{self, Schema};
+use crate::world;
+
+/// Longest body that is read by the thread that serves the request: some two milliseconds.
+const READ_AT_ONCE_MAX_BYTES: usize = 100_000;
 
 /// A request that has passed every check before its handler.
 pub(in crate::http) struct RequestContext {
     /// What all requests share.
     pub(in crate::http) server: Arc<Server>,
+    /// When the request came in, by the monotonic clock.
+    pub(in crate::http) begun: Duration,
     /// The microversion of the request.
     pub(in crate::http) version: Microversion,
     /// The values of the path's parameters, in order.
@@ -150,12 +158,27 @@ impl RequestContext {
         }
     }
 
-    /// Reads the body.
+    /// Reads the body. A long one is read where it holds up no other request.
     ///
     /// # Errors
     /// 400.
-    pub(in crate::http) fn body(&self, schema: &Schema) -> Result<Json, ApiError> {
-        schema::read_body(&self.body, schema)
+    pub(in crate::http) async fn body(&self, schema: &'static Schema) -> Result<Json, ApiError> {
+        let api = &self.server.api;
+        let values_max = api.settings.limits.json_values;
+        if self.body.len() <= READ_AT_ONCE_MAX_BYTES {
+            return schema::read_body(values_max, &self.body, schema);
+        }
+        let body = self.body.clone();
+        let read = world::compute(&*api.offload, move || {
+            schema::read_body(values_max, &body, schema)
+        });
+        read.await.unwrap_or_else(|| Err(ApiError::internal()))
+    }
+
+    /// # Errors
+    /// 400 if the request carries more than `[limits]` allows.
+    pub(in crate::http) fn admit(&self, carried: Carried, count: usize) -> Result<(), ApiError> {
+        self.server.api.settings.limits.admit(carried, count)
     }
 
     /// Reads the body of a write below a provider. A provider that does not exist is reported
@@ -166,9 +189,9 @@ impl RequestContext {
     pub(in crate::http) async fn body_below(
         &self,
         provider: ProviderUuid,
-        schema: &Schema,
+        schema: &'static Schema,
     ) -> Result<Json, ApiError> {
-        match self.body(schema) {
+        match self.body(schema).await {
             Ok(body) => Ok(body),
             Err(error) => Err(self.unless_provider_is_missing(provider, error).await),
         }

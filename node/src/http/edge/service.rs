@@ -1,25 +1,25 @@
 //! What happens to a request before and after its handler.
 //!
-//! The order is observable and so fixed: token (401), microversion (400, 406), consistency
-//! headers (400), length and type of the body (400, 413), route (404, 405), then what the
-//! operation asks: version (404), headers (406, 415), policy (403).
+//! The order is observable and so fixed: token (401), length of the URL (414), microversion (400, 406), consistency
+//! headers (400), length and type of the body (400), route (404, 405), then what the
+//! operation asks: version (404), headers (406, 415), policy (403). Then the body is read (408, 413).
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, LAST_MODIFIED,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, LAST_MODIFIED,
     LOCATION, RETRY_AFTER, VARY,
 };
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::{Method, Request, Response, StatusCode};
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use tracing::Instrument;
 
 use super::accept::Accept;
+use super::admission::HeldBody;
 use super::answer::{Answer, Caching};
 use super::auth::Identity;
 use super::consistency::{self, Effective};
@@ -28,7 +28,7 @@ use super::public_address::PublicAddress;
 use super::request_context::RequestContext;
 use super::route::{Needs, Operation, Route};
 use super::state::Server;
-use super::{cors, headers, request_id};
+use super::{body, cors, headers, request_id};
 use crate::access::Line;
 use crate::doors::Position;
 use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
@@ -41,12 +41,17 @@ use crate::panics;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServedRoute(pub &'static str);
 
+/// Longest answer that is not counted among the bytes in flight.
+const UNCOUNTED_MAX_BYTES: usize = 64 * 1024;
+
 /// What is known of a request so far; its response shows it even if the request failed.
 #[derive(Default)]
 struct Progress {
     version: Option<Microversion>,
     identity: Option<Identity>,
     route: Option<&'static str>,
+    /// The body was not read to its end: there is no telling where the next request begins.
+    body_unread: bool,
     position: Arc<Mutex<Option<(Position, Effective)>>>,
 }
 
@@ -70,7 +75,10 @@ pub(in crate::http) async fn respond(
         method = %parts.method,
         path = parts.uri.path(),
     );
-    let mut progress = Progress::default();
+    let mut progress = Progress {
+        body_unread: !body.is_end_stream(),
+        ..Progress::default()
+    };
     let response = async {
         let handled = handle(&server, routes, &parts, body, &request_id, &mut progress);
         let result = panics::contain(handled)
@@ -109,13 +117,13 @@ async fn handle(
         let identity = server.authenticator.identify(&parts.headers);
         progress.identity = Some(identity.ok_or_else(ApiError::unauthenticated)?);
     }
+    let settings = &server.api.settings;
+    check_uri(parts, settings.limits.uri_bytes)?;
     let version = Microversion::parse(text("openstack-api-version").as_deref())?;
     progress.version = Some(version);
-    let settings = &server.api.settings;
     let consistency = consistency::parse(&parts.headers, settings.default_consistency)?;
     let content_type = text("content-type").filter(|value| !value.is_empty());
     check_length(text("content-length"), content_type.is_some())?;
-    let body = read_body(body, &parts.headers, settings.max_body_bytes).await?;
     let (route, params) = found.ok_or_else(|| no_such_path(&settings.public, path.is_some()))?;
     let operation = find_operation(route, parts.method.as_str(), version, |operation| {
         check_headers(
@@ -124,18 +132,26 @@ async fn handle(
             text("accept").as_deref(),
         )
     })?;
-    let context = RequestContext {
+    let mut context = RequestContext {
         server: server.clone(),
+        begun: server.api.clock.monotonic(),
         version,
         params,
-        query: Query::parse(parts.uri.query().unwrap_or_default()),
-        body,
+        query: Query::parse_at_most(
+            settings.limits.query_parameters,
+            parts.uri.query().unwrap_or_default(),
+        ),
+        body: Bytes::new(),
         base_path: settings.public.path(&parts.headers).into_owned(),
         request_id: request_id.to_owned(),
         consistency,
         position: progress.position.clone(),
     };
     check_policy(&context, operation, progress.identity.as_ref())?;
+    // Only now, so that who may not send it cannot have this node wait for it and keep it.
+    let mut held = server.admission.bytes();
+    context.body = body::read(body, &parts.headers, settings, &mut held).await?;
+    progress.body_unread = false;
     (operation.run)(&context).await
 }
 
@@ -148,6 +164,14 @@ fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
     error
 }
 
+fn check_uri(parts: &Parts, limit_bytes: usize) -> Result<(), ApiError> {
+    let asked = parts.uri.path_and_query();
+    if asked.is_some_and(|asked| asked.as_str().len() > limit_bytes) {
+        return Err(ApiError::uri_too_long(limit_bytes));
+    }
+    Ok(())
+}
+
 /// A body needs a type, even where no body is wanted.
 fn check_length(length: Option<String>, has_type: bool) -> Result<(), ApiError> {
     let Some(length) = length.filter(|length| !length.is_empty()) else {
@@ -157,23 +181,6 @@ fn check_length(length: Option<String>, has_type: bool) -> Result<(), ApiError> 
         None => Err(ApiError::content_length_not_integer()),
         Some(length) if length > 0 && !has_type => Err(ApiError::content_type_required()),
         Some(_) => Ok(()),
-    }
-}
-
-async fn read_body(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, ApiError> {
-    let announced = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse().ok());
-    if announced.is_some_and(|length: u64| length > limit as u64) {
-        return Err(ApiError::body_too_large(limit));
-    }
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::body_too_large(limit)),
-        Err(error) => {
-            tracing::debug!(%error, "a body broke off");
-            Err(ApiError::body_unreadable())
-        }
     }
 }
 
@@ -276,9 +283,13 @@ fn finish(
     progress: &Progress,
     result: Result<Answer, ApiError>,
 ) -> Response<Body> {
-    let mut response = match &result {
-        Ok(answer) => success(&server.api.settings.public, parts, answer),
-        Err(error) => failure(parts, request_id, progress.version, error),
+    let answered = |answer: &Answer| success(server, parts, answer);
+    let (result, mut response) = match result.and_then(|answer| Ok((answered(&answer)?, answer))) {
+        Ok((response, answer)) => (Ok(answer), response),
+        Err(error) => {
+            let response = failure(parts, request_id, progress.version, &error);
+            (Err(error), response)
+        }
     };
     let varies = result
         .as_ref()
@@ -306,21 +317,37 @@ fn finish(
     let (position, effective) =
         noted.unwrap_or_else(|| (server.api.read.position(), Effective::None));
     consistency::write_headers(headers, &position, effective);
+    if progress.body_unread {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Some(route) = progress.route {
         response.extensions_mut().insert(ServedRoute(route));
     }
     response
 }
 
-fn success(public: &PublicAddress, parts: &Parts, answer: &Answer) -> Response<Body> {
-    let mut response = Response::new(answer.body.clone().map_or_else(Body::empty, Body::from));
+/// # Errors
+/// 503 if there is no memory to keep the answer until its client has taken it. Writes are carried
+/// out by then, so their answers, which are short, are given in any case.
+fn success(server: &Server, parts: &Parts, answer: &Answer) -> Result<Response<Body>, ApiError> {
+    let body = match answer.body.clone() {
+        None => Body::empty(),
+        Some(bytes) if parts.method == Method::GET && bytes.len() > UNCOUNTED_MAX_BYTES => {
+            let mut held = server.admission.bytes();
+            held.grow_to(bytes.len())?;
+            Body::new(HeldBody::new(bytes, held))
+        }
+        Some(bytes) => Body::from(bytes),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     if answer.body.is_some() {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     if let Some(path) = &answer.location {
-        headers::put(headers, LOCATION, &format!("{}{path}", public.url(parts)));
+        let url = server.api.settings.public.url(parts);
+        headers::put(headers, LOCATION, &format!("{url}{path}"));
     }
     if let Some(caching) = answer.caching {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -328,7 +355,7 @@ fn success(public: &PublicAddress, parts: &Parts, answer: &Answer) -> Response<B
             headers::put(headers, LAST_MODIFIED, &httpdate::fmt_http_date(time));
         }
     }
-    response
+    Ok(response)
 }
 
 fn failure(

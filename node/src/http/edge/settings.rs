@@ -8,12 +8,24 @@ use placement_model::query::candidates::GenerationStrategy;
 
 use super::public_address::PublicAddress;
 use crate::doors::Consistency;
+use crate::http::errors::ApiError;
+
+/// What a byte of a body counts among the bytes in flight: reading it takes that much memory.
+pub(crate) const BODY_COST: usize = 8;
 
 /// Everything an operator can choose about the API.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
     /// Longest request body that is read, in bytes (`[api] max_body_bytes`).
     pub max_body_bytes: usize,
+    /// The most that one request may carry (`[limits]`).
+    pub limits: RequestLimits,
+    /// How long reading a body may take (`[api] body_timeout_ms`).
+    pub body_timeout: Duration,
+    /// How fast a body has to come (`[api] min_bytes_per_s`).
+    pub min_bytes_per_s: u64,
+    /// Most bytes of bodies and answers at once (`[api] in_flight_max_bytes`).
+    pub in_flight_max_bytes: usize,
     /// Where clients reach the API (`[api] prefix`, `public_url`, `trust_proxy_headers`).
     pub public: PublicAddress,
     /// Whether `/` is 503 while this node is not ready (`[api] root_reflects_readiness`).
@@ -28,6 +40,64 @@ pub struct ApiSettings {
     pub cors: CorsSettings,
     /// Limits and order of the allocation-candidate search (`[candidates]`).
     pub candidates: CandidateSettings,
+}
+
+/// `[limits]`: the most that one request may carry. A command costs every node of the cluster memory
+/// and the time in which it applies no other, so it is bounded before it is made.
+#[derive(Debug, Clone)]
+pub struct RequestLimits {
+    /// `uri_bytes`: longest path with its query.
+    pub uri_bytes: usize,
+    /// `query_parameters`.
+    pub query_parameters: usize,
+    /// `request_groups` of a request for allocation candidates.
+    pub request_groups: usize,
+    /// `json_values`: values of all kinds in a body.
+    pub json_values: usize,
+    /// `inventories`, of all providers of a body.
+    pub inventories: usize,
+    /// `traits` of a provider.
+    pub traits: usize,
+    /// `aggregates` of a provider.
+    pub aggregates: usize,
+    /// `providers` that a reshape gives inventories.
+    pub providers: usize,
+    /// `consumers`.
+    pub consumers: usize,
+    /// `allocations`: a class of a provider for a consumer is one.
+    pub allocations: usize,
+}
+
+/// What a request carries many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Carried {
+    RequestGroups,
+    Inventories,
+    Traits,
+    Aggregates,
+    Providers,
+    Consumers,
+    Allocations,
+}
+
+impl RequestLimits {
+    /// # Errors
+    /// 400 if there is more of it than is allowed.
+    pub(in crate::http) fn admit(&self, carried: Carried, count: usize) -> Result<(), ApiError> {
+        let (key, most) = match carried {
+            Carried::RequestGroups => ("request_groups", self.request_groups),
+            Carried::Inventories => ("inventories", self.inventories),
+            Carried::Traits => ("traits", self.traits),
+            Carried::Aggregates => ("aggregates", self.aggregates),
+            Carried::Providers => ("providers", self.providers),
+            Carried::Consumers => ("consumers", self.consumers),
+            Carried::Allocations => ("allocations", self.allocations),
+        };
+        if count > most {
+            return Err(ApiError::over_limit(key, most));
+        }
+        Ok(())
+    }
 }
 
 /// `[auth]`.
@@ -81,7 +151,11 @@ pub struct CandidateSettings {
     pub max: Option<usize>,
     /// `generation_strategy`.
     pub generation_strategy: GenerationStrategy,
-    /// `deadline_ms`: a search that takes longer is ended.
+    /// `concurrency`: so many searches at once.
+    pub concurrency: usize,
+    /// `queue`: so many more wait.
+    pub queue: usize,
+    /// `deadline_ms`: a search that takes longer, from the request on, is ended.
     pub deadline: Duration,
     /// `memory_max_bytes`: a search whose answer takes more is ended.
     pub memory_max_bytes: usize,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::admission::Admission;
 use super::auth::Authenticator;
 use super::policy::Policy;
 use super::settings::ApiSettings;
@@ -37,4 +38,6 @@ pub(in crate::http) struct Server {
     pub(in crate::http) authenticator: Box<dyn Authenticator>,
     /// Who may do what.
     pub(in crate::http) policy: ArcSwap<Policy>,
+    /// How much is let in at once.
+    pub(in crate::http) admission: Admission,
 }

@@ -35,11 +35,17 @@ pub(in crate::http) const FOREIGN_INDEX: &str = "placement.consistency.foreign_i
 pub(in crate::http) const BAD_CONSISTENCY: &str = "placement.consistency.bad_value";
 /// 413: the body is too long. Given at every microversion.
 pub(in crate::http) const BODY_TOO_LARGE: &str = "placement.body_too_large";
-/// 503: a candidate search took too long or too much. Given at every microversion.
+/// 400, 414: the request carries more than the operator allows. Given at every microversion.
+pub(in crate::http) const LIMIT_EXCEEDED: &str = "placement.limit_exceeded";
+/// 408: the body came too slowly. Given at every microversion.
+pub(in crate::http) const BODY_TOO_SLOW: &str = "placement.body_too_slow";
+/// 503: this node has too much to do. Given at every microversion.
+pub(in crate::http) const BUSY: &str = "placement.unavailable.busy";
+/// 400: a candidate search took too long or too much. Given at every microversion.
 pub(in crate::http) const SEARCH_ENDED: &str = "placement.candidates.search_ended";
 
 /// All of them.
-pub(in crate::http) const ALL: [&str; 18] = [
+pub(in crate::http) const ALL: [&str; 21] = [
     UNDEFINED,
     INVENTORY_IN_USE,
     CONCURRENT_UPDATE,
@@ -57,5 +63,8 @@ pub(in crate::http) const ALL: [&str; 18] = [
     FOREIGN_INDEX,
     BAD_CONSISTENCY,
     BODY_TOO_LARGE,
+    BODY_TOO_SLOW,
+    BUSY,
+    LIMIT_EXCEEDED,
     SEARCH_ENDED,
 ];

@@ -176,6 +176,32 @@ impl ApiError {
         Self::with_new_code(StatusCode::PAYLOAD_TOO_LARGE, code::BODY_TOO_LARGE, message)
     }
 
+    /// 400 of a request that carries more of something than `[limits]` allows.
+    pub(in crate::http) fn over_limit(what: &str, limit: usize) -> Self {
+        let words = what.replace('_', " ");
+        let message = format!(
+            "The request has more than {limit} {words}. Send less at once, or have [limits] \
+             {what} raised."
+        );
+        Self::with_new_code(StatusCode::BAD_REQUEST, code::LIMIT_EXCEEDED, message)
+    }
+
+    /// 414.
+    pub(in crate::http) fn uri_too_long(limit_bytes: usize) -> Self {
+        let message = format!(
+            "The URL is longer than the {limit_bytes} bytes that this service reads. Ask for less \
+             at once, or have [limits] uri_bytes raised."
+        );
+        Self::with_new_code(StatusCode::URI_TOO_LONG, code::LIMIT_EXCEEDED, message)
+    }
+
+    /// 408.
+    pub(in crate::http) fn body_too_slow() -> Self {
+        let message = "The body did not come in time. Send it faster: [api] body_timeout_ms and \
+                       min_bytes_per_s say how fast.";
+        Self::with_new_code(StatusCode::REQUEST_TIMEOUT, code::BODY_TOO_SLOW, message)
+    }
+
     /// 400 of a body that broke off.
     pub(in crate::http) fn body_unreadable() -> Self {
         Self::bad_request("The body could not be read to its end. Send it again.")
@@ -210,10 +236,15 @@ impl ApiError {
             .retry_after(1)
     }
 
-    /// 503 of a candidate search that was ended.
+    /// 503 of a request that this node has no room for now. Nothing was begun.
+    pub(in crate::http) fn busy(reason: &str) -> Self {
+        let message = format!("{reason}. Send the request again, or to another node.");
+        Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::BUSY, message).retry_after(1)
+    }
+
+    /// 400 of a candidate search that was ended: sent again, it would be ended again.
     pub(in crate::http) fn search_ended(message: impl Into<String>) -> Self {
-        Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::SEARCH_ENDED, message)
-            .retry_after(1)
+        Self::with_new_code(StatusCode::BAD_REQUEST, code::SEARCH_ENDED, message)
     }
 
     /// 500 of a bug.

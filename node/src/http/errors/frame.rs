@@ -97,6 +97,10 @@ fn sentence(status: StatusCode) -> &'static str {
         StatusCode::CONFLICT => "There was a conflict when trying to complete your request.",
         StatusCode::PRECONDITION_FAILED => "Request precondition failed.",
         StatusCode::PAYLOAD_TOO_LARGE => "The body of your request was too large for this server.",
+        StatusCode::REQUEST_TIMEOUT => {
+            "The server has waited too long for the request to be sent by the client."
+        }
+        StatusCode::URI_TOO_LONG => "The request URI was too long for this server.",
         StatusCode::SERVICE_UNAVAILABLE => {
             "The server is currently unavailable. Please try again at a later time."
         }

@@ -42,6 +42,7 @@ impl ApiError {
     fn title(&self) -> &'static str {
         match self.status {
             StatusCode::PAYLOAD_TOO_LARGE => "Request Entity Too Large",
+            StatusCode::URI_TOO_LONG => "Request URI Too Long",
             status => status.canonical_reason().unwrap_or("Error"),
         }
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::given_generation;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
@@ -54,6 +55,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
         .body_below(provider, schema::aggregates(context.version))
         .await?;
     let list = body.get("aggregates").unwrap_or(&body);
+    context.admit(Carried::Aggregates, list.items().len())?;
     let given: Vec<AggregateUuid> = list
         .items()
         .iter()

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use placement_model::State;
 use placement_model::query::candidates::{
-    AllocationRequest, Candidate, CandidateError, CandidateRequest, Placed, ProviderSummary,
-    Summaries,
+    AllocationRequest, Candidate, CandidateError, CandidateRequest, Placed, Placement,
+    ProviderSummary, Summaries,
 };
 use placement_model::types::{Given, ProviderUuid, ResourceClassName, TraitName};
 use rand::SeedableRng;
@@ -23,41 +22,51 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use serde::Serialize;
 
+use crate::http::edge::admission::Held;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::settings::CandidateSettings;
-use crate::http::errors::{ApiError, code, joined};
+use crate::http::edge::settings::{CandidateSettings, Carried};
+use crate::http::errors::{ApiError, joined};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::parse_candidates;
 use crate::http::wire::values::{Members, Shown, Whole};
-use crate::world::Clock;
+use crate::world::{self, Clock};
 
 /// `GET /allocation_candidates`.
 pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let api = &context.server.api;
     let mut request = parse_candidates(context.query()?, context.version)?;
+    context.admit(Carried::RequestGroups, request.groups.len())?;
     request.strategy = api.settings.candidates.generation_strategy;
     let view = context.view().await?;
+    let settings = api.settings.candidates.clone();
+    let spent = api.clock.monotonic().saturating_sub(context.begun);
+    let admission = &context.server.admission;
+    let turn = admission
+        .search(settings.deadline.saturating_sub(spent))
+        .await?;
     let job = Job {
+        started: context.begun,
         state: view.state,
         limit: request.limit,
         request,
         version: context.version,
-        settings: api.settings.candidates.clone(),
+        settings,
         clock: api.clock.clone(),
         seed: api.ids.uuid().as_u64_pair().0,
         abandoned: Arc::new(AtomicBool::new(false)),
     };
     let _guard = AbandonOnDrop(job.abandoned.clone());
-    let result = Arc::new(Mutex::new(None));
-    let place = result.clone();
-    api.offload
-        .run(Box::new(move || {
-            let found = job.run();
-            *place.lock() = Some(found);
-        }))
-        .await;
-    let found = result.lock().take();
+    let mut memory = Memory {
+        held: admission.bytes(),
+        max_bytes: job.settings.memory_max_bytes,
+    };
+    let search = move || {
+        // It searches on for a moment after its client is gone.
+        let _turn = turn;
+        job.run(&mut memory)
+    };
+    let found = world::compute(&*api.offload, search).await;
     let body = found.unwrap_or_else(|| Err(ApiError::internal()))?;
     Ok(context.modified_now(Answer::bytes(body)))
 }
@@ -73,6 +82,8 @@ impl Drop for AbandonOnDrop {
 
 /// One search with all it needs.
 struct Job {
+    /// When its request came in.
+    started: Duration,
     state: State,
     request: CandidateRequest,
     /// What the client asked for; the request's own limit may be lower.
@@ -85,12 +96,12 @@ struct Job {
 }
 
 impl Job {
-    fn run(mut self) -> Result<Bytes, ApiError> {
+    fn run(mut self, memory: &mut Memory) -> Result<Bytes, ApiError> {
         self.request.search_max = self.settings.max;
         self.request.limit = self.limit.filter(|_| !self.settings.randomize);
         let mut writer = AnswerWriter::new(&self);
-        let started = self.clock.monotonic();
-        let (clock, deadline) = (self.clock.clone(), self.settings.deadline);
+        let (clock, started) = (self.clock.clone(), self.started);
+        let deadline = self.settings.deadline;
         let abandoned = self.abandoned.clone();
         let watch = move |_steps| {
             let late = clock.monotonic().saturating_sub(started) > deadline;
@@ -106,16 +117,20 @@ impl Job {
             .map_err(|error| wrong_name(&error))?;
         if self.settings.randomize {
             let mut all = Vec::new();
+            let mut places = 0;
             while let Some(candidate) = search.next_candidate() {
+                places += candidate.placements.len();
                 all.push(candidate);
-                self.check_size(all.len() * size_of::<Candidate>())?;
+                writer.elsewhere =
+                    all.len() * size_of::<Candidate>() + places * size_of::<Placement>();
+                memory.take(writer.size())?;
             }
             let mut random = SmallRng::seed_from_u64(self.seed);
             let wanted = self.limit.unwrap_or(usize::MAX).min(all.len());
             let (chosen, others) = all.partial_shuffle(&mut random, wanted);
             for candidate in chosen.iter() {
                 writer.write(candidate, &search.describe(candidate));
-                self.check_size(writer.size())?;
+                memory.take(writer.size())?;
             }
             for candidate in others.iter() {
                 writer.summaries.note_beyond(candidate);
@@ -123,26 +138,36 @@ impl Job {
         } else {
             while let Some(candidate) = search.next_candidate() {
                 writer.write(&candidate, &search.describe(&candidate));
-                self.check_size(writer.size())?;
+                memory.take(writer.size())?;
             }
             search.complete(&mut writer.summaries);
         }
         if search.interrupted() {
             return Err(too_long(deadline));
         }
-        Ok(writer.finish())
+        writer.finish(memory)
     }
+}
 
-    fn check_size(&self, size: usize) -> Result<(), ApiError> {
-        let limit = self.settings.memory_max_bytes;
-        if size <= limit {
-            return Ok(());
+/// The memory that one search takes of what there is for all requests.
+struct Memory {
+    held: Held,
+    max_bytes: usize,
+}
+
+impl Memory {
+    /// # Errors
+    /// 400 if it is more than one search may take, 503 if others have taken too much.
+    fn take(&mut self, bytes: usize) -> Result<(), ApiError> {
+        const STEP: usize = 64 * 1024;
+        if bytes > self.max_bytes {
+            return Err(ApiError::search_ended(format!(
+                "The answer would take more than the {} bytes that [candidates] \
+                 memory_max_bytes allows. Ask with a limit, or for less.",
+                self.max_bytes
+            )));
         }
-        Err(ApiError::bad_request(format!(
-            "The answer would take more than the {limit} bytes that [candidates] \
-             memory_max_bytes allows. Ask with a limit, or for less."
-        ))
-        .with_code(code::SEARCH_ENDED))
+        self.held.grow_to(bytes.next_multiple_of(STEP))
     }
 }
 
@@ -166,6 +191,8 @@ fn too_long(deadline: Duration) -> ApiError {
 /// Writes the answer as it is found.
 struct AnswerWriter<'a> {
     bytes: Vec<u8>,
+    /// Bytes of what was found and not yet written.
+    elsewhere: usize,
     first: bool,
     summaries: Summaries<'a>,
     requested: BTreeSet<&'a ResourceClassName>,
@@ -178,6 +205,7 @@ impl<'a> AnswerWriter<'a> {
         let groups = job.request.groups.iter();
         Self {
             bytes: b"{\"allocation_requests\":[".to_vec(),
+            elsewhere: 0,
             first: true,
             summaries: Summaries::new(&job.state, &job.request),
             requested: groups
@@ -190,7 +218,7 @@ impl<'a> AnswerWriter<'a> {
     }
 
     fn size(&self) -> usize {
-        self.bytes.len()
+        self.elsewhere + self.bytes.len()
     }
 
     fn write(&mut self, candidate: &Candidate, request: &AllocationRequest) {
@@ -231,26 +259,21 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    fn finish(self) -> Bytes {
-        let Self {
-            mut bytes,
-            summaries,
-            requested,
-            state,
-            version,
-            ..
-        } = self;
-        bytes.extend_from_slice(b"],\"provider_summaries\":");
-        let summaries = summaries.into_list();
-        let shown = summaries.iter().map(|summary| {
-            (
-                Shown(summary.provider),
-                summary_body(summary, state, version, &requested),
-            )
-        });
-        put(&mut bytes, &Members(shown));
-        bytes.push(b'}');
-        bytes.into()
+    fn finish(mut self, memory: &mut Memory) -> Result<Bytes, ApiError> {
+        self.bytes.extend_from_slice(b"],\"provider_summaries\":{");
+        let mut first = true;
+        for summary in self.summaries.each() {
+            if !std::mem::take(&mut first) {
+                self.bytes.push(b',');
+            }
+            put(&mut self.bytes, &Shown(summary.provider));
+            self.bytes.push(b':');
+            let body = summary_body(&summary, self.state, self.version, &self.requested);
+            put(&mut self.bytes, &body);
+            memory.take(self.elsewhere + self.bytes.len())?;
+        }
+        self.bytes.extend_from_slice(b"}}");
+        Ok(self.bytes.into())
     }
 }
 

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -141,10 +142,13 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
             "Malformed consumer_uuid: {given}. Give a UUID."
         )));
     };
-    let body = context.body(schema::put_allocations(context.version))?;
+    let body = context
+        .body(schema::put_allocations(context.version))
+        .await?;
     let spelled = uuid.as_hyphenated().to_string();
     let consumer = ConsumerUuid::from(spelled.as_str());
     let consumers = vec![parse_consumer(consumer, &body, context.version)?];
+    admit(context, &consumers)?;
     let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
     let write = WriteKind::Allocate { consumer: &spelled };
     context.submit(command, write).await?;
@@ -153,8 +157,10 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
 
 /// `POST /allocations`, from 1.13.
 pub(in crate::http) async fn replace_many(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::post_allocations(context.version))?;
-    let consumers = parse_consumers(&body, context.version)?;
+    let body = context
+        .body(schema::post_allocations(context.version))
+        .await?;
+    let consumers = parse_consumers(context, &body)?;
     let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
     context.submit(command, WriteKind::AllocateMany).await?;
     Ok(Answer::no_content())
@@ -174,12 +180,22 @@ pub(in crate::http) async fn delete(context: &RequestContext) -> Result<Answer, 
 
 /// Several consumers in the order of the body, as in `POST /allocations` and the reshaper.
 pub(in crate::http) fn parse_consumers(
+    context: &RequestContext,
     body: &Json,
-    version: Microversion,
 ) -> Result<Vec<ConsumerAllocations>, ApiError> {
-    body.members()
-        .map(|(consumer, body)| parse_consumer(ConsumerUuid::from(consumer), body, version))
-        .collect()
+    let consumers = body.members().map(|(consumer, body)| {
+        parse_consumer(ConsumerUuid::from(consumer), body, context.version)
+    });
+    let consumers: Vec<_> = consumers.collect::<Result<_, _>>()?;
+    admit(context, &consumers)?;
+    Ok(consumers)
+}
+
+fn admit(context: &RequestContext, consumers: &[ConsumerAllocations]) -> Result<(), ApiError> {
+    context.admit(Carried::Consumers, consumers.len())?;
+    let amounts = consumers.iter().flat_map(|consumer| &consumer.allocations);
+    let allocations = amounts.map(|amounts| amounts.resources.len()).sum();
+    context.admit(Carried::Allocations, allocations)
 }
 
 /// One consumer's body, which fits the schema of its version.

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::given_generation;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::{Done, RequestContext};
+use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -206,6 +207,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
         .await?;
     let parsed = parse_set(&body);
     let (generation, inventories) = found_below(context, provider, parsed).await?;
+    context.admit(Carried::Inventories, inventories.len())?;
     let command = Command::ReplaceInventories(ReplaceInventories {
         provider,
         generation,

@@ -7,13 +7,14 @@ use placement_model::types::Given;
 use super::{allocations, inventories};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, WriteKind};
 use crate::http::wire::json::Json;
 use crate::http::wire::schema;
 
 /// `POST /reshaper`.
 pub(in crate::http) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::reshaper(context.version))?;
+    let body = context.body(schema::reshaper(context.version)).await?;
     let given = body.get("inventories").unwrap_or(&Json::Null);
     let inventories = given
         .members()
@@ -25,9 +26,12 @@ pub(in crate::http) async fn reshape(context: &RequestContext) -> Result<Answer,
                 inventories,
             })
         })
-        .collect::<Result<_, ApiError>>()?;
+        .collect::<Result<Vec<_>, ApiError>>()?;
+    context.admit(Carried::Providers, inventories.len())?;
+    let sets = inventories.iter().map(|set| set.inventories.len());
+    context.admit(Carried::Inventories, sets.sum())?;
     let consumers = body.get("allocations").unwrap_or(&Json::Null);
-    let allocations = allocations::parse_consumers(consumers, context.version)?;
+    let allocations = allocations::parse_consumers(context, consumers)?;
     let command = Command::Reshape(Reshape {
         inventories,
         allocations,

@@ -100,8 +100,9 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
 }
 
 fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, ApiError> {
-    let member_of = parse_member_of(query, "", version)?;
-    let required = parse_required(query, "required", version)?;
+    let all = |key| query.all(key).collect::<Vec<_>>();
+    let member_of = parse_member_of(&all("member_of"), "", version)?;
+    let required = parse_required(&all("required"), version)?;
     let provider = |key: &str| query.last(key).map(Given::from);
     let resources = query.last("resources").map(parse_resources);
     Ok(ProviderFilter {
@@ -144,7 +145,7 @@ pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, Ap
 
 /// `POST /resource_providers`.
 pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::post_provider(context.version))?;
+    let body = context.body(schema::post_provider(context.version)).await?;
     let given = body
         .get("uuid")
         .and_then(Json::text)

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::given_generation;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::like::StartsLike;
@@ -157,10 +158,11 @@ pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Ans
 
 /// `PUT /resource_providers/{uuid}/traits`.
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::provider_traits())?;
+    let body = context.body(schema::provider_traits()).await?;
     let provider = context.provider_or_404()?;
     let generation = given_generation(&body).unwrap_or_default();
     let given = body.get("traits").map(Json::items).unwrap_or_default();
+    context.admit(Carried::Traits, given.len())?;
     let given = given.iter().filter_map(Json::text);
     let traits: BTreeSet<Given<TraitName>> = given.map(Given::from).collect();
     let command = Command::ReplaceProviderTraits(ReplaceProviderTraits {

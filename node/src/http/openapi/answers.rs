@@ -15,19 +15,14 @@ pub(super) fn responses(route: &Route, variants: &[&Operation], about: &About) -
     for answer in about.success {
         put(answer.status, success(answer));
     }
-    for status in [400, 406, 413, 414, 431, 500] {
+    for status in [400, 406, 408, 413, 414, 431, 500, 503] {
         put(status, response(status));
     }
-    // Who may do without a token is asked nothing that needs the cluster, but `/` tells whether the
-    // node is ready.
     let guarded = variants.iter().any(|variant| variant.policy.is_some());
     if guarded {
-        for status in [401, 403, 503] {
+        for status in [401, 403] {
             put(status, response(status));
         }
-    }
-    if about.path == "/" {
-        put(503, response(503));
     }
     if guarded && about.method == "GET" {
         put(412, response(412));

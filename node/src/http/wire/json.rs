@@ -4,7 +4,7 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
 use super::python;
@@ -44,14 +44,18 @@ pub(in crate::http) enum Json {
 }
 
 impl Json {
-    /// Reads a body.
+    /// Reads a body of so many values at most, as each takes some hundred bytes of memory.
     ///
     /// # Errors
     /// Text that is not JSON: also `NaN` and `Infinity`, half surrogates, and nesting beyond 128.
-    pub(in crate::http) fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
-        let mut numbers = Numbers { rest: body };
+    /// More values than that: an error in the data ([`serde_json::Error::is_data`]).
+    pub(in crate::http) fn parse(most: usize, body: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut source = Source {
+            numbers: Numbers { rest: body },
+            values_left: most,
+        };
         let mut deserializer = serde_json::Deserializer::from_slice(body);
-        let json = JsonSeed(&mut numbers).deserialize(&mut deserializer)?;
+        let json = JsonSeed(&mut source).deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(json)
     }
@@ -212,20 +216,28 @@ fn number_length(text: &[u8]) -> usize {
     text.iter().position(ends).unwrap_or(text.len())
 }
 
+/// What is read, and how much more of it may come.
+struct Source<'a> {
+    numbers: Numbers<'a>,
+    values_left: usize,
+}
+
 /// Makes a value, and looks up how its numbers are written.
-struct JsonSeed<'s, 'a>(&'s mut Numbers<'a>);
+struct JsonSeed<'s, 'a>(&'s mut Source<'a>);
 
 impl<'de> DeserializeSeed<'de> for JsonSeed<'_, '_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        let left = self.0.values_left.checked_sub(1);
+        self.0.values_left = left.ok_or_else(|| D::Error::custom("too many values"))?;
         deserializer.deserialize_any(self)
     }
 }
 
 impl JsonSeed<'_, '_> {
     fn number(self, value: f64) -> Json {
-        let text = self.0.next();
+        let text = self.0.numbers.next();
         if text.contains(['.', 'e', 'E']) {
             return Json::Float(value);
         }
@@ -305,9 +317,13 @@ impl Serialize for Json {
 mod tests {
     use super::*;
 
+    fn parse(body: &[u8]) -> Result<Json, serde_json::Error> {
+        Json::parse(usize::MAX, body)
+    }
+
     #[test]
     fn members_keep_their_order_and_the_last_of_two_counts() {
-        let json = Json::parse(br#"{"b": 1, "a": 2, "b": 3}"#).unwrap();
+        let json = parse(br#"{"b": 1, "a": 2, "b": 3}"#).unwrap();
         let members: Vec<_> = json
             .members()
             .map(|(key, value)| (key, value.integer()))
@@ -328,19 +344,24 @@ mod tests {
             "1e999",
             "\u{feff}1",
         ] {
-            assert!(Json::parse(body.as_bytes()).is_err(), "{body}");
+            assert!(parse(body.as_bytes()).is_err(), "{body}");
         }
-        assert!(Json::parse(b"\"\xff\"").is_err());
-        assert!(Json::parse("[".repeat(100_000).as_bytes()).is_err());
-        assert!(
-            Json::parse(format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)).as_bytes())
-                .is_err()
-        );
+        assert!(parse(b"\"\xff\"").is_err());
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+        assert!(parse(format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_body_may_hold_so_many_values_and_no_more() {
+        let body = br#"{"a": [1, null, {"b": "x"}]}"#;
+        assert!(Json::parse(6, body).is_ok());
+        assert!(Json::parse(5, body).unwrap_err().is_data());
+        assert!(!Json::parse(1, b"{").unwrap_err().is_data());
     }
 
     #[test]
     fn integers_may_be_written_with_a_point() {
-        let integer = |text: &str| Json::parse(text.as_bytes()).unwrap().integer();
+        let integer = |text: &str| parse(text.as_bytes()).unwrap().integer();
         assert_eq!(integer("5.0"), Some(5));
         assert_eq!(integer("5.5"), None);
         assert_eq!(integer("true"), None);
@@ -362,7 +383,7 @@ mod tests {
             r#"{"1":["2\"3",{"4\\":5e-324},-6.5],"seven":[true,1e+16]}"#,
         ];
         for text in same {
-            let json = Json::parse(text.as_bytes()).unwrap();
+            let json = parse(text.as_bytes()).unwrap();
             assert_eq!(serde_json::to_string(&json).unwrap(), text);
         }
         for (text, written) in [
@@ -371,17 +392,17 @@ mod tests {
             ("1e0", "1.0"),
             ("-0.0", "-0.0"),
         ] {
-            let json = Json::parse(text.as_bytes()).unwrap();
+            let json = parse(text.as_bytes()).unwrap();
             assert_eq!(serde_json::to_string(&json).unwrap(), written);
         }
-        let big = Json::parse(b"18446744073709551616").unwrap();
+        let big = parse(b"18446744073709551616").unwrap();
         assert_eq!(big.number(), Some(18_446_744_073_709_551_616.0));
         assert_eq!(big.repr(), "18446744073709551616");
     }
 
     #[test]
     fn values_are_shown_as_python_shows_them() {
-        let json = Json::parse(br#"{"a": [null, true, 5.0, "x"]}"#).unwrap();
+        let json = parse(br#"{"a": [null, true, 5.0, "x"]}"#).unwrap();
         assert_eq!(json.repr(), "{'a': [None, True, 5.0, 'x']}");
         let long = Json::Array(vec![Json::Text("x".repeat(5000)); 5000]);
         assert!(long.repr().len() < SHOWN_MAX + 10);

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn laid_out(json: &str) -> String {
-        pretty(&Json::parse(json.as_bytes()).unwrap())
+        pretty(&Json::parse(usize::MAX, json.as_bytes()).unwrap())
     }
 
     #[test]

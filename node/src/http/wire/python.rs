@@ -68,8 +68,15 @@ pub(in crate::http) fn integer(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
+/// Longest text that is taken for a UUID. Python takes off any number of `urn:` and hyphens, but what
+/// spells an aggregate is kept as it was spelled.
+const UUID_MAX_BYTES: usize = 128;
+
 /// The UUID that the text spells: with or without hyphens, in braces, as a URN, in either case.
 pub(in crate::http) fn uuid(text: &str) -> Option<Uuid> {
+    if text.len() > UUID_MAX_BYTES {
+        return None;
+    }
     let plain = text.replace("urn:", "").replace("uuid:", "");
     let plain = plain.trim_matches(['{', '}']).replace('-', "");
     if plain.len() != 32 || !plain.bytes().all(|byte| byte.is_ascii_hexdigit()) {

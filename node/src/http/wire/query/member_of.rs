@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use placement_model::types::AggregateUuid;
 
-use super::string::Query;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
@@ -18,24 +17,23 @@ pub(in crate::http) struct MemberOf {
     pub(in crate::http) forbidden: BTreeSet<AggregateUuid>,
 }
 
-/// Reads all parameters `member_of{suffix}`: several from 1.24, negative ones from 1.32.
+/// Reads all values of the parameter `member_of{suffix}`: several from 1.24, negative ones from 1.32.
 ///
 /// # Errors
 /// 400 for text of a form that this version does not have.
 pub(in crate::http) fn parse_member_of(
-    query: &Query,
+    values: &[&str],
     suffix: &str,
     version: Microversion,
 ) -> Result<MemberOf, ApiError> {
-    let key = format!("member_of{suffix}");
-    if !version.from(24) && query.all(&key).count() > 1 {
+    if !version.from(24) && values.len() > 1 {
         return Err(ApiError::bad_request(format!(
             "Multiple member_of{suffix} parameters are not supported in this microversion; 1.24 \
              knows them"
         )));
     }
     let mut member_of = MemberOf::default();
-    for value in query.all(&key) {
+    for value in values {
         let (negative, aggregates) = parse_one(value)?;
         if !negative {
             member_of.any_of.push(aggregates);
@@ -81,6 +79,7 @@ fn parse_one(value: &str) -> Result<(bool, BTreeSet<AggregateUuid>), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::wire::query::Query;
     use proptest::prelude::*;
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
@@ -88,7 +87,8 @@ mod tests {
 
     fn parse(query: &str, minor: u8) -> Option<(usize, usize)> {
         let query = Query::parse(query).ok()?;
-        let found = parse_member_of(&query, "", Microversion::new(minor)).ok()?;
+        let values: Vec<_> = query.all("member_of").collect();
+        let found = parse_member_of(&values, "", Microversion::new(minor)).ok()?;
         Some((found.any_of.len(), found.forbidden.len()))
     }
 

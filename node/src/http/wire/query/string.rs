@@ -10,11 +10,28 @@ use crate::http::wire::schema::Schema;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::http) struct Query(Vec<(String, String)>);
 
-/// A query string with percent-encoded bytes that are not UTF-8.
+/// Why a query string is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) struct BadQuery;
+pub(in crate::http) enum BadQuery {
+    /// It has percent-encoded bytes that are not UTF-8.
+    NotUtf8,
+    /// It has more than this many parameters.
+    TooMany(usize),
+}
 
 impl Query {
+    /// Reads a query string of so many parameters at most.
+    ///
+    /// # Errors
+    /// More parameters, or bytes that are not UTF-8.
+    pub(in crate::http) fn parse_at_most(most: usize, text: &str) -> Result<Self, BadQuery> {
+        let mut parameters = text.split('&').filter(|parameter| !parameter.is_empty());
+        match parameters.nth(most) {
+            Some(_) => Err(BadQuery::TooMany(most)),
+            None => Self::parse(text),
+        }
+    }
+
     /// Reads a query string: parameters are separated by `&`, `+` is a blank, and a parameter
     /// without `=` is empty.
     ///
@@ -81,14 +98,17 @@ fn decode(text: &str) -> Result<String, BadQuery> {
     bytes
         .decode_utf8()
         .map(|text| text.into_owned())
-        .map_err(|_| BadQuery)
+        .map_err(|_| BadQuery::NotUtf8)
 }
 
 impl From<BadQuery> for ApiError {
-    fn from(_: BadQuery) -> Self {
-        Self::bad_request(
-            "Invalid query string parameters: percent-encoded bytes are not UTF-8; encode text as UTF-8",
-        )
+    fn from(bad: BadQuery) -> Self {
+        match bad {
+            BadQuery::NotUtf8 => Self::bad_request(
+                "Invalid query string parameters: percent-encoded bytes are not UTF-8; encode text as UTF-8",
+            ),
+            BadQuery::TooMany(most) => Self::over_limit("query_parameters", most),
+        }
     }
 }
 
@@ -109,7 +129,7 @@ mod tests {
             (query.first("a"), query.last("a")),
             (Some("1"), Some("2&3"))
         );
-        assert_eq!(Query::parse("a=%ff"), Err(BadQuery));
+        assert_eq!(Query::parse("a=%ff"), Err(BadQuery::NotUtf8));
         assert_eq!(Query::parse("a=%C3%A9").unwrap().last("a"), Some("é"));
     }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use placement_model::types::{Given, TraitName};
 
-use super::string::Query;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
@@ -18,27 +17,25 @@ pub(in crate::http) struct Required {
     pub(in crate::http) forbidden: BTreeSet<Given<TraitName>>,
 }
 
-/// Reads all parameters `key`. Below 1.39 only the last of several counts.
+/// Reads all values of one parameter `required`. Below 1.39 only the last of several counts.
 ///
 /// # Errors
 /// 400 for text of a form that this version does not have.
 pub(in crate::http) fn parse_required(
-    query: &Query,
-    key: &str,
+    values: &[&str],
     version: Microversion,
 ) -> Result<Required, ApiError> {
-    let count = query.all(key).count();
     let skipped = if version.from(39) {
         0
     } else {
-        count.saturating_sub(1)
+        values.len().saturating_sub(1)
     };
     let forms = Forms {
         forbidden: version.from(22),
         any_of: version.from(39),
     };
     let mut required = Required::default();
-    for value in query.all(key).skip(skipped) {
+    for value in &values[skipped..] {
         forms.read(value, &mut required)?;
     }
     Ok(required)
@@ -130,12 +127,14 @@ fn invalid(reason: String) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::wire::query::Query;
     use proptest::prelude::*;
 
     fn parse(query: &str, minor: u8) -> Option<(Vec<Vec<String>>, Vec<String>)> {
         let query = Query::parse(query).ok()?;
         let version = Microversion::new(minor);
-        let found = parse_required(&query, "required", version).ok()?;
+        let values: Vec<_> = query.all("required").collect();
+        let found = parse_required(&values, version).ok()?;
         let texts = |set: &BTreeSet<Given<TraitName>>| {
             set.iter().map(ToString::to_string).collect::<Vec<_>>()
         };

@@ -29,13 +29,21 @@ pub(in crate::http) use types::Schema;
 use super::json::Json;
 use crate::http::errors::ApiError;
 
-/// Reads a body and checks it.
+/// Reads a body of so many values at most, and checks it.
 ///
 /// # Errors
-/// 400 for what is not JSON or does not fit the schema.
-pub(in crate::http) fn read_body(body: &[u8], schema: &Schema) -> Result<Json, ApiError> {
-    let json = Json::parse(body)
-        .map_err(|error| ApiError::bad_request(format!("Malformed JSON: {error}")))?;
+/// 400 for what is not JSON, is too much or does not fit the schema.
+pub(in crate::http) fn read_body(
+    values_max: usize,
+    body: &[u8],
+    schema: &Schema,
+) -> Result<Json, ApiError> {
+    let json = Json::parse(values_max, body).map_err(|error| {
+        if error.is_data() {
+            return ApiError::over_limit("json_values", values_max);
+        }
+        ApiError::bad_request(format!("Malformed JSON: {error}"))
+    })?;
     match schema.check(&json) {
         Some(problem) => Err(ApiError::bad_request(format!(
             "JSON does not validate: {problem}"

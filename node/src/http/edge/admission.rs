@@ -1,0 +1,188 @@
+//! What costs the whole process something for a while: searches, and the bytes of bodies and answers.
+//! So much is let in at once; what comes beyond it is told so at once, and may come again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::settings::{ApiSettings, CandidateSettings};
+use crate::http::errors::ApiError;
+
+/// Bytes are counted in these.
+const UNIT_BYTES: usize = 1024;
+
+/// What is let in.
+pub(in crate::http) struct Admission {
+    searches: Arc<Semaphore>,
+    /// Searches that run and searches that wait.
+    places: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+}
+
+impl Admission {
+    pub(in crate::http) fn new(settings: &ApiSettings) -> Self {
+        let CandidateSettings {
+            concurrency, queue, ..
+        } = settings.candidates;
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self {
+            searches: semaphore(concurrency),
+            places: semaphore(concurrency + queue),
+            bytes: semaphore(settings.in_flight_max_bytes / UNIT_BYTES),
+        }
+    }
+
+    /// Waits for its turn to search, so long at most.
+    ///
+    /// # Errors
+    /// 503 if too many wait already, or if its turn did not come.
+    pub(in crate::http) async fn search(&self, patience: Duration) -> Result<Turn, ApiError> {
+        let busy = || ApiError::busy("Too many candidate searches are waiting on this node");
+        let place = self.places.clone().try_acquire_owned();
+        let place = place.map_err(|_| busy())?;
+        let search = timeout(patience, self.searches.clone().acquire_owned()).await;
+        match search {
+            Ok(Ok(search)) => Ok(Turn {
+                _search: search,
+                _place: place,
+            }),
+            _ => Err(busy()),
+        }
+    }
+
+    /// Bytes that a request is about to take; none yet.
+    pub(in crate::http) fn bytes(&self) -> Held {
+        Held {
+            all: self.bytes.clone(),
+            permit: None,
+        }
+    }
+}
+
+/// A search's turn, until it is dropped.
+pub(in crate::http) struct Turn {
+    _search: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Bytes that a request takes of what the process has for all, until it is dropped.
+pub(in crate::http) struct Held {
+    all: Arc<Semaphore>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    /// Holds so many bytes in all, if it does not yet.
+    ///
+    /// # Errors
+    /// 503 if others hold too many.
+    pub(in crate::http) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let held = (self.permit.as_ref()).map_or(0, OwnedSemaphorePermit::num_permits);
+        let more = bytes.div_ceil(UNIT_BYTES).saturating_sub(held);
+        if more == 0 {
+            return Ok(());
+        }
+        let busy = || {
+            ApiError::busy(
+                "Other requests' bodies and answers take all the memory that [api] in_flight_max_bytes gives them",
+            )
+        };
+        let more = u32::try_from(more).map_err(|_| busy())?;
+        let taken = self.all.clone().try_acquire_many_owned(more);
+        let taken = taken.map_err(|_| busy())?;
+        match &mut self.permit {
+            Some(permit) => permit.merge(taken),
+            none => *none = Some(taken),
+        }
+        Ok(())
+    }
+}
+
+/// An answer that holds its bytes until it is sent.
+pub(super) struct HeldBody {
+    body: Full<Bytes>,
+    _held: Held,
+}
+
+impl HeldBody {
+    pub(super) fn new(body: Bytes, held: Held) -> Self {
+        Self {
+            body: Full::new(body),
+            _held: held,
+        }
+    }
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(concurrency: usize, queue: usize, in_flight_max_bytes: usize) -> Admission {
+        let mut settings = ApiSettings::default();
+        settings.candidates.concurrency = concurrency;
+        settings.candidates.queue = queue;
+        settings.in_flight_max_bytes = in_flight_max_bytes;
+        Admission::new(&settings)
+    }
+
+    #[tokio::test]
+    async fn so_many_search_so_many_wait_and_others_are_told() {
+        let admission = Arc::new(admission(1, 1, 0));
+        let patience = Duration::from_millis(50);
+        let first = admission.search(patience).await.ok().unwrap();
+        let (waits, told) = tokio::join!(admission.search(patience), async {
+            tokio::task::yield_now().await;
+            let begun = tokio::time::Instant::now();
+            assert!(admission.search(Duration::from_secs(60)).await.is_err());
+            begun.elapsed()
+        });
+        assert!(waits.is_err(), "the first one searches on");
+        assert!(told < Duration::from_secs(1));
+        drop(first);
+        assert!(admission.search(patience).await.is_ok());
+    }
+
+    #[test]
+    fn bytes_come_back() {
+        let admission = admission(1, 1, 10 * UNIT_BYTES);
+        let mut one = admission.bytes();
+        let mut other = admission.bytes();
+        one.grow_to(1).unwrap();
+        one.grow_to(4 * UNIT_BYTES).unwrap();
+        one.grow_to(2).unwrap();
+        other.grow_to(7 * UNIT_BYTES).unwrap_err();
+        other.grow_to(6 * UNIT_BYTES).unwrap();
+        one.grow_to(5 * UNIT_BYTES).unwrap_err();
+        drop(other);
+        one.grow_to(10 * UNIT_BYTES).unwrap();
+        drop(one);
+        admission.bytes().grow_to(10 * UNIT_BYTES).unwrap();
+    }
+}

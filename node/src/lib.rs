@@ -6,6 +6,7 @@ pub mod access;
 pub mod admin;
 pub mod cluster;
 pub mod config;
+mod descriptors;
 mod disk_space;
 pub mod doors;
 pub mod env;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use placement_raft_store::{Views, Vote};
 use prometheus_client::metrics::gauge::Gauge;
@@ -21,13 +22,14 @@ use crate::cluster::slot::Slot;
 use crate::cluster::write_door::Writes;
 use crate::cluster::{Addresses, ReadMetrics, StartError};
 use crate::config::{Config, ConfigError};
+use crate::descriptors;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
 use crate::http::{Api, Changeable, PolicyError, PublicAddress, ServedRoute};
 use crate::metrics::Metrics;
 use crate::rpc::peers::Peers;
-use crate::serve::{Drain, HttpServer};
+use crate::serve::{Drain, HttpServer, Pace};
 use crate::tasks::Tasks;
 
 /// How long an operator's client may take to send the head of a request.
@@ -127,7 +129,7 @@ impl Node {
             stopping: Arc::default(),
         };
         let public = settings.public.clone();
-        let (api_router, changeable) = crate::http::service(Api {
+        let (router, turned_away, changeable) = crate::http::service(Api {
             write: write.clone(),
             read: read.clone(),
             clock: env.clock.clone(),
@@ -149,7 +151,7 @@ impl Node {
         };
         let metrics = Arc::new(Metrics::new(slot, read_metrics));
         node.serve_peers(peer);
-        node.serve_api(&env, api_router, &public, api, &metrics);
+        node.serve_api(&env, (router, turned_away), &public, api, &metrics);
         node.serve_admin(&env, admin, metrics);
         node.tasks.spawn(node.bootstrap.clone().form());
         node.tasks.spawn(probe(
@@ -175,7 +177,7 @@ impl Node {
     fn serve_api(
         &self,
         env: &Env,
-        api: Router,
+        (api, turned_away): (Router, Router),
         public: &PublicAddress,
         listener: Box<dyn Listener>,
         metrics: &Arc<Metrics>,
@@ -196,16 +198,30 @@ impl Node {
                 response
             }
         }));
+        let beside = self.beside_api(public);
+        let settings = &self.config.api;
         let server = HttpServer {
-            router: self.beside_api(public).fallback_service(api),
+            router: beside.clone().fallback_service(api),
+            beyond: beside.fallback_service(turned_away),
             purpose: "the REST API",
-            connections_max: self.config.api.max_connections,
+            connections_max: descriptors::share(settings.max_connections),
+            connections_per_address_max: match settings.max_connections_per_address {
+                0 => usize::MAX,
+                most => most,
+            },
+            pace: self.pace(),
             header_timeout: Duration::from_millis(self.config.api.header_timeout_ms),
             date: env.http_date,
             open: metrics.http.connections().clone(),
             drain: self.drain.clone(),
         };
         self.tasks.spawn(server.serve(listener, self.tasks.clone()));
+    }
+
+    fn pace(&self) -> Pace {
+        Pace {
+            min_bytes_per_s: self.config.api.min_bytes_per_s,
+        }
     }
 
     /// What the API's listener answers beside the API: at the root for balancers, and below the
@@ -226,12 +242,17 @@ impl Node {
             metrics,
             checks: self.checks.clone(),
         };
-        let router = admin.router().merge(self.checks.clone().router());
-        let router: Router = router.layer(from_fn(access::logged));
+        let health = (admin.clone().numbers()).merge(self.checks.clone().router());
+        let router = admin.router().merge(health.clone());
         let server = HttpServer {
-            router,
+            router: router.layer(from_fn(access::logged)),
+            beyond: health
+                .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })
+                .layer(from_fn(access::logged)),
             purpose: "operators",
             connections_max: ADMIN_CONNECTIONS,
+            connections_per_address_max: usize::MAX,
+            pace: self.pace(),
             header_timeout: ADMIN_HEADER,
             date: env.http_date,
             open: Gauge::default(),

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::logging::{self, Logging};
-use crate::{Config, Env, Node, config, http};
+use crate::{Config, Env, Node, config, descriptors, http};
 
 /// Runs the command line. The exit code is 1 if anything went wrong, and the reason is on stderr.
 pub fn main() -> ExitCode {
@@ -53,6 +53,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<()> {
 
 /// Runs a node until the process is asked to stop.
 fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Result<()> {
+    descriptors::raise();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -1,32 +1,50 @@
 //! HTTP over a listener: connections, their limits, and their end.
+//!
+//! Nobody waits in silence. A connection beyond the limits is taken as well, for one request: health is
+//! told, so that a node with too much to do is not taken for a dead one, and all else is turned away.
+
+mod connections;
+mod paced;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::Request;
+use http::header::CONNECTION;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use self::connections::{Beyond, Connections};
+pub(crate) use self::paced::Pace;
+use self::paced::{Linger, Paced};
 use crate::access::{self, Peer};
 use crate::env::{BoxStream, Listener};
 use crate::tasks::Tasks;
 
+/// How long a client beyond the limits may take to send the head of its request.
+const BEYOND_HEADER: Duration = Duration::from_secs(2);
+/// How long to wait when a connection cannot be taken, for want of descriptors mostly.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// How the HTTP connections of one listener are served.
 pub(crate) struct HttpServer {
     pub(crate) router: Router,
+    /// What answers over connections beyond the limits: health, and 503 for all else.
+    pub(crate) beyond: Router,
     pub(crate) purpose: &'static str,
     pub(crate) connections_max: usize,
+    pub(crate) connections_per_address_max: usize,
     pub(crate) header_timeout: Duration,
+    /// How fast clients have to take their answers.
+    pub(crate) pace: Pace,
     /// Whether responses carry a `Date`, which is read from the system's clock.
     pub(crate) date: bool,
     pub(crate) open: Gauge,
@@ -62,34 +80,40 @@ impl Drain {
 impl HttpServer {
     /// Takes connections until draining begins.
     pub(crate) async fn serve(self, mut listener: Box<dyn Listener>, tasks: Tasks) {
-        let slots = Arc::new(Semaphore::new(self.connections_max));
+        let places = Connections::new(self.connections_max, self.connections_per_address_max);
+        let mut beyond = Beyond::default();
         loop {
-            let next = async {
-                // A place first: who finds none waits in the system's queue.
-                let slot = slots.clone().acquire_owned().await;
-                (slot, listener.accept().await)
-            };
             let accepted = tokio::select! {
                 biased;
                 () = self.drain.begun.cancelled() => return,
-                accepted = next => accepted,
+                accepted = listener.accept() => accepted,
             };
-            match accepted {
-                (slot, Ok((stream, peer))) => {
-                    self.open.inc();
-                    let open = self.open.clone();
-                    let connection = self.connection(stream, peer);
-                    let connection = self.drain.connections.track_future(connection);
-                    tasks.spawn(async move {
-                        let _open = Closing(open);
-                        connection.await;
-                        drop(slot);
-                    });
-                }
-                (_, Err(error)) => {
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
                     tracing::warn!(%error, purpose = self.purpose, "cannot take a connection");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
                 }
+            };
+            self.open.inc();
+            let open = Closing(self.open.clone());
+            if let Some(place) = places.place(peer) {
+                let connection =
+                    self.connection(stream, peer, &self.router, self.header_timeout, true);
+                let connection = self.drain.connections.track_future(connection);
+                tasks.spawn(async move {
+                    connection.await;
+                    drop((open, place));
+                });
+            } else {
+                let end = beyond.next();
+                let connection = self.connection(stream, peer, &self.beyond, BEYOND_HEADER, false);
+                let connection = self.drain.connections.track_future(connection);
+                tasks.spawn(async move {
+                    end.run_until_cancelled_owned(connection).await;
+                    drop(open);
+                });
             }
         }
     }
@@ -98,17 +122,30 @@ impl HttpServer {
         &self,
         stream: BoxStream,
         peer: SocketAddr,
+        router: &Router,
+        header_timeout: Duration,
+        keep_alive: bool,
     ) -> impl Future<Output = ()> + Send + 'static {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
-            .header_read_timeout(self.header_timeout)
+            .header_read_timeout(header_timeout)
+            .keep_alive(keep_alive)
             .auto_date_header(self.date);
-        let router = self.router.clone();
-        let service = router.map_request(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(Peer(peer));
-            request.map(Body::new)
-        });
+        let linger = Linger::default();
+        let stream = Paced::new(stream, self.pace, linger.clone());
+        let service = router
+            .clone()
+            .map_request(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(Peer(peer));
+                request.map(Body::new)
+            })
+            .map_response(move |response: Response<Body>| {
+                if response.headers().contains_key(CONNECTION) {
+                    linger.begin();
+                }
+                response
+            });
         let service = TowerToHyperService::new(service);
         let draining = self.drain.begun.clone();
         let purpose = self.purpose;

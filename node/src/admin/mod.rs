@@ -91,10 +91,16 @@ struct Transfer {
 }
 
 impl Admin {
-    /// All routes but the health checks.
-    pub(crate) fn router(self) -> Router {
+    /// `/metrics`.
+    pub(crate) fn numbers(self) -> Router {
         Router::new()
             .route("/metrics", get(metrics))
+            .with_state(self)
+    }
+
+    /// All routes but the health checks and `/metrics`.
+    pub(crate) fn router(self) -> Router {
+        Router::new()
             .route("/v1/status", get(node_status))
             .route("/v1/init", post(init))
             .route("/v1/members", post(add))

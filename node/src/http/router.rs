@@ -16,8 +16,9 @@ pub fn router(api: Api) -> axum::Router {
     service(api).0
 }
 
-/// The same, with what can be changed while it serves.
-pub fn service(api: Api) -> (axum::Router, Changeable) {
+/// The same, with what answers clients for whom there is no connection left, and with what can be
+/// changed while it serves.
+pub fn service(api: Api) -> (axum::Router, axum::Router, Changeable) {
     let authenticator = match api.settings.auth.strategy {
         AuthStrategy::NoAuth2 => Box::new(auth::NoAuth2),
     };
@@ -30,9 +31,12 @@ pub fn service(api: Api) -> (axum::Router, Changeable) {
         admission,
     });
     let changeable = Changeable(server.clone());
+    let beyond = server.clone();
+    let turned_away =
+        axum::Router::new().fallback(move |request| service::turn_away(beyond.clone(), request));
     let router = axum::Router::new()
         .fallback(move |request| service::respond(server.clone(), &ROUTES, request));
-    (router, changeable)
+    (router, turned_away, changeable)
 }
 
 /// What of the API can be changed while it serves.

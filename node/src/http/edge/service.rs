@@ -97,6 +97,26 @@ pub(in crate::http) async fn respond(
     response
 }
 
+/// Answers a request for which there is no connection left: 503, whoever asks for what.
+pub(in crate::http) async fn turn_away(
+    server: Arc<Server>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let request_id = request_id::fresh(&*server.api.ids);
+    let (parts, body) = request.into_parts();
+    let client = server.api.settings.public.client(&parts.headers);
+    let mut line = Line::begin(&parts, client.as_deref());
+    line.known.request_id = Some(request_id.clone());
+    let progress = Progress {
+        body_unread: !body.is_end_stream(),
+        ..Progress::default()
+    };
+    let busy = ApiError::busy("This node has as many connections as it may");
+    let response = finish(&server, &parts, &request_id, &progress, Err(busy));
+    line.answered(&response);
+    response
+}
+
 async fn handle(
     server: &Arc<Server>,
     routes: &'static [Route],

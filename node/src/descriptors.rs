@@ -1,0 +1,53 @@
+//! File descriptors: as many as the system gives this process, and no more connections than they allow.
+//! A node that runs out of them can reach neither its disk nor the other nodes.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What a node needs beside its clients' connections: files of the disk, the other nodes, operators,
+/// and clients that are turned away.
+const OTHERS: usize = 1024;
+
+/// Raises the soft limit to the hard one. Shells and supervisors set it to 1024 for programs that use
+/// `select`, which this one does not.
+pub(crate) fn raise() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, soft = limit.current, "cannot raise the limit of open files");
+    }
+}
+
+/// So many connections of clients as the process has descriptors for, and no more than wanted.
+pub(crate) fn share(connections_max: usize) -> usize {
+    let Some(limit) = getrlimit(Resource::Nofile).current else {
+        return connections_max;
+    };
+    let share = share_of(usize::try_from(limit).unwrap_or(usize::MAX));
+    if share < connections_max {
+        tracing::warn!(
+            limit,
+            share,
+            wanted = connections_max,
+            "the system's limit of open files is too low for [api] max_connections"
+        );
+    }
+    share.min(connections_max)
+}
+
+fn share_of(limit: usize) -> usize {
+    limit.saturating_sub(OTHERS).max(limit / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_get_what_others_leave_and_a_quarter_at_least() {
+        let shares = [256, 1024, 1500, 8192].map(share_of);
+        assert_eq!(shares, [64, 256, 476, 7168]);
+    }
+}

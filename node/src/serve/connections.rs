@@ -1,0 +1,139 @@
+//! How many connections are served, in all and from one address, and what becomes of the others.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// Connections beyond the limit that are open at once.
+const BEYOND_MAX: usize = 64;
+
+/// The connections of one listener.
+#[derive(Clone)]
+pub(super) struct Connections {
+    max: usize,
+    per_address_max: usize,
+    open: Arc<Mutex<Open>>,
+}
+
+#[derive(Default)]
+struct Open {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// A served connection's place, until it is dropped.
+pub(super) struct Place {
+    connections: Connections,
+    address: IpAddr,
+}
+
+impl Connections {
+    pub(super) fn new(max: usize, per_address_max: usize) -> Self {
+        Self {
+            max,
+            per_address_max,
+            open: Arc::default(),
+        }
+    }
+
+    /// A place for a connection from there, unless there are too many.
+    pub(super) fn place(&self, peer: SocketAddr) -> Option<Place> {
+        let address = client(peer.ip());
+        let mut open = self.open.lock();
+        let here = open.by_address.get(&address).copied().unwrap_or(0);
+        if open.all >= self.max || here >= self.per_address_max {
+            return None;
+        }
+        open.all += 1;
+        open.by_address.insert(address, here + 1);
+        Some(Place {
+            connections: self.clone(),
+            address,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.connections.open.lock();
+        open.all -= 1;
+        if let Some(here) = open.by_address.get_mut(&self.address) {
+            *here -= 1;
+            if *here == 0 {
+                open.by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// What counts as one address: of IPv6 a network of 64 bits, as one machine has so many.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address => address,
+    }
+}
+
+/// The connections beyond the limit, the oldest first. When one more comes, the oldest has to go: a
+/// health check is answered at once and does not need its place for long.
+#[derive(Default)]
+pub(super) struct Beyond(VecDeque<CancellationToken>);
+
+impl Beyond {
+    /// What ends the connection that comes.
+    pub(super) fn next(&mut self) -> CancellationToken {
+        if self.0.len() >= BEYOND_MAX
+            && let Some(oldest) = self.0.pop_front()
+        {
+            oldest.cancel();
+        }
+        let token = CancellationToken::new();
+        self.0.push_back(token.clone());
+        token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(address: &str) -> SocketAddr {
+        SocketAddr::new(address.parse().unwrap(), 4711)
+    }
+
+    #[test]
+    fn places_are_counted_in_all_and_by_address() {
+        let connections = Connections::new(3, 2);
+        let one = connections.place(peer("10.0.0.1"));
+        let _two = connections.place(peer("::ffff:10.0.0.1"));
+        assert!(connections.place(peer("10.0.0.1")).is_none());
+        let _three = connections.place(peer("10.0.0.2"));
+        assert!(connections.place(peer("10.0.0.3")).is_none());
+        drop(one);
+        assert!(connections.place(peer("10.0.0.1")).is_some());
+        assert!(connections.place(peer("10.0.0.3")).is_some());
+    }
+
+    #[test]
+    fn one_network_of_ipv6_is_one_address() {
+        let connections = Connections::new(9, 1);
+        let _one = connections.place(peer("fd00::1"));
+        assert!(connections.place(peer("fd00::2:0:0:1")).is_none());
+        assert!(connections.place(peer("fd00:0:0:1::1")).is_some());
+    }
+
+    #[test]
+    fn the_oldest_beyond_the_limit_makes_room() {
+        let mut beyond = Beyond::default();
+        let all: Vec<_> = (0..BEYOND_MAX + 2).map(|_| beyond.next()).collect();
+        let ended = all.iter().filter(|token| token.is_cancelled()).count();
+        assert_eq!(ended, 2);
+        assert!(all[0].is_cancelled() && all[1].is_cancelled());
+    }
+}

@@ -190,7 +190,7 @@ async fn nearly_full_disks_take_no_claims_but_give_back_until_there_is_room_agai
     let named = NewProvider::named("host").uuid(host);
     client.create_provider(&named).await.unwrap();
     let offer = [("VCPU", Inventory::of(1_000_000))];
-    client.set_inventories(host, 0, offer).await.unwrap();
+    client.replace_inventories(host, 0, offer).await.unwrap();
     let held = Uuid::new_v4();
     assert_eq!(claim(&client, host, held).await, 204);
 

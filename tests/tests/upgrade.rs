@@ -43,7 +43,7 @@ impl Story {
         let named = NewProvider::named("host").uuid(host);
         client.create_provider(&named).await.unwrap();
         let offer = [("VCPU", Inventory::of(1_000_000_000))];
-        client.set_inventories(host, 0, offer).await.unwrap();
+        client.replace_inventories(host, 0, offer).await.unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let mut urls: Vec<_> = (cluster.ids().iter())
             .map(|&id| cluster.place(id).api_url())

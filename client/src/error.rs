@@ -130,11 +130,15 @@ impl ApiError {
         detail.rsplit('\n').next().unwrap_or(detail).trim_start()
     }
 
-    /// The node says that the write never entered the log.
+    /// The node says that the write never entered the log, or that it had no room for the request.
     pub(crate) fn nothing_committed(&self) -> bool {
+        let harmless = [
+            "placement.unavailable.nothing_committed",
+            "placement.unavailable.busy",
+        ];
         self.code
             .as_deref()
-            .is_some_and(|code| code.ends_with("nothing_committed"))
+            .is_some_and(|code| harmless.contains(&code))
     }
 }
 

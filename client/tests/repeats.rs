@@ -155,6 +155,13 @@ async fn a_write_that_was_not_committed_goes_to_the_next_node_and_waits_as_long_
 }
 
 #[tokio::test]
+async fn a_write_that_a_node_had_no_room_for_goes_to_the_next() {
+    let script = Script::new([unavailable("busy"), answered("1.1")]);
+    write(&script.client()).await.unwrap();
+    assert_eq!(script.hosts(), ["one", "two"]);
+}
+
+#[tokio::test]
 async fn without_patience_each_node_is_asked_once() {
     let nothing = || unavailable("nothing_committed");
     let script = Script::new([nothing(), nothing(), nothing()]);

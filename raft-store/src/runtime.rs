@@ -8,6 +8,8 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use openraft::{AsyncRuntime, OptionalSend};
@@ -49,6 +51,34 @@ impl Drop for SimulationGuard {
         let before = self.before.take();
         SIMULATED.with(|cell| *cell.borrow_mut() = before);
     }
+}
+
+/// How many items [`ahead`] hands over at once, and how many such pieces may wait.
+const PIECE_ITEMS: usize = 1_000;
+const PIECES_WAITING: usize = 4;
+
+/// Lets an iterator run ahead of what consumes it, on a thread of its own. In a simulation they
+/// take turns.
+pub(crate) fn ahead<T: Send, R>(
+    mut items: impl Iterator<Item = T> + Send,
+    consume: impl FnOnce(&mut dyn Iterator<Item = T>) -> R,
+) -> R {
+    if is_simulated() {
+        return consume(&mut items);
+    }
+    let (sender, receiver) = mpsc::sync_channel(PIECES_WAITING);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            loop {
+                let piece: Vec<T> = items.by_ref().take(PIECE_ITEMS).collect();
+                // Who has stopped consuming has seen enough.
+                if piece.is_empty() || sender.send(piece).is_err() {
+                    break;
+                }
+            }
+        });
+        consume(&mut receiver.into_iter().flatten())
+    })
 }
 
 /// Spawns a task: on tokio's workers, or in a simulation on the thread's `LocalSet`.
@@ -220,6 +250,16 @@ mod tests {
     fn openraft_is_content_with_the_runtime() {
         // The suite's own demands on channels, clocks and tasks.
         openraft::testing::runtime::Suite::<Runtime>::test_all();
+    }
+
+    #[test]
+    fn what_runs_ahead_comes_whole_and_in_its_order_or_is_left_when_enough_was_seen() {
+        let many = 10 * PIECES_WAITING * PIECE_ITEMS + 1;
+        let in_order = |items: &mut dyn Iterator<Item = usize>| items.eq(0..many);
+        assert!(ahead(0..many, in_order));
+        assert_eq!(ahead(0.., |items| items.nth(many)), Some(many));
+        let _simulation = simulate(1);
+        assert!(ahead(0..many, in_order));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::change::{
     Change, ConsumerRow, Counters, InventoryRow, ProviderId, ProviderRow, ResourceClassId,
     SessionRow, TraitId,
 };
-use super::digest::Table;
+use super::digest::{Digest, Table};
 use super::providers::Place;
 use super::tree::{Node, Stock, Tree, TreeNumber};
 use crate::level::Level;
@@ -47,6 +47,7 @@ impl<'a> Commit<'a> {
     }
 
     pub(super) fn carry_out(&mut self, change: &Change) {
+        self.state.digest.count_in(Digest::of(change));
         match change {
             Change::PutProvider(id, row) => self.put_provider(*id, row),
             Change::DeleteProvider(id) => self.delete_provider(*id),
@@ -55,10 +56,8 @@ impl<'a> Commit<'a> {
             Change::PutProviderTraits(id, traits) => self.put_provider_traits(*id, traits),
             Change::PutProviderAggregates(id, uuids) => self.put_provider_aggregates(*id, uuids),
             Change::PutResourceClass(id, row) => {
-                let digest = &mut self.state.digest;
-                digest.add(Table::ResourceClass, id, row);
                 if let Some(old) = self.state.resource_classes.put(id.0, row.clone()) {
-                    digest.remove(Table::ResourceClass, id, old);
+                    self.state.digest.remove(Table::ResourceClass, id, old);
                 }
             }
             Change::DeleteResourceClass(id) => {
@@ -66,10 +65,8 @@ impl<'a> Commit<'a> {
                 self.state.digest.remove(Table::ResourceClass, id, old);
             }
             Change::PutTrait(id, row) => {
-                let digest = &mut self.state.digest;
-                digest.add(Table::Trait, id, row);
                 if let Some(old) = self.state.traits.put(id.0, row.clone()) {
-                    digest.remove(Table::Trait, id, old);
+                    self.state.digest.remove(Table::Trait, id, old);
                 }
             }
             Change::DeleteTrait(id) => {
@@ -116,7 +113,6 @@ impl<'a> Commit<'a> {
     }
 
     fn put_provider(&mut self, id: ProviderId, row: &ProviderRow) {
-        self.state.digest.add(Table::Provider, id, row);
         if let Some(parent) = row.parent {
             self.remember(self.place(parent).tree);
         }
@@ -175,7 +171,6 @@ impl<'a> Commit<'a> {
                 );
             }
         }
-        self.state.digest.add(Table::Inventory, (id, class), row);
         match old {
             Some(old) => self.state.digest.remove(Table::Inventory, (id, class), old),
             None => self.state.resource_classes.add_use(class.0),
@@ -203,9 +198,6 @@ impl<'a> Commit<'a> {
         if !old.is_empty() {
             digest.remove(Table::ProviderTraits, id, &*old);
         }
-        if !traits.is_empty() {
-            digest.add(Table::ProviderTraits, id, traits);
-        }
         traits.difference(&old).for_each(|id| names.add_use(id.0));
         old.difference(traits).for_each(|id| names.remove_use(id.0));
     }
@@ -218,15 +210,9 @@ impl<'a> Commit<'a> {
                 .digest
                 .remove(Table::ProviderAggregates, id, &*old);
         }
-        if !aggregates.is_empty() {
-            self.state
-                .digest
-                .add(Table::ProviderAggregates, id, aggregates);
-        }
     }
 
     fn put_consumer(&mut self, consumer: &ConsumerUuid, row: &ConsumerRow) {
-        self.state.digest.add(Table::Consumer, consumer, row);
         let old = self.state.consumers.put(consumer, row.clone());
         if let Some(old) = old {
             self.state.digest.remove(Table::Consumer, consumer, &*old);
@@ -267,16 +253,12 @@ impl<'a> Commit<'a> {
     }
 
     fn put_session(&mut self, origin: u64, row: SessionRow) {
-        self.state.digest.add(Table::Session, origin, row);
         if let Some(old) = self.state.sessions.put(origin, row) {
             self.state.digest.remove(Table::Session, origin, old);
         }
     }
 
     fn put_outcome(&mut self, origin: u64, sequence: u64, outcome: &Outcome) {
-        self.state
-            .digest
-            .add(Table::Outcome, (origin, sequence), outcome);
         if let Some(old) = self
             .state
             .sessions
@@ -289,19 +271,15 @@ impl<'a> Commit<'a> {
     }
 
     fn put_counters(&mut self, counters: Counters) {
-        let digest = &mut self.state.digest;
-        digest.add(Table::Counters, (), counters);
         if let Some(old) = self.state.counters.replace(counters) {
-            digest.remove(Table::Counters, (), old);
+            self.state.digest.remove(Table::Counters, (), old);
         }
     }
 
     fn put_level(&mut self, level: Level) {
-        let digest = &mut self.state.digest;
-        digest.add(Table::Level, (), level);
         if let Some(old) = self.state.level.replace(level) {
             assert!(old <= level, "the feature level never falls");
-            digest.remove(Table::Level, (), old);
+            self.state.digest.remove(Table::Level, (), old);
         }
     }
 }

@@ -6,6 +6,7 @@ use imbl::{OrdMap, OrdSet};
 
 use super::change::{ConsumerRow, ProviderId};
 use super::dense::dense;
+use super::held::Held;
 use super::usage_sums::UsageSums;
 use crate::types::ConsumerUuid;
 
@@ -20,18 +21,14 @@ pub(crate) struct Consumers {
 }
 
 impl Consumers {
-    /// From rows in the order of their keys, and the sums over them.
-    pub(crate) fn of(rows: Vec<(ConsumerUuid, Arc<ConsumerRow>)>, sums: UsageSums) -> Self {
-        let mut holders = Vec::with_capacity(rows.len());
-        for (consumer, row) in &rows {
-            let providers = row.allocations.by_provider();
-            holders.extend(providers.map(|(provider, _)| (provider, consumer.clone())));
-        }
+    /// From rows in the order of their keys, and what follows from them.
+    pub(super) fn of(rows: Vec<(ConsumerUuid, Arc<ConsumerRow>)>, held: Held) -> Self {
+        let mut holders = held.holders;
         holders.sort_unstable();
         Self {
             rows: dense(rows).collect(),
             holders: dense(holders).collect(),
-            sums,
+            sums: held.owners.into_values().collect(),
         }
     }
 
@@ -64,7 +61,7 @@ impl Consumers {
         consumer: &ConsumerUuid,
         mut row: ConsumerRow,
     ) -> Option<Arc<ConsumerRow>> {
-        self.sums.share_texts(&mut row);
+        self.sums.add(&mut row);
         let row = Arc::new(row);
         let old = self.rows.insert(consumer.clone(), Arc::clone(&row));
         if let Some(old) = &old {
@@ -75,7 +72,6 @@ impl Consumers {
                 }
             }
         }
-        self.sums.add(&row);
         for (provider, _) in row.allocations.by_provider() {
             let held = |old: &Arc<ConsumerRow>| !old.allocations.of(provider).is_empty();
             if !old.as_ref().is_some_and(held) {

@@ -10,6 +10,8 @@ use std::fmt;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::change::Change;
+
 /// A digest of all rows: equal states have equal digests, whatever way they were reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Digest(pub u128);
@@ -45,8 +47,46 @@ impl Digest {
         (form.parse() == Ok(FORM)).then(|| written == self.to_string())
     }
 
+    /// The digest of the one row that a change puts; that of nothing if it puts none.
+    pub fn of(change: &Change) -> Self {
+        let mut digest = Self::default();
+        match change {
+            Change::PutProvider(id, row) => digest.add(Table::Provider, id, row),
+            Change::PutInventory(id, class, row) => digest.add(Table::Inventory, (id, class), row),
+            Change::PutProviderTraits(id, traits) if !traits.is_empty() => {
+                digest.add(Table::ProviderTraits, id, traits);
+            }
+            Change::PutProviderAggregates(id, aggregates) if !aggregates.is_empty() => {
+                digest.add(Table::ProviderAggregates, id, aggregates);
+            }
+            Change::PutResourceClass(id, row) => digest.add(Table::ResourceClass, id, row),
+            Change::PutTrait(id, row) => digest.add(Table::Trait, id, row),
+            Change::PutConsumer(consumer, row) => digest.add(Table::Consumer, consumer, row),
+            Change::PutSession(origin, row) => digest.add(Table::Session, origin, row),
+            Change::PutCounters(counters) => digest.add(Table::Counters, (), counters),
+            Change::PutOutcome(origin, sequence, outcome) => {
+                digest.add(Table::Outcome, (origin, sequence), outcome);
+            }
+            Change::PutLevel(level) => digest.add(Table::Level, (), level),
+            Change::PutProviderTraits(..)
+            | Change::PutProviderAggregates(..)
+            | Change::DeleteProvider(_)
+            | Change::DeleteInventory(..)
+            | Change::DeleteResourceClass(_)
+            | Change::DeleteTrait(_)
+            | Change::DeleteConsumer(_)
+            | Change::DeleteOutcome(..) => {}
+        }
+        digest
+    }
+
+    /// Counts in what has this digest.
+    pub(crate) fn count_in(&mut self, other: Self) {
+        self.0 = self.0.wrapping_add(other.0);
+    }
+
     /// Counts a row in.
-    pub(crate) fn add(&mut self, table: Table, key: impl Serialize, row: impl Serialize) {
+    fn add(&mut self, table: Table, key: impl Serialize, row: impl Serialize) {
         self.0 = self.0.wrapping_add(row_hash(table, &key, &row));
     }
 

@@ -11,10 +11,10 @@ use super::change::{
 };
 use super::commit::inventory_row;
 use super::consumers::Consumers;
-use super::digest::Table;
+use super::digest::{Digest, Table};
+use super::held::Held;
 use super::providers::Providers;
 use super::tree::{Node, Stock, Tree, TreeNumber};
-use super::usage_sums::UsageSums;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
 /// Rows that refer to others that are not there.
@@ -34,7 +34,7 @@ pub(super) struct Loading {
     traits: Sets<TraitId>,
     aggregates: Sets<AggregateUuid>,
     consumers: Vec<(ConsumerUuid, Arc<ConsumerRow>)>,
-    sums: UsageSums,
+    held: Held,
 }
 
 /// A provider, as far as its rows have come.
@@ -60,77 +60,66 @@ fn shared<T: Ord>(known: &mut Sets<T>, new: BTreeSet<T>) -> Arc<BTreeSet<T>> {
 type Sets<T> = BTreeSet<Arc<BTreeSet<T>>>;
 
 impl Loading {
-    /// Takes a row in. Of several with one key the last counts.
-    pub(super) fn take(&mut self, row: Change) {
+    /// Takes a row in, with its digest. Of several with one key the last counts.
+    pub(super) fn take(&mut self, row: Change, digest: Digest) {
         match row {
             Change::PutProvider(id, row) => self.take_provider(id, row),
             Change::PutInventory(id, class, row) => self.take_inventory(id, class, &row),
             Change::PutProviderTraits(id, traits) => self.take_traits(id, traits),
             Change::PutProviderAggregates(id, uuids) => self.take_aggregates(id, uuids),
             Change::PutConsumer(consumer, row) => self.take_consumer(consumer, row),
-            row => self.state.commit(&[row]),
+            row => return self.state.commit(&[row]),
         }
+        self.state.digest.count_in(digest);
     }
 
     fn take_provider(&mut self, id: ProviderId, row: ProviderRow) {
-        let digest = &mut self.state.digest;
-        digest.add(Table::Provider, id, &row);
         let draft = self.providers.entry(id).or_default();
         if let Some(old) = draft.row.replace(row) {
-            digest.remove(Table::Provider, id, old);
+            self.state.digest.remove(Table::Provider, id, old);
         }
     }
 
     fn take_inventory(&mut self, id: ProviderId, class: ResourceClassId, row: &InventoryRow) {
-        let digest = &mut self.state.digest;
-        digest.add(Table::Inventory, (id, class), row);
         let stock = Stock {
             class,
             inventory: row.inventory,
             used: 0,
             updated_at: row.updated_at,
         };
-        let stocks = &mut self.providers.entry(id).or_default().inventories;
-        match stocks.binary_search_by_key(&class, |stock| stock.class) {
+        let draft = self.providers.entry(id).or_default();
+        match draft.place(class) {
             Ok(at) => {
-                let old = mem::replace(&mut stocks[at], stock);
-                digest.remove(Table::Inventory, (id, class), inventory_row(&old));
+                let old = mem::replace(&mut draft.inventories[at], stock);
+                let old = inventory_row(&old);
+                self.state.digest.remove(Table::Inventory, (id, class), old);
             }
-            Err(at) => stocks.insert(at, stock),
+            Err(at) => draft.inventories.insert(at, stock),
         }
     }
 
     fn take_traits(&mut self, id: ProviderId, traits: BTreeSet<TraitId>) {
-        let digest = &mut self.state.digest;
-        if !traits.is_empty() {
-            digest.add(Table::ProviderTraits, id, &traits);
-        }
         let draft = self.providers.entry(id).or_default();
         let old = mem::replace(&mut draft.traits, shared(&mut self.traits, traits));
         if !old.is_empty() {
-            digest.remove(Table::ProviderTraits, id, &*old);
+            self.state.digest.remove(Table::ProviderTraits, id, &*old);
         }
     }
 
     fn take_aggregates(&mut self, id: ProviderId, aggregates: BTreeSet<AggregateUuid>) {
-        let digest = &mut self.state.digest;
-        if !aggregates.is_empty() {
-            digest.add(Table::ProviderAggregates, id, &aggregates);
-        }
         let draft = self.providers.entry(id).or_default();
         let old = mem::replace(
             &mut draft.aggregates,
             shared(&mut self.aggregates, aggregates),
         );
         if !old.is_empty() {
+            let digest = &mut self.state.digest;
             digest.remove(Table::ProviderAggregates, id, &*old);
         }
     }
 
     fn take_consumer(&mut self, consumer: ConsumerUuid, mut row: ConsumerRow) {
-        self.state.digest.add(Table::Consumer, &consumer, &row);
-        self.sums.share_texts(&mut row);
-        self.sums.add(&row);
+        self.held.count(&consumer, &mut row);
         self.consumers.push((consumer, Arc::new(row)));
     }
 
@@ -138,7 +127,7 @@ impl Loading {
     pub(super) fn finish(mut self) -> Result<State, Dangling> {
         self.keep_last_of_each_consumer();
         let (order, rootless) = self.preorder();
-        let rows = rootless + self.check_belongings() + self.count_used();
+        let rows = rootless + self.check_belongings() + self.put_used();
         if rows > 0 {
             return Err(Dangling { rows });
         }
@@ -148,25 +137,31 @@ impl Loading {
             state.indexes.replace_tree(*number, None, Some(tree));
         }
         state.providers = Providers::of(trees);
-        state.consumers = Consumers::of(self.consumers, self.sums);
+        state.consumers = Consumers::of(self.consumers, self.held);
         Ok(state)
     }
 
-    /// Sorts the consumers. A store has one row of each, but a row that is replaced was counted in.
+    /// Sorts the consumers. A store has one row of each; if there were more, all are counted anew.
     fn keep_last_of_each_consumer(&mut self) {
         self.consumers
             .sort_by(|(one, _), (other, _)| one.cmp(other));
-        let (digest, sums) = (&mut self.state.digest, &mut self.sums);
+        let all = self.consumers.len();
+        let digest = &mut self.state.digest;
         self.consumers.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
             if same {
                 mem::swap(later, earlier);
                 let (consumer, old) = later;
                 digest.remove(Table::Consumer, &*consumer, &**old);
-                sums.remove(old);
             }
             same
         });
+        if self.consumers.len() < all {
+            self.held = Held::default();
+            for (consumer, row) in &mut self.consumers {
+                self.held.count(consumer, Arc::make_mut(row));
+            }
+        }
     }
 
     /// The providers of all trees, as trees are laid out, each with the place of its parent in its tree; and
@@ -228,19 +223,24 @@ impl Loading {
         dangling
     }
 
-    /// Adds up what is taken of each inventory. Returns how many consumers hold something that is
-    /// not there.
-    fn count_used(&mut self) -> usize {
-        let mut dangling = 0;
-        for (_, row) in &self.consumers {
-            let mut held = row.allocations.by_provider();
-            let fits = held.all(|(provider, amounts)| {
-                let draft = self.providers.get_mut(&provider);
-                draft.is_some_and(|draft| draft.take(amounts))
-            });
-            dangling += usize::from(!fits);
+    /// Notes what is taken of each inventory. Returns how many consumers hold something that is not
+    /// there.
+    fn put_used(&mut self) -> usize {
+        let mut all_there = true;
+        for (provider, used) in mem::take(&mut self.held.used) {
+            let draft = self.providers.get_mut(&provider);
+            all_there &= draft.is_some_and(|draft| draft.put_used(&used));
         }
-        dangling
+        if all_there {
+            return 0;
+        }
+        let is_there = |amount: &Amount| {
+            let draft = self.providers.get(&amount.provider);
+            draft.is_some_and(|draft| draft.place(amount.class).is_ok())
+        };
+        let consumers = self.consumers.iter();
+        let astray = consumers.filter(|(_, row)| !row.allocations.iter().all(is_there));
+        astray.count()
     }
 
     fn trees(&mut self, order: Vec<(ProviderId, Option<u32>)>) -> Vec<(TreeNumber, Arc<Tree>)> {
@@ -261,18 +261,19 @@ impl Loading {
 }
 
 impl Draft {
-    /// Adds to what is taken. `false` if there is no such inventory, or the sum has no end.
-    fn take(&mut self, amounts: &[Amount]) -> bool {
-        amounts.iter().all(|amount| {
-            let found = self
-                .inventories
-                .binary_search_by_key(&amount.class, |stock| stock.class);
-            let sum = found.ok().and_then(|at| {
-                let used = &mut self.inventories[at].used;
-                *used = used.checked_add(amount.units)?;
-                Some(())
-            });
-            sum.is_some()
+    fn place(&self, class: ResourceClassId) -> Result<usize, usize> {
+        self.inventories
+            .binary_search_by_key(&class, |stock| stock.class)
+    }
+
+    /// Whether there is an inventory of all that is used.
+    fn put_used(&mut self, used: &[(ResourceClassId, u64)]) -> bool {
+        used.iter().all(|(class, units)| {
+            let place = self.place(*class);
+            if let Ok(at) = place {
+                self.inventories[at].used = *units;
+            }
+            place.is_ok()
         })
     }
 

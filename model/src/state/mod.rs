@@ -7,6 +7,7 @@ mod commit;
 mod consumers;
 mod dense;
 mod digest;
+mod held;
 mod ids;
 pub mod indexes;
 mod loading;

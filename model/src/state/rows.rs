@@ -3,6 +3,7 @@
 use super::State;
 use super::change::{Change, ResourceClassId, TraitId};
 use super::commit::inventory_row;
+use super::digest::Digest;
 use super::loading::{Dangling, Loading};
 
 impl State {
@@ -89,9 +90,20 @@ impl State {
     /// # Errors
     /// [`Dangling`] if a row refers to another that is not there: rows are missing.
     pub fn load(rows: impl IntoIterator<Item = Change>) -> Result<Self, Dangling> {
+        let with_digest = |row| (Digest::of(&row), row);
+        Self::load_with_digests(rows.into_iter().map(with_digest))
+    }
+
+    /// As [`State::load`], from rows of which the digests were computed elsewhere.
+    ///
+    /// # Errors
+    /// [`Dangling`], as there.
+    pub fn load_with_digests(
+        rows: impl IntoIterator<Item = (Digest, Change)>,
+    ) -> Result<Self, Dangling> {
         let mut loading = Loading::default();
-        for row in rows {
-            loading.take(row);
+        for (digest, row) in rows {
+            loading.take(row, digest);
         }
         loading.finish()
     }

@@ -18,6 +18,7 @@ use crate::data_dir::STATE_DIR;
 use crate::error::OpenError;
 use crate::options::StoreOptions;
 use crate::rocks;
+use crate::runtime;
 use crate::tables::{self, Table};
 use crate::types::{LogId, StoredMembership};
 use crate::wire::{self, RecordVersion, WireError, WireLogId, WireStoredMembership};
@@ -80,10 +81,11 @@ impl StateDatabase {
             ..AppliedRecord::default()
         });
         let mut failure = None;
-        let rows = self
-            .rows()
-            .map_while(|row| row.map_err(|error| failure = Some(error)).ok());
-        let state = State::load(rows);
+        let rows = self.rows().map(|row| row.map(tables::with_digest));
+        let state = runtime::ahead(rows, |rows| {
+            let rows = rows.map_while(|row| row.map_err(|error| failure = Some(error)).ok());
+            State::load_with_digests(rows)
+        });
         if let Some(error) = failure {
             return Err(error);
         }

@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::views::AppliedState;
 use crate::identity::Identity;
+use crate::runtime;
 use crate::tables::{self, Table};
 use crate::wire::{self, First, RecordVersion, WireError, WireSnapshotMeta};
 
@@ -199,7 +200,7 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
 
 /// Reads a whole snapshot, and believes nothing: every frame against its checksum, the rows against
 /// their number and their digest, if it is of this binary's form.
-pub(super) fn read(source: &mut impl Read) -> Result<(Header, State), SnapshotError> {
+pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, State), SnapshotError> {
     let header = read_header(source)?;
     let mut rows = Rows {
         source,
@@ -208,7 +209,9 @@ pub(super) fn read(source: &mut impl Read) -> Result<(Header, State), SnapshotEr
         count: 0,
         outcome: None,
     };
-    let state = State::load(&mut rows);
+    let state = runtime::ahead(rows.by_ref().map(tables::with_digest), |rows| {
+        State::load_with_digests(rows)
+    });
     let count = rows.count;
     match rows.outcome {
         Some(Ok(expected)) if expected == count => {}

@@ -21,6 +21,7 @@ mod tests;
 mod traits;
 
 use placement_model::Change;
+use placement_model::state::Digest;
 
 pub(crate) use self::table::{Row, Table};
 use crate::wire::{RecordVersion, WireError};
@@ -54,6 +55,12 @@ pub(crate) fn row(version: RecordVersion, change: &Change) -> Row {
         Change::PutLevel(level) => level::put(version, *level),
         Change::DeleteOutcome(origin, sequence) => outcomes::delete(*origin, *sequence),
     }
+}
+
+/// A row that was read, as [`State::load_with_digests`](placement_model::State::load_with_digests)
+/// takes it.
+pub(crate) fn with_digest(row: Change) -> (Digest, Change) {
+    (Digest::of(&row), row)
 }
 
 /// Reads a row.

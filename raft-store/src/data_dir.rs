@@ -70,7 +70,7 @@ pub fn identity(dir: &Path) -> Result<Option<Identity>, OpenError> {
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::NotEmpty`] if it holds other
 /// files, [`OpenError::Locked`], or [`OpenError::Io`].
 pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
-    fs::create_dir_all(dir).map_err(|error| OpenError::io("create", dir, error))?;
+    make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
     let _lock = lock(dir)?;
     if let Some(found) = self::identity(dir)? {
         return Err(OpenError::Exists {
@@ -88,6 +88,43 @@ pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
         identity,
     };
     write_durably(dir, IDENTITY, &wire::encode(RecordVersion::NAMED, &record))
+}
+
+/// Makes a directory, and those above it that are missing, so that a loss of power leaves them.
+fn make_durably(dir: &Path) -> io::Result<()> {
+    let changed = changed_by_making(dir);
+    fs::create_dir_all(dir)?;
+    changed.iter().try_for_each(|parent| sync_dir(parent))
+}
+
+/// The directories that get a new name when `dir` is made.
+fn changed_by_making(dir: &Path) -> Vec<PathBuf> {
+    let missing = dir.ancestors().take_while(|one| !one.exists());
+    missing
+        .filter_map(Path::parent)
+        .map(|parent| match parent.as_os_str().is_empty() {
+            true => PathBuf::from("."),
+            false => parent.to_owned(),
+        })
+        .collect()
+}
+
+/// Refuses a count of starts that is gone, or older than what the node has written.
+pub(crate) fn check_boots(
+    dir: &Path,
+    identity: Identity,
+    is_used: bool,
+    written_in: Option<u64>,
+) -> Result<(), OpenError> {
+    let boots = boots(dir)?;
+    if (is_used && boots == 0) || written_in > Some(boots) {
+        return Err(OpenError::BootLost {
+            path: dir.join(BOOT),
+            boots,
+            identity,
+        });
+    }
+    Ok(())
 }
 
 /// How often the node has started so far.
@@ -210,4 +247,22 @@ pub(crate) fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
         }
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_directory_that_gets_a_name_is_synced() {
+        let root = tempfile::TempDir::new().unwrap();
+        let dir = root.path().join("a").join("b");
+        let above = root.path().join("a");
+        assert_eq!(changed_by_making(&dir), [above, root.path().to_owned()]);
+        make_durably(&dir).unwrap();
+        assert!(dir.is_dir());
+        assert_eq!(changed_by_making(&dir), Vec::<PathBuf>::new());
+        let beside = Path::new("no-such-directory-here");
+        assert_eq!(changed_by_making(beside), [PathBuf::from(".")]);
+    }
 }

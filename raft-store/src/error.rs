@@ -137,6 +137,36 @@ pub enum OpenError {
         /// The node that owns the directory.
         identity: Identity,
     },
+    /// The log does not hold what is known to have been on disk.
+    #[error(
+        "{log} has lost what was on disk: {lost}. A file of it was damaged, or replaced by an older \
+         one, and what this node has acknowledged and promised is not there any more. Put the whole \
+         data directory back as it was when the node last ran; if that is impossible, remove this \
+         node from the cluster and let it join anew with an empty directory and a new id"
+    )]
+    LogLost {
+        /// The directory of the log.
+        log: PathBuf,
+        /// What it lacks.
+        lost: String,
+    },
+    /// The count of the node's starts is gone, or older than the rest.
+    #[error(
+        "{path} says that node {} of cluster {} has started {boots} times, but its data are of a \
+         later start: the file, or another part of the directory, is missing or older than the \
+         rest. Put the whole data directory back as it was when the node last ran; if that is \
+         impossible, remove this node from the cluster and let it join anew with an empty directory \
+         and a new id",
+        identity.node, identity.cluster
+    )]
+    BootLost {
+        /// The file.
+        path: PathBuf,
+        /// What it says, or 0 without it.
+        boots: u64,
+        /// The node that owns the directory.
+        identity: Identity,
+    },
     /// The node has found that it cannot be vouched for.
     #[error(
         "the node of {dir} takes no part any more: {reason}. Keep the directory for whoever looks \

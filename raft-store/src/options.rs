@@ -25,6 +25,8 @@ pub struct StoreOptions {
     /// Bytes of recent log entries kept in memory for replication and apply. Entries that are not
     /// yet on disk are kept whatever they weigh.
     pub log_cache_bytes: usize,
+    /// Bytes of log entries that wait for the disk, at most: beyond, an append waits before it is taken.
+    pub log_queue_bytes: usize,
     /// Bytes of RocksDB's block cache, for both databases together.
     pub block_cache_bytes: usize,
     /// Bytes of RocksDB's write buffers, for each of the two databases.
@@ -46,6 +48,7 @@ impl StoreOptions {
             applier: Arc::new(Rules),
             disk: Disk::Real,
             log_cache_bytes: 16 << 20,
+            log_queue_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
             write_buffer_bytes: 64 << 20,
             slow_apply: Duration::from_millis(100),

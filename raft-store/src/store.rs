@@ -10,7 +10,7 @@ use crate::error::OpenError;
 use crate::health::{Health, Reporter};
 use crate::identity::Identity;
 use crate::log::LogStore;
-use crate::machine::{SnapshotDir, StateMachine, Views};
+use crate::machine::{AppliedState, SnapshotDir, StateMachine, Views};
 use crate::metrics::StoreMetrics;
 use crate::options::StoreOptions;
 use crate::rocks;
@@ -68,28 +68,32 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
     let counters = Arc::new(Counters::default());
     let version = WriteVersion::new(RecordVersion::COMPACT);
-    let log = LogStore::open(
+    let machine = StateMachine::open(
         &options,
         &cache,
+        snapshots.clone(),
         version.clone(),
         reporter.clone(),
         lock.clone(),
         Arc::clone(&counters),
     )?;
-    let machine = StateMachine::open(
+    let views = machine.views();
+    let applied = views.current();
+    let log = LogStore::open(
         &options,
         &cache,
-        snapshots.clone(),
         version,
         reporter,
         lock,
         Arc::clone(&counters),
+        applied.last,
     )?;
+    let is_used = log.is_used() || applied.last.is_some();
+    data_dir::check_boots(dir, identity, is_used, written_in(&applied, identity))?;
     // RocksDB does not sync the directory that it makes its own in. Only what is sure to be found
     // again may count as a start: from then on a missing log means a lost one.
     data_dir::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
     let boot = data_dir::next_boot(dir)?;
-    let views = machine.views();
     let metrics = StoreMetrics::new(log.database(), machine.database(), counters);
     Ok(Store {
         identity,
@@ -101,6 +105,13 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
         snapshots,
         metrics,
     })
+}
+
+/// The last start of this node that its state knows of.
+fn written_in(applied: &AppliedState, identity: Identity) -> Option<u64> {
+    let state = &applied.state;
+    let session = state.session(identity.node)?;
+    (!state.is_retired(identity.node)).then_some(session.boot)
 }
 
 fn check_owner(options: &StoreOptions, found: &Identity) -> Result<(), OpenError> {

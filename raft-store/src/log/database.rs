@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rocksdb::{Cache, ColumnFamily, DB, IteratorMode, ReadOptions, WriteBatch};
+use rocksdb::{Cache, ColumnFamily, DB, IteratorMode, ReadOptions, WriteBatch, WriteOptions};
 
 use crate::data_dir::LOG_DIR;
 use crate::error::OpenError;
@@ -64,6 +64,31 @@ impl LogDatabase {
             vote: self.meta_row::<WireVote>(VOTE)?.map(Vote::from),
             committed: self.meta_row::<WireLogId>(COMMITTED)?.map(LogId::from),
         })
+    }
+
+    /// The entry at an index, if it is there.
+    pub(super) fn id_at(&self, index: u64) -> Result<Option<LogId>, OpenError> {
+        let row = self
+            .db
+            .get_pinned_cf(self.log(), key(index))
+            .map_err(|error| rocks::open_error(&self.dir, &error))?;
+        let entry = row.map(|row| decode(&row)).transpose();
+        let entry = entry.map_err(|error| OpenError::unreadable(&self.dir, &error))?;
+        Ok(entry.map(|entry| entry.log_id))
+    }
+
+    /// Forgets all entries, durably: the state has everything up to `applied`.
+    pub(super) fn begin_behind(
+        &self,
+        version: RecordVersion,
+        applied: &LogId,
+    ) -> Result<(), OpenError> {
+        let mut batch = WriteBatch::default();
+        self.truncate(&mut batch, 0);
+        self.purge(&mut batch, version, applied);
+        let mut synced = WriteOptions::default();
+        synced.set_sync(true);
+        (self.db.write_opt(batch, &synced)).map_err(|error| rocks::open_error(&self.dir, &error))
     }
 
     fn last_entry(&self, purged: Option<LogId>) -> Result<Option<LogId>, OpenError> {

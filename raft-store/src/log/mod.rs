@@ -1,6 +1,7 @@
 //! The Raft log: entries, the vote and the commit index.
 
 mod database;
+mod reached;
 mod tail;
 mod writer;
 
@@ -13,10 +14,11 @@ use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use openraft::OptionalSend;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use rocksdb::{Cache, DB};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use self::database::FAMILIES;
-use self::database::LogDatabase;
+use self::database::{Ends, LogDatabase};
+use self::reached::{Mark, Reached};
 use self::tail::Tail;
 use self::writer::{Job, Shared, Writer};
 use crate::counters::Counters;
@@ -38,6 +40,9 @@ pub struct LogStore {
     writer: Writer,
     shared: Arc<Shared>,
     appends: u64,
+    /// Bytes that may still go into the writer's queue.
+    room: Arc<Semaphore>,
+    room_max: usize,
 }
 
 /// Reads the log; one for each follower that is replicated to, and one for apply.
@@ -47,6 +52,7 @@ pub struct LogReader {
 }
 
 impl LogStore {
+    /// Opens the log of a node whose state has come to `applied`.
     pub(crate) fn open(
         options: &StoreOptions,
         cache: &Cache,
@@ -54,9 +60,34 @@ impl LogStore {
         reporter: Reporter,
         lock: DirLock,
         counters: Arc<Counters>,
+        applied: Option<LogId>,
     ) -> Result<Self, OpenError> {
         let database = LogDatabase::open(options, cache)?;
-        let ends = database.ends()?;
+        let mut ends = database.ends()?;
+        if let Some(mark) = reached::noted(&options.dir)? {
+            check_nothing_lost(&database, &ends, mark)?;
+        }
+        let mut found = Mark {
+            last: ends.last,
+            vote: ends.vote,
+        };
+        if let Some(applied) = applied
+            && is_overtaken(&database, &ends, applied)?
+        {
+            tracing::warn!(
+                last = ?ends.last.map(|id| id.to_string()),
+                %applied,
+                "the log was truncated, which a crash has undone; the state has come further, so \
+                 the log begins behind it"
+            );
+            // Lowered before, as for each truncation.
+            found.last = None;
+            Reached::begin(&options.dir, found)?;
+            database.begin_behind(version.get(), &applied)?;
+            ends.purged = Some(applied);
+            ends.last = Some(applied);
+        }
+        let reached = Reached::begin(&options.dir, found)?;
         let tail = Tail::new(
             ends.purged,
             ends.last,
@@ -70,17 +101,65 @@ impl LogStore {
         }
         let shared = Shared::new(database, version, tail, reporter, counters, options, lock);
         let shared = Arc::new(shared);
-        let writer = Writer::start(Arc::clone(&shared), &options.disk)
+        let writer = Writer::start(Arc::clone(&shared), reached, &options.disk)
             .map_err(|error| OpenError::io("start the writer of", &dir, error))?;
+        let room_max = options.log_queue_bytes.min(Semaphore::MAX_PERMITS);
         Ok(Self {
             writer,
             shared,
             appends: 0,
+            room: Arc::new(Semaphore::new(room_max)),
+            room_max,
         })
+    }
+
+    /// Whether anything was ever written to it.
+    pub(crate) fn is_used(&self) -> bool {
+        let tail = self.shared.tail();
+        tail.last.is_some() || tail.vote.is_some()
     }
 
     pub(crate) fn database(&self) -> Weak<DB> {
         Arc::downgrade(&self.shared.database.db)
+    }
+}
+
+/// A log that has lost some of what was on disk must not be used: what this node has acknowledged and
+/// promised, others count on.
+fn check_nothing_lost(database: &LogDatabase, ends: &Ends, mark: Mark) -> Result<(), OpenError> {
+    let lost = |what: String| OpenError::LogLost {
+        log: database.dir.clone(),
+        lost: what,
+    };
+    if ends.vote < mark.vote
+        && let Some(vote) = mark.vote
+    {
+        return Err(lost(format!("its vote {vote}")));
+    }
+    let Some(last) = mark.last else {
+        return Ok(());
+    };
+    let purged = ends.purged.is_some_and(|id| id.index >= last.index);
+    if !purged && database.id_at(last.index)? != Some(last) {
+        let now = ends
+            .last
+            .map_or("empty".to_owned(), |id| format!("at {id}"));
+        return Err(lost(format!("entry {last}; its end is {now}")));
+    }
+    Ok(())
+}
+
+/// Whether the state has an entry that is not the log's. Then the log was truncated by a leader who
+/// knew better, and a loss of power has undone that, as truncations are not synced of themselves. What
+/// conflicts with an applied entry was never committed, and neither was what follows it.
+fn is_overtaken(database: &LogDatabase, ends: &Ends, applied: LogId) -> Result<bool, OpenError> {
+    if ends.purged.is_some_and(|id| id.index >= applied.index) {
+        return Ok(false);
+    }
+    match database.id_at(applied.index)? {
+        Some(there) => Ok(there != applied),
+        // openraft closes a mere hole itself, but not one behind entries of a later term.
+        None => Ok(ends.last > Some(applied)),
     }
 }
 
@@ -205,6 +284,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.check()?;
         let mut rows: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut cached = Vec::new();
+        let (mut last, mut bytes) = (None, 0);
         let version = self.shared.version.get();
         for entry in entries {
             let index = entry.log_id.index;
@@ -218,9 +298,17 @@ impl RaftLogStorage<TypeConfig> for LogStore {
                 return Err(self.shared.fail("continued", &error));
             }
             let row = wire::encode(version, &WireEntry::from(&entry));
+            bytes += row.len();
+            last = Some(entry.log_id);
             cached.push((entry, row.len()));
             rows.push((index, row));
         }
+        // openraft's own task waits here for a disk that does not keep up. It neither leads nor
+        // follows meanwhile, and the others do not wait for it. The writer needs nothing of that
+        // task, so the wait ends with the next sync, or with the failure of the writer.
+        let wanted = u32::try_from(bytes.min(self.room_max)).unwrap_or(u32::MAX);
+        let room = Arc::clone(&self.room).acquire_many_owned(wanted).await;
+        let room = room.expect("nobody closes the semaphore");
         self.appends += 1;
         let number = self.appends;
         // Readable first, then written.
@@ -228,16 +316,16 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.writer.send(Job::Append {
             number,
             rows,
+            last,
             flushed: callback,
+            room,
         })
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
         self.shared.check()?;
         self.shared.tail().truncate(last);
-        self.writer.send(Job::Truncate {
-            from: last.map_or(0, |id| id.index + 1),
-        })
+        self.writer.send(Job::Truncate { last })
     }
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {

@@ -11,10 +11,11 @@ use std::time::Duration;
 use openraft::storage::IOFlushed;
 use parking_lot::{Mutex, MutexGuard};
 use rocksdb::{WriteBatch, WriteOptions};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::database::LogDatabase;
+use super::reached::{Mark, Reached};
 use super::tail::Tail;
 use crate::counters::Counters;
 use crate::data_dir::DirLock;
@@ -37,7 +38,10 @@ pub(super) enum Job {
     Append {
         number: u64,
         rows: Vec<(u64, Vec<u8>)>,
+        last: Option<LogId>,
         flushed: IOFlushed<TypeConfig>,
+        /// Its place in the queue, given back once it is on disk.
+        room: OwnedSemaphorePermit,
     },
     Vote {
         vote: Vote,
@@ -45,7 +49,7 @@ pub(super) enum Job {
     },
     Committed(Option<LogId>),
     Truncate {
-        from: u64,
+        last: Option<LogId>,
     },
     Purge {
         upto: LogId,
@@ -122,6 +126,19 @@ impl Shared {
             .map_err(|error| self.fail("written", error.as_ref()))
     }
 
+    /// Writes a batch. What it truncates away is no longer to be expected, from before it is gone.
+    fn write_truncating(
+        &self,
+        batch: WriteBatch,
+        waiting: &Waiting,
+        reached: &mut Reached,
+    ) -> io::Result<()> {
+        for last in &waiting.truncated {
+            (reached.lower(*last)).map_err(|error| self.fail("truncated", &error.to_string()))?;
+        }
+        self.write(batch)
+    }
+
     fn sync(&self) -> io::Result<()> {
         let started = Instant::now();
         self.database
@@ -149,16 +166,16 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the thread, or in a simulation the task.
-    pub(super) fn start(shared: Arc<Shared>, disk: &Disk) -> io::Result<Self> {
+    pub(super) fn start(shared: Arc<Shared>, reached: Reached, disk: &Disk) -> io::Result<Self> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let thread = match disk.clone() {
             Disk::Real => Some(
                 std::thread::Builder::new()
                     .name("placement-log".to_owned())
-                    .spawn(move || write_for_real(&shared, receiver))?,
+                    .spawn(move || write_for_real(&shared, reached, receiver))?,
             ),
             Disk::Simulated(disk) => {
-                runtime::spawn(write_simulated(shared, receiver, disk));
+                runtime::spawn(write_simulated(shared, reached, receiver, disk));
                 None
             }
         };
@@ -189,30 +206,34 @@ impl Drop for Writer {
     }
 }
 
-fn write_for_real(shared: &Shared, mut queue: mpsc::UnboundedReceiver<Job>) {
+fn write_for_real(shared: &Shared, mut reached: Reached, mut queue: mpsc::UnboundedReceiver<Job>) {
     while let Some(first) = queue.blocking_recv() {
-        let (batch, mut waiting) = gather(shared, first, &mut queue);
+        let (batch, mut waiting) = gather(shared, first, reached.noted(), &mut queue);
         let under_way = shared.counters.disk_wait.for_log();
-        let mut result = shared.write(batch);
+        let mut result = shared.write_truncating(batch, &waiting, &mut reached);
         waiting.written(shared, &result);
         if waiting.wants_sync() && result.is_ok() {
             waiting.acknowledge_early(shared);
             result = shared.sync();
+            waiting.is_synced = true;
         }
         drop(under_way);
         waiting.answer(shared, &result);
+        waiting.note(&result, &mut reached);
     }
+    reached.finish();
 }
 
 async fn write_simulated(
     shared: Arc<Shared>,
+    mut reached: Reached,
     mut queue: mpsc::UnboundedReceiver<Job>,
     disk: SimulatedDisk,
 ) {
     while let Some(first) = queue.recv().await {
-        let (batch, mut waiting) = gather(&shared, first, &mut queue);
+        let (batch, mut waiting) = gather(&shared, first, reached.noted(), &mut queue);
         let under_way = shared.counters.disk_wait.for_log();
-        let mut result = shared.write(batch);
+        let mut result = shared.write_truncating(batch, &waiting, &mut reached);
         waiting.written(&shared, &result);
         if waiting.wants_sync() && result.is_ok() {
             waiting.acknowledge_early(&shared);
@@ -222,9 +243,11 @@ async fn write_simulated(
             result = disk
                 .sync(&shared.database.dir)
                 .map_err(|error| shared.fail("synced", &error.to_string()));
+            waiting.is_synced = true;
         }
         drop(under_way);
         waiting.answer(&shared, &result);
+        waiting.note(&result, &mut reached);
     }
 }
 
@@ -236,16 +259,28 @@ struct Waiting {
     /// The number of the last append in the batch.
     last_append: u64,
     entries: u64,
+    /// Whether the batch has been synced, and not only written.
+    is_synced: bool,
+    /// What the log has come to with this batch.
+    mark: Mark,
+    /// Down to where the batch truncates, if it does.
+    truncated: Vec<Option<LogId>>,
+    /// Given back to the queue when this is dropped.
+    room: Vec<OwnedSemaphorePermit>,
 }
 
 /// Turns `first` and what waits behind it into one batch.
 fn gather(
     shared: &Shared,
     first: Job,
+    noted: Mark,
     queue: &mut mpsc::UnboundedReceiver<Job>,
 ) -> (WriteBatch, Waiting) {
     let mut batch = WriteBatch::default();
-    let mut waiting = Waiting::default();
+    let mut waiting = Waiting {
+        mark: noted,
+        ..Waiting::default()
+    };
     let mut next = Some(first);
     while let Some(job) = next {
         waiting.add(shared, &mut batch, job);
@@ -265,7 +300,9 @@ impl Waiting {
             Job::Append {
                 number,
                 rows,
+                last,
                 flushed,
+                room,
             } => {
                 for (index, row) in &rows {
                     database.put_entry(batch, *index, row);
@@ -278,15 +315,22 @@ impl Waiting {
                 self.entries += rows.len() as u64;
                 self.last_append = number;
                 self.appends.push(flushed);
+                self.room.push(room);
+                self.mark.last = last.or(self.mark.last);
             }
             Job::Vote { vote, done } => {
                 if !shared.faults.forget_votes {
                     database.put_vote(batch, version, &vote);
+                    self.mark.vote = Some(vote);
                 }
                 self.votes.push((vote, done));
             }
             Job::Committed(committed) => database.put_committed(batch, version, committed),
-            Job::Truncate { from } => database.truncate(batch, from),
+            Job::Truncate { last } => {
+                database.truncate(batch, last.map_or(0, |id| id.index + 1));
+                self.mark.truncate(last);
+                self.truncated.push(last);
+            }
             Job::Purge { upto } => database.purge(batch, version, &upto),
         }
     }
@@ -296,6 +340,13 @@ impl Waiting {
     /// makes the replay at the next start longer.
     fn wants_sync(&self) -> bool {
         !self.appends.is_empty() || !self.votes.is_empty()
+    }
+
+    /// Notes how far the log has come, which is true only after a sync.
+    fn note(&self, result: &io::Result<()>, reached: &mut Reached) {
+        if result.is_ok() && self.is_synced {
+            reached.raise(self.mark);
+        }
     }
 
     /// RocksDB has the batch, though not yet durably: memory need not keep it for readers.

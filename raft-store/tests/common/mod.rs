@@ -81,6 +81,17 @@ pub(crate) fn logged(stamped: Stamped) -> LoggedCommand {
     LoggedCommand::encoded(RecordVersion::NEWEST, stamped)
 }
 
+/// The entry that makes a provider of its own, written in a later start of node 1.
+pub(crate) fn provider_of_boot(boot: u64, index: u64) -> Entry {
+    let mut one = provider(1, index);
+    if let Payload::Normal(logged_command) = &one.payload {
+        let mut stamped = logged_command.stamped().clone();
+        stamped.request = stamped.request.map(|id| RequestId { boot, ..id });
+        one.payload = Payload::Normal(logged(stamped));
+    }
+    one
+}
+
 /// The entry that makes a provider of its own.
 pub(crate) fn provider(term: u64, index: u64) -> Entry {
     let command = Command::CreateProvider(CreateProvider {

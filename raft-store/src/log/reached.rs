@@ -1,0 +1,213 @@
+//! How far the log has come on disk, noted beside it, so that a log that has lost some of that is told
+//! from one whose torn tail was cut off: RocksDB opens both without a word.
+//!
+//! The note never runs ahead of the log: it is raised after a sync, and lowered, durably, before a
+//! truncation is written. So it raises no false alarm, whatever a crash leaves. It is overwritten in
+//! place after each sync, and not synced itself but when the store is closed: after a `kill -9` it is
+//! exact, after a loss of power it may be some seconds old.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::OpenError;
+use crate::types::{LogId, Vote};
+use crate::wire::{self, RecordVersion, WireLogId, WireVote};
+
+const NAME: &str = "reached";
+/// One sector, which a disk writes as a whole.
+const LENGTH: usize = 512;
+const CHECKSUM: usize = 8;
+
+/// What is known to be on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Mark {
+    pub(super) last: Option<LogId>,
+    pub(super) vote: Option<Vote>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Record {
+    last: Option<WireLogId>,
+    vote: Option<WireVote>,
+}
+
+/// The note, open for the writer of the log.
+#[derive(Debug)]
+pub(super) struct Reached {
+    file: File,
+    noted: Mark,
+}
+
+impl Mark {
+    pub(super) fn truncate(&mut self, last: Option<LogId>) {
+        if self.last.map(|id| id.index) > last.map(|id| id.index) {
+            self.last = last;
+        }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let record = Record {
+            last: self.last.as_ref().map(WireLogId::from),
+            vote: self.vote.as_ref().map(WireVote::from),
+        };
+        let record = wire::encode(RecordVersion::NAMED, &record);
+        let length = u16::try_from(record.len()).expect("two numbers of the log are short");
+        let mut body = length.to_le_bytes().to_vec();
+        body.extend(record);
+        assert!(
+            body.len() <= LENGTH - CHECKSUM,
+            "two numbers of the log fit into a sector"
+        );
+        body.resize(LENGTH - CHECKSUM, 0);
+        let mut bytes = xxh3_64(&body).to_le_bytes().to_vec();
+        bytes.extend(body);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (checksum, body) = bytes.split_first_chunk::<CHECKSUM>()?;
+        if xxh3_64(body) != u64::from_le_bytes(*checksum) {
+            return None;
+        }
+        let (length, body) = body.split_first_chunk::<2>()?;
+        let record = body.get(..usize::from(u16::from_le_bytes(*length)))?;
+        let record: Record = wire::decode(record).ok()?;
+        Some(Self {
+            last: record.last.map(LogId::from),
+            vote: record.vote.map(Vote::from),
+        })
+    }
+}
+
+/// Reads what was noted in a data directory, if it was and can be read.
+pub(super) fn noted(dir: &Path) -> Result<Option<Mark>, OpenError> {
+    let path = path(dir);
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(OpenError::io("read", &path, error)),
+    };
+    let mark = Mark::decode(&bytes);
+    if mark.is_none() {
+        tracing::warn!(
+            file = %path.display(),
+            "this file is damaged, so it is not known whether the log has lost anything"
+        );
+    }
+    Ok(mark)
+}
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join(NAME)
+}
+
+impl Reached {
+    /// Notes, durably, what was found in the log of a data directory.
+    pub(super) fn begin(dir: &Path, found: Mark) -> Result<Self, OpenError> {
+        let path = path(dir);
+        let begin = || -> io::Result<Self> {
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)?;
+            let mut reached = Self { file, noted: found };
+            reached.write(found)?;
+            reached.file.sync_all()?;
+            Ok(reached)
+        };
+        begin().map_err(|error| OpenError::io("write", &path, error))
+    }
+
+    /// What is noted.
+    pub(super) fn noted(&self) -> Mark {
+        self.noted
+    }
+
+    /// Takes back, durably, what a truncation down to `last` is about to take away.
+    pub(super) fn lower(&mut self, last: Option<LogId>) -> io::Result<()> {
+        let mut lower = self.noted;
+        lower.truncate(last);
+        if lower == self.noted {
+            return Ok(());
+        }
+        self.write(lower)?;
+        self.file.sync_data()
+    }
+
+    /// Notes what has been synced.
+    pub(super) fn raise(&mut self, synced: Mark) {
+        if synced != self.noted
+            && let Err(error) = self.write(synced)
+        {
+            // The log is well. What is noted is less than it holds, and that is no lie.
+            tracing::warn!(%error, "it cannot be noted how far the log has come");
+        }
+    }
+
+    /// Makes the note durable, before the store is closed.
+    pub(super) fn finish(&self) {
+        if let Err(error) = self.file.sync_data() {
+            tracing::warn!(%error, "it cannot be noted how far the log has come");
+        }
+    }
+
+    fn write(&mut self, mark: Mark) -> io::Result<()> {
+        // Before it is tried: of a write that fails, the file may have the whole.
+        self.noted = mark;
+        self.file.write_all_at(&mark.encode(), 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(term: u64, index: u64) -> LogId {
+        WireLogId {
+            term,
+            node: 1,
+            index,
+        }
+        .into()
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_was_written_or_not_at_all() {
+        for mark in [
+            Mark::default(),
+            Mark {
+                last: Some(id(u64::MAX, u64::MAX)),
+                vote: Some(Vote::new_committed(u64::MAX, u64::MAX)),
+            },
+        ] {
+            let bytes = mark.encode();
+            assert_eq!(bytes.len(), LENGTH);
+            assert_eq!(Mark::decode(&bytes), Some(mark));
+            for at in 0..LENGTH {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1;
+                assert_eq!(Mark::decode(&damaged), None);
+            }
+            assert_eq!(Mark::decode(&bytes[..100]), None);
+        }
+        assert_eq!(Mark::decode(&[]), None);
+    }
+
+    #[test]
+    fn a_truncation_takes_back_only_what_it_takes_away() {
+        let mut mark = Mark::default();
+        mark.last = Some(id(3, 60));
+        mark.truncate(Some(id(3, 70)));
+        assert_eq!(mark.last, Some(id(3, 60)));
+        mark.truncate(Some(id(2, 39)));
+        assert_eq!(mark.last, Some(id(2, 39)));
+        mark.truncate(None);
+        assert_eq!(mark.last, None);
+    }
+}

@@ -1,0 +1,332 @@
+//! A node that has lost some of what it knew notices it when it starts, and one that has not starts.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::{
+    append, applied, apply, blank, history, log_id, new_dir, opened, options, provider, read_all,
+    replay, run,
+};
+use openraft::storage::{
+    IOFlushed, RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine,
+};
+use openraft::type_config::TypeConfigExt;
+use placement_raft_store::simulation::SimulatedDisk;
+use placement_raft_store::{Disk, Entry, OpenError, StoreOptions, TypeConfig, Vote, open, runtime};
+
+fn refusal(dir: &Path) -> OpenError {
+    match open(options(dir)) {
+        Ok(_) => panic!("the directory was opened"),
+        Err(error) => error,
+    }
+}
+
+/// The newest file of the log's write-ahead log.
+fn wal(dir: &Path) -> PathBuf {
+    let files = fs::read_dir(dir.join("log")).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let logs = paths.filter(|path| path.extension().is_some_and(|it| it == "log"));
+    logs.max().expect("an open log has a file")
+}
+
+/// Changes one bit in the middle of what was synced.
+fn flip_a_bit(dir: &Path) {
+    let wal = wal(dir);
+    let mut bytes = fs::read(&wal).unwrap();
+    let middle = bytes.len() / 2;
+    assert!(middle > 0);
+    bytes[middle] ^= 1;
+    fs::write(wal, bytes).unwrap();
+}
+
+fn entries(term: u64, indexes: std::ops::RangeInclusive<u64>) -> Vec<Entry> {
+    indexes.map(|index| provider(term, index)).collect()
+}
+
+fn assert_lost(dir: &Path, what: &str) {
+    let error = refusal(dir);
+    let words = error.to_string();
+    assert!(matches!(error, OpenError::LogLost { .. }), "{words}");
+    assert!(
+        words.contains(&format!("has lost what was on disk: {what}")),
+        "{words}"
+    );
+    assert!(words.contains("join anew"), "{words}");
+}
+
+#[test]
+fn a_damaged_byte_in_what_was_synced_is_noticed() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        for entry in history(100) {
+            append(&mut store.log, vec![entry]).await;
+        }
+    });
+    flip_a_bit(dir.path());
+    assert_lost(dir.path(), "entry T1-N1.100");
+    // RocksDB has cut the log back meanwhile, and finds nothing wrong with it any more.
+    assert_lost(dir.path(), "entry T1-N1.100");
+}
+
+#[test]
+fn a_vote_that_is_gone_is_noticed() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(3)).await;
+        store.log.save_vote(&Vote::new(8, 2)).await.unwrap();
+    });
+    let wal = wal(dir.path());
+    let mut bytes = fs::read(&wal).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(wal, bytes).unwrap();
+    assert_lost(dir.path(), "its vote <T8-N2:");
+}
+
+#[test]
+fn a_log_that_was_put_back_from_an_older_copy_is_noticed() {
+    let dir = new_dir();
+    run(async {
+        append(&mut opened(dir.path()).log, history(3)).await;
+    });
+    let log = dir.path().join("log");
+    let older = dir.path().join("older");
+    fs::create_dir(&older).unwrap();
+    for file in fs::read_dir(&log).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), older.join(file.file_name())).unwrap();
+    }
+    run(async {
+        append(&mut opened(dir.path()).log, entries(1, 4..=9)).await;
+    });
+    fs::remove_dir_all(&log).unwrap();
+    fs::rename(&older, &log).unwrap();
+    assert_lost(dir.path(), "entry T1-N1.9; its end is at T1-N1.3");
+}
+
+/// A note that cannot be read says nothing, and a directory of an older version has none.
+#[test]
+fn without_its_note_a_log_is_opened_as_it_is() {
+    let dir = new_dir();
+    run(async {
+        append(&mut opened(dir.path()).log, history(9)).await;
+    });
+    let note = dir.path().join("reached");
+    fs::write(&note, b"nonsense").unwrap();
+    run(async { assert_eq!(read_all(&mut opened(dir.path()).log).await, history(9)) });
+    fs::remove_file(&note).unwrap();
+    run(async { assert_eq!(read_all(&mut opened(dir.path()).log).await, history(9)) });
+    flip_a_bit_is_noticed_again(dir.path());
+}
+
+fn flip_a_bit_is_noticed_again(dir: &Path) {
+    run(async {
+        let mut store = opened(dir);
+        for index in 10..=30 {
+            append(&mut store.log, vec![provider(1, index)]).await;
+        }
+    });
+    flip_a_bit(dir);
+    assert_lost(dir, "entry T1-N1.30");
+}
+
+/// What a node does on a disk whose power goes once `work` is done, before the next sync.
+fn until_power_goes(
+    dir: &Path,
+    disk: &SimulatedDisk,
+    work: impl AsyncFnOnce(&mut placement_raft_store::Store),
+) {
+    let _simulation = runtime::simulate(1);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let tasks = tokio::task::LocalSet::new();
+    let options = StoreOptions {
+        disk: Disk::Simulated(disk.clone()),
+        ..options(dir)
+    };
+    tasks.block_on(&runtime, async {
+        let mut store = open(options).unwrap();
+        work(&mut store).await;
+        // The writer takes what is queued, and waits for the disk.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    });
+}
+
+/// A new leader's entries may be of a lower term than those that they replace, and the log shorter
+/// than before, for a while.
+#[test]
+fn a_truncation_is_no_loss_whatever_of_it_a_crash_leaves() {
+    let synced = || SimulatedDisk::new(5, Duration::from_millis(2)..=Duration::from_millis(3));
+    let replace = async |store: &mut placement_raft_store::Store| {
+        let kept = Some(log_id(1, 39));
+        store.log.truncate_after(kept).await.unwrap();
+        (store
+            .log
+            .append(entries(2, 40..=41), IOFlushed::noop())
+            .await)
+            .unwrap();
+    };
+    for lost in [true, false] {
+        let (dir, disk) = (new_dir(), synced());
+        until_power_goes(dir.path(), &disk, async |store| {
+            append(&mut store.log, history(39)).await;
+            append(&mut store.log, entries(3, 40..=60)).await;
+            replace(store).await;
+        });
+        let bytes = match lost {
+            true => disk.cut_power(dir.path()).unwrap(),
+            false => 1,
+        };
+        assert!(bytes > 0);
+        run(async {
+            let mut store = opened(dir.path());
+            let last = read_all(&mut store.log).await.pop().unwrap().log_id;
+            let expected = if lost { log_id(3, 60) } else { log_id(2, 41) };
+            assert_eq!(last, expected);
+        });
+    }
+    // And truncated once more, with nothing appended behind.
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(39)).await;
+        append(&mut store.log, entries(3, 40..=60)).await;
+        replace(&mut store).await;
+        append(&mut store.log, entries(2, 42..=50)).await;
+        let kept = Some(log_id(2, 45));
+        store.log.truncate_after(kept).await.unwrap();
+    });
+    run(async {
+        let mut store = opened(dir.path());
+        let last = read_all(&mut store.log).await.pop().unwrap().log_id;
+        assert_eq!(last, log_id(2, 45));
+        // Purged beyond its end, as by a snapshot.
+        store.log.purge(log_id(5, 90)).await.unwrap();
+    });
+    run(async { append(&mut opened(dir.path()).log, vec![blank(5, 91)]).await });
+    run(async { assert_eq!(read_all(&mut opened(dir.path()).log).await, [blank(5, 91)]) });
+}
+
+/// A node truncates what an old leader had sent, applies what the new one sends, and its state is
+/// flushed; the power goes before the truncation is on disk.
+#[test]
+fn a_truncation_that_is_undone_behind_the_state_s_back_is_done_again() {
+    // Behind the state's last entry, and before it but of a later term.
+    for (stale_term, stale_end) in [(3, 60), (7, 50)] {
+        let dir = new_dir();
+        let committed: Vec<Entry> = history(39).into_iter().chain(entries(5, 40..=55)).collect();
+        run(async {
+            let mut store = opened(dir.path());
+            store
+                .log
+                .save_vote(&Vote::new_committed(8, 2))
+                .await
+                .unwrap();
+            append(&mut store.log, history(39)).await;
+            append(&mut store.log, entries(stale_term, 40..=stale_end)).await;
+            apply(&mut store.machine, committed.clone()).await;
+            let mut builder = store.machine.get_snapshot_builder().await;
+            builder.build_snapshot().await.unwrap();
+        });
+        for _ in 0..2 {
+            run(async {
+                let mut store = opened(dir.path());
+                replay(&mut store).await;
+                assert_eq!(applied(&store).index(), Some(55));
+                let state = store.log.get_log_state().await.unwrap();
+                assert_eq!(state.last_purged_log_id, Some(log_id(5, 55)));
+                assert_eq!(state.last_log_id, Some(log_id(5, 55)));
+                let vote = store.log.get_log_reader().await.read_vote().await;
+                assert_eq!(vote.unwrap(), Some(Vote::new_committed(8, 2)));
+            });
+        }
+        run(async { append(&mut opened(dir.path()).log, entries(8, 56..=57)).await });
+        run(async {
+            let mut store = opened(dir.path());
+            assert_eq!(read_all(&mut store.log).await, entries(8, 56..=57));
+        });
+    }
+}
+
+#[test]
+fn a_lost_or_older_count_of_starts_is_noticed() {
+    let dir = new_dir();
+    let boot = dir.path().join("boot");
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(3)).await;
+    });
+    let first = fs::read(&boot).unwrap();
+    fs::remove_file(&boot).unwrap();
+    let error = refusal(dir.path());
+    let words = error.to_string();
+    assert!(matches!(error, OpenError::BootLost { .. }), "{words}");
+    assert!(words.contains("has started 0 times"), "{words}");
+    assert!(words.contains("join anew"), "{words}");
+
+    // The state has a write of the third start, and the file says one.
+    fs::write(&boot, &first).unwrap();
+    drop(opened(dir.path()));
+    run(async {
+        let mut store = opened(dir.path());
+        assert_eq!(store.boot, 3);
+        apply(&mut store.machine, history(3)).await;
+        apply(&mut store.machine, vec![common::provider_of_boot(3, 4)]).await;
+        let mut builder = store.machine.get_snapshot_builder().await;
+        builder.build_snapshot().await.unwrap();
+    });
+    fs::write(&boot, &first).unwrap();
+    let words = refusal(dir.path()).to_string();
+    assert!(words.contains("has started 1 times"), "{words}");
+}
+
+/// A leader whose disk does not keep up waits, rather than fill the memory.
+#[test]
+fn appends_wait_while_too_much_waits_for_the_disk() {
+    let dir = new_dir();
+    let slow = Duration::from_millis(300);
+    let _simulation = runtime::simulate(1);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let tasks = tokio::task::LocalSet::new();
+    tasks.block_on(&runtime, async {
+        let mut store = open(StoreOptions {
+            disk: Disk::Simulated(SimulatedDisk::new(5, slow..=slow)),
+            log_queue_bytes: 5000,
+            ..options(dir.path())
+        })
+        .unwrap();
+        let began = tokio::time::Instant::now();
+        let mut flushed = Vec::new();
+        let mut next = 0;
+        while began.elapsed() < slow / 2 {
+            let (sender, receiver) = TypeConfig::oneshot();
+            let one = provider(1, next);
+            let append = store.log.append([one], IOFlushed::signal(sender));
+            append.await.unwrap();
+            flushed.push(receiver);
+            next += 1;
+            assert!(next < 1000, "the queue is not bounded");
+        }
+        assert!(next > 10, "there is room for some, not only for {next}");
+        assert!(began.elapsed() >= slow, "the last one waited for a sync");
+        // One that is larger than the queue is taken, alone.
+        let many: Vec<Entry> = entries(1, next..=next + 200);
+        let (sender, receiver) = TypeConfig::oneshot();
+        (store.log.append(many, IOFlushed::signal(sender)).await).unwrap();
+        flushed.push(receiver);
+        for one in flushed {
+            one.await.unwrap().unwrap();
+        }
+        assert_eq!(read_all(&mut store.log).await.len() as u64, next + 201);
+    });
+}

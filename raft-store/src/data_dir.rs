@@ -127,8 +127,11 @@ pub(crate) fn check_boots(
     Ok(())
 }
 
-/// How often the node has started so far.
-pub(crate) fn boots(dir: &Path) -> Result<u64, OpenError> {
+/// How often the node of a data directory has started so far.
+///
+/// # Errors
+/// [`OpenError::Damaged`] or [`OpenError::Io`].
+pub fn boots(dir: &Path) -> Result<u64, OpenError> {
     let path = dir.join(BOOT);
     match fs::read(&path) {
         Ok(bytes) => {

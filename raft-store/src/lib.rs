@@ -32,7 +32,7 @@ pub mod wire;
 mod write_version;
 
 pub use applier::{Applier, Rules};
-pub use data_dir::{create, identity, in_use, leave};
+pub use data_dir::{boots, create, identity, in_use, leave};
 pub use error::OpenError;
 pub use health::Health;
 pub use identity::{FORMAT, Identity};

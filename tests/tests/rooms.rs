@@ -60,12 +60,9 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             ],
             &["slot.rs"],
             &["running.rs"],
-            &[
-                "write_path.rs",
-                "read_index.rs",
-                "standards.rs",
-                "leadership.rs",
-            ],
+            &["write_path.rs", "standards.rs", "leadership.rs"],
+            &["own_past.rs"],
+            &["read_index.rs"],
             &["propose.rs", "removal.rs", "compaction.rs"],
             &["replica.rs", "stamp.rs", "write_ids.rs"],
             &[

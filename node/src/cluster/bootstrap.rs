@@ -20,6 +20,7 @@ use super::addresses::Addresses;
 use super::error::StartError;
 use super::membership::invite;
 use super::read_metrics::ReadMetrics;
+use super::replica::older_copy;
 use super::running::Running;
 use super::slot::Slot;
 use super::start::start;
@@ -95,27 +96,44 @@ impl Bootstrap {
         }
     }
 
-    /// Refuses a data directory of another cluster than the one that the configured members form.
-    /// Only those that answer at once are heard: a node must be able to start alone.
+    /// Refuses a data directory of another cluster than the one that the configured members form, and
+    /// an older copy of this node's own. Only those that answer at once are heard: a node must be able
+    /// to start alone.
     async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
         let members = self.config.initial_members()?;
         let others = members.iter().filter(|(id, _)| *id != identity.node);
         let asked = others.map(|(id, address)| async move {
-            let call = self
-                .peers
-                .introduce::<_, Introduction>(address, Method::Probe, &(), CHECK);
-            let who = timeout(CHECK, call).await.ok()?.ok()?;
-            let theirs = who.cluster.filter(|_| who.formed && who.node == *id)?;
-            (theirs != identity.cluster).then_some(theirs)
+            let asked = timeout(CHECK, self.ask_neighbour(*id, address, identity.node));
+            asked.await.ok()?
         });
-        match join_all(asked).await.into_iter().flatten().next() {
-            Some(expected) => Err(StartError::Store(OpenError::OtherCluster {
-                dir: self.config.data_dir.clone(),
-                found: identity.cluster,
-                expected,
-            })),
-            None => Ok(()),
+        let dir = &self.config.data_dir;
+        let start = placement_raft_store::boots(dir)? + 1;
+        for (cluster, last) in join_all(asked).await.into_iter().flatten() {
+            if cluster != identity.cluster {
+                return Err(StartError::Store(OpenError::OtherCluster {
+                    dir: dir.clone(),
+                    found: identity.cluster,
+                    expected: cluster,
+                }));
+            }
+            if let Some(last) = last.filter(|last| *last >= start) {
+                return Err(StartError::OlderCopy {
+                    dir: dir.clone(),
+                    reason: older_copy(start, last),
+                });
+            }
         }
+        Ok(())
+    }
+
+    /// Which cluster another node has formed with others, and in which of its starts `me` has last
+    /// written there. A node of an older version does not know the second question.
+    async fn ask_neighbour(&self, id: u64, address: &str, me: u64) -> Option<(Uuid, Option<u64>)> {
+        let who = (self.peers).introduce::<_, Introduction>(address, Method::Probe, &(), CHECK);
+        let who = who.await.ok()?;
+        let cluster = who.cluster.filter(|_| who.formed && who.node == id)?;
+        let last = (self.peers).introduce(address, Method::LastStart, &me, CHECK);
+        Some((cluster, last.await.ok().flatten()))
     }
 
     /// Accepts an invitation, if this node has no data or had accepted it before.

@@ -13,6 +13,19 @@ pub enum StartError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] placement_raft_store::OpenError),
+    /// The others know more of this node than its own data.
+    #[error(
+        "{}: {reason}. Put the data directory back as it was when the node last ran; if that is \
+         impossible, remove this node from the cluster and let it join anew with an empty directory \
+         and a new id",
+        dir.display()
+    )]
+    OlderCopy {
+        /// Its data directory.
+        dir: std::path::PathBuf,
+        /// What the others know.
+        reason: String,
+    },
     /// An address cannot be listened on.
     #[error("cannot listen on {address} for {purpose}: {error}")]
     Listen {

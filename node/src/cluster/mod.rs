@@ -13,6 +13,7 @@ mod freshness;
 pub(crate) mod leadership;
 mod level;
 pub(crate) mod membership;
+mod own_past;
 pub(crate) mod peer_service;
 mod propose;
 pub(crate) mod read_door;

@@ -77,6 +77,10 @@ impl PeerService {
                 reply(records, digest.map(|digest| digest.to_string()))
             }
             Method::IsShort => reply(records, room::is_short(&*self.running()?).await),
+            Method::LastStart => {
+                let node: u64 = read(body)?;
+                reply(records, self.running()?.replica.last_start(node))
+            }
             Method::Probe => reply(records, self.bootstrap.introduction()),
             Method::Invite => {
                 let invitation: Invitation = read(body)?;

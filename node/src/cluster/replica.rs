@@ -24,6 +24,15 @@ pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop i
                                   machine back, empty its data directory and have it added under \
                                   a number that was never used";
 
+/// What a node says whose data are older than what the cluster knows of it.
+pub(super) fn older_copy(start: u64, last: u64) -> String {
+    format!(
+        "this is start {start} of this node by its own count, and the cluster knows of its start \
+         {last} already: its data directory is an older copy, which has forgotten what the node has \
+         acknowledged and promised since"
+    )
+}
+
 /// This node's copy of the replicated state, and what Raft knows beside it.
 pub(crate) struct Replica {
     pub(crate) me: u64,
@@ -169,14 +178,22 @@ impl Replica {
     /// Ends this node's part, for good: after the entry at `index` its state is another one than that
     /// of a majority.
     pub(super) fn leave_as_diverged(&self, index: u64) {
-        let words = format!(
+        self.leave(&format!(
             "after entry {index} its state differs from that of a majority, and what it answers \
              may be wrong"
-        );
-        if let Err(error) = placement_raft_store::leave(&self.config.data_dir, &words) {
-            tracing::error!(%error, "a restart will not know that this node has diverged");
+        ));
+    }
+
+    /// Ends this node's part, for good: its data are an older copy of what it had.
+    pub(super) fn leave_as_older_copy(&self, start: u64, last: u64) {
+        self.leave(&older_copy(start, last));
+    }
+
+    fn leave(&self, words: &str) {
+        if let Err(error) = placement_raft_store::leave(&self.config.data_dir, words) {
+            tracing::error!(%error, "a restart will not know that this node takes no part any more");
         }
-        self.health.report(&words);
+        self.health.report(words);
     }
 
     /// Whether a node has taken part: it has a log, so that it must not be initialised again.
@@ -276,6 +293,14 @@ impl Replica {
         }
         let applied = self.views.current();
         applied.state.is_retired(id) || self.leads()
+    }
+
+    /// The last start of a node in which it has written, as far as this node has applied it; none of
+    /// one that was removed.
+    pub(super) fn last_start(&self, node: u64) -> Option<u64> {
+        let applied = self.views.current();
+        let session = applied.state.session(node)?;
+        (!applied.state.is_retired(node)).then_some(session.boot)
     }
 
     /// Notes what another member says.

@@ -14,7 +14,7 @@ use crate::rpc::peers::Peers;
 pub(crate) struct Running {
     pub(crate) replica: Arc<Replica>,
     pub(crate) writes: WritePath,
-    pub(crate) read_index: ReadIndex,
+    pub(crate) read_index: Arc<ReadIndex>,
     pub(crate) standards: Standards,
     pub(crate) store_metrics: StoreMetrics,
     pub(super) snapshots: SnapshotDir,

@@ -8,6 +8,7 @@ use placement_raft_store::{Identity, Raft, runtime};
 use tokio::sync::mpsc;
 
 use super::error::StartError;
+use super::own_past::OwnPast;
 use super::propose::Proposer;
 use super::read_index::{ReadIndex, Rounds};
 use super::read_metrics::ReadMetrics;
@@ -15,6 +16,7 @@ use super::replica::Replica;
 use super::running::Running;
 use super::stamp::Stamper;
 use super::standards::Standards;
+use super::write_ids::WriteIds;
 use super::write_path::WritePath;
 use super::{disk_watch, divergence, leadership, level, removal, room, standards_sync};
 use crate::config::Config;
@@ -62,9 +64,13 @@ pub(super) async fn start(
     peers.agree_to(config.level_max().max(replica.level()));
     let (proposals, proposed) = mpsc::unbounded_channel();
     let (reads, waiting) = mpsc::unbounded_channel();
+    let read_index = Arc::new(ReadIndex::new(replica.clone(), reads));
+    let past = OwnPast::new(replica.clone(), read_index.clone(), store.boot);
+    let past = Arc::new(past);
+    let ids = WriteIds::new(replica.me, store.boot);
     let running = Arc::new(Running {
-        writes: WritePath::new(replica.clone(), peers.clone(), store.boot, proposals),
-        read_index: ReadIndex::new(replica.clone(), reads),
+        writes: WritePath::new(replica.clone(), peers.clone(), ids, past.clone(), proposals),
+        read_index,
         standards: Standards::new(replica.clone(), env.standards.clone()),
         store_metrics: store.metrics,
         snapshots: store.snapshots,
@@ -79,6 +85,7 @@ pub(super) async fn start(
     };
     tasks.spawn(Proposer::new(replica.clone(), stamper, tasks.clone()).run(proposed));
     tasks.spawn(rounds.run(waiting));
+    tasks.spawn(past.watch());
     tasks.spawn(leadership::watch(replica.clone()));
     tasks.spawn(leadership::leave_on_failure(replica.clone()));
     tasks.spawn(standards_sync::run(running.clone()));

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use super::own_past::OwnPast;
 use super::propose::Proposal;
 use super::replica::{Leader, REMOVED, Replica};
 use super::write_ids::WriteIds;
@@ -27,21 +28,24 @@ pub(crate) struct WritePath {
     replica: Arc<Replica>,
     peers: Arc<Peers>,
     ids: Arc<WriteIds>,
+    past: Arc<OwnPast>,
     proposals: mpsc::UnboundedSender<Proposal>,
 }
 
 impl WritePath {
-    /// `boot` tells the starts of this node apart; `proposals` leads to the proposer.
+    /// `proposals` leads to the proposer.
     pub(super) fn new(
         replica: Arc<Replica>,
         peers: Arc<Peers>,
-        boot: u64,
+        ids: WriteIds,
+        past: Arc<OwnPast>,
         proposals: mpsc::UnboundedSender<Proposal>,
     ) -> Self {
         Self {
-            ids: Arc::new(WriteIds::new(replica.me, boot)),
             replica,
             peers,
+            ids: Arc::new(ids),
+            past,
             proposals,
         }
     }
@@ -55,6 +59,7 @@ impl WritePath {
         deadline: Instant,
     ) -> Result<(u64, Outcome), Unavailable> {
         (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
+        self.past.is_known(deadline).await?;
         let record = wire::encode(RecordVersion::of(self.replica.level()), &command);
         let id = self.ids.issue();
         let call = WriteCall {

@@ -52,6 +52,8 @@ pub(crate) enum Method {
     Checkpoint = 11,
     /// Is your disk nearly full?
     IsShort = 12,
+    /// In which of its starts has this node last written?
+    LastStart = 13,
 }
 
 impl Method {
@@ -70,6 +72,7 @@ impl Method {
             Invite,
             Checkpoint,
             IsShort,
+            LastStart,
         ]
         .into_iter()
         .find(|method| *method as u8 == number)
@@ -77,7 +80,7 @@ impl Method {
 
     /// Whether nodes that do not belong to one cluster yet may ask this of each other.
     pub(crate) fn is_introduction(self) -> bool {
-        matches!(self, Self::Probe | Self::Invite)
+        matches!(self, Self::Probe | Self::Invite | Self::LastStart)
     }
 }
 

@@ -201,8 +201,10 @@ mod tests {
 
     #[test]
     fn a_truncation_takes_back_only_what_it_takes_away() {
-        let mut mark = Mark::default();
-        mark.last = Some(id(3, 60));
+        let mut mark = Mark {
+            last: Some(id(3, 60)),
+            vote: None,
+        };
         mark.truncate(Some(id(3, 70)));
         assert_eq!(mark.last, Some(id(3, 60)));
         mark.truncate(Some(id(2, 39)));

@@ -1,0 +1,67 @@
+//! Whether this node knows all that it did before.
+//!
+//! A data directory that is put back from an older copy has forgotten what the node has acknowledged and
+//! promised since. Its count of starts went back with it, and the cluster remembers the start in which
+//! the node last wrote. So before its first write the node catches up and looks: its own start must be a
+//! later one. It is looked soon after the start, too, for nodes that nobody writes through.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep};
+
+use super::read_index::ReadIndex;
+use super::replica::Replica;
+use crate::doors::Unavailable;
+
+/// How often it is tried to look, as long as there is no leader.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What this node has found out about its own past.
+pub(super) struct OwnPast {
+    replica: Arc<Replica>,
+    read_index: Arc<ReadIndex>,
+    start: u64,
+    known: OnceCell<()>,
+}
+
+impl OwnPast {
+    pub(super) fn new(replica: Arc<Replica>, read_index: Arc<ReadIndex>, start: u64) -> Self {
+        Self {
+            replica,
+            read_index,
+            start,
+            known: OnceCell::new(),
+        }
+    }
+
+    /// Waits until it is known that this node has never been further than now.
+    pub(super) async fn is_known(&self, deadline: Instant) -> Result<(), Unavailable> {
+        self.known
+            .get_or_try_init(|| self.look(deadline))
+            .await
+            .copied()
+    }
+
+    async fn look(&self, deadline: Instant) -> Result<(), Unavailable> {
+        self.read_index.linearize(deadline).await?;
+        match self.replica.last_start(self.replica.me) {
+            Some(last) if last >= self.start => {
+                self.replica.leave_as_older_copy(self.start, last);
+                let reason = "this node's data are an older copy of what it had";
+                Err(Unavailable::nothing_committed(reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks as soon as there is a leader.
+    pub(super) async fn watch(self: Arc<Self>) {
+        while self.replica.failure().is_none()
+            && self.is_known(Instant::now() + EVERY).await.is_err()
+        {
+            sleep(EVERY).await;
+        }
+    }
+}

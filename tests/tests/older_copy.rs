@@ -1,0 +1,139 @@
+//! A data directory that is put back from an older copy has forgotten what its node has acknowledged.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use placement_client::{Client, NewProvider};
+use placement_tests::cluster::Cluster;
+use uuid::Uuid;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+async fn create(client: &Client, name: &str) {
+    let client = client.clone().with_patience(Duration::from_secs(60));
+    client
+        .create_provider(&NewProvider::named(name).uuid(Uuid::new_v4()))
+        .await
+        .unwrap();
+}
+
+/// Copies the data directory of a stopped node, starts the node, writes through it, stops it, and
+/// puts the copy back.
+async fn put_back(cluster: &mut Cluster, id: u64) {
+    let data = cluster.data_dir(id);
+    let older: PathBuf = data.with_extension("older");
+    cluster.stop_node(id).await.unwrap();
+    copy(&data, &older);
+    cluster.start_node(id).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    create(&cluster.client_of(id), "acknowledged").await;
+    cluster.stop_node(id).await.unwrap();
+    fs::remove_dir_all(&data).unwrap();
+    fs::rename(older, data).unwrap();
+}
+
+async fn wait_for_words(cluster: &Cluster, id: u64, words: &str) {
+    let started = Instant::now();
+    while !cluster.log(id, 100).contains(words) {
+        let log = cluster.log(id, 30);
+        assert!(started.elapsed() < LIMIT, "no {words:?} in:\n{log}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_older_copy_is_refused_before_it_takes_part_if_another_node_answers() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    put_back(&mut cluster, 2).await;
+    for _ in 0..2 {
+        cluster.start_node(2).unwrap();
+        let ended = cluster.process(2).wait(LIMIT).unwrap();
+        assert!(!ended.success(), "{ended}");
+        let said = cluster.log(2, 5);
+        assert!(said.contains("by its own count"), "{said}");
+        assert!(said.contains("is an older copy"), "{said}");
+        assert!(said.contains("join anew"), "{said}");
+    }
+    create(&cluster.client_of(1), "afterwards").await;
+}
+
+#[tokio::test]
+async fn an_older_copy_that_starts_alone_leaves_once_it_hears_of_itself() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    put_back(&mut cluster, 2).await;
+    for id in [1, 3] {
+        cluster.stop_node(id).await.unwrap();
+    }
+    cluster.start_node(2).unwrap();
+    wait_for_words(&cluster, 2, "replication runs").await;
+    for id in [1, 3] {
+        cluster.start_node(id).unwrap();
+    }
+    wait_for_words(&cluster, 2, "is an older copy").await;
+    // The others go on without it, with what was acknowledged.
+    create(&cluster.client_of(1), "afterwards").await;
+    assert!(cluster.has_provider("acknowledged").await);
+    let said = cluster.placementctl(&["status"]).unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("is an older copy"), "{said}");
+    // Nor does it come back.
+    cluster.kill_9(2);
+    cluster.start_node(2).unwrap();
+    let ended = cluster.process(2).wait(LIMIT).unwrap();
+    assert!(!ended.success(), "{ended}");
+    let said = cluster.log(2, 5);
+    assert!(said.contains("takes no part any more"), "{said}");
+}
+
+#[tokio::test]
+async fn damage_to_a_log_that_was_synced_is_refused_in_words() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    for name in ["one", "two", "three", "four"] {
+        create(&cluster.client_of(2), name).await;
+    }
+    cluster.kill_9(2);
+    let files = fs::read_dir(cluster.data_dir(2).join("log")).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let logs = paths.filter(|path| path.extension().is_some_and(|it| it == "log"));
+    let newest = logs.max().unwrap();
+    let mut bytes = fs::read(&newest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(newest, bytes).unwrap();
+
+    cluster.start_node(2).unwrap();
+    let ended = cluster.process(2).wait(LIMIT).unwrap();
+    assert!(!ended.success(), "{ended}");
+    let said = cluster.log(2, 5);
+    assert!(said.contains("has lost what was on disk"), "{said}");
+
+    // The count of starts, of another node.
+    cluster.stop_node(3).await.unwrap();
+    let boot = cluster.data_dir(3).join("boot");
+    let aside = boot.with_extension("aside");
+    fs::rename(&boot, &aside).unwrap();
+    cluster.start_node(3).unwrap();
+    let ended = cluster.process(3).wait(LIMIT).unwrap();
+    assert!(!ended.success(), "{ended}");
+    let said = cluster.log(3, 5);
+    assert!(said.contains("has started 0 times"), "{said}");
+    fs::rename(&aside, &boot).unwrap();
+    cluster.start_node(3).unwrap();
+    cluster.wait_ready(3).await.unwrap();
+}

@@ -88,8 +88,9 @@ async fn an_older_copy_that_starts_alone_leaves_once_it_hears_of_itself() {
     wait_for_words(&cluster, 2, "is an older copy").await;
     // The others go on without it, with what was acknowledged.
     create(&cluster.client_of(1), "afterwards").await;
-    let kept = cluster.client_of(3).providers(&[("name", "acknowledged")]);
-    assert_eq!(kept.await.unwrap().len(), 1);
+    let other = cluster.client_of(3);
+    let kept = other.providers(&[("name", "acknowledged")]).await.unwrap();
+    assert_eq!(kept.len(), 1);
     let said = cluster.placementctl(&["status"]).unwrap();
     let said = String::from_utf8(said.stdout).unwrap();
     assert!(said.contains("is an older copy"), "{said}");

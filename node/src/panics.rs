@@ -11,6 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
+use placement_raft_store::LogId;
 
 /// How long the process waits for the lines that say why it ends.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -60,8 +61,22 @@ pub(crate) fn end_the_process() {
             backtrace,
             "panicked; this is a bug, and the process ends"
         );
+        if let Some(id) = placement_raft_store::applying() {
+            tracing::error!("{}", way_around(id));
+        }
         end_now();
     }));
+}
+
+/// What to do if the log holds an entry that cannot be applied: every node reads it again at every
+/// start.
+fn way_around(id: LogId) -> String {
+    let (term, index) = (id.committed_leader_id().term, id.index);
+    format!(
+        "entry {id} of the log was being applied. If each start ends so, stop all nodes, and run on \
+         each of them: placementd skip-entry --config FILE --index {index} --term {term} \
+         --i-understand"
+    )
 }
 
 /// Ends the process, for a reason that the log has been told.

@@ -15,6 +15,7 @@ pub fn main() -> ExitCode {
     let matches = command().get_matches();
     let done = match matches.subcommand() {
         Some(("check-config", matches)) => check(matches),
+        Some(("skip-entry", matches)) => skip_entry(matches),
         _ => run(&matches),
     };
     match done {
@@ -36,6 +37,33 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
         http::check_policy_file(file).context("[policy] file")?;
     }
     println!("{}", config.to_toml());
+    Ok(())
+}
+
+/// Makes an entry blank that no node can apply.
+fn skip_entry(matches: &ArgMatches) -> anyhow::Result<()> {
+    let (config, _) = load(matches)?;
+    config.validate()?;
+    let number = |name| matches.get_one::<u64>(name).copied().unwrap_or_default();
+    let (index, term) = (number("index"), number("term"));
+    if !matches.get_flag("i-understand") {
+        anyhow::bail!(
+            "nothing is skipped. The write in entry {index} would not be carried out, even if a \
+             client was told that it was. It has to be skipped on all nodes before any of them is \
+             started again: one that still has it comes to another state than the others. Say \
+             --i-understand if that is what you want"
+        );
+    }
+    let mut options = Env::production().storage;
+    options.dir = config.data_dir.clone();
+    options.node = Some(config.node_id);
+    options.cluster = config.cluster_id()?;
+    let skipped = placement_raft_store::skip_entry(&options, index, term)?;
+    println!(
+        "entry {} is blank now on node {}; it was: {}\nnow the same on every other node, before any \
+         of them is started",
+        skipped.id, config.node_id, skipped.command
+    );
     Ok(())
 }
 
@@ -158,6 +186,33 @@ fn command() -> Command {
         "Checks the configuration and prints it as it would be used; exits with 1 if it is \
              wrong",
     )))
+    .subcommand(common(
+        Command::new("skip-entry")
+            .about(
+                "Makes an entry of the log blank that no node can apply; to be run on all nodes \
+                 while all of them are stopped",
+            )
+            .arg(number(
+                "index",
+                "The entry, as the log of a node names it that ended",
+            ))
+            .arg(number("term", "Its term"))
+            .arg(
+                Arg::new("i-understand")
+                    .long("i-understand")
+                    .action(ArgAction::SetTrue)
+                    .help("A write is lost, and it has to be done on all nodes"),
+            ),
+    ))
+}
+
+fn number(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name("N")
+        .required(true)
+        .value_parser(clap::value_parser!(u64))
+        .help(help)
 }
 
 /// The flag of one setting. The names live as long as the program.

@@ -20,6 +20,8 @@ const IDENTITY: &str = "identity";
 const BOOT: &str = "boot";
 /// Why this node takes no part any more, in words.
 const LEFT: &str = "left";
+/// The entries that were made blank by hand, one in a line.
+const SKIPPED: &str = "skipped";
 
 /// The file. Its first field lets a binary that is too old say so.
 #[derive(Serialize, Deserialize)]
@@ -161,6 +163,25 @@ pub(crate) fn check_left(dir: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(OpenError::io("read", &path, error)),
     }
+}
+
+/// The entries that were made blank by hand, in words.
+pub(crate) fn skipped(dir: &Path) -> Result<Vec<String>, OpenError> {
+    let path = dir.join(SKIPPED);
+    match fs::read_to_string(&path) {
+        Ok(lines) => Ok(lines.lines().map(str::to_owned).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(OpenError::io("read", &path, error)),
+    }
+}
+
+/// Adds an entry to those that were made blank by hand, durably.
+pub(crate) fn note_skipped(dir: &Path, words: &str) -> Result<(), OpenError> {
+    let mut lines = skipped(dir)?;
+    if !lines.iter().any(|line| line == words) {
+        lines.push(words.to_owned());
+    }
+    write_durably(dir, SKIPPED, (lines.join("\n") + "\n").as_bytes())
 }
 
 /// Counts one more start of the node, durably, and returns the count.

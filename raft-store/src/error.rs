@@ -9,6 +9,10 @@ use uuid::Uuid;
 use crate::identity::{FORMAT, Identity};
 use crate::wire::WireError;
 
+/// The way out for a node whose data cannot be trusted.
+pub const JOIN_ANEW: &str = "let its machine join anew, under a new id and with an empty directory: \
+                             `placementctl members replace` rebuilds it from the others";
+
 /// Why a data directory cannot be opened. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -114,8 +118,8 @@ pub enum OpenError {
     },
     /// What was written is not what is read.
     #[error(
-        "{path} is damaged ({reason}): do not repair it by hand; remove this node from the \
-         cluster and let it join anew with an empty directory"
+        "{path} is damaged ({reason}): do not repair it by hand; {}",
+        JOIN_ANEW
     )]
     Damaged {
         /// The file or database.
@@ -127,9 +131,8 @@ pub enum OpenError {
     #[error(
         "{log} is gone, but node {} of cluster {} has started before: without its log it no longer \
          knows how it voted and what it acknowledged, and by voting again it could lose committed \
-         writes. Put the whole data directory back as it was; if that is impossible, remove this \
-         node from the cluster and let it join anew with an empty directory and a new id",
-        identity.node, identity.cluster
+         writes. Put the whole data directory back as it was; if that is impossible, {}",
+        identity.node, identity.cluster, JOIN_ANEW
     )]
     LogGone {
         /// The directory of the log.
@@ -141,8 +144,8 @@ pub enum OpenError {
     #[error(
         "{log} has lost what was on disk: {lost}. A file of it was damaged, or replaced by an older \
          one, and what this node has acknowledged and promised is not there any more. Put the whole \
-         data directory back as it was when the node last ran; if that is impossible, remove this \
-         node from the cluster and let it join anew with an empty directory and a new id"
+         data directory back as it was when the node last ran; if that is impossible, {}",
+        JOIN_ANEW
     )]
     LogLost {
         /// The directory of the log.
@@ -155,9 +158,8 @@ pub enum OpenError {
         "{path} says that node {} of cluster {} has started {boots} times, but its data are of a \
          later start: the file, or another part of the directory, is missing or older than the \
          rest. Put the whole data directory back as it was when the node last ran; if that is \
-         impossible, remove this node from the cluster and let it join anew with an empty directory \
-         and a new id",
-        identity.node, identity.cluster
+         impossible, {}",
+        identity.node, identity.cluster, JOIN_ANEW
     )]
     BootLost {
         /// The file.
@@ -170,8 +172,8 @@ pub enum OpenError {
     /// The node has found that it cannot be vouched for.
     #[error(
         "the node of {dir} takes no part any more: {reason}. Keep the directory for whoever looks \
-         for the cause; remove this node from the cluster and let it join anew with an empty \
-         directory and a new id"
+         for the cause, and {}",
+        JOIN_ANEW
     )]
     Left {
         /// The directory.

@@ -1,6 +1,7 @@
 //! The memory of a node: openraft's log and state machine over RocksDB.
 //!
 //! * [`create`] makes a data directory, [`open()`] opens it and gives a [`Store`].
+//! * [`skip_entry`] makes an entry blank that no node can apply, while the node does not run.
 //! * [`LogStore`] is the Raft log: appends are gathered and synced by one thread.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
 //!   and the whole state in memory, and builds and installs snapshots.
@@ -25,6 +26,7 @@ mod options;
 mod rocks;
 pub mod runtime;
 pub mod simulation;
+mod skip;
 mod store;
 mod tables;
 mod types;
@@ -33,17 +35,18 @@ mod write_version;
 
 pub use applier::{Applier, Rules};
 pub use data_dir::{boots, create, identity, in_use, leave};
-pub use error::OpenError;
+pub use error::{JOIN_ANEW, OpenError};
 pub use health::Health;
 pub use identity::{FORMAT, Identity};
 pub use log::{LogReader, LogStore};
 pub use logged::LoggedCommand;
 pub use machine::{
     AppliedState, Checkpoints, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotError, SnapshotFile,
-    SnapshotReceiver, StateMachine, Stopped, Views,
+    SnapshotReceiver, StateMachine, Stopped, Views, applying,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use options::{Disk, Faults, StoreOptions};
+pub use skip::{SkipError, Skipped, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{
     Applied, Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, TypeConfig,

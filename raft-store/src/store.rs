@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::counters::Counters;
-use crate::data_dir::{self, LOG_DIR, SNAPSHOT_DIR};
+use crate::data_dir::{self, DirLock, LOG_DIR, SNAPSHOT_DIR};
 use crate::error::OpenError;
 use crate::health::{Health, Reporter};
 use crate::identity::Identity;
@@ -50,15 +50,10 @@ pub struct Store {
 /// [`OpenError`], each variant with what to do.
 pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     let dir = &options.dir;
-    if !dir.exists() {
-        return Err(OpenError::Missing { dir: dir.clone() });
+    let (lock, identity) = enter(&options)?;
+    for entry in data_dir::skipped(dir)? {
+        tracing::warn!(entry, "an operator has had an entry of the log skipped");
     }
-    let lock = data_dir::lock(dir)?;
-    let identity =
-        data_dir::identity(dir)?.ok_or_else(|| OpenError::Missing { dir: dir.clone() })?;
-    check_owner(&options, &identity)?;
-    data_dir::check_left(dir)?;
-    check_log(dir, identity)?;
     let snapshots_dir = dir.join(SNAPSHOT_DIR);
     fs::create_dir_all(&snapshots_dir)
         .map_err(|error| OpenError::io("create", &snapshots_dir, error))?;
@@ -105,6 +100,21 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
         snapshots,
         metrics,
     })
+}
+
+/// Locks a data directory, and looks whether it may be opened at all.
+pub(crate) fn enter(options: &StoreOptions) -> Result<(DirLock, Identity), OpenError> {
+    let dir = &options.dir;
+    if !dir.exists() {
+        return Err(OpenError::Missing { dir: dir.clone() });
+    }
+    let lock = data_dir::lock(dir)?;
+    let identity =
+        data_dir::identity(dir)?.ok_or_else(|| OpenError::Missing { dir: dir.clone() })?;
+    check_owner(options, &identity)?;
+    data_dir::check_left(dir)?;
+    check_log(dir, identity)?;
+    Ok((lock, identity))
 }
 
 /// The last start of this node that its state knows of.

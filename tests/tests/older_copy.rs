@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use placement_client::{Client, NewProvider};
 use placement_tests::cluster::Cluster;
+use placement_tests::layout::NodePlace;
+use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
 use uuid::Uuid;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -103,8 +105,55 @@ async fn an_older_copy_that_starts_alone_leaves_once_it_hears_of_itself() {
     assert!(said.contains("takes no part any more"), "{said}");
 }
 
+/// Rebuilds a node from the others: on its machine, at its addresses, under a new number.
+async fn rebuild(cluster: &mut Cluster, old: u64, new: u64) {
+    let place = NodePlace {
+        id: new,
+        data_dir: cluster.directory().join("rebuilt"),
+        log: cluster.directory().join("rebuilt.log"),
+        ..cluster.place(old).clone()
+    };
+    let options = StartOptions {
+        initial_members: String::new(),
+        ..cluster.options().clone()
+    };
+    let _process = NodeProcess::start(&place, &options).unwrap();
+    let replace = |cluster: &Cluster| {
+        let (old, new) = (old.to_string(), new.to_string());
+        let peer = place.peer();
+        let words = ["members", "replace", &old, "--by", &new, "--peer", &peer];
+        cluster.placementctl(&words).unwrap()
+    };
+    let started = Instant::now();
+    let output = loop {
+        let output = replace(cluster);
+        // It may not listen yet.
+        if output.status.success() || started.elapsed() > LIMIT {
+            break output;
+        }
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success(),
+        "{said}\n{}",
+        log_tail(&place.log, 30)
+    );
+    let status = cluster.placementctl(&["status"]).unwrap();
+    let said = String::from_utf8(status.stdout).unwrap();
+    assert!(status.status.success(), "{said}");
+    assert!(said.contains("healthy: 3 of 3, can lose 1"), "{said}");
+    // Once more changes nothing.
+    assert!(replace(cluster).status.success());
+    // With the node's vote, and without another one.
+    cluster.stop_node(3).await.unwrap();
+    let client = Client::new([place.api_url()]).unwrap();
+    create(&client, "by the rebuilt one").await;
+    let found = client.providers(&[("name", "four")]).await.unwrap();
+    assert_eq!(found.len(), 1);
+}
+
 #[tokio::test]
-async fn damage_to_a_log_that_was_synced_is_refused_in_words() {
+async fn a_node_whose_log_is_damaged_is_refused_and_rebuilt_from_the_others() {
     let mut cluster = Cluster::start(3).await.unwrap();
     for name in ["one", "two", "three", "four"] {
         create(&cluster.client_of(2), name).await;
@@ -124,8 +173,13 @@ async fn damage_to_a_log_that_was_synced_is_refused_in_words() {
     assert!(!ended.success(), "{ended}");
     let said = cluster.log(2, 5);
     assert!(said.contains("has lost what was on disk"), "{said}");
+    assert!(said.contains("members replace"), "{said}");
+    rebuild(&mut cluster, 2, 4).await;
+}
 
-    // The count of starts, of another node.
+#[tokio::test]
+async fn a_lost_count_of_starts_is_refused_in_words() {
+    let mut cluster = Cluster::start(3).await.unwrap();
     cluster.stop_node(3).await.unwrap();
     let boot = cluster.data_dir(3).join("boot");
     let aside = boot.with_extension("aside");

@@ -16,9 +16,8 @@ pub enum StartError {
     /// The others know more of this node than its own data.
     #[error(
         "{}: {reason}. Put the data directory back as it was when the node last ran; if that is \
-         impossible, remove this node from the cluster and let it join anew with an empty directory \
-         and a new id",
-        dir.display()
+         impossible, {}",
+        dir.display(), placement_raft_store::JOIN_ANEW
     )]
     OlderCopy {
         /// Its data directory.

@@ -67,14 +67,18 @@ impl LogDatabase {
     }
 
     /// The entry at an index, if it is there.
-    pub(super) fn id_at(&self, index: u64) -> Result<Option<LogId>, OpenError> {
+    pub(super) fn entry_at(&self, index: u64) -> Result<Option<Entry>, OpenError> {
         let row = self
             .db
             .get_pinned_cf(self.log(), key(index))
             .map_err(|error| rocks::open_error(&self.dir, &error))?;
         let entry = row.map(|row| decode(&row)).transpose();
-        let entry = entry.map_err(|error| OpenError::unreadable(&self.dir, &error))?;
-        Ok(entry.map(|entry| entry.log_id))
+        entry.map_err(|error| OpenError::unreadable(&self.dir, &error))
+    }
+
+    /// The id of the entry at an index, if it is there.
+    pub(super) fn id_at(&self, index: u64) -> Result<Option<LogId>, OpenError> {
+        Ok(self.entry_at(index)?.map(|entry| entry.log_id))
     }
 
     /// Forgets all entries, durably: the state has everything up to `applied`.
@@ -86,6 +90,17 @@ impl LogDatabase {
         let mut batch = WriteBatch::default();
         self.truncate(&mut batch, 0);
         self.purge(&mut batch, version, applied);
+        self.write_synced(batch)
+    }
+
+    /// Puts another row in the place of an entry, durably.
+    pub(super) fn replace(&self, index: u64, row: &[u8]) -> Result<(), OpenError> {
+        let mut batch = WriteBatch::default();
+        self.put_entry(&mut batch, index, row);
+        self.write_synced(batch)
+    }
+
+    fn write_synced(&self, batch: WriteBatch) -> Result<(), OpenError> {
         let mut synced = WriteOptions::default();
         synced.set_sync(true);
         (self.db.write_opt(batch, &synced)).map_err(|error| rocks::open_error(&self.dir, &error))

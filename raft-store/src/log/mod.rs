@@ -12,6 +12,7 @@ use std::sync::{Arc, Weak};
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use openraft::OptionalSend;
+use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use rocksdb::{Cache, DB};
 use tokio::sync::{Semaphore, oneshot};
@@ -26,8 +27,8 @@ use crate::data_dir::DirLock;
 use crate::error::OpenError;
 use crate::health::Reporter;
 use crate::options::{Disk, StoreOptions};
-use crate::types::{Entry, LogId, TypeConfig, Vote};
-use crate::wire::{self, WireEntry};
+use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
+use crate::wire::{self, RecordVersion, WireEntry};
 use crate::write_version::WriteVersion;
 
 /// Bytes of entries that are read in one step for a follower or for apply.
@@ -121,6 +122,32 @@ impl LogStore {
 
     pub(crate) fn database(&self) -> Weak<DB> {
         Arc::downgrade(&self.shared.database.db)
+    }
+}
+
+/// The log of a node that does not run, for changes by hand.
+pub(crate) struct LogEditor(LogDatabase);
+
+impl LogEditor {
+    /// Opens a log that has lost nothing.
+    pub(crate) fn open(options: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+        let database = LogDatabase::open(options, cache)?;
+        if let Some(mark) = reached::noted(&options.dir)? {
+            check_nothing_lost(&database, &database.ends()?, mark)?;
+        }
+        Ok(Self(database))
+    }
+
+    /// The entry at an index, if it is there.
+    pub(crate) fn entry(&self, index: u64) -> Result<Option<Entry>, OpenError> {
+        self.0.entry_at(index)
+    }
+
+    /// Puts a blank entry in the place of another, durably.
+    pub(crate) fn make_blank(&self, version: RecordVersion, id: LogId) -> Result<(), OpenError> {
+        let blank = Entry::new(id, Payload::Blank);
+        self.0
+            .replace(id.index, &wire::encode(version, &WireEntry::from(&blank)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the state machine and its snapshot builders share: the rows and the published state.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,8 +22,17 @@ use crate::error::OpenError;
 use crate::health::Reporter;
 use crate::options::StoreOptions;
 use crate::rocks;
-use crate::types::{Applied, Payload, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::write_version::WriteVersion;
+
+thread_local! {
+    static APPLYING: Cell<Option<LogId>> = const { Cell::new(None) };
+}
+
+/// The entry that this thread is applying: of a panic, the one that has caused it.
+pub fn applying() -> Option<LogId> {
+    APPLYING.get()
+}
 
 pub(super) struct Core {
     pub(super) database: StateDatabase,
@@ -93,6 +103,7 @@ impl Core {
         let mut answers = Vec::with_capacity(count);
         for (entry, responder) in entries {
             let index = entry.log_id.index;
+            APPLYING.set(Some(entry.log_id));
             assert!(
                 next.index() < Some(index),
                 "entries are applied once and in their order, but {index} follows {:?}",
@@ -113,6 +124,7 @@ impl Core {
             self.publisher.note(&next);
             answers.extend(responder.map(|responder| (responder, answer)));
         }
+        APPLYING.set(None);
         let decided = started.elapsed();
         let bytes = batch.size_in_bytes();
         self.database

@@ -27,6 +27,7 @@ use crate::runtime;
 use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::write_version::WriteVersion;
 
+pub use self::core::applying;
 pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;

@@ -3,9 +3,10 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use placement_client::{Admin, MemberRole, NewMember};
+use placement_client::{Admin, Error, Member, MemberRole, NewMember};
+use tokio::time::{Instant, sleep};
 
 use crate::survey::{Survey, survey};
 
@@ -18,6 +19,14 @@ pub(crate) enum MembersAction {
         /// The learner.
         id: u64,
     },
+    /// Rebuilds a node from the others, under a new id: adds the new one, waits until it has caught up,
+    /// removes the old one, and gives the new one its vote. Can be repeated after an interruption.
+    #[command(
+        after_help = "The old node may be dead, or unfit to start: its data directory was lost, damaged \
+                      or put back from an older copy. The new one has to run, with an empty data \
+                      directory and the new id; it may have the old one's addresses."
+    )]
+    Replace(ReplaceMember),
     /// Removes a node. Its id must never be used again.
     Remove {
         /// The node to go.
@@ -42,6 +51,24 @@ pub(crate) struct AddMember {
     #[arg(long, value_name = "HOST:PORT", default_value = "")]
     admin: String,
 }
+
+#[derive(Args)]
+pub(crate) struct ReplaceMember {
+    /// The node to go. Its id must never be used again.
+    id: u64,
+    /// The id of the node that comes, which no node of this cluster has ever had.
+    #[arg(long, value_name = "NODE_ID")]
+    by: u64,
+    /// Where the other nodes reach it, `host:port`.
+    #[arg(long, value_name = "HOST:PORT")]
+    peer: String,
+    /// How long it may take to catch up, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    catch_up: u64,
+}
+
+/// How often it is looked whether a node has caught up.
+const PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn change(
     admin: &Admin,
@@ -70,9 +97,88 @@ pub(crate) async fn change(
             admin.promote_member(id).await?;
             println!("node {id} is a voter");
         }
+        MembersAction::Replace(action) => replace(admin, action, timeout).await?,
         MembersAction::Remove { id, yes } => remove(admin, id, yes, timeout).await?,
     }
     Ok(())
+}
+
+/// Each step is left out if it was done before.
+async fn replace(admin: &Admin, action: ReplaceMember, timeout: Duration) -> anyhow::Result<()> {
+    let ReplaceMember {
+        id: old,
+        by: new,
+        peer,
+        catch_up,
+    } = action;
+    if old == new {
+        bail!("a node that has lost its data comes back under an id that was never used");
+    }
+    let before = survey(admin, timeout).await?;
+    let member = |id| move |(member, _): &&(Member, _)| member.id == id;
+    let is_old_there = before.members.iter().any(|one| member(old)(&one));
+    match before.members.iter().find(member(new)) {
+        Some((there, _)) if there.peer != peer => {
+            bail!("node {new} is a member already, at {}", there.peer)
+        }
+        Some(_) => println!("node {new} is a member already"),
+        None if !is_old_there => bail!("node {old} is not a member; nothing was changed"),
+        None => {
+            let added = NewMember {
+                id: new,
+                peer,
+                api: String::new(),
+                admin: String::new(),
+            };
+            admin.add_member(&added).await?;
+            println!("node {new} added as learner; it catches up");
+        }
+    }
+    let give_up = Instant::now() + Duration::from_secs(catch_up);
+    wait_until_ready(admin, new, timeout, give_up).await?;
+    if is_old_there {
+        admin.remove_member(old).await?;
+        println!("node {old} removed");
+    }
+    loop {
+        match admin.promote_member(new).await {
+            Ok(()) => break,
+            Err(Error::Refused(refused)) if Instant::now() >= give_up => {
+                return Err(Error::Refused(refused))
+                    .context("it has no vote yet: repeat the command");
+            }
+            Err(Error::Refused(_)) => sleep(PAUSE).await,
+            Err(error) => return Err(error).context("it has no vote yet: repeat the command"),
+        }
+    }
+    println!("node {new} is a voter, in the place of node {old}");
+    Ok(())
+}
+
+/// Waits until a node says that it is ready: it has what the leader has.
+async fn wait_until_ready(
+    admin: &Admin,
+    id: u64,
+    timeout: Duration,
+    give_up: Instant,
+) -> anyhow::Result<()> {
+    loop {
+        let survey = survey(admin, timeout).await?;
+        let mut members = survey.members.into_iter();
+        let status = members.find(|(member, _)| member.id == id);
+        let status = status.and_then(|(_, status)| status);
+        if status.as_ref().is_some_and(|status| status.ready) {
+            return Ok(());
+        }
+        if Instant::now() >= give_up {
+            let why = match status {
+                Some(status) => status.not_ready.unwrap_or_default(),
+                None => "it does not answer".to_owned(),
+            };
+            bail!("node {id} has not caught up ({why}); nothing was removed. Repeat the command");
+        }
+        sleep(PAUSE).await;
+    }
 }
 
 async fn remove(admin: &Admin, id: u64, yes: bool, timeout: Duration) -> anyhow::Result<()> {

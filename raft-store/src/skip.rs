@@ -1,0 +1,102 @@
+//! The last resort for an entry that no node can apply: it is made blank, on every node, by hand.
+//!
+//! Whoever asks for it answers for it. What is refused here is what cannot be right on any node: an
+//! entry that the state has already, one of another term, one that is no command. That it is done on
+//! all nodes or on none cannot be seen from one of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::counters::Counters;
+use crate::data_dir;
+use crate::error::OpenError;
+use crate::health::Reporter;
+use crate::log::LogEditor;
+use crate::machine::{SnapshotDir, StateMachine};
+use crate::options::StoreOptions;
+use crate::store::enter;
+use crate::types::{LogId, Payload};
+use crate::wire::RecordVersion;
+use crate::write_version::WriteVersion;
+
+/// Why an entry is not skipped. The log is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum SkipError {
+    /// The data directory cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It would be wrong.
+    #[error("nothing is skipped: {0}")]
+    Refused(String),
+}
+
+/// An entry that was made blank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its place, which it keeps.
+    pub id: LogId,
+    /// What it was.
+    pub command: String,
+}
+
+/// Makes the command at `index` blank, in the log of a node that does not run. It keeps its place, so
+/// that the log is that of the other nodes if the same is done there.
+///
+/// # Errors
+/// [`SkipError::Open`], among them [`OpenError::Locked`] while the node runs, or
+/// [`SkipError::Refused`].
+pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipped, SkipError> {
+    let dir = &options.dir;
+    let (lock, identity) = enter(options)?;
+    let snapshots = SnapshotDir::open(&dir.join(data_dir::SNAPSHOT_DIR), identity)?;
+    let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
+    let version = WriteVersion::new(RecordVersion::COMPACT);
+    let (reporter, _health) = Reporter::new();
+    let counters = Arc::new(Counters::default());
+    let machine = StateMachine::open(
+        options,
+        &cache,
+        snapshots,
+        version.clone(),
+        reporter,
+        lock,
+        counters,
+    )?;
+    let applied = machine.views().current().last;
+    let log = LogEditor::open(options, &cache)?;
+    let refused = |reason: String| Err(SkipError::Refused(reason));
+    if let Some(applied) = applied.filter(|applied| applied.index >= index) {
+        return refused(format!(
+            "the state of this node has entry {index} already, it is at {applied}"
+        ));
+    }
+    let Some(entry) = log.entry(index)? else {
+        return refused(format!("the log of this node has no entry {index}"));
+    };
+    let id = entry.log_id;
+    if id.committed_leader_id().term != term {
+        return refused(format!("entry {index} is {id}, not of term {term}"));
+    }
+    let command = match &entry.payload {
+        Payload::Normal(logged) => logged.to_string(),
+        Payload::Blank => return refused(format!("entry {id} is blank already")),
+        Payload::Membership(_) => {
+            return refused(format!(
+                "entry {id} is a change of the membership, without which the nodes would not agree \
+                 on who they are"
+            ));
+        }
+    };
+    // First the trace, then what it tells of.
+    data_dir::note_skipped(dir, &format!("entry {id}: {command}"))?;
+    log.make_blank(version.get(), id)?;
+    Ok(Skipped { id, command })
+}
+
+/// What was skipped in a data directory so far, in words.
+///
+/// # Errors
+/// [`OpenError::Io`].
+pub fn skipped(dir: &Path) -> Result<Vec<String>, OpenError> {
+    data_dir::skipped(dir)
+}

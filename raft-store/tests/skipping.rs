@@ -1,0 +1,147 @@
+//! An entry that no node can apply is skipped by hand, and leaves a trace.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use common::{
+    append, applied, apply, blank, history, log_id, membership, new_dir, opened, options, provider,
+    read_all, replay, run,
+};
+use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
+use placement_model::{Changes, Outcome, Stamped, State};
+use placement_raft_store::{
+    Applier, LogId, OpenError, Rules, SkipError, Skipped, StoreOptions, applying, open, skip_entry,
+    skipped,
+};
+
+fn skip(dir: &Path, index: u64, term: u64) -> Result<Skipped, SkipError> {
+    skip_entry(&options(dir), index, term)
+}
+
+fn refusal(dir: &Path, index: u64, term: u64) -> String {
+    skip(dir, index, term).unwrap_err().to_string()
+}
+
+/// Panics at one entry, as a bug would on every node.
+struct Poisoned {
+    at: u64,
+    seen: Mutex<Option<LogId>>,
+}
+
+impl Applier for Poisoned {
+    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+        if index == self.at {
+            *self.seen.lock().unwrap() = applying();
+            panic!("the bug");
+        }
+        Rules.apply(index, state, stamped)
+    }
+}
+
+fn commit(dir: &Path, last: u64) {
+    run(async {
+        let mut store = opened(dir);
+        append(&mut store.log, history(last)).await;
+        store
+            .log
+            .save_committed(Some(log_id(1, last)))
+            .await
+            .unwrap();
+        // A truncation or an append behind makes it durable.
+        append(&mut store.log, vec![blank(1, last + 1)]).await;
+    });
+}
+
+#[test]
+fn a_node_starts_again_once_the_entry_that_ends_it_is_skipped() {
+    let dir = new_dir();
+    commit(dir.path(), 20);
+    let poisoned = Arc::new(Poisoned {
+        at: 12,
+        seen: Mutex::default(),
+    });
+    let start = || {
+        let mut store = open(StoreOptions {
+            applier: poisoned.clone(),
+            ..options(dir.path())
+        })
+        .unwrap();
+        run(async {
+            replay(&mut store).await;
+            applied(&store).index()
+        })
+    };
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(start));
+    assert!(ended.is_err());
+    let culprit = *poisoned.seen.lock().unwrap();
+    assert_eq!(culprit, Some(log_id(1, 12)), "the panic knows its entry");
+
+    let done = skip(dir.path(), 12, 1).unwrap();
+    assert_eq!(done.id, log_id(1, 12));
+    assert!(done.command.contains("CreateProvider"), "{}", done.command);
+    assert_eq!(start(), Some(20));
+    let trace = skipped(dir.path()).unwrap();
+    assert_eq!(trace.len(), 1);
+    assert!(
+        trace[0].starts_with("entry T1-N1.12: CreateProvider"),
+        "{trace:?}"
+    );
+    run(async {
+        let mut store = opened(dir.path());
+        let mut expected = history(20);
+        expected[12] = blank(1, 12);
+        expected.push(blank(1, 21));
+        assert_eq!(read_all(&mut store.log).await, expected);
+    });
+}
+
+#[test]
+fn what_cannot_be_right_is_refused() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        let mut entries = history(20);
+        entries.push(membership(1, 21, &[1, 2, 3, 4]));
+        append(&mut store.log, entries).await;
+        let head: Vec<_> = (2..=9).map(|index| provider(1, index)).collect();
+        apply(&mut store.machine, history(1)).await;
+        apply(&mut store.machine, head).await;
+        let mut builder = store.machine.get_snapshot_builder().await;
+        builder.build_snapshot().await.unwrap();
+        store.log.purge(log_id(1, 5)).await.unwrap();
+        append(&mut store.log, vec![blank(1, 22)]).await;
+
+        let error = skip(dir.path(), 12, 1).unwrap_err();
+        assert!(
+            matches!(error, SkipError::Open(OpenError::Locked { .. })),
+            "{error}"
+        );
+    });
+    let assert_refused = |index, term, words: &str| {
+        let said = refusal(dir.path(), index, term);
+        assert!(said.starts_with("nothing is skipped: "), "{said}");
+        assert!(said.contains(words), "{said}");
+    };
+    assert_refused(3, 1, "has entry 3 already");
+    assert_refused(9, 1, "has entry 9 already, it is at T1-N1.9");
+    assert_refused(12, 2, "entry 12 is T1-N1.12, not of term 2");
+    assert_refused(21, 1, "a change of the membership");
+    assert_refused(22, 1, "blank already");
+    assert_refused(23, 1, "has no entry 23");
+    assert_eq!(skipped(dir.path()).unwrap(), Vec::<String>::new());
+
+    skip(dir.path(), 12, 1).unwrap();
+    assert_refused(12, 1, "blank already");
+    skip(dir.path(), 10, 1).unwrap();
+    assert_eq!(skipped(dir.path()).unwrap().len(), 2);
+    let wrong = StoreOptions {
+        node: Some(2),
+        ..options(dir.path())
+    };
+    let error = skip_entry(&wrong, 13, 1).unwrap_err();
+    assert!(error.to_string().contains("belongs to node 1"), "{error}");
+    opened(dir.path());
+}

@@ -88,9 +88,10 @@ fn of_consumer(claims: &[Claim], index: usize) -> &[Claim] {
 /// Every provider has an inventory of at least one of the request's classes, whichever.
 fn check_inventories(state: &State, claims: &[Claim]) -> Result<(), Refusal> {
     let classes: BTreeSet<_> = claims.iter().map(|claim| claim.class).collect();
-    let without: BTreeSet<_> = claims
-        .iter()
-        .map(|claim| state.node_by_id(claim.provider).expect(FOUND))
+    let providers: BTreeSet<_> = claims.iter().map(|claim| claim.provider).collect();
+    let without: BTreeSet<_> = providers
+        .into_iter()
+        .map(|provider| state.node_by_id(provider).expect(FOUND))
         .filter(|node| {
             !node
                 .inventories

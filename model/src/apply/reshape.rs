@@ -5,8 +5,8 @@ use super::provider::Found;
 use super::{Decide, Decision, claims, consumers};
 use crate::command::{Reshape, ReshapedInventories};
 use crate::outcome::{Refusal, Reply};
-use crate::state::State;
 use crate::state::change::{Changes, ProviderId};
+use crate::state::{Commit, State};
 use crate::types::Timestamp;
 
 /// Moves inventories and allocations in one step.
@@ -18,8 +18,9 @@ impl Decide for Reshape {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let providers = inspect_inventories(state, &self.inventories)?;
         let request = consumers::inspect(state, at, &self.allocations)?;
+        let mut scratch = state.clone();
         let mut draft = Draft {
-            state: state.clone(),
+            commit: Commit::new(&mut scratch),
             changes: Changes::new(),
         };
         let mut final_stocks = Vec::with_capacity(providers.len());
@@ -38,20 +39,21 @@ impl Decide for Reshape {
     }
 }
 
-/// A state that the steps are tried on.
-struct Draft {
-    state: State,
+/// What the steps are tried on: one commit for all of them, which copies a tree once, and is never
+/// finished.
+struct Draft<'a> {
+    commit: Commit<'a>,
     changes: Changes,
 }
 
-impl Draft {
+impl Draft<'_> {
     fn step(
         &mut self,
         step: impl FnOnce(&State, &mut Changes) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let mut changes = Changes::new();
-        step(&self.state, &mut changes)?;
-        self.state.commit(&changes);
+        step(self.commit.state(), &mut changes)?;
+        self.commit.carry_out(&changes);
         self.changes.extend(changes);
         Ok(())
     }

@@ -6,7 +6,9 @@ use crate::outcome::Provider;
 use crate::state::change::{ProviderId, ResourceClassId, TraitId};
 use crate::state::tree::Node;
 use crate::state::{Place, State};
-use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, Timestamp, TraitName};
+use crate::types::{
+    AggregateUuid, Given, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
+};
 
 /// Which providers to list; everything given must hold of a provider at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -114,6 +116,13 @@ impl State {
             let same =
                 |place: &Place| in_tree.is_none_or(|at| at.is_some_and(|at| at.tree == place.tree));
             return Some(place.into_iter().filter(same).collect());
+        }
+        if filter.in_tree.is_none() {
+            let name = filter.name.clone().filter(|name| !name.is_empty())?;
+            let id = ProviderName::try_from(name)
+                .ok()
+                .and_then(|name| self.id_of_name(&name));
+            return Some(id.and_then(|id| self.place_by_id(id)).into_iter().collect());
         }
         let number = self.place_given(filter.in_tree.as_ref()?)?.tree;
         let nodes = 0..self.tree(number)?.nodes.len() as u32;

@@ -19,19 +19,27 @@ use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
-/// Changes on their way into a state. Trees reach the indexes once, at the end.
-pub(super) struct Commit<'a> {
+/// The inventories of one provider.
+type Stocks = BTreeMap<ResourceClassId, Stock>;
+
+/// Changes on their way into a state. Trees are copied once, and reach the indexes once, at the end.
+pub(crate) struct Commit<'a> {
     state: &'a mut State,
     /// The trees as they were, of those that have changed since.
     before: BTreeMap<TreeNumber, Option<Arc<Tree>>>,
 }
 
 impl<'a> Commit<'a> {
-    pub(super) fn new(state: &'a mut State) -> Self {
+    pub(crate) fn new(state: &'a mut State) -> Self {
         Self {
             state,
             before: BTreeMap::new(),
         }
+    }
+
+    /// The state with all changes so far, but for its indexes, which are those from before.
+    pub(crate) fn state(&self) -> &State {
+        self.state
     }
 
     /// Tells the indexes what became of the trees.
@@ -46,13 +54,24 @@ impl<'a> Commit<'a> {
         }
     }
 
-    pub(super) fn carry_out(&mut self, change: &Change) {
+    pub(crate) fn carry_out(&mut self, changes: &[Change]) {
+        for together in
+            changes.chunk_by(|one, next| stocked(one).is_some_and(|id| Some(id) == stocked(next)))
+        {
+            match stocked(&together[0]) {
+                Some(id) => self.change_inventories(id, together),
+                None => self.carry_out_one(&together[0]),
+            }
+        }
+    }
+
+    fn carry_out_one(&mut self, change: &Change) {
         self.state.digest.count_in(Digest::of(change));
         match change {
+            // Those of one provider go together.
+            Change::PutInventory(..) | Change::DeleteInventory(..) => {}
             Change::PutProvider(id, row) => self.put_provider(*id, row),
             Change::DeleteProvider(id) => self.delete_provider(*id),
-            Change::PutInventory(id, class, row) => self.put_inventory(*id, *class, row),
-            Change::DeleteInventory(id, class) => self.delete_inventory(*id, *class),
             Change::PutProviderTraits(id, traits) => self.put_provider_traits(*id, traits),
             Change::PutProviderAggregates(id, uuids) => self.put_provider_aggregates(*id, uuids),
             Change::PutResourceClass(id, row) => {
@@ -146,41 +165,54 @@ impl<'a> Commit<'a> {
         self.state.providers.remove(place);
     }
 
-    fn put_inventory(&mut self, id: ProviderId, class: ResourceClassId, row: &InventoryRow) {
-        let node = self.node_mut(id);
-        let mut old = None;
-        match node.stock_mut(class) {
-            Some(stock) => {
-                old = Some(inventory_row(stock));
-                stock.inventory = row.inventory;
-                stock.updated_at = row.updated_at;
-            }
-            None => {
-                let at = node
-                    .inventories
-                    .partition_point(|stock| stock.class < class);
-                let (inventory, updated_at) = (row.inventory, row.updated_at);
-                node.inventories.insert(
-                    at,
-                    Stock {
-                        class,
-                        inventory,
-                        used: 0,
-                        updated_at,
-                    },
-                );
+    /// Changes inventories of one provider, taken apart and put together once: in the sorted list each
+    /// change would move all that stand behind it.
+    fn change_inventories(&mut self, id: ProviderId, changes: &[Change]) {
+        let stocks = std::mem::take(&mut self.node_mut(id).inventories);
+        let mut stocks: BTreeMap<_, _> = stocks.into_iter().map(|s| (s.class, s)).collect();
+        for change in changes {
+            self.state.digest.count_in(Digest::of(change));
+            match change {
+                Change::PutInventory(_, class, row) => {
+                    self.put_inventory(&mut stocks, id, *class, row);
+                }
+                Change::DeleteInventory(_, class) => {
+                    self.delete_inventory(&mut stocks, id, *class);
+                }
+                other => unreachable!("{other:?} is about no inventory"),
             }
         }
-        match old {
-            Some(old) => self.state.digest.remove(Table::Inventory, (id, class), old),
-            None => self.state.resource_classes.add_use(class.0),
-        }
+        self.node_mut(id).inventories = stocks.into_values().collect();
     }
 
-    fn delete_inventory(&mut self, id: ProviderId, class: ResourceClassId) {
-        let inventories = &mut self.node_mut(id).inventories;
-        let at = inventories.binary_search_by_key(&class, |stock| stock.class);
-        let old = inventories.remove(at.expect("an inventory that goes is there"));
+    fn put_inventory(
+        &mut self,
+        stocks: &mut Stocks,
+        id: ProviderId,
+        class: ResourceClassId,
+        row: &InventoryRow,
+    ) {
+        let old = stocks.get(&class);
+        let used = old.map_or(0, |old| old.used);
+        match old {
+            Some(old) => {
+                let old = inventory_row(old);
+                self.state.digest.remove(Table::Inventory, (id, class), old);
+            }
+            None => self.state.resource_classes.add_use(class.0),
+        }
+        let stock = Stock {
+            class,
+            inventory: row.inventory,
+            used,
+            updated_at: row.updated_at,
+        };
+        stocks.insert(class, stock);
+    }
+
+    fn delete_inventory(&mut self, stocks: &mut Stocks, id: ProviderId, class: ResourceClassId) {
+        let old = stocks.remove(&class);
+        let old = old.expect("an inventory that goes is there");
         assert_eq!(old.used, 0, "nothing is taken of an inventory that goes");
         let old = inventory_row(&old);
         self.state.digest.remove(Table::Inventory, (id, class), old);
@@ -281,6 +313,14 @@ impl<'a> Commit<'a> {
             assert!(old <= level, "the feature level never falls");
             self.state.digest.remove(Table::Level, (), old);
         }
+    }
+}
+
+/// Of which provider a change puts or deletes an inventory, if it does.
+fn stocked(change: &Change) -> Option<ProviderId> {
+    match change {
+        Change::PutInventory(id, ..) | Change::DeleteInventory(id, _) => Some(*id),
+        _ => None,
     }
 }
 

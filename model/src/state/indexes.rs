@@ -3,6 +3,7 @@
 //! A bitmap is a filter, never the proof: it says that *some* provider of the tree has the fact,
 //! and the tree itself says exactly which. What concerns roots alone is exact.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -153,14 +154,8 @@ impl Indexes {
     }
 
     fn replace_offers(&mut self, number: u32, changed: &Changed<'_>) {
-        for class in classes_of(changed) {
-            let before = best_bucket(changed.old.iter().copied(), class, u32::MAX);
-            let after = best_bucket(changed.new.iter().copied(), class, u32::MAX);
-            if before == after {
-                continue;
-            }
-            let kept = best_bucket(changed.kept(), class, before.max(after));
-            let (before, after) = (before.max(kept), after.max(kept));
+        for (class, best) in best_buckets(changed) {
+            let (before, after) = (best.before.max(best.kept), best.after.max(best.kept));
             if before == after {
                 continue;
             }
@@ -193,33 +188,49 @@ fn bucket(amount: u64) -> u32 {
     16 * power + fraction as u32 % 16 + 1
 }
 
-fn classes_of(changed: &Changed<'_>) -> Vec<ResourceClassId> {
-    let nodes = changed.old.iter().chain(&changed.new);
-    sorted(
-        nodes
-            .flat_map(|node| &node.inventories)
-            .map(|stock| stock.class)
-            .collect(),
-    )
+/// The buckets of the best offers of one class.
+#[derive(Default)]
+struct Best {
+    /// Of the changed nodes as they were.
+    before: u32,
+    /// Of the changed nodes as they are.
+    after: u32,
+    /// Of the other nodes, not looked at beyond the other two.
+    kept: u32,
 }
 
-/// The bucket of the best offer of one class, not looked at beyond `enough`.
-fn best_bucket<'a>(
-    nodes: impl Iterator<Item = &'a Arc<Node>>,
-    class: ResourceClassId,
-    enough: u32,
-) -> u32 {
-    let mut best = 0;
-    for stock in nodes
-        .flat_map(|node| &node.inventories)
-        .filter(|stock| stock.class == class)
+impl Best {
+    fn is_settled(&self) -> bool {
+        self.kept >= self.before.max(self.after)
+    }
+}
+
+/// The classes of which the changed nodes offer something else than before. Every node is looked at
+/// once, however many classes there are.
+fn best_buckets(changed: &Changed<'_>) -> BTreeMap<ResourceClassId, Best> {
+    let mut all: BTreeMap<_, Best> = BTreeMap::new();
+    for stock in changed.old.iter().flat_map(|node| &node.inventories) {
+        let best = all.entry(stock.class).or_default();
+        best.before = best.before.max(bucket(offer(stock)));
+    }
+    for stock in changed.new.iter().flat_map(|node| &node.inventories) {
+        let best = all.entry(stock.class).or_default();
+        best.after = best.after.max(bucket(offer(stock)));
+    }
+    all.retain(|_, best| best.before != best.after);
+    let mut open = all.len();
+    let mut kept = changed.kept().flat_map(|node| &node.inventories);
+    while open > 0
+        && let Some(stock) = kept.next()
     {
-        best = best.max(bucket(offer(stock)));
-        if best >= enough {
-            break;
+        if let Some(best) = all.get_mut(&stock.class)
+            && !best.is_settled()
+        {
+            best.kept = best.kept.max(bucket(offer(stock)));
+            open -= usize::from(best.is_settled());
         }
     }
-    best
+    all
 }
 
 fn traits_of(nodes: &[Arc<Node>]) -> Vec<TraitId> {

@@ -29,7 +29,7 @@ pub use providers::Place;
 use change::{
     Change, ConsumerRow, Counters, NameRow, ProviderId, ResourceClassId, SessionRow, TraitId,
 };
-use commit::Commit;
+pub(crate) use commit::Commit;
 use consumers::Consumers;
 use indexes::Indexes;
 use names::NameTable;
@@ -73,9 +73,7 @@ impl State {
     /// If a change refers to what is not there: no command leads to that.
     pub fn commit(&mut self, changes: &[Change]) {
         let mut commit = Commit::new(self);
-        for change in changes {
-            commit.carry_out(change);
-        }
+        commit.carry_out(changes);
         commit.finish();
     }
 }

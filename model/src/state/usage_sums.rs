@@ -62,8 +62,9 @@ impl Owner {
     }
 }
 
-/// Per consumer type; types that take nothing are left out.
-pub(crate) type Sums = BTreeMap<Option<ConsumerTypeName>, TypeSum>;
+/// Per consumer type; types that take nothing are left out. Clients name types as they like, so that a
+/// project may have any number of them: a write copies those that it is about.
+pub(crate) type Sums = OrdMap<Option<ConsumerTypeName>, Arc<TypeSum>>;
 
 /// What one project takes, and each of its users.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -86,9 +87,9 @@ impl FromIterator<(Owner, TypeSum)> for UsageSums {
         for (owner, sum) in owners {
             let (sums, users) = projects.entry(owner.project).or_default();
             let of_project = sums.entry(owner.consumer_type.clone()).or_default();
-            of_project.add_sum(&sum);
+            Arc::make_mut(of_project).add_sum(&sum);
             let of_user = users.entry(owner.user).or_default();
-            of_user.insert(owner.consumer_type, sum);
+            of_user.insert(owner.consumer_type, Arc::new(sum));
         }
         let user = |(name, sums)| (name, Arc::new(sums));
         let project = |(name, (sums, users)): (_, (_, BTreeMap<_, _>))| {
@@ -167,11 +168,11 @@ const COUNTED: &str = "what a consumer held was counted in";
 
 fn add_to(sums: &mut Sums, row: &ConsumerRow) {
     let sum = sums.entry(row.consumer_type.clone()).or_default();
-    sum.add(row);
+    Arc::make_mut(sum).add(row);
 }
 
 fn remove_from(sums: &mut Sums, row: &ConsumerRow) {
-    let sum = sums.get_mut(&row.consumer_type).expect(COUNTED);
+    let sum = Arc::make_mut(sums.get_mut(&row.consumer_type).expect(COUNTED));
     sum.consumers = sum.consumers.checked_sub(1).expect(COUNTED);
     for amount in &row.allocations {
         let Some(units) = sum.units.get_mut(&amount.class) else {

@@ -1,0 +1,595 @@
+//! What a command or a query costs grows with its size and with the tree it is about, not with their
+//! product or square: apply is one sequence for the whole cluster, and nothing ends a command.
+#![allow(clippy::unwrap_used)] // A test may fail.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use placement_model::command::{
+    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    DeleteAllocations, DeleteInventories, DeleteProvider, ParentUpdate, ProviderAmounts,
+    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
+    Reshape, ReshapedInventories, RetireNode, Stamped, UpdateProvider,
+};
+use placement_model::outcome::{Outcome, Refusal, Reply};
+use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::state::change::{
+    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
+    SessionRow, TraitId,
+};
+use placement_model::types::{
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName,
+    ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+};
+use placement_model::{State, apply};
+use uuid::Uuid;
+
+/// The size of the small case; the large one is four times as large. What is quadratic costs sixteen
+/// times as much then, and at these sizes that part is what counts.
+const SIZE: u32 = 1_000;
+/// What is linear costs four times as much, and somewhat more, as the tables grow.
+const RATIO_MAX: f64 = 8.0;
+/// Other processes disturb a measurement; they do not make a square linear.
+const ATTEMPTS: u32 = 5;
+
+const NOW: Timestamp = Timestamp(7);
+
+/// A cloud of rows with numbers for names.
+#[derive(Default)]
+struct Rows(Vec<Change>);
+
+fn provider(number: u32) -> ProviderUuid {
+    ProviderUuid(Uuid::from_u128(1 << 64 | u128::from(number)))
+}
+
+fn name(number: u32) -> ProviderName {
+    ProviderName::try_from(format!("provider {number}")).unwrap()
+}
+
+fn given(number: u32) -> Given<ProviderUuid> {
+    Given::from(provider(number).to_string())
+}
+
+fn consumer(number: u32) -> ConsumerUuid {
+    ConsumerUuid::from(Uuid::from_u128(2 << 64 | u128::from(number)).to_string())
+}
+
+fn aggregate(number: u32) -> AggregateUuid {
+    AggregateUuid::from(Uuid::from_u128(3 << 64 | u128::from(number)).to_string())
+}
+
+fn class(number: u32) -> ResourceClassName {
+    format!("CUSTOM_{number:06}").parse().unwrap()
+}
+
+fn asked(number: u32) -> Given<ResourceClassName> {
+    Given::from(class(number).to_string())
+}
+
+fn trait_name(number: u32) -> TraitName {
+    format!("CUSTOM_{number:06}").parse().unwrap()
+}
+
+fn stock() -> Inventory {
+    Inventory {
+        total: 1_000_000,
+        reserved: 0,
+        min_unit: 1,
+        max_unit: 1_000_000,
+        step_size: 1,
+        allocation_ratio: 1.0,
+    }
+}
+
+impl Rows {
+    fn classes(mut self, numbers: u32) -> Self {
+        self.0.extend((0..numbers).map(|number| {
+            let row = NameRow {
+                name: class(number),
+                updated_at: NOW,
+            };
+            Change::PutResourceClass(ResourceClassId(number), row)
+        }));
+        self
+    }
+
+    fn traits(mut self, numbers: u32) -> Self {
+        self.0.extend((0..numbers).map(|number| {
+            let row = NameRow {
+                name: trait_name(number),
+                updated_at: NOW,
+            };
+            Change::PutTrait(TraitId(number), row)
+        }));
+        self
+    }
+
+    /// Provider 0 with so many children.
+    fn tree(mut self, children: u32) -> Self {
+        self.0.extend((0..=children).map(|number| {
+            let row = ProviderRow {
+                uuid: provider(number),
+                name: name(number),
+                generation: Generation(0),
+                parent: (number > 0).then_some(ProviderId(0)),
+                created_at: NOW,
+                updated_at: NOW,
+            };
+            Change::PutProvider(ProviderId(number), row)
+        }));
+        self
+    }
+
+    /// A root that has no children and the highest number.
+    fn lone(mut self, number: u32) -> Self {
+        let row = ProviderRow {
+            uuid: provider(number),
+            name: name(number),
+            generation: Generation(0),
+            parent: None,
+            created_at: NOW,
+            updated_at: NOW,
+        };
+        self.0.push(Change::PutProvider(ProviderId(number), row));
+        self
+    }
+
+    fn stock(mut self, provider: u32, class: u32) -> Self {
+        let row = InventoryRow {
+            inventory: stock(),
+            updated_at: NOW,
+        };
+        let (provider, class) = (ProviderId(provider), ResourceClassId(class));
+        self.0.push(Change::PutInventory(provider, class, row));
+        self
+    }
+
+    fn stocks(self, all: impl IntoIterator<Item = (u32, u32)>) -> Self {
+        all.into_iter()
+            .fold(self, |rows, (provider, class)| rows.stock(provider, class))
+    }
+
+    /// A consumer of its own type.
+    fn consumer(
+        mut self,
+        number: u32,
+        consumer_type: &str,
+        held: impl IntoIterator<Item = (u32, u32)>,
+    ) -> Self {
+        let amount = |(provider, class)| Amount {
+            provider: ProviderId(provider),
+            class: ResourceClassId(class),
+            units: 1,
+        };
+        let row = ConsumerRow {
+            generation: Generation(1),
+            project: ProjectId::from("project"),
+            user: UserId::from("user"),
+            consumer_type: Some(consumer_type.parse().unwrap()),
+            allocations: held.into_iter().map(amount).collect(),
+            updated_at: NOW,
+        };
+        self.0.push(Change::PutConsumer(consumer(number), row));
+        self
+    }
+
+    fn state(self) -> State {
+        State::load(self.0).unwrap()
+    }
+}
+
+fn wanted(number: u32, held: impl IntoIterator<Item = (u32, u32)>) -> ConsumerAllocations {
+    let amounts = |(provider, class)| ProviderAmounts {
+        provider: given(provider),
+        resources: BTreeMap::from([(asked(class), 1)]),
+    };
+    ConsumerAllocations {
+        consumer: consumer(number),
+        allocations: held.into_iter().map(amounts).collect(),
+        project: ProjectId::from("project"),
+        user: UserId::from("user"),
+        generation: ConsumerGeneration::Unchecked,
+        consumer_type: ConsumerTypeUpdate::Set("INSTANCE".parse().unwrap()),
+    }
+}
+
+fn post(consumers: impl IntoIterator<Item = ConsumerAllocations>) -> Command {
+    Command::ReplaceAllocations(ReplaceAllocations {
+        consumers: consumers.into_iter().collect(),
+    })
+}
+
+fn inventories(
+    classes: impl IntoIterator<Item = u32>,
+) -> BTreeMap<Given<ResourceClassName>, Inventory> {
+    let one = |class| (asked(class), stock());
+    classes.into_iter().map(one).collect()
+}
+
+fn reshape(
+    inventories: impl IntoIterator<Item = (u32, BTreeMap<Given<ResourceClassName>, Inventory>)>,
+    allocations: impl IntoIterator<Item = ConsumerAllocations>,
+) -> Command {
+    let one = |(number, inventories)| ReshapedInventories {
+        provider: given(number),
+        generation: Generation(0),
+        inventories,
+    };
+    Command::Reshape(Reshape {
+        inventories: inventories.into_iter().map(one).collect(),
+        allocations: allocations.into_iter().collect(),
+    })
+}
+
+fn replace(classes: impl IntoIterator<Item = u32>) -> Command {
+    Command::ReplaceInventories(ReplaceInventories {
+        provider: provider(0),
+        generation: Generation(0),
+        inventories: inventories(classes),
+        capacity_rule: CapacityRule::NotNegative,
+    })
+}
+
+fn move_below(number: u32, parent: ParentUpdate) -> Command {
+    Command::UpdateProvider(UpdateProvider {
+        uuid: provider(number),
+        name: name(number),
+        parent,
+        may_reparent: true,
+    })
+}
+
+/// One command or query against a state, of a size.
+struct Case {
+    name: &'static str,
+    of_size: fn(u32) -> (State, Command),
+}
+
+/// The worst of each command that carries many of something, or is about a tree of many.
+const COMMANDS: [Case; 17] = [
+    Case {
+        name: "a reshape that empties all providers of a tree",
+        of_size: |n| {
+            let state = Rows::default().tree(n).state();
+            let all = (1..=n).map(|number| (number, BTreeMap::new()));
+            (state, reshape(all, []))
+        },
+    },
+    Case {
+        name: "a reshape that gives each provider of a tree a class of its own",
+        of_size: |n| {
+            let state = Rows::default().classes(n + 1).tree(n).state();
+            let all = (1..=n).map(|number| (number, inventories([number])));
+            (state, reshape(all, []))
+        },
+    },
+    Case {
+        name: "a reshape that moves all consumers from the root to the children",
+        of_size: |n| {
+            let mut rows = Rows::default().classes(2).tree(n).stock(0, 1);
+            for number in 1..=n {
+                rows = rows.consumer(number, "INSTANCE", [(0, 1)]);
+            }
+            let all = (1..=n).map(|number| (number, inventories([1])));
+            let all = all.chain([(0, BTreeMap::new())]);
+            let moved = (1..=n).map(|number| wanted(number, [(number, 1)]));
+            (rows.state(), reshape(all, moved))
+        },
+    },
+    Case {
+        name: "a reshape that is refused at its last provider",
+        of_size: |n| {
+            let rows = Rows::default().classes(2).tree(n).stock(n, 1);
+            let state = rows.consumer(0, "INSTANCE", [(n, 1)]).state();
+            let all = (1..=n).map(|number| (number, BTreeMap::new()));
+            (state, reshape(all, []))
+        },
+    },
+    Case {
+        name: "many inventories in place of none",
+        of_size: |n| (Rows::default().classes(n).tree(0).state(), replace(0..n)),
+    },
+    Case {
+        name: "many inventories in front of as many",
+        of_size: |n| {
+            let rows = Rows::default().classes(2 * n).tree(0);
+            let state = rows.stocks((n..2 * n).map(|class| (0, class))).state();
+            (state, replace(0..2 * n))
+        },
+    },
+    Case {
+        name: "every other of many inventories",
+        of_size: |n| {
+            let rows = Rows::default().classes(2 * n).tree(0);
+            let state = rows.stocks((0..2 * n).map(|class| (0, class))).state();
+            (state, replace((0..n).map(|class| 2 * class)))
+        },
+    },
+    Case {
+        name: "no inventories in place of many",
+        of_size: |n| {
+            let rows = Rows::default().classes(n).tree(0);
+            let state = rows.stocks((0..n).map(|class| (0, class))).state();
+            let provider = provider(0);
+            let command = Command::DeleteInventories(DeleteInventories { provider });
+            (state, command)
+        },
+    },
+    Case {
+        name: "many traits on a tree of many traits",
+        of_size: |n| {
+            let mut rows = Rows::default().traits(2 * n).tree(n);
+            for number in 0..n {
+                let own = BTreeSet::from([TraitId(number)]);
+                let change = Change::PutProviderTraits(ProviderId(number + 1), own);
+                rows.0.push(change);
+            }
+            let command = Command::ReplaceProviderTraits(ReplaceProviderTraits {
+                provider: provider(0),
+                generation: Generation(0),
+                traits: (0..2 * n)
+                    .map(|number| Given::from(trait_name(number).to_string()))
+                    .collect(),
+            });
+            (rows.state(), command)
+        },
+    },
+    Case {
+        name: "many aggregates in place of as many",
+        of_size: |n| {
+            let mut rows = Rows::default().tree(n);
+            let old = (0..n).map(aggregate).collect();
+            rows.0
+                .push(Change::PutProviderAggregates(ProviderId(0), old));
+            let command = Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
+                provider: provider(0),
+                generation: Some(Generation(0)),
+                aggregates: (n..2 * n).map(aggregate).collect(),
+            });
+            (rows.state(), command)
+        },
+    },
+    Case {
+        name: "many new consumers of the last of many inventories",
+        of_size: |n| {
+            let rows = Rows::default().classes(n).tree(0);
+            let state = rows.stocks((0..n).map(|class| (0, class))).state();
+            (state, post((0..n).map(|c| wanted(c, [(0, n - 1)]))))
+        },
+    },
+    Case {
+        name: "many consumers, one for each provider of a tree",
+        of_size: |n| {
+            let rows = Rows::default().classes(1).tree(n);
+            let state = rows.stocks((0..=n).map(|p| (p, 0))).state();
+            (state, post((0..n).map(|c| wanted(c, [(c + 1, 0)]))))
+        },
+    },
+    Case {
+        name: "many consumers that are left behind, as the last provider is unknown",
+        of_size: |n| {
+            let rows = Rows::default().classes(1).tree(0).stock(0, 0);
+            let unknown = wanted(n, [(4_711, 0)]);
+            let command = post((0..n).map(|c| wanted(c, [(0, 0)])).chain([unknown]));
+            (rows.state(), command)
+        },
+    },
+    Case {
+        name: "one consumer that gives all of a tree back",
+        of_size: |n| {
+            let rows = Rows::default().classes(1).tree(n);
+            let rows = rows.stocks((0..=n).map(|p| (p, 0)));
+            let rows = rows.consumer(0, "INSTANCE", (0..=n).map(|p| (p, 0)));
+            let consumer = consumer(0);
+            let command = Command::DeleteAllocations(DeleteAllocations { consumer });
+            (rows.state(), command)
+        },
+    },
+    Case {
+        name: "a tree of many classes below another root",
+        of_size: |n| {
+            let rows = Rows::default().classes(n + 1).tree(n);
+            let rows = rows.stocks((0..=n).map(|p| (p, p))).lone(1 << 20);
+            let below = ParentUpdate::Set(given(1 << 20));
+            (rows.state(), move_below(0, below))
+        },
+    },
+    Case {
+        name: "a provider that leaves a tree of many classes",
+        of_size: |n| {
+            let rows = Rows::default().classes(n).tree(n);
+            let rows = rows.stocks((1..n).map(|p| (p, p)));
+            let uuid = provider(n);
+            (
+                rows.state(),
+                Command::DeleteProvider(DeleteProvider { uuid }),
+            )
+        },
+    },
+    Case {
+        name: "a node that goes with all outcomes that were kept for it",
+        of_size: |n| {
+            let mut rows = Rows::default().tree(0);
+            let session = SessionRow {
+                boot: 1,
+                answered_below: 0,
+            };
+            rows.0.push(Change::PutSession(9, session));
+            rows.0.extend((0..n).map(|sequence| {
+                Change::PutOutcome(9, u64::from(sequence), Outcome::Done(Reply::Done))
+            }));
+            let command = Command::RetireNode(RetireNode { node: 9 });
+            (rows.state(), command)
+        },
+    },
+];
+
+#[expect(clippy::disallowed_methods, reason = "what is measured is real time")]
+fn timed(work: impl FnOnce()) -> Duration {
+    let begun = std::time::Instant::now();
+    work();
+    begun.elapsed()
+}
+
+/// How long a command takes that stands alone in its batch: others keep the state from before.
+fn cost(case: &Case, size: u32) -> Duration {
+    let (state, command) = (case.of_size)(size);
+    let stamped = Stamped {
+        at: NOW,
+        request: None,
+        command,
+    };
+    let measured = || {
+        let mut next = state.clone();
+        timed(|| {
+            let (outcome, changes) = apply(&state, &stamped);
+            let meant = match &outcome {
+                Outcome::Done(_) => true,
+                Outcome::Refused(refusal) => matches!(
+                    refusal,
+                    Refusal::InventoryInUse { .. } | Refusal::AllocationProviderNotFound(_)
+                ),
+                Outcome::AnsweredBefore => false,
+            };
+            assert!(meant, "{}: {outcome:?}", case.name);
+            next.commit(&changes);
+        })
+    };
+    measured().min(measured())
+}
+
+/// What does not grow too fast, in one of several attempts.
+fn check(name: &str, cost: impl Fn(u32) -> Duration, ratio_max: f64) -> Result<(), String> {
+    let mut said = String::new();
+    for _ in 0..ATTEMPTS {
+        let (small, large) = (cost(SIZE), cost(4 * SIZE));
+        let ratio = large.as_secs_f64() / small.as_secs_f64();
+        said = format!("{name}: {small:?}, at four times the size {large:?}, {ratio:.1} times");
+        if ratio < ratio_max {
+            println!("{said}");
+            return Ok(());
+        }
+    }
+    Err(said)
+}
+
+/// One test, as two at once would disturb each other.
+#[test]
+fn costs_grow_with_the_size_and_not_with_its_square() {
+    let mut bad = Vec::new();
+    for case in &COMMANDS {
+        bad.extend(check(case.name, |size| cost(case, size), RATIO_MAX).err());
+    }
+    bad.extend(types().err());
+    bad.extend(queries());
+    assert!(bad.is_empty(), "{bad:#?}");
+}
+
+/// Clients name the types of consumers as they like: a write must not pay for those of others.
+fn types() -> Result<(), String> {
+    let cost = |size| {
+        let mut rows = Rows::default().classes(1).tree(0).stock(0, 0);
+        for number in 1..=size {
+            rows = rows.consumer(number, &format!("TYPE_{number}"), [(0, 0)]);
+        }
+        let state = rows.state();
+        let command = post([wanted(0, [(0, 0)])]);
+        let stamped = Stamped {
+            at: NOW,
+            request: None,
+            command,
+        };
+        // A single write is too quick to be measured.
+        timed(|| {
+            for _ in 0..100 {
+                let mut next = state.clone();
+                let (_, changes) = apply(&state, &stamped);
+                next.commit(&changes);
+            }
+        })
+    };
+    let name = "a write in a project of many consumer types";
+    check(name, |size| cost(size).min(cost(size)), 2.5)
+}
+
+/// The queries that walk something.
+fn queries() -> Vec<String> {
+    type Query = fn(&State, u32);
+    let state = |n: u32| {
+        let rows = Rows::default().classes(n).traits(n).tree(n);
+        let mut rows = rows.stocks((0..n).flat_map(|p| [(0, p), (p + 1, p)]));
+        for number in 0..n {
+            let own = BTreeSet::from([TraitId(number)]);
+            (rows.0).push(Change::PutProviderTraits(ProviderId(number + 1), own));
+            let member = BTreeSet::from([aggregate(number)]);
+            (rows.0).push(Change::PutProviderAggregates(
+                ProviderId(number + 1),
+                member,
+            ));
+            rows = rows.consumer(
+                number,
+                &format!("TYPE_{number}"),
+                [(0, 0), (number + 1, number)],
+            );
+        }
+        rows = rows.consumer(n, "INSTANCE", (0..n).map(|p| (p + 1, p)));
+        rows.state()
+    };
+    let all: [(&str, Query); 9] = [
+        ("all providers", |state, n| {
+            let all = state.providers(&ProviderFilter::default()).unwrap();
+            assert_eq!(all.len() as u32, n + 1);
+        }),
+        ("the providers of a tree", |state, n| {
+            let filter = ProviderFilter {
+                in_tree: Some(given(0)),
+                ..ProviderFilter::default()
+            };
+            assert_eq!(state.providers(&filter).unwrap().len() as u32, n + 1);
+        }),
+        ("providers with any of many traits", |state, n| {
+            let any = (0..n).map(|number| Given::from(trait_name(number).to_string()));
+            let filter = ProviderFilter {
+                required: vec![any.collect()],
+                ..ProviderFilter::default()
+            };
+            assert_eq!(state.providers(&filter).unwrap().len() as u32, n);
+        }),
+        ("providers of any of many aggregates", |state, n| {
+            let filter = ProviderFilter {
+                member_of: vec![(0..n).map(aggregate).collect()],
+                ..ProviderFilter::default()
+            };
+            assert_eq!(state.providers(&filter).unwrap().len() as u32, n);
+        }),
+        ("traits", |state, n| {
+            assert_eq!(state.traits(Some(true)).len() as u32, n);
+        }),
+        ("the inventories and usages of a provider", |state, n| {
+            let inventories = state.inventories(&provider(0)).unwrap().inventories;
+            let usages = state.provider_usages(&provider(0)).unwrap().usages;
+            assert_eq!((inventories.len(), usages.len()), (n as usize, n as usize));
+        }),
+        ("the allocations of a provider", |state, n| {
+            let held = state.provider_allocations(&provider(0)).unwrap();
+            assert_eq!(held.consumers.len() as u32, n);
+        }),
+        ("the allocations of a consumer", |state, n| {
+            let held = state.consumer(&consumer(n)).unwrap();
+            assert_eq!(held.allocations.len() as u32, n);
+        }),
+        ("the usages of a project", |state, n| {
+            let usages = state.usages(&ProjectId::from("project"), None);
+            assert_eq!(usages.len() as u32, n + 1);
+        }),
+    ];
+    let states: BTreeMap<u32, State> = [SIZE, 4 * SIZE].map(|n| (n, state(n))).into();
+    let checked = all.map(|(name, query)| {
+        let cost = |size| {
+            let once = || timed(|| query(&states[&size], size));
+            once().min(once()).min(once())
+        };
+        check(name, cost, RATIO_MAX)
+    });
+    checked.into_iter().filter_map(Result::err).collect()
+}

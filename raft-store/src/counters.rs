@@ -19,6 +19,8 @@ pub(crate) struct Counters {
     pub(crate) apply: Histogram,
     pub(crate) synced_entries: AtomicU64,
     pub(crate) applied_entries: AtomicU64,
+    pub(crate) snapshots_failed: AtomicU64,
+    pub(crate) snapshots_damaged: AtomicU64,
     pub(crate) disk_wait: DiskWait,
 }
 
@@ -29,6 +31,8 @@ impl Default for Counters {
             apply: Histogram::new(BOUNDS),
             synced_entries: AtomicU64::new(0),
             applied_entries: AtomicU64::new(0),
+            snapshots_failed: AtomicU64::new(0),
+            snapshots_damaged: AtomicU64::new(0),
             disk_wait: DiskWait::default(),
         }
     }

@@ -41,8 +41,8 @@ pub use identity::{FORMAT, Identity};
 pub use log::{LogReader, LogStore};
 pub use logged::LoggedCommand;
 pub use machine::{
-    AppliedState, Checkpoints, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotError, SnapshotFile,
-    SnapshotReceiver, StateMachine, Stopped, Views, applying,
+    AppliedState, Checkpoints, Drafts, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotError,
+    SnapshotFile, SnapshotReceiver, StateMachine, Stopped, Views, applying,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use options::{Disk, Faults, StoreOptions};

@@ -1,6 +1,6 @@
 //! Numbers about the two databases, for `/metrics`.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -33,6 +33,10 @@ pub struct StoreNumbers {
     pub synced_entries: u64,
     /// Log entries applied since start.
     pub applied_entries: u64,
+    /// Snapshots that could not be built, since start.
+    pub snapshots_failed: u64,
+    /// Snapshots of this node's own that were found damaged, since start.
+    pub snapshots_damaged: u64,
 }
 
 /// What RocksDB says of one database.
@@ -74,13 +78,16 @@ impl StoreMetrics {
                 .map(|db| DatabaseNumbers::read(&db, families))
                 .unwrap_or_default()
         };
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         StoreNumbers {
             log: read(&self.log, &crate::log::FAMILIES),
             state: read(&self.state, &crate::machine::families()),
             sync: self.counters.sync.clone(),
             apply: self.counters.apply.clone(),
-            synced_entries: self.counters.synced_entries.load(Ordering::Relaxed),
-            applied_entries: self.counters.applied_entries.load(Ordering::Relaxed),
+            synced_entries: count(&self.counters.synced_entries),
+            applied_entries: count(&self.counters.applied_entries),
+            snapshots_failed: count(&self.counters.snapshots_failed),
+            snapshots_damaged: count(&self.counters.snapshots_damaged),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::OpenError;
 use crate::health::{Health, Reporter};
 use crate::identity::Identity;
 use crate::log::LogStore;
-use crate::machine::{AppliedState, SnapshotDir, StateMachine, Views};
+use crate::machine::{AppliedState, Drafts, SnapshotDir, StateMachine, Views};
 use crate::metrics::StoreMetrics;
 use crate::options::StoreOptions;
 use crate::rocks;
@@ -37,6 +37,8 @@ pub struct Store {
     pub health: Health,
     /// Receives and verifies snapshots of other nodes.
     pub snapshots: SnapshotDir,
+    /// Builds snapshots of this node's state.
+    pub drafts: Drafts,
     /// Numbers for `/metrics`.
     pub metrics: StoreMetrics,
 }
@@ -89,6 +91,7 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     // again may count as a start: from then on a missing log means a lost one.
     data_dir::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
     let boot = data_dir::next_boot(dir)?;
+    let drafts = machine.drafts();
     let metrics = StoreMetrics::new(log.database(), machine.database(), counters);
     Ok(Store {
         identity,
@@ -98,6 +101,7 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
         views,
         health,
         snapshots,
+        drafts,
         metrics,
     })
 }

@@ -21,7 +21,7 @@ use placement_model::command::CreateProvider;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::{
-    Applied, Health, Member, OpenError, Raft, Snapshot, SnapshotDir, SnapshotFile, Store,
+    Applied, Drafts, Health, Member, OpenError, Raft, Snapshot, SnapshotDir, SnapshotFile, Store,
     StoreMetrics, TypeConfig, Views, Vote, create, open,
 };
 use tempfile::TempDir;
@@ -125,6 +125,7 @@ struct Node {
     views: Views,
     metrics: StoreMetrics,
     health: Health,
+    drafts: Drafts,
 }
 
 struct Cluster {
@@ -181,6 +182,7 @@ impl Cluster {
             .unwrap()
             .insert(id, (raft.clone(), store.snapshots));
         let (views, metrics, health) = (store.views, store.metrics, store.health);
+        let drafts = store.drafts;
         self.nodes.insert(
             id,
             Node {
@@ -188,6 +190,7 @@ impl Cluster {
                 views,
                 metrics,
                 health,
+                drafts,
             },
         );
     }
@@ -274,6 +277,7 @@ fn a_node_that_missed_the_purged_log_catches_up_by_snapshot_and_all_restart() {
         let index = cluster.write(50..200).await;
         for node in cluster.nodes.values() {
             node.views.wait_applied(index).await.unwrap();
+            node.drafts.build().await.unwrap();
             node.raft.trigger().snapshot().await.unwrap();
             let wait = node.raft.wait(Some(Duration::from_secs(30)));
             wait.metrics(|m| m.snapshot.is_some_and(|id| id.index >= index), "built")

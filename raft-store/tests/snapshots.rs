@@ -344,6 +344,110 @@ fn a_snapshot_that_is_not_what_its_sender_said_is_refused() {
     });
 }
 
+/// Takes the directory of snapshots away, as a full disk or a lack of descriptors does for a while.
+fn without_snapshots(dir: &TempDir, during: impl FnOnce()) {
+    let (snapshots, aside) = (dir.path().join("snapshots"), dir.path().join("aside"));
+    fs::rename(&snapshots, &aside).unwrap();
+    fs::write(&snapshots, b"").unwrap();
+    during();
+    fs::remove_file(&snapshots).unwrap();
+    fs::rename(&aside, &snapshots).unwrap();
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_ends_nothing_and_is_built_later() {
+    let dir = new_dir();
+    let mut store = run(async { opened(dir.path()) });
+    let last = |store: &mut Store| {
+        let current = run(store.machine.get_current_snapshot()).unwrap();
+        current.and_then(|current| current.meta.last_log_id)
+    };
+    for (round, from) in [1, 41].into_iter().enumerate() {
+        let entries = history(80).into_iter().skip(from - 1).take(40).collect();
+        run(apply(&mut store.machine, entries));
+        let before = last(&mut store);
+        without_snapshots(&dir, || {
+            run(store.drafts.build()).unwrap_err();
+        });
+        assert_eq!(store.health.failure(), None);
+        assert_eq!(last(&mut store), before);
+        // openraft is given what there is, and stops at nothing.
+        let builder = run(store.machine.try_create_snapshot_builder(false));
+        assert_eq!(builder.is_some(), before.is_some());
+        if let Some(mut builder) = builder {
+            assert_eq!(
+                run(builder.build_snapshot()).unwrap().meta.last_log_id,
+                before
+            );
+        }
+        assert_eq!(store.metrics.read().snapshots_failed, 1 + round as u64);
+        run(store.drafts.build()).unwrap();
+        assert_eq!(last(&mut store), applied(&store).last);
+        assert_eq!(files(&dir).len(), 1);
+    }
+}
+
+#[test]
+fn a_snapshot_whose_rows_rocksdb_cannot_make_durable_does_not_count() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(20)).await;
+        fs::remove_dir_all(dir.path().join("state")).unwrap();
+        store.drafts.build().await.unwrap_err();
+        let failure = store.health.failure().unwrap();
+        assert!(failure.contains("cannot be flushed"), "{failure}");
+        assert_eq!(files(&dir), Vec::<PathBuf>::new());
+    });
+}
+
+#[test]
+fn a_node_that_finds_its_own_snapshot_damaged_builds_another() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        assert!(!store.drafts.mend().await.unwrap(), "there is none");
+        apply(&mut store.machine, history(40)).await;
+        store.drafts.build().await.unwrap();
+        assert!(!store.drafts.mend().await.unwrap(), "it is good");
+
+        let [path] = files(&dir).try_into().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let good = bytes.clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        assert!(store.drafts.mend().await.unwrap());
+        assert_eq!(fs::read(&path).unwrap(), good, "the state is the same");
+        assert_eq!(store.metrics.read().snapshots_damaged, 1);
+        let current = store.machine.get_current_snapshot().await.unwrap().unwrap();
+        let received = send(&current.snapshot, &store);
+        store.snapshots.verify(&current.meta, received).unwrap();
+    });
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_read_at_the_start_is_kept_until_there_is_another() {
+    let dir = new_dir();
+    let unreadable = dir.path().join("snapshots").join("snapshot-1-1-90");
+    run(async {
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(40)).await;
+        store.drafts.build().await.unwrap();
+    });
+    // It opens, and reading it fails.
+    std::os::unix::fs::symlink("/", &unreadable).unwrap();
+    run(async {
+        let mut store = opened(dir.path());
+        assert!(fs::symlink_metadata(&unreadable).is_ok());
+        let current = store.machine.get_current_snapshot().await.unwrap().unwrap();
+        assert_eq!(current.meta.last_log_id, applied(&store).last);
+        store.drafts.build().await.unwrap();
+        assert!(fs::symlink_metadata(&unreadable).is_err());
+        assert_eq!(files(&dir).len(), 1);
+    });
+}
+
 #[test]
 fn what_a_crash_leaves_in_the_directory_is_removed() {
     let dir = new_dir();

@@ -56,6 +56,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
                 "divergence.rs",
                 "disk_watch.rs",
                 "room.rs",
+                "snapshots.rs",
                 "membership.rs",
             ],
             &["slot.rs"],
@@ -63,7 +64,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["write_path.rs", "standards.rs", "leadership.rs"],
             &["own_past.rs"],
             &["read_index.rs"],
-            &["propose.rs", "removal.rs", "compaction.rs"],
+            &["propose.rs", "removal.rs"],
             &["replica.rs", "stamp.rs", "write_ids.rs"],
             &[
                 "freshness.rs",

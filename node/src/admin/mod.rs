@@ -230,7 +230,7 @@ async fn compact(State(admin): State<Admin>) -> Response {
             "this node does not belong to a cluster yet",
         );
     };
-    match running.replica.compact().await {
+    match running.compact().await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(refused) => error(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string()),
     }

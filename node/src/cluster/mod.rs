@@ -5,7 +5,6 @@
 
 mod addresses;
 pub(crate) mod bootstrap;
-mod compaction;
 mod disk_watch;
 mod divergence;
 mod error;
@@ -24,6 +23,7 @@ pub(crate) mod replica;
 mod room;
 mod running;
 pub(crate) mod slot;
+mod snapshots;
 mod stamp;
 pub(crate) mod standards;
 mod standards_sync;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use placement_raft_store::{SnapshotDir, StoreMetrics};
+use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics};
 
 use super::read_index::ReadIndex;
 use super::replica::Replica;
@@ -18,6 +18,7 @@ pub(crate) struct Running {
     pub(crate) standards: Standards,
     pub(crate) store_metrics: StoreMetrics,
     pub(super) snapshots: SnapshotDir,
+    pub(super) drafts: Drafts,
     pub(super) peers: Arc<Peers>,
 }
 

@@ -18,7 +18,7 @@ use super::stamp::Stamper;
 use super::standards::Standards;
 use super::write_ids::WriteIds;
 use super::write_path::WritePath;
-use super::{disk_watch, divergence, leadership, level, removal, room, standards_sync};
+use super::{disk_watch, divergence, leadership, level, removal, room, snapshots, standards_sync};
 use crate::config::Config;
 use crate::env::Env;
 use crate::rpc::peers::Peers;
@@ -74,6 +74,7 @@ pub(super) async fn start(
         standards: Standards::new(replica.clone(), env.standards.clone()),
         store_metrics: store.metrics,
         snapshots: store.snapshots,
+        drafts: store.drafts,
         peers: peers.clone(),
         replica: replica.clone(),
     });
@@ -93,6 +94,7 @@ pub(super) async fn start(
     tasks.spawn(divergence::watch(running.clone()));
     tasks.spawn(room::watch(running.clone()));
     tasks.spawn(disk_watch::watch(running.clone()));
+    tasks.spawn(snapshots::watch(running.clone()));
     tasks.spawn(removal::watch(replica.clone(), peers.clone()));
     tracing::info!(
         node = replica.me,
@@ -123,7 +125,8 @@ fn raft_config(config: &Config, identity: &Identity) -> Result<openraft::Config,
         install_snapshot_timeout: raft.snapshot_timeout_ms,
         snapshot_max_chunk_size: raft.snapshot_chunk_bytes as u64,
         max_payload_entries: raft.append_entries_max,
-        snapshot_policy: SnapshotPolicy::LogsSinceLast(raft.snapshot_after),
+        // This node builds them itself and tells openraft.
+        snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: raft.log_keep,
         // A follower that still finds its next entry in the log is sent entries.
         replication_lag_threshold: raft.snapshot_after + raft.log_keep,

@@ -200,6 +200,8 @@ impl Out<'_> {
             &catalog::ROCKSDB_BACKGROUND_ERRORS,
             both(log.background_errors, state.background_errors),
         )?;
+        self.counter(&catalog::RAFT_SNAPSHOTS_FAILED, numbers.snapshots_failed)?;
+        self.counter(&catalog::RAFT_SNAPSHOTS_DAMAGED, numbers.snapshots_damaged)?;
         self.gauge(&catalog::ROCKSDB_BLOCK_CACHE, log.block_cache_bytes)?;
         self.histogram(&catalog::LOG_SYNC_DURATION, &numbers.sync)?;
         self.counter(&catalog::LOG_ENTRIES_SYNCED, numbers.synced_entries)?;

@@ -16,6 +16,7 @@ mod membership;
 mod ports;
 mod reads;
 mod recovery;
+mod snapshots;
 mod standards;
 mod storage;
 mod writes;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use openraft::storage::EntryResponder;
+use parking_lot::Mutex;
 use placement_model::{Level, Stamped};
 use rocksdb::{Cache, WriteBatch};
 use tokio::time::Instant;
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 use super::database::StateDatabase;
 use super::snapshot_dir::{self, SnapshotDir};
 use super::snapshot_file::{Snapshot, SnapshotFile};
+use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
 use crate::applier::Applier;
 use crate::counters::Counters;
@@ -43,6 +45,8 @@ pub(super) struct Core {
     reporter: Reporter,
     counters: Arc<Counters>,
     slow_apply: Duration,
+    /// Held while a snapshot is built: one at a time.
+    building: Mutex<()>,
     _lock: DirLock,
 }
 
@@ -80,6 +84,7 @@ impl Core {
             reporter,
             counters,
             slow_apply: options.slow_apply,
+            building: Mutex::new(()),
             _lock: lock,
         };
         Ok((core, views))
@@ -216,11 +221,24 @@ impl Core {
         Applied::Outcome(outcome)
     }
 
-    /// Builds a snapshot of a state that was published.
+    /// Builds a snapshot of a state that was published. An error changes nothing and ends nothing,
+    /// unless RocksDB takes no writes any more.
     ///
-    /// The rows are flushed first: openraft purges the log up to the snapshot, and what the log no
-    /// longer has must be durable here.
+    /// The rows are flushed before it counts: openraft purges the log up to the snapshot, and what
+    /// the log no longer has must be durable here. They are flushed after it is written: where there
+    /// is no room or no descriptor for it, RocksDB is not tried.
     pub(super) fn build_snapshot(&self, applied: &AppliedState) -> io::Result<Snapshot> {
+        let _building = self.building.lock();
+        let built = self.try_to_build(applied);
+        if built.is_err() {
+            self.counters
+                .snapshots_failed
+                .fetch_add(1, Ordering::Relaxed);
+        }
+        built
+    }
+
+    fn try_to_build(&self, applied: &AppliedState) -> io::Result<Snapshot> {
         let started = Instant::now();
         let current = self.current().index();
         assert!(
@@ -228,22 +246,45 @@ impl Core {
             "a snapshot covers what is in the rows, but {:?} is later than {current:?}",
             applied.index()
         );
-        self.database
-            .flush()
-            .map_err(|error| self.fail("flushed", error.as_ref()))?;
-        let flushed = started.elapsed();
-        let snapshot = self
-            .snapshots
-            .build(applied)
-            .map_err(|error| self.fail("saved as a snapshot", &error.to_string()))?;
+        let draft = self.snapshots.draft(applied)?;
+        let written = started.elapsed();
+        if let Err(error) = self.database.flush() {
+            SnapshotDir::discard(&draft);
+            return Err(match self.database.write(WriteBatch::default()) {
+                Ok(()) => rocks::io_error(error),
+                Err(_) => self.fail("flushed", error.as_ref()),
+            });
+        }
+        let snapshot = self.snapshots.accept(applied, &draft)?;
         tracing::info!(
             covers = %snapshot.meta,
             bytes = snapshot.snapshot.length(),
-            flush_ms = millis(flushed),
+            write_ms = millis(written),
             took_ms = millis(started.elapsed()),
             "built a snapshot"
         );
         Ok(snapshot)
+    }
+
+    /// Reads the current snapshot, whole, and builds another one if it is bad. Returns whether it
+    /// was.
+    pub(super) fn mend_snapshot(&self) -> io::Result<bool> {
+        let Some(Snapshot { meta, snapshot }) = self.snapshots.current() else {
+            return Ok(false);
+        };
+        let Err(error) = self.snapshots.read(&meta, &snapshot) else {
+            return Ok(false);
+        };
+        self.counters
+            .snapshots_damaged
+            .fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            path = %snapshot.path().display(),
+            %error,
+            "this node's own snapshot is damaged; it is built anew"
+        );
+        self.build_snapshot(&self.current())?;
+        Ok(true)
     }
 
     /// Replaces the state by a received snapshot, after the whole of it was verified.
@@ -318,10 +359,13 @@ fn finish_installation(
         path: database.dir.clone(),
         reason,
     };
-    let applied = snapshots.read_again(name).map_err(|error| {
-        damaged(format!(
+    let applied = snapshots.read_again(name).map_err(|error| match error {
+        SnapshotError::Io(error) if error.kind() != io::ErrorKind::NotFound => {
+            OpenError::io("read the snapshot of", &database.dir, error)
+        }
+        error => damaged(format!(
             "its replacement by the snapshot {name} was interrupted, and {error}"
-        ))
+        )),
     })?;
     database
         .replace(name, &applied)
@@ -380,7 +424,7 @@ mod tests {
             let core = store.machine.core();
             core.database.put(&mut old, VERSION, &next_ids(3));
             core.database.write(old).unwrap();
-            let kept = core.snapshots.build(&new).unwrap();
+            let kept = core.snapshots.build_for_tests(&new);
             core.database
                 .begin_replacing(VERSION, &snapshot_dir::name(new.last.as_ref()))
                 .unwrap();

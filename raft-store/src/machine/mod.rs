@@ -4,6 +4,7 @@
 mod checkpoints;
 mod core;
 mod database;
+mod drafts;
 mod snapshot_dir;
 mod snapshot_file;
 mod snapshot_format;
@@ -32,6 +33,7 @@ pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
 pub(crate) use database::families;
+pub use drafts::Drafts;
 pub use snapshot_dir::SnapshotDir;
 pub use snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 pub use snapshot_format::SnapshotError;
@@ -69,6 +71,10 @@ impl StateMachine {
         Arc::downgrade(&self.core.database.db)
     }
 
+    pub(crate) fn drafts(&self) -> Drafts {
+        Drafts::new(Arc::downgrade(&self.core))
+    }
+
     #[cfg(test)]
     fn core(&self) -> &Core {
         &self.core
@@ -100,10 +106,19 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         Ok(())
     }
 
+    /// openraft takes every error of a builder for a broken disk and stops the node. So it builds
+    /// none itself, except where it cannot start without one: it is handed what [`Drafts`] has built.
+    async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<SnapshotBuilder> {
+        if force {
+            return Some(self.get_snapshot_builder().await);
+        }
+        let from = Source::Current(self.core.snapshots.current()?);
+        Some(SnapshotBuilder { from })
+    }
+
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
         SnapshotBuilder {
-            core: Arc::clone(&self.core),
-            applied: self.core.current(),
+            from: Source::State(Arc::clone(&self.core), self.core.current()),
         }
     }
 
@@ -121,18 +136,30 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 }
 
-/// Builds one snapshot of the state at the moment it was made, while the state machine goes on.
+/// Gives openraft one snapshot, while the state machine goes on.
 #[derive(Debug)]
 pub struct SnapshotBuilder {
-    core: Arc<Core>,
-    applied: Arc<AppliedState>,
+    from: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// One that is there.
+    Current(Snapshot),
+    /// The state at the moment the builder was made.
+    State(Arc<Core>, Arc<AppliedState>),
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
     type SnapshotData = SnapshotFile;
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
-        let (core, applied) = (Arc::clone(&self.core), Arc::clone(&self.applied));
-        runtime::blocking(move || core.build_snapshot(&applied)).await
+        match &self.from {
+            Source::Current(snapshot) => Ok(snapshot.clone()),
+            Source::State(core, applied) => {
+                let (core, applied) = (Arc::clone(core), Arc::clone(applied));
+                runtime::blocking(move || core.build_snapshot(&applied)).await
+            }
+        }
     }
 }

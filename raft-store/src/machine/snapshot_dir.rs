@@ -1,7 +1,7 @@
 //! The directory of snapshots: at most one current snapshot, and drafts.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,6 @@ use placement_model::{Level, State};
 use super::snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
-use crate::data_dir::sync_dir;
 use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::types::{LogId, SnapshotMeta};
@@ -31,19 +30,26 @@ pub struct SnapshotDir {
 #[derive(Debug)]
 struct Inner {
     dir: PathBuf,
+    /// Open all the time, so that no snapshot fails half done for want of a descriptor.
+    handle: File,
     identity: Identity,
     current: Mutex<Option<Snapshot>>,
+    /// Snapshots that could not be read at the start, until there is another one.
+    unread: Mutex<Vec<PathBuf>>,
     /// Receivers so far; names their files.
     receivers: AtomicU64,
 }
 
 impl SnapshotDir {
-    /// Finds the newest snapshot and removes everything else.
+    /// Finds the newest snapshot and removes everything else, but for what cannot be read just now.
     pub(crate) fn open(dir: &Path, identity: Identity) -> Result<Self, OpenError> {
+        let handle = File::open(dir).map_err(|error| OpenError::io("open", dir, error))?;
         let inner = Inner {
             dir: dir.to_owned(),
+            handle,
             identity,
             current: Mutex::new(None),
+            unread: Mutex::default(),
             receivers: AtomicU64::new(0),
         };
         let snapshots = Self {
@@ -60,7 +66,12 @@ impl SnapshotDir {
             };
             match found {
                 Ok(snapshot) => snapshots.adopt(&snapshot),
-                // openraft builds another one where it needs it.
+                // Too many open files, a sector that may come back: it may be needed yet.
+                Err(SnapshotError::Io(error)) => {
+                    tracing::warn!(path = %path.display(), %error, "a snapshot cannot be read; it is kept until there is another one");
+                    snapshots.inner.unread.lock().push(path);
+                }
+                // openraft has another one built where it needs it.
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "removing a file that is no snapshot of this node");
                     remove(&path);
@@ -84,43 +95,67 @@ impl SnapshotDir {
         self.inner.current.lock().clone()
     }
 
-    /// Writes a snapshot of this state, durably, and makes it the current one, unless there is a
-    /// newer one by now. Returns the current one.
-    pub(super) fn build(&self, applied: &AppliedState) -> io::Result<Snapshot> {
+    /// The last entry that the current snapshot covers, and its size in bytes.
+    pub fn newest(&self) -> Option<(u64, u64)> {
+        let current = self.inner.current.lock();
+        let current = current.as_ref()?;
+        let covers = current.meta.last_log_id.map_or(0, |id| id.index());
+        Some((covers, current.snapshot.length()))
+    }
+
+    /// Writes a snapshot of this state, durably. It counts once [`SnapshotDir::accept`] is called.
+    pub(super) fn draft(&self, applied: &AppliedState) -> io::Result<SnapshotFile> {
         let name = name(applied.last.as_ref());
-        let draft = self.inner.dir.join(format!("{DRAFT}{name}"));
-        let written = self.write_draft(&draft, applied);
-        if let Err(error) = written {
-            remove(&draft);
-            return Err(error);
-        }
-        let path = self.inner.dir.join(name);
-        fs::rename(&draft, &path)?;
-        sync_dir(&self.inner.dir)?;
+        let path = self.inner.dir.join(format!("{DRAFT}{name}"));
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)?;
+        let written = self.write(&file, applied);
+        written
+            .and_then(|()| SnapshotFile::of(&path, file))
+            .inspect_err(|_| remove(&path))
+    }
+
+    fn write(&self, file: &File, applied: &AppliedState) -> io::Result<()> {
+        let mut buffered = BufWriter::with_capacity(1 << 20, file);
+        snapshot_format::write(&mut buffered, &self.inner.identity, applied)?;
+        buffered.flush()?;
+        file.sync_all()
+    }
+
+    /// Gives a draft up.
+    pub(super) fn discard(draft: &SnapshotFile) {
+        remove(draft.path());
+    }
+
+    /// Makes the draft of this state the current snapshot, unless there is a newer one by now.
+    /// Returns the current one.
+    pub(super) fn accept(
+        &self,
+        applied: &AppliedState,
+        draft: &SnapshotFile,
+    ) -> io::Result<Snapshot> {
         let meta = SnapshotMeta {
             last_log_id: applied.last,
             last_membership: applied.membership.clone(),
         };
-        self.adopt(&Snapshot {
-            meta,
-            snapshot: SnapshotFile::open(&path)?,
-        });
+        let kept = self
+            .keep(&meta, draft)
+            .inspect_err(|_| remove(draft.path()))?;
+        self.adopt(&kept);
         Ok(self
             .current()
             .expect("once there is a current snapshot, only a newer one replaces it"))
     }
 
-    /// What [`SnapshotDir::build`] makes, for fixtures.
+    /// What becomes a snapshot of this state, for tests.
     #[cfg(test)]
     pub(crate) fn build_for_tests(&self, applied: &AppliedState) -> Snapshot {
-        self.build(applied).unwrap()
-    }
-
-    fn write_draft(&self, draft: &Path, applied: &AppliedState) -> io::Result<()> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(draft)?);
-        snapshot_format::write(&mut file, &self.inner.identity, applied)?;
-        file.flush()?;
-        file.get_ref().sync_all()
+        let draft = self.draft(applied).unwrap();
+        self.accept(applied, &draft).unwrap()
     }
 
     /// Reads a received snapshot, whole, and checks that it is undamaged, of this cluster, and what
@@ -140,13 +175,13 @@ impl SnapshotDir {
         Ok(file.holding(state))
     }
 
-    /// Reads and checks a received snapshot.
+    /// Reads and checks a snapshot.
     pub(super) fn read(
         &self,
         meta: &SnapshotMeta,
         file: &SnapshotFile,
     ) -> Result<AppliedState, SnapshotError> {
-        let (header, state) = snapshot_format::read(&mut reader(file)?)?;
+        let (header, state) = snapshot_format::read(&mut file.reader())?;
         self.check_header(&header)?;
         if header.covers != meta.into() {
             return Err(SnapshotError::OtherCoverage);
@@ -154,23 +189,28 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Renames a received and verified snapshot to its final name.
+    /// Renames a draft or a received and verified snapshot to its final name.
     pub(super) fn keep(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<Snapshot> {
         let path = self.inner.dir.join(name(meta.last_log_id.as_ref()));
         if file.path() != path {
             fs::rename(file.path(), &path)?;
-            sync_dir(&self.inner.dir)?;
+            self.inner.handle.sync_all()?;
+        }
+        for unread in std::mem::take(&mut *self.inner.unread.lock()) {
+            if unread != path {
+                remove(&unread);
+            }
         }
         Ok(Snapshot {
             meta: meta.clone(),
-            snapshot: SnapshotFile::open(&path)?,
+            snapshot: file.renamed(&path),
         })
     }
 
     /// Reads the snapshot of this name, whole: its installation was interrupted.
     pub(super) fn read_again(&self, name: &str) -> Result<AppliedState, SnapshotError> {
         let file = SnapshotFile::open(&self.inner.dir.join(name))?;
-        let (header, state) = snapshot_format::read(&mut reader(&file)?)?;
+        let (header, state) = snapshot_format::read(&mut file.reader())?;
         self.check_header(&header)?;
         applied_state(header, state)
     }
@@ -199,7 +239,7 @@ impl SnapshotDir {
 
     fn look_at(&self, path: &Path) -> Result<Snapshot, SnapshotError> {
         let file = SnapshotFile::open(path)?;
-        let header = snapshot_format::read_header(&mut reader(&file)?)?;
+        let header = snapshot_format::read_header(&mut file.reader())?;
         self.check_header(&header)?;
         let meta = SnapshotMeta::try_from(header.covers)?;
         Ok(Snapshot {
@@ -241,10 +281,6 @@ fn applied_state(header: Header, state: State) -> Result<AppliedState, SnapshotE
         membership: meta.last_membership,
         last_stamp: header.last_stamp,
     })
-}
-
-fn reader(file: &SnapshotFile) -> io::Result<BufReader<File>> {
-    Ok(BufReader::with_capacity(1 << 20, File::open(file.path())?))
 }
 
 fn remove(path: &Path) {

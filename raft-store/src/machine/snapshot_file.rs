@@ -1,7 +1,7 @@
 //! Snapshot files: read to be sent, written as they are received.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,11 @@ pub struct SnapshotFile {
 impl SnapshotFile {
     /// Opens a file for reading.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        Self::of(path, File::open(path)?)
+    }
+
+    /// A file that is open already.
+    pub(super) fn of(path: &Path, file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self {
             path: path.to_owned(),
@@ -40,6 +44,26 @@ impl SnapshotFile {
             verified: None,
             _draft: None,
         })
+    }
+
+    /// The same file after it was renamed.
+    pub(super) fn renamed(&self, path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            file: Arc::clone(&self.file),
+            length: self.length,
+            verified: None,
+            _draft: None,
+        }
+    }
+
+    /// Reads it from its beginning, also when it was replaced by a newer one meanwhile.
+    pub(super) fn reader(&self) -> impl Read + Send + use<> {
+        let from_start = FromStart {
+            file: Arc::clone(&self.file),
+            position: 0,
+        };
+        BufReader::with_capacity(1 << 20, from_start)
     }
 
     /// Notes what it holds, after it was read and found good.
@@ -74,6 +98,20 @@ impl SnapshotFile {
         let mut bytes = vec![0; max.min(left)];
         self.file.read_exact_at(&mut bytes, offset)?;
         Ok(bytes)
+    }
+}
+
+/// Reads a file without a descriptor or a position of its own.
+struct FromStart {
+    file: Arc<File>,
+    position: u64,
+}
+
+impl Read for FromStart {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(target, self.position)?;
+        self.position += read as u64;
+        Ok(read)
     }
 }
 

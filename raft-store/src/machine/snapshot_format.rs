@@ -184,8 +184,10 @@ fn length(bytes: &[u8]) -> io::Result<u32> {
 /// Reads what a snapshot says of itself, and no further.
 pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotError> {
     let mut magic = [0; MAGIC.len()];
-    if source.read_exact(&mut magic).is_err() || &magic != MAGIC {
-        return Err(SnapshotError::NotASnapshot);
+    match read_exact(source, &mut magic) {
+        Ok(()) if &magic == MAGIC => {}
+        Err(SnapshotError::Io(error)) => return Err(SnapshotError::Io(error)),
+        _ => return Err(SnapshotError::NotASnapshot),
     }
     let body = read_frame(source)?;
     let record = body

@@ -133,7 +133,8 @@ section! {
 }
 
 section! {
-    /// `[limits]`. What is over one of them is answered 400, or 414 for the URL, with its name.
+    /// `[limits]`. What is over one of them is answered 400, 414 for the URL and 413 for the command, with
+    /// its name.
     LimitsSection {
         /// Longest URL, in bytes. Above 65,534 it is refused in any case.
         uri_bytes: usize = 32 * 1024,
@@ -155,6 +156,9 @@ section! {
         consumers: usize = 10_000,
         /// Most allocations in a body: a class of a provider for a consumer is one.
         allocations: usize = 100_000,
+        /// Longest record of a command in the log, in bytes; one that is longer is answered 413. Between
+        /// 64 KiB and 64 MiB.
+        command_bytes: usize = 4 * 1024 * 1024,
     }
 }
 
@@ -167,6 +171,11 @@ section! {
         /// `/readyz` fails when this node is further behind what it knows to be committed, in log
         /// entries.
         ready_lag_max: u64 = 10_000,
+        /// Once the leader has had a write for so long without an answer, further ones are answered 503 at
+        /// once, so that those who wait are answered while they wait, in milliseconds. 0: never.
+        backlog_ms: u64 = 1_000,
+        /// Most bytes of writes that the leader has and has not answered; further ones are answered 503.
+        backlog_bytes: usize = 64 * 1024 * 1024,
         /// Highest feature level to which this node agrees; 0: the highest that its version knows.
         /// Set on one node, it keeps the way back to the version before open for all of them while
         /// an upgrade is tried. What the cluster has reached already is not affected.

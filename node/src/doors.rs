@@ -91,6 +91,20 @@ pub enum Unavailable {
         /// What happened, for a person.
         reason: String,
     },
+    /// The cluster has too many writes to answer already. Nothing was committed.
+    #[error("{reason}; nothing was committed")]
+    Busy {
+        /// What there is before it, for a person.
+        reason: String,
+    },
+    /// The write has a longer record than the cluster takes. Nothing was committed.
+    #[error("the request takes {bytes} bytes in the log, and {bytes_max} are the most")]
+    TooLarge {
+        /// How long it is.
+        bytes: u64,
+        /// How long it may be.
+        bytes_max: u64,
+    },
     /// The `Placement-Min-Index` token is of another epoch: no wait will make it true.
     #[error("the index token belongs to another history than this cluster's ({epoch})")]
     ForeignIndex {

@@ -4,8 +4,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::doors::ReadDoor;
@@ -95,17 +97,42 @@ impl Net for TokioNet {
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
         Box::pin(async move {
             let stream = tokio::net::TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
+            prepare(&stream)?;
             Ok(Box::new(stream) as BoxStream)
         })
     }
+}
+
+/// How long a connection is idle before the system asks whether the other end is still there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// How often it asks then.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
+/// How long what was sent may stay unacknowledged.
+const USER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many bytes may wait in the system to be sent: what is urgent waits behind them.
+const NOT_SENT_MAX: u32 = 256 * 1024;
+
+/// No connection to an end that has vanished is kept, and what is written goes out soon.
+fn prepare(stream: &tokio::net::TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_EVERY);
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(target_os = "linux")]
+    {
+        socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+        socket.set_tcp_notsent_lowat(NOT_SENT_MAX)?;
+    }
+    Ok(())
 }
 
 impl Listener for tokio::net::TcpListener {
     fn accept(&mut self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>> {
         Box::pin(async move {
             let (stream, from) = tokio::net::TcpListener::accept(self).await?;
-            stream.set_nodelay(true)?;
+            prepare(&stream)?;
             Ok((Box::new(stream) as BoxStream, from))
         })
     }

@@ -14,6 +14,7 @@ mod health;
 pub mod http;
 pub mod logging;
 mod metrics;
+mod newest;
 mod node;
 mod panics;
 pub mod program;

@@ -22,13 +22,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use self::connections::{Beyond, Connections};
+use self::connections::Connections;
 pub(crate) use self::paced::Pace;
 use self::paced::{Linger, Paced};
 use crate::access::{self, Peer};
 use crate::env::{BoxStream, Listener};
+use crate::newest::Newest;
 use crate::tasks::Tasks;
 
+/// Connections beyond the limits that are open at once: a health check is answered at once and does not
+/// need its place for long.
+const BEYOND_MAX: usize = 64;
 /// How long a client beyond the limits may take to send the head of its request.
 const BEYOND_HEADER: Duration = Duration::from_secs(2);
 /// How long to wait when a connection cannot be taken, for want of descriptors mostly.
@@ -81,7 +85,7 @@ impl HttpServer {
     /// Takes connections until draining begins.
     pub(crate) async fn serve(self, mut listener: Box<dyn Listener>, tasks: Tasks) {
         let places = Connections::new(self.connections_max, self.connections_per_address_max);
-        let mut beyond = Beyond::default();
+        let mut beyond = Newest::new(BEYOND_MAX);
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -107,11 +111,11 @@ impl HttpServer {
                     drop((open, place));
                 });
             } else {
-                let end = beyond.next();
+                let end = beyond.place();
                 let connection = self.connection(stream, peer, &self.beyond, BEYOND_HEADER, false);
                 let connection = self.drain.connections.track_future(connection);
                 tasks.spawn(async move {
-                    end.run_until_cancelled_owned(connection).await;
+                    end.run_until_cancelled(connection).await;
                     drop(open);
                 });
             }

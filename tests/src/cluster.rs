@@ -12,7 +12,8 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::binaries;
-use crate::layout::{NodePlace, initial_members};
+use crate::layout::{NodePlace, initial_members, linked_members};
+use crate::link::Link;
 use crate::node_process::{NodeProcess, StartOptions, log_tail};
 use crate::ports::Ports;
 
@@ -28,6 +29,7 @@ pub struct Cluster {
     options: StartOptions,
     places: Vec<NodePlace>,
     running: Vec<Option<NodeProcess>>,
+    links: Vec<Link>,
 }
 
 impl Cluster {
@@ -39,11 +41,28 @@ impl Cluster {
     /// A healthy cluster whose nodes are all given this configuration file.
     pub async fn start_with(nodes: u64, config: &str) -> anyhow::Result<Self> {
         let mut cluster = Self::prepare(nodes, config)?;
-        for id in 1..=nodes {
-            cluster.start_node(id)?;
-        }
-        cluster.wait_healthy().await?;
+        cluster.start_all().await?;
         Ok(cluster)
+    }
+
+    /// A healthy cluster whose nodes reach each other over links of so many bits a second.
+    pub async fn start_linked(nodes: u64, config: &str, bits_per_s: u32) -> anyhow::Result<Self> {
+        let mut cluster = Self::prepare(nodes, config)?;
+        cluster.options.linked = true;
+        cluster.options.initial_members = linked_members(&cluster.places);
+        for place in &cluster.places {
+            let (from, to) = (place.link().parse()?, place.peer().parse()?);
+            cluster.links.push(Link::start(from, to, bits_per_s)?);
+        }
+        cluster.start_all().await?;
+        Ok(cluster)
+    }
+
+    async fn start_all(&mut self) -> anyhow::Result<()> {
+        for id in self.ids() {
+            self.start_node(id)?;
+        }
+        self.wait_healthy().await
     }
 
     /// A cluster of which no node runs yet.
@@ -68,6 +87,7 @@ impl Cluster {
             options,
             running: places.iter().map(|_| None).collect(),
             places,
+            links: Vec::new(),
         })
     }
 
@@ -115,7 +135,9 @@ impl Cluster {
     pub fn start_node(&mut self, id: u64) -> anyhow::Result<()> {
         let place = self.place(id).clone();
         let mut options = self.options.clone();
-        let founder = options.initial_members.contains(&place.peer());
+        let founder = [place.peer(), place.link()]
+            .iter()
+            .any(|address| options.initial_members.contains(address));
         if !founder {
             options.initial_members.clear();
         }

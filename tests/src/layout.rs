@@ -56,6 +56,11 @@ impl NodePlace {
         format!("127.0.0.1:{}", self.base_port + 1)
     }
 
+    /// `host:port` at which the other nodes reach it where a [`crate::link::Link`] lies between.
+    pub fn link(&self) -> String {
+        format!("127.0.0.1:{}", self.base_port + 3)
+    }
+
     /// `host:port` of the admin door.
     pub fn admin(&self) -> String {
         format!("127.0.0.1:{}", self.base_port + 2)
@@ -69,9 +74,18 @@ impl NodePlace {
 
 /// The `initial_members` that form a cluster of these nodes.
 pub fn initial_members(places: &[NodePlace]) -> String {
+    members(places, NodePlace::peer)
+}
+
+/// The same where the nodes reach each other over links.
+pub fn linked_members(places: &[NodePlace]) -> String {
+    members(places, NodePlace::link)
+}
+
+fn members(places: &[NodePlace], address: impl Fn(&NodePlace) -> String) -> String {
     let members: Vec<_> = places
         .iter()
-        .map(|place| format!("{}={}", place.id, place.peer()))
+        .map(|place| format!("{}={}", place.id, address(place)))
         .collect();
     members.join(",")
 }

@@ -4,6 +4,7 @@
 pub mod binaries;
 pub mod cluster;
 pub mod layout;
+pub mod link;
 pub mod load;
 pub mod node_process;
 pub mod ports;

@@ -25,6 +25,8 @@ pub struct StartOptions {
     pub environment: Vec<(String, String)>,
     /// Further flags.
     pub flags: Vec<String>,
+    /// Whether the other nodes reach it over a [`crate::link::Link`].
+    pub linked: bool,
     /// The signal it gets when its starter dies; `None`: it lives on.
     pub dies_with_parent: Option<&'static str>,
 }
@@ -37,6 +39,7 @@ impl Default for StartOptions {
             binary: None,
             environment: Vec::new(),
             flags: Vec::new(),
+            linked: false,
             dies_with_parent: Some("KILL"),
         }
     }
@@ -166,6 +169,9 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
         .args(["--api-listen", &place.api()])
         .args(["--peer-listen", &place.peer()])
         .args(["--admin-listen", &place.admin()]);
+    if options.linked {
+        command.args(["--peer-advertise", &place.link()]);
+    }
     if !options.initial_members.is_empty() {
         command.args(["--initial-members", &options.initial_members]);
     }

@@ -28,7 +28,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["config"],
             &["logging.rs", "disk_space.rs", "descriptors.rs"],
             &["doors.rs"],
-            &["world.rs", "tasks.rs"],
+            &["world.rs", "tasks.rs", "newest.rs"],
             &["panics.rs"],
         ],
     ),
@@ -68,6 +68,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["replica.rs", "stamp.rs", "write_ids.rs"],
             &[
                 "freshness.rs",
+                "backlog.rs",
                 "read_metrics.rs",
                 "error.rs",
                 "addresses.rs",

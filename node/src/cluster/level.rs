@@ -13,6 +13,7 @@ use placement_model::{Command, Level};
 use tokio::time::{Instant, sleep};
 
 use super::running::Running;
+use super::write_path::Committed;
 
 /// How often the leader looks whether the level can be raised.
 const EVERY: Duration = Duration::from_secs(1);
@@ -47,7 +48,7 @@ async fn raise(node: &Running, to: Level) {
     let deadline = Instant::now() + node.replica.config.wait();
     let request_id = format!("feature level {to}");
     match node.writes.commit(command, request_id, deadline).await {
-        Ok((index, _)) => {
+        Ok(Committed { index, .. }) => {
             tracing::info!(index, level = %to, "the feature level of the cluster is raised");
             // What this node has not applied in time it applies later.
             let _ = node.replica.apply_up_to(index, deadline).await;

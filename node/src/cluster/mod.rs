@@ -4,6 +4,7 @@
 //! `read_door`, `peer_service`).
 
 mod addresses;
+mod backlog;
 pub(crate) mod bootstrap;
 mod disk_watch;
 mod divergence;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -18,6 +19,7 @@ use placement_raft_store::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::bootstrap::Bootstrap;
 use super::membership::{Membership, MembershipChange};
@@ -58,13 +60,13 @@ impl PeerService {
     }
 
     async fn answer(&self, caller: Caller, method: Method, body: &[u8]) -> Result<Vec<u8>, Denied> {
-        let records = caller.records;
+        let records = caller.records();
         match method {
             Method::Append => Err(Denied::Misused("appends come as a stream")),
             Method::Vote | Method::PreVote => reply(records, self.vote(method, read(body)?).await?),
             Method::TransferLeader => reply(records, self.transfer(read(body)?).await?),
             Method::Snapshot => reply(records, self.snapshot(caller.node, read(body)?).await?),
-            Method::Write => reply(records, self.write(caller.node, read(body)?).await?),
+            Method::Write => reply(records, self.write(caller, read(body)?).await?),
             Method::ReadIndex => reply(records, self.read_index(caller.node).await?),
             Method::Admin => {
                 let change: MembershipChange = read(body)?;
@@ -185,7 +187,8 @@ impl PeerService {
         }
     }
 
-    async fn write(&self, from: u64, call: WriteCall) -> Result<WriteReply, Denied> {
+    async fn write(&self, caller: Caller, call: WriteCall) -> Result<WriteReply, Denied> {
+        let from = caller.node;
         let running = self.running()?;
         let replica = &running.replica;
         if !replica.leads() {
@@ -198,7 +201,12 @@ impl PeerService {
                 reason: format!("node {from} is no member of the cluster"),
             });
         }
-        Ok(running.writes.propose(call).await)
+        let patience = match call.patience_ms {
+            0 => replica.config.wait(),
+            patience_ms => Duration::from_millis(patience_ms.into()),
+        };
+        let reply = running.writes.propose(call, Instant::now() + patience);
+        Ok(reply.await.for_version(caller.protocol))
     }
 
     async fn read_index(&self, from: u64) -> Result<ReadIndexReply, Denied> {

@@ -10,9 +10,10 @@ use openraft::raft::WriteResult;
 use placement_model::{Command, Stamped};
 use placement_raft_store::{Applied, LoggedCommand, TypeConfig};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
+use super::backlog::Place;
 use super::replica::Replica;
 use super::stamp::Stamper;
 use crate::rpc::message::{WriteCall, WriteReply};
@@ -30,6 +31,10 @@ pub(super) struct Proposal {
     pub(super) call: WriteCall,
     /// What the call says.
     pub(super) command: Command,
+    /// When its client waits no more.
+    pub(super) deadline: Instant,
+    /// Held until it is answered.
+    pub(super) place: Place,
     pub(super) answer: oneshot::Sender<WriteReply>,
 }
 
@@ -57,6 +62,9 @@ impl Proposer {
         while queue.recv_many(&mut batch, BATCH_MAX).await > 0 {
             // Of a proposal whose caller has given up nothing is lost by not proposing it.
             batch.retain(|proposal| !proposal.answer.is_closed());
+            let now = Instant::now();
+            let late = batch.extract_if(.., |proposal| proposal.deadline <= now);
+            reject(late, "its time was over before its turn came");
             if let Some(failure) = self.replica.failure() {
                 reject(batch.drain(..), &failure);
             } else if let Err(reason) = self.settle().await {
@@ -75,7 +83,9 @@ impl Proposer {
             let Proposal {
                 call,
                 command,
+                place,
                 answer,
+                ..
             } = proposal;
             // Apply knows a write by the number it has in the log; here both names stand together.
             let span = tracing::info_span!(
@@ -91,7 +101,7 @@ impl Proposer {
                 command,
             };
             commands.push(LoggedCommand::new(stamped, call.command));
-            waiting.push((answer, span));
+            waiting.push((answer, span, place));
         }
         if commands.is_empty() {
             return;
@@ -99,7 +109,7 @@ impl Proposer {
         let results = match self.replica.raft.client_write_many(commands).await {
             Ok(results) => results,
             Err(fatal) => {
-                for (answer, _) in waiting {
+                for (answer, _, _) in waiting {
                     let reason = format!("replication has stopped on this node: {fatal}");
                     // The asker may be gone.
                     let _ = answer.send(WriteReply::Rejected { reason });
@@ -109,7 +119,7 @@ impl Proposer {
         };
         self.tasks.spawn(async move {
             let mut results = results;
-            for (answer, span) in waiting {
+            for (answer, span, _place) in waiting {
                 let proposed = async {
                     let proposed = match results.next().await {
                         Some(Ok(result)) => outcome(result),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::running::Running;
+use super::write_path::Committed;
 use crate::doors::Unavailable;
 
 /// How long a node that does not lead waits for the leader to write the names.
@@ -55,7 +56,7 @@ async fn write(node: &Running) -> Result<(), Unavailable> {
         return Ok(());
     }
     let command = node.standards.sync();
-    let (index, _) = (node.writes)
+    let Committed { index, .. } = (node.writes)
         .commit(command, "standards".to_owned(), deadline)
         .await?;
     tracing::info!(

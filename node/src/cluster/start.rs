@@ -25,6 +25,9 @@ use crate::rpc::peers::Peers;
 use crate::rpc::raft::{Limits, Networks};
 use crate::tasks::Tasks;
 
+/// What is the least that an append may take.
+const APPEND_DEADLINE_MIN: Duration = Duration::from_secs(10);
+
 /// Opens the store and starts Raft on it.
 pub(super) async fn start(
     env: &Env,
@@ -109,7 +112,7 @@ pub(super) async fn start(
 fn limits(config: &Config) -> Limits {
     Limits {
         append_bytes_max: config.raft.append_bytes_max,
-        append_deadline: Duration::from_millis(config.raft.election_max_ms),
+        append_deadline: Duration::from_millis(config.disk.hung_after_ms).max(APPEND_DEADLINE_MIN),
         snapshot_chunk_bytes: config.raft.snapshot_chunk_bytes,
         snapshot_chunk_deadline: Duration::from_millis(config.raft.snapshot_timeout_ms),
     }

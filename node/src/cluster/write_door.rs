@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::slot::Slot;
+use super::write_path::Committed;
 use crate::doors::{Unavailable, WriteDoor, Written};
 
 /// The door for writes of one node.
@@ -27,7 +28,12 @@ impl Writes {
         let replica = &node.replica;
         // Once they are in the state of this node, they stand before this write in the log.
         node.standards.wait(deadline).await?;
-        let (index, outcome) = node.writes.commit(command, request_id, deadline).await?;
+        let committed = node.writes.commit(command, request_id, deadline).await?;
+        let Committed {
+            index,
+            outcome,
+            deadline,
+        } = committed;
         if replica.apply_up_to(index, deadline).await.is_err() {
             return Err(Unavailable::outcome_unknown(format!(
                 "the write is committed at {index}, but this node has not come so far in time"

@@ -11,14 +11,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use super::backlog::Backlog;
 use super::own_past::OwnPast;
 use super::propose::Proposal;
 use super::replica::{Leader, REMOVED, Replica};
 use super::write_ids::WriteIds;
 use crate::doors::Unavailable;
 use crate::rpc::channel::Lane;
-use crate::rpc::message::{Method, WriteCall, WriteReply};
+use crate::rpc::message::{Method, PIECES, WriteCall, WriteReply};
 use crate::rpc::peers::{Peers, decode};
+use crate::rpc::raft::upload;
 
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -30,6 +32,17 @@ pub(crate) struct WritePath {
     ids: Arc<WriteIds>,
     past: Arc<OwnPast>,
     proposals: mpsc::UnboundedSender<Proposal>,
+    backlog: Backlog,
+}
+
+/// A write that is committed, and applied by the leader.
+pub(super) struct Committed {
+    /// Where.
+    pub(super) index: u64,
+    /// What the model answered.
+    pub(super) outcome: Outcome,
+    /// Until when its client waits.
+    pub(super) deadline: Instant,
 }
 
 impl WritePath {
@@ -42,6 +55,10 @@ impl WritePath {
         proposals: mpsc::UnboundedSender<Proposal>,
     ) -> Self {
         Self {
+            backlog: Backlog::new(
+                replica.config.cluster.backlog_bytes,
+                Duration::from_millis(replica.config.cluster.backlog_ms),
+            ),
             replica,
             peers,
             ids: Arc::new(ids),
@@ -50,24 +67,39 @@ impl WritePath {
         }
     }
 
-    /// Has a command committed, once, by whoever leads: its log index, and what the model answered.
-    /// `request_id` is the id of the HTTP request, for the logs.
+    /// Has a command committed, once, by whoever leads. It is given time beyond the deadline to get to
+    /// the others if it is large. `request_id` is the id of the HTTP request, for the logs.
     pub(super) async fn commit(
         &self,
         command: Command,
         request_id: String,
         deadline: Instant,
-    ) -> Result<(u64, Outcome), Unavailable> {
+    ) -> Result<Committed, Unavailable> {
         (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
         self.past.is_known(deadline).await?;
         let record = wire::encode(RecordVersion::of(self.replica.level()), &command);
+        let bytes_max = self.replica.config.limits.command_bytes;
+        if record.len() > bytes_max {
+            return Err(Unavailable::TooLarge {
+                bytes: record.len() as u64,
+                bytes_max: bytes_max as u64,
+            });
+        }
+        // To the leader, and from there to the others.
+        let deadline = deadline + 2 * upload(record.len());
         let id = self.ids.issue();
         let call = WriteCall {
             request: id.request(),
             request_id,
             command: Blob(record.into()),
+            patience_ms: 0,
         };
-        self.send(call, deadline).await
+        let (index, outcome) = self.send(call, deadline).await?;
+        Ok(Committed {
+            index,
+            outcome,
+            deadline,
+        })
     }
 
     async fn send(
@@ -105,7 +137,13 @@ impl WritePath {
                 WriteReply::NoSpace { reason } if unsure.is_none() => {
                     return Err(Unavailable::NoSpace { reason });
                 }
-                WriteReply::NoSpace { reason } => reason,
+                WriteReply::Busy { reason } if unsure.is_none() => {
+                    return Err(Unavailable::Busy { reason });
+                }
+                WriteReply::TooLarge { bytes, bytes_max } => {
+                    return Err(Unavailable::TooLarge { bytes, bytes_max });
+                }
+                WriteReply::NoSpace { reason } | WriteReply::Busy { reason } => reason,
                 WriteReply::NotLeader { .. } => "no leader is known".to_owned(),
                 WriteReply::Rejected { reason } => reason,
                 WriteReply::Unknown { reason } => {
@@ -155,7 +193,7 @@ impl WritePath {
     ) -> WriteReply {
         if leader.id == self.replica.me {
             sent.store(true, Ordering::Relaxed);
-            return self.propose(call.clone()).await;
+            return self.propose(call.clone(), deadline).await;
         }
         let forward = async {
             let channel = self
@@ -164,8 +202,12 @@ impl WritePath {
                 .await?;
             sent.store(true, Ordering::Relaxed);
             let left = deadline.saturating_duration_since(Instant::now());
+            let mut call = call.clone();
+            if channel.protocol() >= PIECES {
+                call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1);
+            }
             let answer = channel
-                .call(Method::Write, &wire::encode(channel.records(), call), left)
+                .call(Method::Write, &wire::encode(channel.records(), &call), left)
                 .await?;
             decode(&answer)
         };
@@ -182,8 +224,20 @@ impl WritePath {
         }
     }
 
-    /// Proposes a write here, as the leader.
-    pub(crate) async fn propose(&self, call: WriteCall) -> WriteReply {
+    /// Proposes a write here, as the leader, unless its time is over before.
+    pub(crate) async fn propose(&self, call: WriteCall, deadline: Instant) -> WriteReply {
+        let bytes = call.command.0.len();
+        let bytes_max = self.replica.config.limits.command_bytes;
+        if bytes > bytes_max {
+            return WriteReply::TooLarge {
+                bytes: bytes as u64,
+                bytes_max: bytes_max as u64,
+            };
+        }
+        let place = match self.backlog.place(bytes) {
+            Ok(place) => place,
+            Err(reason) => return WriteReply::Busy { reason },
+        };
         let command = match self.read(&call) {
             Ok(command) => command,
             Err(reason) => return WriteReply::Rejected { reason },
@@ -195,6 +249,8 @@ impl WritePath {
         let proposal = Proposal {
             call,
             command,
+            deadline,
+            place,
             answer,
         };
         if self.proposals.send(proposal).is_err() {

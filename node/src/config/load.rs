@@ -1,5 +1,6 @@
 //! Reading the configuration: file, environment, flags; then what the parts must be to each other.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use strsim::levenshtein;
@@ -235,6 +236,18 @@ impl Config {
             ));
         }
         self.validate_in_flight()?;
+        const COMMAND: RangeInclusive<usize> = 64 * 1024..=64 * 1024 * 1024;
+        if !COMMAND.contains(&self.limits.command_bytes) {
+            return Err(ConfigError::invalid(
+                "limits.command_bytes",
+                format!(
+                    "must be between {} and {}: nodes have commands of their own, and a command \
+                     travels between them as one message",
+                    COMMAND.start(),
+                    COMMAND.end()
+                ),
+            ));
+        }
         for (key, value) in [
             ("api.max_connections", self.api.max_connections as u64),
             ("api.header_timeout_ms", self.api.header_timeout_ms),

@@ -1,7 +1,8 @@
 //! The calling end of one connection to another node: many calls at once, each with its deadline.
 //!
 //! A connection that stays silent while an answer is due is given up with all its calls, and the
-//! next call makes a fresh one: after a broken path TCP may take minutes to say so.
+//! next call makes a fresh one: after a broken path TCP may take minutes to say so. A long message that
+//! still goes out, piece by piece, is no silence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +11,14 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use placement_raft_store::wire::{self, RecordVersion};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use super::frame::{Frame, Kind};
-use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
-use super::wire_io::{read_frame, read_some, write_frame, write_frames};
+use super::frame::{FRAME_BYTES_MAX, Frame, Joiner, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
+use super::message::{self, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
+use super::wire_io::{
+    Outbox, WeakOutbox, outbox, read_frame, read_some, write_frame, write_frames,
+};
 use crate::env::BoxStream;
 use crate::tasks::Tasks;
 
@@ -73,9 +76,9 @@ pub(crate) enum Lane {
 /// An open connection. Clones are the same connection.
 #[derive(Clone)]
 pub(crate) struct Channel {
-    /// The version of the records that are sent, as settled with the other side.
-    records: RecordVersion,
-    queue: mpsc::UnboundedSender<Frame>,
+    /// The version of the protocol, as settled with the other side.
+    protocol: u16,
+    outbox: Outbox,
     calls: Arc<Mutex<Calls>>,
 }
 
@@ -114,11 +117,16 @@ pub(crate) struct Answer {
     id: u64,
     answer: oneshot::Receiver<Result<Bytes, CallError>>,
     calls: Arc<Mutex<Calls>>,
+    /// Where to say that the call is given up, if that is of use.
+    gives_up: Option<Outbox>,
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        lock(&self.calls).waiting.remove(&self.id);
+        let waited = lock(&self.calls).waiting.remove(&self.id).is_some();
+        if let Some(outbox) = self.gives_up.take().filter(|_| waited) {
+            outbox.send(Frame::new(Kind::GivenUp, self.id, Bytes::new()));
+        }
     }
 }
 
@@ -149,7 +157,7 @@ impl Channel {
             .map_err(|_| {
                 CallError::NotSent(format!("no answer to the hello within {silence:?}"))
             })??;
-        let (queue, queued) = mpsc::unbounded_channel();
+        let (outbox, queued) = outbox();
         let calls = Arc::new(Mutex::new(Calls {
             next: 1,
             waiting: BTreeMap::new(),
@@ -159,21 +167,26 @@ impl Channel {
         }));
         let (read, write) = tokio::io::split(stream);
         let writing = calls.clone();
+        let piece_bytes = match welcome.version >= PIECES {
+            true => PIECE_BYTES,
+            false => FRAME_BYTES_MAX,
+        };
         tasks.spawn(async move {
-            if let Err(error) = write_frames(write, queued).await {
+            let progress = || lock(&writing).hear();
+            if let Err(error) = write_frames(write, queued, piece_bytes, progress).await {
                 lock(&writing).close(&error.to_string());
             }
         });
         let reader = Reader {
             stream: read,
             calls: calls.clone(),
-            queue: queue.downgrade(),
+            outbox: outbox.downgrade(),
             silence,
         };
         tasks.spawn(reader.run());
         let channel = Self {
-            records: message::records(welcome.version),
-            queue,
+            protocol: welcome.version,
+            outbox,
             calls,
         };
         Ok((channel, welcome))
@@ -181,7 +194,12 @@ impl Channel {
 
     /// The version of the records that are sent on this connection.
     pub(crate) fn records(&self) -> RecordVersion {
-        self.records
+        message::records(self.protocol)
+    }
+
+    /// The version of the protocol that is spoken on this connection.
+    pub(crate) fn protocol(&self) -> u16 {
+        self.protocol
     }
 
     /// Whether new calls make no sense any more.
@@ -210,11 +228,7 @@ impl Channel {
             calls.next += 1;
             calls.waiting.insert(id, sender);
             // Queued under the lock, so that the order of numbers is the order on the wire.
-            if self
-                .queue
-                .send(Frame::new(Kind::Request, id, bytes))
-                .is_err()
-            {
+            if !self.outbox.send(Frame::new(Kind::Request, id, bytes)) {
                 calls.waiting.remove(&id);
                 return Err(CallError::NotSent("connection closed".to_owned()));
             }
@@ -224,6 +238,8 @@ impl Channel {
             id,
             answer,
             calls: self.calls.clone(),
+            gives_up: (method == Method::Write && self.protocol >= PIECES)
+                .then(|| self.outbox.clone()),
         })
     }
 
@@ -259,8 +275,7 @@ impl Channel {
     /// Tells the other side that a stream of appends has ended.
     pub(crate) fn end_stream(&self, stream: u64) {
         // If the connection is gone, so is the stream.
-        let _ = self
-            .queue
+        self.outbox
             .send(Frame::new(Kind::StreamEnd, stream, Bytes::new()));
     }
 }
@@ -270,7 +285,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
     let frame = Frame::new(Kind::Hello, 0, wire::encode(RecordVersion::NAMED, hello));
     write_frame(stream, &frame).await.map_err(broken)?;
     let mut buffer = BytesMut::new();
-    let answer = read_frame(stream, &mut buffer)
+    let answer = read_frame(stream, &mut buffer, STRANGERS_BYTES_MAX)
         .await
         .map_err(broken)?
         .ok_or_else(|| CallError::NotSent("hello failed: connection closed".to_owned()))?;
@@ -300,7 +315,7 @@ struct Reader {
     stream: tokio::io::ReadHalf<BoxStream>,
     calls: Arc<Mutex<Calls>>,
     /// Weak: the writing task ends when no caller is left.
-    queue: mpsc::WeakUnboundedSender<Frame>,
+    outbox: WeakOutbox,
     silence: Duration,
 }
 
@@ -316,10 +331,13 @@ impl Reader {
     /// Takes answers until the connection must be given up; says why.
     async fn serve(&mut self) -> std::io::Result<String> {
         let mut buffer = BytesMut::new();
+        let mut joiner = Joiner::default();
         let mut last_ping = Instant::now();
         loop {
-            while let Some(frame) = Frame::read(&mut buffer)? {
-                self.take(frame);
+            while let Some(frame) = Frame::read(&mut buffer, FRAME_BYTES_MAX)? {
+                if let Some(message) = joiner.take(frame)? {
+                    self.take(message);
+                }
             }
             if let Some(reason) = lock(&self.calls).closed.clone() {
                 return Ok(reason);
@@ -337,9 +355,9 @@ impl Reader {
                     }
                     if quiet.is_some() || last_ping.elapsed() > IDLE_PING {
                         last_ping = Instant::now();
-                        match self.queue.upgrade() {
-                            Some(queue) => {
-                                let _ = queue.send(Frame::new(Kind::Ping, 0, Bytes::new()));
+                        match self.outbox.upgrade() {
+                            Some(outbox) => {
+                                outbox.send(Frame::new(Kind::Ping, 0, Bytes::new()));
                             }
                             None => return Ok("not needed any more".to_owned()),
                         }

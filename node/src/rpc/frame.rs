@@ -8,13 +8,22 @@
 //! | rest | the body |
 //!
 //! The first frame of each side is a hello; it settles the version of all that follows.
+//!
+//! A long message goes in pieces, so that what is urgent need not wait until all of it is through:
+//! frames of kind [`Kind::Piece`] with the number of the call, and at the end the frame itself with
+//! what is left. One message at a time goes in pieces in one direction.
 
 use std::io;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Longest frame that is read, in bytes. The configuration keeps bodies and batches well below.
+/// Longest message that is read, in bytes, whether or not it comes in pieces. The configuration keeps
+/// commands and batches well below.
 pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
+/// Longest frame that is read of somebody who has not been welcomed, in bytes.
+pub(crate) const STRANGERS_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of a message in one piece.
+pub(crate) const PIECE_BYTES: usize = 64 * 1024;
 
 const HEAD: usize = 9;
 
@@ -39,10 +48,14 @@ pub(crate) enum Kind {
     Pong,
     /// The caller sends no more on this stream of appends; the call number is the stream's.
     StreamEnd,
+    /// A part of the message that ends with the next frame of the same call and another kind.
+    Piece,
+    /// The caller waits for this call no more.
+    GivenUp,
 }
 
 impl Kind {
-    const ALL: [(Kind, u8); 9] = [
+    const ALL: [(Kind, u8); 11] = [
         (Kind::Hello, 1),
         (Kind::Welcome, 2),
         (Kind::Refusal, 3),
@@ -52,6 +65,8 @@ impl Kind {
         (Kind::Ping, 7),
         (Kind::Pong, 8),
         (Kind::StreamEnd, 9),
+        (Kind::Piece, 10),
+        (Kind::GivenUp, 11),
     ];
 
     fn number(self) -> u8 {
@@ -60,6 +75,11 @@ impl Kind {
             .find(|(kind, _)| *kind == self)
             .map(|(_, number)| *number)
             .expect("every kind is in the table")
+    }
+
+    /// Whether it goes before what waits, and between the pieces of a message.
+    pub(crate) fn is_urgent(self) -> bool {
+        matches!(self, Kind::Ping | Kind::Pong)
     }
 
     fn from_number(number: u8) -> Option<Self> {
@@ -87,6 +107,24 @@ impl Frame {
         }
     }
 
+    /// The frames in which the message is sent: this one, behind as many pieces as it takes.
+    pub(crate) fn pieces(mut self, piece_bytes: usize) -> impl Iterator<Item = Self> {
+        let (kind, call) = (self.kind, self.call);
+        let mut ended = false;
+        std::iter::from_fn(move || {
+            if ended {
+                return None;
+            }
+            let kind = match self.body.len() > piece_bytes {
+                true => Kind::Piece,
+                false => kind,
+            };
+            ended = kind != Kind::Piece;
+            let length = self.body.len().min(piece_bytes);
+            Some(Self::new(kind, call, self.body.split_to(length)))
+        })
+    }
+
     /// Appends the frame to `out`.
     pub(crate) fn write(&self, out: &mut BytesMut) {
         out.reserve(4 + HEAD + self.body.len());
@@ -98,14 +136,17 @@ impl Frame {
         out.put_slice(&self.body);
     }
 
-    /// Takes the first whole frame out of `input`; `None` if there is none yet.
-    pub(crate) fn read(input: &mut BytesMut) -> io::Result<Option<Self>> {
+    /// Takes the first whole frame out of `input`; `None` if there is none yet. It is an error if the
+    /// frame has more than `bytes_max`.
+    pub(crate) fn read(input: &mut BytesMut, bytes_max: usize) -> io::Result<Option<Self>> {
         if input.len() < 4 {
             return Ok(None);
         }
         let length = u32::from_be_bytes([input[0], input[1], input[2], input[3]]) as usize;
-        if !(HEAD..=FRAME_BYTES_MAX).contains(&length) {
-            return Err(invalid(format!("a frame of {length} bytes")));
+        if !(HEAD..=bytes_max).contains(&length) {
+            return Err(invalid(format!(
+                "a frame of {length} bytes, where {bytes_max} are the most"
+            )));
         }
         if input.len() < 4 + length {
             input.reserve(4 + length - input.len());
@@ -122,6 +163,50 @@ impl Frame {
             call,
             body: frame,
         }))
+    }
+}
+
+/// Puts messages together that come in pieces.
+#[derive(Default)]
+pub(crate) struct Joiner {
+    begun: Option<(u64, BytesMut)>,
+}
+
+impl Joiner {
+    /// Takes the next frame; gives the message that ends with it.
+    pub(crate) fn take(&mut self, mut frame: Frame) -> io::Result<Option<Frame>> {
+        match (&mut self.begun, frame.kind) {
+            (None, Kind::Piece) => {
+                self.begun = Some((frame.call, BytesMut::from(frame.body)));
+                return Ok(None);
+            }
+            (Some((call, bytes)), Kind::Piece) if *call == frame.call => {
+                if bytes.len() + frame.body.len() > FRAME_BYTES_MAX {
+                    return Err(invalid(format!(
+                        "pieces of more than {FRAME_BYTES_MAX} bytes"
+                    )));
+                }
+                bytes.extend_from_slice(&frame.body);
+                return Ok(None);
+            }
+            (Some(_), Kind::Piece) => {
+                return Err(invalid("pieces of two messages at once".to_owned()));
+            }
+            // What is urgent goes between the pieces.
+            (Some((call, _)), kind) if *call != frame.call || kind.is_urgent() => {
+                return match kind.is_urgent() {
+                    true => Ok(Some(frame)),
+                    false => Err(invalid("a message within another".to_owned())),
+                };
+            }
+            (Some(_), _) => {}
+            (None, _) => return Ok(Some(frame)),
+        }
+        if let Some((_, mut bytes)) = self.begun.take() {
+            bytes.extend_from_slice(&frame.body);
+            frame.body = bytes.freeze();
+        }
+        Ok(Some(frame))
     }
 }
 
@@ -143,7 +228,7 @@ mod tests {
         let mut read = Vec::new();
         for byte in bytes {
             input.put_u8(byte);
-            while let Some(frame) = Frame::read(&mut input).unwrap() {
+            while let Some(frame) = Frame::read(&mut input, FRAME_BYTES_MAX).unwrap() {
                 assert_eq!((frame.call, &frame.body[..]), (7, &[1, 2, 3][..]));
                 read.push(frame.kind);
             }
@@ -160,7 +245,41 @@ mod tests {
             [0, 0, 0, 9, 99, 0, 0, 0, 0, 0, 0, 0, 0],
         ] {
             let mut input = BytesMut::from(&bytes[..]);
-            assert!(Frame::read(&mut input).is_err());
+            assert!(Frame::read(&mut input, FRAME_BYTES_MAX).is_err());
         }
+    }
+
+    fn joined(frames: impl IntoIterator<Item = Frame>) -> io::Result<Vec<Frame>> {
+        let mut joiner = Joiner::default();
+        let mut messages = Vec::new();
+        for frame in frames {
+            messages.extend(joiner.take(frame)?);
+        }
+        Ok(messages)
+    }
+
+    #[test]
+    fn a_long_message_comes_back_from_its_pieces_with_what_is_urgent_between() {
+        for length in [0, 1, 7, 8, 9, 16, 17] {
+            let body: Vec<u8> = (0..length).collect();
+            let mut frames: Vec<_> = Frame::new(Kind::Request, 5, body.clone())
+                .pieces(8)
+                .collect();
+            assert_eq!(frames.len(), usize::from(length.saturating_sub(1) / 8) + 1);
+            frames.insert(frames.len() - 1, Frame::new(Kind::Ping, 0, Bytes::new()));
+            frames.push(Frame::new(Kind::Request, 6, vec![1]));
+            let messages = joined(frames).unwrap();
+            let kinds: Vec<_> = messages.iter().map(|frame| frame.kind).collect();
+            assert_eq!(kinds, [Kind::Ping, Kind::Request, Kind::Request]);
+            assert_eq!((messages[1].call, &messages[1].body[..]), (5, &body[..]));
+            assert_eq!((messages[2].call, &messages[2].body[..]), (6, &[1][..]));
+        }
+    }
+
+    #[test]
+    fn pieces_that_do_not_fit_together_are_an_error() {
+        let piece = |call| Frame::new(Kind::Piece, call, vec![0; 8]);
+        joined([piece(1), piece(2)]).unwrap_err();
+        joined([piece(1), Frame::new(Kind::Request, 2, vec![0])]).unwrap_err();
     }
 }

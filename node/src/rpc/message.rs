@@ -14,12 +14,16 @@ use uuid::Uuid;
 
 /// The versions of the protocol that this binary speaks. The feature `rehearsal` is one ahead.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> =
-    1..=if cfg!(feature = "rehearsal") { 2 } else { 1 };
+    1..=if cfg!(feature = "rehearsal") { 3 } else { 2 };
+
+/// From this version on messages go in pieces, calls are given up, and writes carry their time and may
+/// be turned away for reasons of their own.
+pub(crate) const PIECES: u16 = 2;
 
 /// The version of the records that are sent by a version of the protocol.
 pub(crate) fn records(protocol: u16) -> RecordVersion {
     match protocol {
-        0 | 1 => RecordVersion::COMPACT,
+        0..=2 => RecordVersion::COMPACT,
         _ => RecordVersion::NEWEST,
     }
 }
@@ -302,6 +306,14 @@ pub(crate) struct WriteCall {
     pub(crate) request_id: String,
     /// The record of the [`placement_model::Command`]. The node that was asked writes it, and it stays as it is.
     pub(crate) command: Blob,
+    /// For how long the client waits, in milliseconds; 0: it is not said.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) patience_ms: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The answer to a write.
@@ -317,6 +329,24 @@ pub(crate) enum WriteReply {
     Rejected { reason: String },
     /// Not done: the disks have no room for it.
     NoSpace { reason: String },
+    /// Not done: too many writes wait already.
+    Busy { reason: String },
+    /// Not done, and no leader of this cluster will: its record has more bytes than it takes.
+    TooLarge { bytes: u64, bytes_max: u64 },
+}
+
+impl WriteReply {
+    /// The answer as a version of the protocol can say it.
+    pub(crate) fn for_version(self, protocol: u16) -> Self {
+        let reason = match self {
+            Self::Busy { reason } if protocol < PIECES => reason,
+            Self::TooLarge { bytes, bytes_max } if protocol < PIECES => {
+                format!("it takes {bytes} bytes, and the leader takes {bytes_max}")
+            }
+            reply => return reply,
+        };
+        Self::Rejected { reason }
+    }
 }
 
 /// How far a read must be.
@@ -493,6 +523,12 @@ mod tests {
             WriteReply::NotLeader { leader: None },
             WriteReply::Unknown { reason: reason() },
             WriteReply::Rejected { reason: reason() },
+            WriteReply::NoSpace { reason: reason() },
+            WriteReply::Busy { reason: reason() },
+            WriteReply::TooLarge {
+                bytes: 2,
+                bytes_max: 1,
+            },
         ]);
         check(&[
             ReadIndexReply::At { index: 1 },
@@ -504,7 +540,7 @@ mod tests {
             epoch: 1,
             node: 4,
         }]);
-        check(&[WriteCall {
+        check(&[0, 250].map(|patience_ms| WriteCall {
             request: RequestId {
                 origin: 1,
                 boot: 2,
@@ -513,7 +549,8 @@ mod tests {
             },
             request_id: "req-1".to_owned(),
             command: Blob(Bytes::from_static(&[2, 0])),
-        }]);
+            patience_ms,
+        }));
     }
 
     /// The first message of a connection may gain fields: no version is settled yet.

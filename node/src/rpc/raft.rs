@@ -34,13 +34,23 @@ use super::seldom::Seldom;
 
 /// Appends that may be under way to one node at once.
 const APPENDS_MAX: usize = 32;
+/// Bytes of appends from which on no further ones are sent before an answer comes.
+const APPENDS_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// What the slowest link carries that a cluster is run on: 4 Mbit/s.
+const SLOWEST_BYTES_PER_S: f64 = 512.0 * 1024.0;
+
+/// How long a message of so many bytes may be on its way over the slowest link that a cluster is run on.
+pub(crate) fn upload(bytes: usize) -> Duration {
+    Duration::from_secs_f64(bytes as f64 / SLOWEST_BYTES_PER_S)
+}
 
 /// Limits of what is sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Bytes of log entries in one message.
     pub(crate) append_bytes_max: usize,
-    /// How long an append may take to reach the other disk.
+    /// How long an append may stay unanswered, however long it was on its way to the other node. A dead
+    /// path is noticed sooner, by its silence; a node whose disk hangs for so long ends.
     pub(crate) append_deadline: Duration,
     /// Bytes of a snapshot in one message.
     pub(crate) snapshot_chunk_bytes: usize,
@@ -359,6 +369,8 @@ impl RaftNetworkV2<TypeConfig> for Network {
                 input_ended: false,
                 split: Some((first, 0)),
                 under_way: VecDeque::new(),
+                under_way_bytes: 0,
+                moved: Instant::now(),
             };
             let answers = futures::stream::unfold(Some(appends), |appends| async move {
                 let mut appends = appends?;
@@ -464,7 +476,17 @@ struct Appends<'s, S> {
     input_ended: bool,
     /// What is left of a request that was too large for one message, and where it goes on.
     split: Option<(AppendEntriesRequest<TypeConfig>, usize)>,
-    under_way: VecDeque<(Answer, Instant)>,
+    under_way: VecDeque<UnderWay>,
+    /// Bytes of those under way.
+    under_way_bytes: usize,
+    /// When something was last sent or answered.
+    moved: Instant,
+}
+
+/// An append that has been sent.
+struct UnderWay {
+    answer: Answer,
+    bytes: usize,
 }
 
 impl<S> Appends<'_, S>
@@ -474,16 +496,16 @@ where
     /// The next answer; `None` when all requests are answered and no more come.
     async fn next(&mut self) -> Option<RpcResult<StreamAppendResult<TypeConfig>>> {
         loop {
-            if self.under_way.len() < APPENDS_MAX
-                && let Some((request, from)) = self.split.take()
-            {
+            let has_room =
+                self.under_way.len() < APPENDS_MAX && self.under_way_bytes < APPENDS_BYTES_MAX;
+            if has_room && let Some((request, from)) = self.split.take() {
                 if let Err(error) = self.send(request, from) {
                     return Some(Err(error));
                 }
                 continue;
             }
-            let may_send = !self.input_ended && self.under_way.len() < APPENDS_MAX;
-            let Some((answer, begun)) = self.under_way.front_mut() else {
+            let may_send = !self.input_ended && has_room;
+            let Some(UnderWay { answer, .. }) = self.under_way.front_mut() else {
                 if !may_send {
                     return None;
                 }
@@ -497,12 +519,14 @@ where
                 }
                 continue;
             };
-            let begun = *begun;
-            let deadline = self.network.limits.append_deadline;
+            let deadline = self.network.limits.append_deadline + upload(self.under_way_bytes);
             tokio::select! {
                 biased;
                 answer = answer.wait() => {
-                    self.under_way.pop_front();
+                    if let Some(answered) = self.under_way.pop_front() {
+                        self.under_way_bytes -= answered.bytes;
+                    }
+                    self.moved = Instant::now();
                     return Some(self.answered(answer));
                 }
                 request = self.input.next(), if may_send => match request {
@@ -513,8 +537,7 @@ where
                     }
                     None => self.input_ended = true,
                 },
-                () = tokio::time::sleep_until(begun + deadline) => {
-                    self.stream.channel.suspect(begun, deadline, "an append was not answered");
+                () = tokio::time::sleep_until(self.moved + deadline) => {
                     let error = CallError::Timeout(deadline);
                     return Some(Err(self.network.error(RPCTypes::AppendEntries, error)));
                 }
@@ -546,7 +569,12 @@ where
             .channel
             .begin(Method::Append, &body)
             .map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
-        self.under_way.push_back((answer, Instant::now()));
+        self.moved = Instant::now();
+        self.under_way_bytes += body.len();
+        self.under_way.push_back(UnderWay {
+            answer,
+            bytes: body.len(),
+        });
         if from + taken < request.entries.len() {
             self.split = Some((request, from + taken));
         }

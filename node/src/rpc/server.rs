@@ -1,30 +1,45 @@
 //! The answering end: takes connections of other nodes, settles who they are, and hands their
 //! calls to a [`Handler`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use futures::future::BoxFuture;
+use futures::future::{AbortHandle, Abortable, BoxFuture};
+use parking_lot::Mutex;
 use placement_model::Level;
 use placement_raft_store::wire::{self, RecordVersion, WireError};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::denied::Denied;
-use super::frame::{Frame, Kind};
-use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
+use super::frame::{FRAME_BYTES_MAX, Frame, Joiner, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
+use super::message::{self, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
 use super::seldom::Seldom;
-use super::wire_io::{read_frame, read_some, write_frame, write_frames};
+use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
 use crate::env::{BoxStream, Listener};
+use crate::newest::Newest;
 use crate::tasks::Tasks;
 
 /// How long a stranger may take to say hello.
 const HELLO: Duration = Duration::from_secs(5);
 /// A connection of which nothing is heard for this long is dropped; callers ping more often.
 const IDLE_MAX: Duration = Duration::from_secs(60);
+/// Connections whose hello has not been answered that are open at once.
+const STRANGERS_MAX: usize = 64;
+/// Connections of nodes that want to get to know this one that are open at once.
+const INTRODUCTIONS_MAX: usize = 64;
+/// Connections of members that are open at once: each has a few to each other.
+const MEMBERS_MAX: usize = 512;
+/// Calls of one connection that are carried out at once; further ones are not read yet.
+const CALLS_MAX: usize = 8192;
+/// Bytes of answers that may wait for their caller to read them; no more of its calls are read meanwhile.
+const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How often it is looked whether a caller reads its answers.
+const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 
 /// One append of a stream, and where its answer goes.
 pub(crate) struct StreamedAppend {
@@ -37,7 +52,7 @@ pub(crate) struct Reply {
     /// The version of the records of its connection.
     pub(crate) records: RecordVersion,
     call: u64,
-    queue: Option<mpsc::UnboundedSender<Frame>>,
+    outbox: Option<Outbox>,
 }
 
 impl Reply {
@@ -46,7 +61,7 @@ impl Reply {
     }
 
     fn answer(&mut self, answer: Result<Vec<u8>, Denied>) {
-        let Some(queue) = self.queue.take() else {
+        let Some(outbox) = self.outbox.take() else {
             return;
         };
         let frame = match answer {
@@ -61,7 +76,7 @@ impl Reply {
             }
         };
         // A caller that has hung up needs no answer.
-        let _ = queue.send(frame);
+        outbox.send(frame);
     }
 }
 
@@ -76,8 +91,15 @@ impl Drop for Reply {
 pub(crate) struct Caller {
     /// Its number.
     pub(crate) node: u64,
+    /// The version of the protocol on its connection.
+    pub(crate) protocol: u16,
+}
+
+impl Caller {
     /// The version of the records on its connection.
-    pub(crate) records: RecordVersion,
+    pub(crate) fn records(self) -> RecordVersion {
+        message::records(self.protocol)
+    }
 }
 
 /// What a node does when it is called.
@@ -107,21 +129,51 @@ pub(crate) trait Handler: Send + Sync + 'static {
     fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()>;
 }
 
+/// The connections that are open, by what is known of who made them.
+struct Open {
+    strangers: Newest,
+    introductions: Newest,
+    members: Newest,
+}
+
+impl Default for Open {
+    fn default() -> Self {
+        Self {
+            strangers: Newest::new(STRANGERS_MAX),
+            introductions: Newest::new(INTRODUCTIONS_MAX),
+            members: Newest::new(MEMBERS_MAX),
+        }
+    }
+}
+
+/// What the connections of one listener share.
+#[derive(Clone)]
+struct Reception {
+    handler: Arc<dyn Handler>,
+    open: Arc<Mutex<Open>>,
+    said: Arc<Seldom>,
+    tasks: Tasks,
+}
+
 /// Takes connections until the tasks are stopped.
 pub(crate) async fn serve(
     mut listener: Box<dyn Listener>,
     handler: Arc<dyn Handler>,
     tasks: Tasks,
 ) {
-    let said = Arc::new(Seldom::default());
+    let reception = Reception {
+        handler,
+        open: Arc::default(),
+        said: Arc::default(),
+        tasks: tasks.clone(),
+    };
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                let handler = handler.clone();
-                let said = said.clone();
-                let connection_tasks = tasks.clone();
+                let place = reception.open.lock().strangers.place();
+                let reception = reception.clone();
                 tasks.spawn(async move {
-                    let served = connection(stream, address, handler, said, connection_tasks);
+                    let served = reception.connection(stream, address, place);
                     if let Err(error) = served.await {
                         tracing::debug!(%address, %error, "connection of a peer ended");
                     }
@@ -129,93 +181,145 @@ pub(crate) async fn serve(
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot take a connection of a peer");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-async fn connection(
-    mut stream: BoxStream,
-    address: SocketAddr,
-    handler: Arc<dyn Handler>,
-    said: Arc<Seldom>,
-    tasks: Tasks,
-) -> std::io::Result<()> {
-    let mut buffer = BytesMut::new();
-    let hello = match timeout(HELLO, read_frame(&mut stream, &mut buffer)).await {
-        Ok(Ok(Some(frame))) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
-        Ok(Ok(_)) => return Err(std::io::Error::other("no hello came first")),
-        Ok(Err(error)) => return Err(error),
-        Err(_) => return Err(std::io::ErrorKind::TimedOut.into()),
-    };
-    let version = (*VERSIONS.end()).min(hello.newest);
-    let welcome = if version < *VERSIONS.start() || version < hello.oldest {
-        Err(Denied::Stranger(format!(
-            "node {} speaks versions {} to {} of the protocol, node {} speaks {} to {}: upgrade one \
-             step at a time",
-            hello.from,
-            hello.oldest,
-            hello.newest,
-            handler.node(),
-            VERSIONS.start(),
-            VERSIONS.end()
-        )))
-    } else {
-        handler.greet(&hello)
-    };
-    if let Err(denied) = welcome {
-        let message = denied.to_string();
-        if said.is_due(hello.from, &message) {
-            let (peer, reason) = (hello.from, &message);
-            tracing::warn!(peer, %address, reason, "refused a peer's connection");
-        }
-        let failure = Failure {
-            message,
-            unreadable: false,
+impl Reception {
+    async fn connection(
+        &self,
+        mut stream: BoxStream,
+        address: SocketAddr,
+        place: Arc<CancellationToken>,
+    ) -> std::io::Result<()> {
+        let mut buffer = BytesMut::new();
+        let greeted = self.greet(&mut stream, &mut buffer, address);
+        let greeted = timeout(HELLO, place.run_until_cancelled(greeted));
+        let greeted = greeted.await.map_err(|_| std::io::ErrorKind::TimedOut)?;
+        let Some((hello, version)) = greeted.ok_or_else(crowded)?? else {
+            return Ok(());
         };
-        let refusal = wire::encode(RecordVersion::NAMED, &failure);
-        return write_frame(&mut stream, &Frame::new(Kind::Refusal, 0, refusal)).await;
+        drop(place);
+        let place = {
+            let mut open = self.open.lock();
+            match hello.introduction {
+                true => open.introductions.place(),
+                false => open.members.place(),
+            }
+        };
+        let served = self.serve(stream, buffer, &hello, version);
+        place
+            .run_until_cancelled(served)
+            .await
+            .ok_or_else(crowded)?
     }
-    let welcome = Welcome {
-        version,
-        node: handler.node(),
-        level: handler.level(),
-    };
-    let welcome = wire::encode(RecordVersion::NAMED, &welcome);
-    write_frame(&mut stream, &Frame::new(Kind::Welcome, 0, welcome)).await?;
 
-    let (mut read, write) = tokio::io::split(stream);
-    let (queue, queued) = mpsc::unbounded_channel();
-    tasks.spawn(async move {
-        // The reading side notices a broken connection, too.
-        let _ = write_frames(write, queued).await;
-    });
-    let mut calls = Calls {
-        caller: Caller {
-            node: hello.from,
-            records: message::records(version),
-        },
-        introduction: hello.introduction,
-        handler,
-        said,
-        queue,
-        streams: BTreeMap::new(),
-        tasks,
-    };
-    let mut heard = Instant::now();
-    loop {
-        while let Some(frame) = Frame::read(&mut buffer)? {
-            calls.take(frame)?;
+    /// Says welcome, with the version that is spoken, or why not.
+    async fn greet(
+        &self,
+        stream: &mut BoxStream,
+        buffer: &mut BytesMut,
+        address: SocketAddr,
+    ) -> std::io::Result<Option<(Hello, u16)>> {
+        let handler = &self.handler;
+        let hello = match read_frame(stream, buffer, STRANGERS_BYTES_MAX).await? {
+            Some(frame) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
+            _ => return Err(std::io::Error::other("no hello came first")),
+        };
+        let version = (*VERSIONS.end()).min(hello.newest);
+        let welcome = if version < *VERSIONS.start() || version < hello.oldest {
+            Err(Denied::Stranger(format!(
+                "node {} speaks versions {} to {} of the protocol, node {} speaks {} to {}: upgrade one \
+                 step at a time",
+                hello.from,
+                hello.oldest,
+                hello.newest,
+                handler.node(),
+                VERSIONS.start(),
+                VERSIONS.end()
+            )))
+        } else {
+            handler.greet(&hello)
+        };
+        if let Err(denied) = welcome {
+            let message = denied.to_string();
+            if self.said.is_due(hello.from, &message) {
+                let (peer, reason) = (hello.from, &message);
+                tracing::warn!(peer, %address, reason, "refused a peer's connection");
+            }
+            let failure = Failure {
+                message,
+                unreadable: false,
+            };
+            let refusal = wire::encode(RecordVersion::NAMED, &failure);
+            write_frame(stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
+            return Ok(None);
         }
-        let patience = IDLE_MAX.saturating_sub(heard.elapsed());
-        match timeout(patience, read_some(&mut read, &mut buffer)).await {
-            Ok(Ok(true)) => heard = Instant::now(),
-            Ok(Ok(false)) => return Ok(()),
-            Ok(Err(error)) => return Err(error),
-            Err(_) => return Err(std::io::ErrorKind::TimedOut.into()),
+        let welcome = Welcome {
+            version,
+            node: handler.node(),
+            level: handler.level(),
+        };
+        let welcome = wire::encode(RecordVersion::NAMED, &welcome);
+        write_frame(stream, &Frame::new(Kind::Welcome, 0, welcome)).await?;
+        Ok(Some((hello, version)))
+    }
+
+    /// Answers the calls of one connection until it ends.
+    async fn serve(
+        &self,
+        stream: BoxStream,
+        mut buffer: BytesMut,
+        hello: &Hello,
+        version: u16,
+    ) -> std::io::Result<()> {
+        let (mut read, write) = tokio::io::split(stream);
+        let (outbox, queued) = outbox();
+        let piece_bytes = match version >= PIECES {
+            true => PIECE_BYTES,
+            false => FRAME_BYTES_MAX,
+        };
+        self.tasks.spawn(async move {
+            // The reading side notices a broken connection, too.
+            let _ = write_frames(write, queued, piece_bytes, || ()).await;
+        });
+        let mut calls = Calls {
+            caller: Caller {
+                node: hello.from,
+                protocol: version,
+            },
+            introduction: hello.introduction,
+            handler: self.handler.clone(),
+            said: self.said.clone(),
+            outbox,
+            streams: BTreeMap::new(),
+            places: Arc::new(Semaphore::new(CALLS_MAX)),
+            writes: Arc::default(),
+            tasks: self.tasks.clone(),
+        };
+        let mut joiner = Joiner::default();
+        let mut heard = Instant::now();
+        loop {
+            while let Some(frame) = Frame::read(&mut buffer, FRAME_BYTES_MAX)? {
+                if let Some(message) = joiner.take(frame)? {
+                    calls.take(message).await?;
+                }
+            }
+            let patience = IDLE_MAX.saturating_sub(heard.elapsed());
+            match timeout(patience, read_some(&mut read, &mut buffer)).await {
+                Ok(Ok(true)) => heard = Instant::now(),
+                Ok(Ok(false)) => return Ok(()),
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Err(std::io::ErrorKind::TimedOut.into()),
+            }
         }
     }
+}
+
+fn crowded() -> std::io::Error {
+    std::io::Error::other("it had to make room for newer ones")
 }
 
 /// The calls of one connection.
@@ -224,18 +328,38 @@ struct Calls {
     introduction: bool,
     handler: Arc<dyn Handler>,
     said: Arc<Seldom>,
-    queue: mpsc::UnboundedSender<Frame>,
+    outbox: Outbox,
     streams: BTreeMap<u64, mpsc::UnboundedSender<StreamedAppend>>,
+    /// How many more calls may be carried out at once.
+    places: Arc<Semaphore>,
+    /// The writes under way, which end when they are given up: one that is not proposed yet never will be.
+    writes: Arc<Mutex<HashMap<u64, AbortHandle>>>,
     tasks: Tasks,
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        for (_, write) in self.writes.lock().drain() {
+            write.abort();
+        }
+    }
 }
 
 impl Calls {
     /// An error ends the connection.
-    fn take(&mut self, frame: Frame) -> std::io::Result<()> {
+    async fn take(&mut self, frame: Frame) -> std::io::Result<()> {
         match frame.kind {
-            Kind::Request => self.request(frame.call, frame.body)?,
+            Kind::Request => {
+                self.answers_read().await?;
+                self.request(frame.call, frame.body).await?;
+            }
             Kind::Ping => {
-                let _ = self.queue.send(Frame::new(Kind::Pong, 0, Bytes::new()));
+                self.outbox.send(Frame::new(Kind::Pong, 0, Bytes::new()));
+            }
+            Kind::GivenUp => {
+                if let Some(write) = self.writes.lock().remove(&frame.call) {
+                    write.abort();
+                }
             }
             Kind::StreamEnd => {
                 self.streams.remove(&frame.call);
@@ -246,11 +370,24 @@ impl Calls {
         Ok(())
     }
 
-    fn request(&mut self, call: u64, mut body: Bytes) -> std::io::Result<()> {
+    /// Waits until the caller has read so many of its answers that there is room for more.
+    async fn answers_read(&self) -> std::io::Result<()> {
+        let begun = Instant::now();
+        while self.outbox.waiting_bytes() > ANSWERS_BYTES_MAX {
+            if begun.elapsed() > IDLE_MAX {
+                let words = "the caller does not read its answers";
+                return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, words));
+            }
+            sleep(ANSWERS_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn request(&mut self, call: u64, mut body: Bytes) -> std::io::Result<()> {
         let reply = Reply {
-            records: self.caller.records,
+            records: self.caller.records(),
             call,
-            queue: Some(self.queue.clone()),
+            outbox: Some(self.outbox.clone()),
         };
         let number = if body.is_empty() { 0 } else { body.get_u8() };
         let Some(method) = Method::from_number(number) else {
@@ -272,11 +409,28 @@ impl Calls {
                 Err(error) => self.unreadable(error, reply),
             };
         }
+        let place = (self.places.clone().acquire_owned().await)
+            .expect("the places of a connection are never closed");
         let handler = self.handler.clone();
         let caller = self.caller;
+        if method != Method::Write {
+            self.tasks.spawn(async move {
+                let answer = handler.call(caller, method, body).await;
+                reply.send(answer);
+                drop(place);
+            });
+            return Ok(());
+        }
+        let (write, registration) = AbortHandle::new_pair();
+        let writes = self.writes.clone();
+        writes.lock().insert(call, write);
         self.tasks.spawn(async move {
-            let answer = handler.call(caller, method, body).await;
-            reply.send(answer);
+            let answer = Abortable::new(handler.call(caller, method, body), registration);
+            if let Ok(answer) = answer.await {
+                reply.send(answer);
+            }
+            writes.lock().remove(&call);
+            drop(place);
         });
         Ok(())
     }
@@ -333,20 +487,28 @@ impl Calls {
 mod tests {
     use openraft::entry::RaftEntry;
     use openraft::raft::AppendEntriesRequest;
-    use parking_lot::Mutex;
     use placement_raft_store::wire::{WireEntry, WireLogId};
     use placement_raft_store::{Entry, Payload, Vote};
+    use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
     use super::*;
+    use crate::env::{Net, TokioNet};
     use crate::rpc::channel::{CallError, Channel};
     use crate::rpc::message::AppendReply;
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// A node that takes all entries that it can read.
+    /// A node that takes all entries that it can read, and answers no write.
     #[derive(Default)]
     struct Follower {
         outgrown: Mutex<Vec<(u64, WireError)>>,
+        writes: Arc<()>,
+    }
+
+    impl Follower {
+        fn writes_under_way(&self) -> usize {
+            Arc::strong_count(&self.writes) - 1
+        }
     }
 
     impl Handler for Follower {
@@ -362,8 +524,20 @@ mod tests {
             Level::FIRST
         }
 
-        fn call(&self, _: Caller, _: Method, _: Bytes) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
-            Box::pin(std::future::ready(Err(Denied::NoCluster)))
+        fn call(
+            &self,
+            _: Caller,
+            method: Method,
+            body: Bytes,
+        ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
+            let write = self.writes.clone();
+            Box::pin(async move {
+                if method == Method::Write {
+                    std::future::pending::<()>().await;
+                }
+                drop(write);
+                Ok(body.len().to_string().into_bytes())
+            })
         }
 
         fn outgrown(&self, by: u64, error: &WireError) {
@@ -386,18 +560,26 @@ mod tests {
 
     async fn connect(follower: &Arc<Follower>, tasks: &Tasks) -> Channel {
         let (near, far) = tokio::io::duplex(1 << 20);
+        receive(follower, Box::new(far), tasks);
+        welcomed(near, PATIENCE, tasks).await
+    }
+
+    fn receive(follower: &Arc<Follower>, stream: BoxStream, tasks: &Tasks) {
         let address = SocketAddr::from(([192, 0, 2, 1], 8779));
-        let served = connection(
-            Box::new(far),
-            address,
-            follower.clone(),
-            Arc::default(),
-            tasks.clone(),
-        );
+        let reception = Reception {
+            handler: follower.clone(),
+            open: Arc::default(),
+            said: Arc::default(),
+            tasks: tasks.clone(),
+        };
+        let place = reception.open.lock().strangers.place();
         tasks.spawn(async move {
-            let _ = served.await;
+            let _ = reception.connection(stream, address, place).await;
         });
-        let hello = Hello {
+    }
+
+    fn hello() -> Hello {
+        Hello {
             oldest: *VERSIONS.start(),
             newest: *VERSIONS.end(),
             cluster: None,
@@ -405,9 +587,105 @@ mod tests {
             to: Some(2),
             introduction: false,
             level: Level::FIRST,
-        };
-        let opened = Channel::open(Box::new(near), &hello, PATIENCE, tasks).await;
+        }
+    }
+
+    async fn welcomed(stream: DuplexStream, silence: Duration, tasks: &Tasks) -> Channel {
+        let hello = hello();
+        let opened = Channel::open(Box::new(stream), &hello, silence, tasks).await;
         opened.unwrap().0
+    }
+
+    /// Carries so many bytes a second, and holds few.
+    async fn thin_path(
+        mut from: impl AsyncRead + Unpin,
+        mut to: impl AsyncWrite + Unpin,
+        bytes_per_s: usize,
+    ) {
+        const EVERY: Duration = Duration::from_millis(5);
+        let mut bytes = vec![0; bytes_per_s / 200];
+        loop {
+            let Ok(length @ 1..) = from.read(&mut bytes).await else {
+                return;
+            };
+            sleep(EVERY).await;
+            if to.write_all(&bytes[..length]).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_upload_is_not_a_dead_one() {
+        const SILENCE: Duration = Duration::from_millis(300);
+        let (follower, tasks) = (Arc::default(), Tasks::default());
+        let (near, near_end) = tokio::io::duplex(64 * 1024);
+        let (far_end, far) = tokio::io::duplex(64 * 1024);
+        let (near_read, near_write) = tokio::io::split(near_end);
+        let (far_read, far_write) = tokio::io::split(far_end);
+        tasks.spawn(thin_path(near_read, far_write, 2 << 20));
+        tasks.spawn(thin_path(far_read, near_write, 2 << 20));
+        receive(&follower, Box::new(far), &tasks);
+        let channel = welcomed(near, SILENCE, &tasks).await;
+        let begun = Instant::now();
+        let body = vec![7; 3 << 20];
+        let answer = channel.call(Method::Probe, &body, PATIENCE).await.unwrap();
+        assert_eq!(answer, body.len().to_string().as_bytes());
+        assert!(begun.elapsed() > 3 * SILENCE, "the path is not thin");
+    }
+
+    #[tokio::test]
+    async fn a_write_ends_when_it_is_given_up_or_its_connection_is_gone() {
+        let (follower, tasks) = (Arc::default(), Tasks::default());
+        let under_way = async |count| {
+            let begun = Instant::now();
+            while Follower::writes_under_way(&follower) != count {
+                assert!(begun.elapsed() < PATIENCE, "not {count} writes under way");
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let (near, far) = tokio::io::duplex(1 << 20);
+        receive(&follower, Box::new(far), &tasks);
+        let connection = Tasks::default();
+        let channel = welcomed(near, PATIENCE, &connection).await;
+        let kept = channel.begin(Method::Write, &[]).unwrap();
+        let given_up = channel.begin(Method::Write, &[]).unwrap();
+        under_way(2).await;
+        drop(given_up);
+        under_way(1).await;
+        connection.stop().await;
+        under_way(0).await;
+        drop(kept);
+    }
+
+    #[tokio::test]
+    async fn strangers_who_say_nothing_keep_no_member_out() {
+        let (follower, tasks) = (Arc::<Follower>::default(), Tasks::default());
+        let listener = TokioNet.bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tasks.spawn(serve(listener, follower, tasks.clone()));
+        let mut silent = Vec::new();
+        for _ in 0..3 * STRANGERS_MAX {
+            silent.push(TokioNet.connect(&address).await.unwrap());
+        }
+        // The oldest ones had to go, long before their time to say hello was over.
+        let begun = Instant::now();
+        let mut byte = [0];
+        for gone in silent.iter_mut().take(STRANGERS_MAX) {
+            assert!(!matches!(gone.read(&mut byte).await, Ok(1..)));
+        }
+        assert!(begun.elapsed() < HELLO / 2, "they kept their places");
+
+        let stream = TokioNet.connect(&address).await.unwrap();
+        let hello = hello();
+        Channel::open(stream, &hello, PATIENCE, &tasks)
+            .await
+            .unwrap();
+        // What a stranger says is short.
+        let mut stranger = TokioNet.connect(&address).await.unwrap();
+        let length = (STRANGERS_BYTES_MAX as u32 + 1).to_be_bytes();
+        stranger.write_all(&length).await.unwrap();
+        assert!(!matches!(stranger.read(&mut byte).await, Ok(1..)));
     }
 
     /// A call with one log entry, and where the record of that begins.

@@ -1,34 +1,138 @@
 //! Frames over a byte stream: one task writes what is queued, together; readers parse as they go.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use super::frame::Frame;
+use super::frame::{Frame, PIECE_BYTES};
 
 /// How many queued frames are gathered into one write.
 const GATHER_MAX: usize = 256;
-/// Memory of a write buffer that is kept, in bytes.
-const BUFFER_KEPT: usize = 1024 * 1024;
 
-/// Writes queued frames until the queue or the stream closes.
+/// Where frames are put that are to be written.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    frames: mpsc::UnboundedSender<Frame>,
+    urgent: mpsc::UnboundedSender<Frame>,
+    waiting_bytes: Arc<AtomicUsize>,
+}
+
+/// An outbox that does not keep its connection open.
+pub(super) struct WeakOutbox {
+    frames: mpsc::WeakUnboundedSender<Frame>,
+    urgent: mpsc::UnboundedSender<Frame>,
+    waiting_bytes: Arc<AtomicUsize>,
+}
+
+/// What is to be written.
+pub(super) struct Queued {
+    frames: mpsc::UnboundedReceiver<Frame>,
+    urgent: mpsc::UnboundedReceiver<Frame>,
+    waiting_bytes: Arc<AtomicUsize>,
+}
+
+/// A queue of frames.
+pub(super) fn outbox() -> (Outbox, Queued) {
+    let (frames, queued_frames) = mpsc::unbounded_channel();
+    let (urgent, queued_urgent) = mpsc::unbounded_channel();
+    let waiting_bytes = Arc::<AtomicUsize>::default();
+    let outbox = Outbox {
+        frames,
+        urgent,
+        waiting_bytes: waiting_bytes.clone(),
+    };
+    let queued = Queued {
+        frames: queued_frames,
+        urgent: queued_urgent,
+        waiting_bytes,
+    };
+    (outbox, queued)
+}
+
+impl Outbox {
+    /// Queues a frame, behind all others unless it is urgent; false if nothing is written any more.
+    pub(super) fn send(&self, frame: Frame) -> bool {
+        if frame.kind.is_urgent() {
+            return self.urgent.send(frame).is_ok();
+        }
+        let bytes = frame.body.len();
+        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.frames.send(frame).is_ok()
+    }
+
+    /// Bytes that wait to be written.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The same, held loosely.
+    pub(super) fn downgrade(&self) -> WeakOutbox {
+        WeakOutbox {
+            frames: self.frames.downgrade(),
+            urgent: self.urgent.clone(),
+            waiting_bytes: self.waiting_bytes.clone(),
+        }
+    }
+}
+
+impl WeakOutbox {
+    /// The outbox, if anybody else has it still.
+    pub(super) fn upgrade(&self) -> Option<Outbox> {
+        Some(Outbox {
+            frames: self.frames.upgrade()?,
+            urgent: self.urgent.clone(),
+            waiting_bytes: self.waiting_bytes.clone(),
+        })
+    }
+}
+
+/// Writes queued frames until nobody has the outbox any more or the stream closes. Messages longer than
+/// `piece_bytes` go in pieces, and each that is taken is told to `progress`: on a slow path it may
+/// take long until the other side has something to say.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
-    mut queue: mpsc::UnboundedReceiver<Frame>,
+    mut queued: Queued,
+    piece_bytes: usize,
+    progress: impl Fn(),
 ) -> io::Result<()> {
     let mut buffer = BytesMut::new();
     let mut frames = Vec::with_capacity(GATHER_MAX);
-    while queue.recv_many(&mut frames, GATHER_MAX).await > 0 {
+    loop {
+        tokio::select! {
+            biased;
+            Some(frame) = queued.urgent.recv() => frames.push(frame),
+            taken = queued.frames.recv_many(&mut frames, GATHER_MAX) => if taken == 0 {
+                break;
+            },
+        }
         for frame in frames.drain(..) {
-            frame.write(&mut buffer);
+            let is_urgent = frame.kind.is_urgent();
+            let bytes = frame.body.len();
+            let in_pieces = bytes > piece_bytes;
+            for piece in frame.pieces(piece_bytes) {
+                piece.write(&mut buffer);
+                if buffer.len() < PIECE_BYTES {
+                    continue;
+                }
+                while let Ok(urgent) = queued.urgent.try_recv() {
+                    urgent.write(&mut buffer);
+                }
+                stream.write_all(&buffer).await?;
+                buffer.clear();
+                if in_pieces {
+                    progress();
+                }
+            }
+            if !is_urgent {
+                queued.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            }
         }
         stream.write_all(&buffer).await?;
         stream.flush().await?;
-        if buffer.capacity() > BUFFER_KEPT {
-            buffer = BytesMut::new();
-        }
         buffer.clear();
     }
     stream.shutdown().await
@@ -45,14 +149,15 @@ pub(super) async fn write_frame<W: AsyncWrite + Unpin>(
     stream.flush().await
 }
 
-/// The next frame; `None` when the other side has closed. Cancel-safe: what was read stays in
-/// `buffer`.
+/// The next frame, of at most so many bytes; `None` when the other side has closed. Cancel-safe: what
+/// was read stays in `buffer`.
 pub(super) async fn read_frame<R: AsyncRead + Unpin>(
     stream: &mut R,
     buffer: &mut BytesMut,
+    bytes_max: usize,
 ) -> io::Result<Option<Frame>> {
     loop {
-        if let Some(frame) = Frame::read(buffer)? {
+        if let Some(frame) = Frame::read(buffer, bytes_max)? {
             return Ok(Some(frame));
         }
         if !read_some(stream, buffer).await? {
@@ -71,4 +176,46 @@ pub(super) async fn read_some<R: AsyncRead + Unpin>(
 ) -> io::Result<bool> {
     buffer.reserve(16 * 1024);
     Ok(stream.read_buf(buffer).await? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::super::frame::{FRAME_BYTES_MAX, Kind};
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_urgent_goes_between_the_pieces_of_what_is_long() {
+        let (near, mut far) = tokio::io::duplex(PIECE_BYTES);
+        let (outbox, queued) = outbox();
+        let progress = Arc::new(AtomicBool::new(false));
+        let progressed = progress.clone();
+        let writing = placement_raft_store::runtime::spawn(async move {
+            let note = || progressed.store(true, Ordering::Relaxed);
+            write_frames(near, queued, PIECE_BYTES, note).await
+        });
+        assert!(outbox.send(Frame::new(Kind::Request, 1, vec![7; 40 * PIECE_BYTES])));
+        // The path is full, and most of the message still waits.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(outbox.waiting_bytes() > 0);
+        outbox.send(Frame::new(Kind::Ping, 0, Bytes::new()));
+        drop(outbox);
+        let mut buffer = BytesMut::new();
+        let mut kinds = Vec::new();
+        while let Some(frame) = read_frame(&mut far, &mut buffer, FRAME_BYTES_MAX)
+            .await
+            .unwrap()
+        {
+            kinds.push(frame.kind);
+        }
+        writing.await.unwrap().unwrap();
+        let ping = kinds.iter().position(|kind| *kind == Kind::Ping).unwrap();
+        assert!(ping < 5, "it came as frame {ping}");
+        assert_eq!(kinds.last(), Some(&Kind::Request));
+        assert!(progress.load(Ordering::Relaxed));
+    }
 }

@@ -1,14 +1,10 @@
-//! How many connections are served, in all and from one address, and what becomes of the others.
+//! How many connections are served, in all and from one address.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
-
-/// Connections beyond the limit that are open at once.
-const BEYOND_MAX: usize = 64;
 
 /// The connections of one listener.
 #[derive(Clone)]
@@ -80,25 +76,6 @@ fn client(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The connections beyond the limit, the oldest first. When one more comes, the oldest has to go: a
-/// health check is answered at once and does not need its place for long.
-#[derive(Default)]
-pub(super) struct Beyond(VecDeque<CancellationToken>);
-
-impl Beyond {
-    /// What ends the connection that comes.
-    pub(super) fn next(&mut self) -> CancellationToken {
-        if self.0.len() >= BEYOND_MAX
-            && let Some(oldest) = self.0.pop_front()
-        {
-            oldest.cancel();
-        }
-        let token = CancellationToken::new();
-        self.0.push_back(token.clone());
-        token
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,14 +103,5 @@ mod tests {
         let _one = connections.place(peer("fd00::1"));
         assert!(connections.place(peer("fd00::2:0:0:1")).is_none());
         assert!(connections.place(peer("fd00:0:0:1::1")).is_some());
-    }
-
-    #[test]
-    fn the_oldest_beyond_the_limit_makes_room() {
-        let mut beyond = Beyond::default();
-        let all: Vec<_> = (0..BEYOND_MAX + 2).map(|_| beyond.next()).collect();
-        let ended = all.iter().filter(|token| token.is_cancelled()).count();
-        assert_eq!(ended, 2);
-        assert!(all[0].is_cancelled() && all[1].is_cancelled());
     }
 }

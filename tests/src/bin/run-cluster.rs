@@ -240,6 +240,7 @@ fn start(command: &Command, places: &[NodePlace]) -> anyhow::Result<Vec<NodeProc
         config,
         flags: Vec::new(),
         dies_with_parent: (!command.detach).then_some("TERM"),
+        ..StartOptions::default()
     };
     places
         .iter()

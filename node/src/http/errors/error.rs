@@ -279,6 +279,17 @@ impl From<Unavailable> for ApiError {
                 code::NO_SPACE,
                 format!("{message}."),
             ),
+            Unavailable::Busy { .. } => {
+                let message = format!("{message}. It is safe to send the request again.");
+                busy(code::BUSY, message, std::time::Duration::from_secs(1))
+            }
+            Unavailable::TooLarge { .. } => Self::with_new_code(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                code::LIMIT_EXCEEDED,
+                format!(
+                    "{message}. Send less at once, or have [limits] command_bytes raised on all nodes."
+                ),
+            ),
             Unavailable::ForeignIndex { .. } => Self::with_new_code(
                 StatusCode::PRECONDITION_FAILED,
                 code::FOREIGN_INDEX,

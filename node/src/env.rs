@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 
 use crate::doors::ReadDoor;
 use crate::world::{Clock, Offload, RealWorld, UuidSource};
@@ -24,6 +25,9 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
     /// Makes UUIDs.
     pub ids: Arc<dyn UuidSource>,
+    /// The runtime that serves HTTP, so that requests share no thread with Raft; `None`: the one that the
+    /// node is started on, where all else runs.
+    pub requests: Option<Handle>,
     /// Where long searches run.
     pub offload: Arc<dyn Offload>,
     /// How the store is opened: who syncs the disk, who decides on commands. The directory and the
@@ -39,13 +43,14 @@ pub struct Env {
 }
 
 impl Env {
-    /// The real world.
+    /// The real world, but for a runtime that serves HTTP.
     pub fn production() -> Self {
         let world = Arc::new(RealWorld::new());
         Self {
             net: Arc::new(TokioNet),
             clock: world.clone(),
             ids: world.clone(),
+            requests: None,
             offload: world,
             storage: StoreOptions::new(""),
             standards: StandardNames::of_this_binary(),

@@ -73,6 +73,8 @@ pub struct Node {
     drain: Drain,
     changeable: Changeable,
     tasks: Tasks,
+    /// The same group, on the runtime that serves HTTP.
+    requests: Tasks,
 }
 
 impl Node {
@@ -85,11 +87,14 @@ impl Node {
         config.validate()?;
         let settings = config.api_settings()?;
         let config = Arc::new(config);
-        let tasks = Tasks::default();
+        let tasks = Tasks::here();
+        let requests = tasks.on(env.requests.clone());
 
-        let (api, api_address) = listen(&env, "the REST API", &config.api.listen).await?;
-        let (peer, peer_address) = listen(&env, "other nodes", &config.peer.listen).await?;
-        let (admin, admin_address) = listen(&env, "operators", &config.admin.listen).await?;
+        let (api, api_address) =
+            listen(&env, &requests, "the REST API", &config.api.listen).await?;
+        let (peer, peer_address) = listen(&env, &tasks, "other nodes", &config.peer.listen).await?;
+        let (admin, admin_address) =
+            listen(&env, &requests, "operators", &config.admin.listen).await?;
         let addresses = Addresses {
             api: advertised(&config.api.advertise, api_address),
             peer: advertised(&config.peer.advertise, peer_address),
@@ -148,6 +153,7 @@ impl Node {
             addresses,
             bootstrap,
             tasks,
+            requests,
         };
         let metrics = Arc::new(Metrics::new(slot, read_metrics));
         node.serve_peers(peer);
@@ -215,7 +221,8 @@ impl Node {
             open: metrics.http.connections().clone(),
             drain: self.drain.clone(),
         };
-        self.tasks.spawn(server.serve(listener, self.tasks.clone()));
+        let tasks = self.requests.clone();
+        self.requests.spawn(server.serve(listener, tasks));
     }
 
     fn pace(&self) -> Pace {
@@ -259,7 +266,8 @@ impl Node {
             // Operators and monitors see a node stop until it has stopped.
             drain: Drain::default(),
         };
-        self.tasks.spawn(server.serve(listener, self.tasks.clone()));
+        let tasks = self.requests.clone();
+        self.requests.spawn(server.serve(listener, tasks));
     }
 
     /// Takes over what of a configuration can change while a node runs: `[policy]`. `[log] level`
@@ -367,6 +375,7 @@ impl Drop for Node {
 
 async fn listen(
     env: &Env,
+    tasks: &Tasks,
     purpose: &'static str,
     address: &str,
 ) -> Result<(Box<dyn Listener>, String), StartError> {
@@ -375,7 +384,9 @@ async fn listen(
         address: address.to_owned(),
         error,
     };
-    let listener = env.net.bind(address).await.map_err(failed)?;
+    let (net, wanted) = (env.net.clone(), address.to_owned());
+    let bound = tasks.run(async move { net.bind(&wanted).await });
+    let listener = bound.await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     Ok((listener, format!("{host}:{port}")))

@@ -5,10 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::logging::{self, Logging};
 use crate::{Config, Env, Node, config, descriptors, http};
+
+/// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
+/// the other one to heartbeats.
+const NODE_THREADS: usize = 2;
 
 /// Runs the command line. The exit code is 1 if anything went wrong, and the reason is on stderr.
 pub fn main() -> ExitCode {
@@ -79,20 +84,31 @@ fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     done
 }
 
+/// `None`: as many threads as there are processors.
+fn runtime(name: &str, threads: Option<usize>) -> anyhow::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    let built = builder.thread_name(name).enable_all().build();
+    built.context("cannot start the threads")
+}
+
 /// Runs a node until the process is asked to stop.
 fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Result<()> {
     descriptors::raise();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the runtime")?;
-    runtime.block_on(async {
+    // The later one is dropped first: requests end before what they ask.
+    let node = runtime("placement-node", Some(NODE_THREADS))?;
+    let requests = runtime("placement-http", None)?;
+    let mut env = Env::production();
+    env.requests = Some(requests.handle().clone());
+    node.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).context("cannot take SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot take SIGINT")?;
         // Taken before the node starts: without this, a SIGHUP ends the process.
         let mut hangup = signal(SignalKind::hangup()).context("cannot take SIGHUP")?;
         let mut reports = std::pin::pin!(logging::report_dropped());
-        let node = Node::start(Env::production(), config).await?;
+        let node = Node::start(env, config).await?;
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,

@@ -169,6 +169,7 @@ impl Host {
             net: Arc::new(TurmoilNet),
             clock: world.clone(),
             ids: world.clone(),
+            requests: None,
             offload: world,
             storage,
             standards: StandardNames::of_this_binary(),

@@ -182,15 +182,14 @@ impl Bootstrap {
     }
 
     async fn open(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
-        let running = start(
-            &self.env,
-            &self.config,
-            identity,
-            &self.peers,
-            self.read_metrics.clone(),
-            &self.tasks,
-        )
-        .await?;
+        let (env, config) = (self.env.clone(), self.config.clone());
+        let (peers, tasks) = (self.peers.clone(), self.tasks.clone());
+        let read_metrics = self.read_metrics.clone();
+        // An operator's request does not take Raft to the threads that serve requests.
+        let started = self
+            .tasks
+            .run(async move { start(&env, &config, identity, &peers, read_metrics, &tasks).await });
+        let running = started.await?;
         self.slot.set(running.clone());
         Ok(running)
     }

@@ -192,15 +192,6 @@ impl Peers {
         address: &str,
         introduction: bool,
     ) -> Result<Channel, CallError> {
-        let stream = timeout(self.connect, self.net.connect(address))
-            .await
-            .map_err(|_| {
-                CallError::NotSent(format!(
-                    "cannot connect to {address} within {:?}",
-                    self.connect
-                ))
-            })?
-            .map_err(|error| CallError::NotSent(format!("cannot connect to {address}: {error}")))?;
         let hello = Hello {
             oldest: *VERSIONS.start(),
             newest: *VERSIONS.end(),
@@ -210,7 +201,19 @@ impl Peers {
             introduction,
             level: self.level(),
         };
-        let (channel, welcome) = Channel::open(stream, &hello, self.silence, &self.tasks).await?;
+        let (net, to) = (self.net.clone(), address.to_owned());
+        let (connect, silence, tasks) = (self.connect, self.silence, self.tasks.clone());
+        // On the node's own runtime, also for a request that is served on another one.
+        let opened = self.tasks.run(async move {
+            let stream = timeout(connect, net.connect(&to))
+                .await
+                .map_err(|_| {
+                    CallError::NotSent(format!("cannot connect to {to} within {connect:?}"))
+                })?
+                .map_err(|error| CallError::NotSent(format!("cannot connect to {to}: {error}")))?;
+            Channel::open(stream, &hello, silence, &tasks).await
+        });
+        let (channel, welcome) = opened.await?;
         self.note_level(welcome.node, welcome.level);
         tracing::debug!(
             node = welcome.node,

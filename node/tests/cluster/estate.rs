@@ -187,7 +187,11 @@ pub(crate) fn machines(count: u64) -> Vec<Machine> {
 
 /// A formed cluster with a leader that everybody knows.
 pub(crate) async fn cluster(count: u64) -> Vec<Machine> {
-    let mut machines = machines(count);
+    cluster_of(machines(count)).await
+}
+
+/// The same of machines that are set up already.
+pub(crate) async fn cluster_of(mut machines: Vec<Machine>) -> Vec<Machine> {
     for machine in &mut machines {
         machine.start().await;
     }

@@ -19,4 +19,5 @@ mod recovery;
 mod snapshots;
 mod standards;
 mod storage;
+mod threads;
 mod writes;

@@ -100,8 +100,10 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     {
         let mut batches = entries.ready_chunks(BATCH_ENTRIES);
         while let Some(batch) = batches.next().await {
-            self.core
-                .apply(batch.into_iter().collect::<io::Result<_>>()?)?;
+            let batch = batch.into_iter().collect::<io::Result<_>>()?;
+            let core = Arc::clone(&self.core);
+            // Not on a thread of Raft's: a command that takes long holds up no heartbeat.
+            runtime::blocking(move || core.apply(batch)).await?;
         }
         Ok(())
     }

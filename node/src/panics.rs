@@ -140,6 +140,21 @@ mod tests {
     }
 
     #[test]
+    fn the_way_around_an_entry_is_a_command_that_exists() {
+        let id = placement_raft_store::wire::WireLogId {
+            term: 5,
+            node: 2,
+            index: 123,
+        };
+        let words = way_around(id.into());
+        assert!(words.starts_with("entry T5-N2.123 of the log"), "{words}");
+        let (_, command) = words.split_once("placementd ").unwrap();
+        let said: Vec<_> = command.split(' ').collect();
+        let expected = "skip-entry --config FILE --index 123 --term 5 --i-understand";
+        assert_eq!(said.join(" "), expected);
+    }
+
+    #[test]
     fn a_panic_in_a_request_ends_only_that() {
         let output = child("panics::tests::a_request_that_panics");
         let (said, went) = (

@@ -5,16 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
 use futures::future::BoxFuture;
-use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
+use futures::{StreamExt, stream};
+use openraft::errors::Fatal;
+use openraft::raft::{
+    StreamAppendError, StreamAppendResult, TransferLeaderError, TransferLeaderRequest, VoteRequest,
+};
 use parking_lot::Mutex;
 use placement_model::Level;
 use placement_raft_store::wire::{
     self, RecordVersion, WireError, WireLogId, WireSnapshotMeta, WireVote,
 };
 use placement_raft_store::{
-    LogId, Snapshot, SnapshotError, SnapshotMeta, SnapshotReceiver, Vote, runtime,
+    LogId, Raft, Snapshot, SnapshotError, SnapshotMeta, SnapshotReceiver, TypeConfig, Vote, runtime,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,7 +33,7 @@ use crate::rpc::message::{
     AppendReply, Hello, Invitation, Method, ReadIndexReply, SnapshotCall, SnapshotReply,
     TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
 };
-use crate::rpc::server::{Caller, Handler, StreamedAppend};
+use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
 
 /// Answers other nodes.
 pub(crate) struct PeerService {
@@ -347,43 +350,89 @@ impl Handler for PeerService {
         }
     }
 
-    fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()> {
+    fn append_stream(
+        &self,
+        mut appends: mpsc::UnboundedReceiver<StreamedAppend>,
+    ) -> BoxFuture<'_, ()> {
         let Ok(running) = self.running() else {
             // Unanswered appends answer themselves when they are dropped.
             return Box::pin(std::future::ready(()));
         };
         Box::pin(async move {
+            let raft = &running.replica.raft;
+            let Some(first) = appends.recv().await else {
+                return;
+            };
+            if first.is_alone && first.request.entries.is_empty() {
+                return heartbeat(raft, first).await;
+            }
             let replies = Arc::new(Mutex::new(VecDeque::new()));
             let due = replies.clone();
-            let requests = futures::stream::unfold(appends, move |mut appends| {
+            let requests = stream::unfold((Some(first), appends), move |(first, mut appends)| {
                 let due = due.clone();
                 async move {
-                    let append: StreamedAppend = appends.recv().await?;
-                    let mut due = due.lock();
-                    due.push_back(append.reply);
-                    Some((append.request, appends))
+                    let append = match first {
+                        Some(first) => first,
+                        None => appends.recv().await?,
+                    };
+                    due.lock().push_back(append.reply);
+                    Some((append.request, (None, appends)))
                 }
             });
-            let mut results = std::pin::pin!(running.replica.raft.stream_append(requests));
+            let mut results = std::pin::pin!(raft.stream_append(requests));
             while let Some(result) = results.next().await {
-                let answer = match result {
-                    Ok(Ok(flushed)) => {
-                        Ok(AppendReply::Flushed(flushed.as_ref().map(WireLogId::from)))
-                    }
-                    Ok(Err(StreamAppendError::Conflict(id))) => {
-                        Ok(AppendReply::Conflict((&id).into()))
-                    }
-                    Ok(Err(StreamAppendError::HigherVote(vote))) => {
-                        Ok(AppendReply::HigherVote((&vote).into()))
-                    }
-                    Err(fatal) => Err(Denied::stopped(fatal)),
-                };
                 let reply = replies.lock().pop_front();
                 if let Some(reply) = reply {
-                    let records = reply.records;
-                    reply.send(answer.map(|answer| wire::encode(records, &answer)));
+                    answer_append(reply, result);
                 }
             }
         })
     }
+}
+
+/// Answers a heartbeat, without waiting for the disk.
+///
+/// openraft answers it only when the newest log write that it has accepted is on disk, so that a sync of
+/// two seconds would cost the leader its lease and every read its round. The leader takes nothing from
+/// the answer but that this node still followed it after the heartbeat was sent: what it has on disk it
+/// learns from the stream of appends. So it is enough that openraft's own task says, after the
+/// heartbeat has come in, that its vote is the leader's: a later leader needs a vote that this node gives
+/// after that. Whether the vote is durable matters only to the vote itself, whose answer does wait.
+async fn heartbeat(raft: &Raft, append: StreamedAppend) {
+    let StreamedAppend { request, reply, .. } = append;
+    let (vote, matching) = (request.vote, request.prev_log_id);
+    let requests = stream::once(std::future::ready(request));
+    let mut results = std::pin::pin!(raft.stream_append(requests));
+    let mut result = results.next();
+    let follows = raft.with_raft_state(move |state| *state.vote_ref() == vote);
+    let early = tokio::select! {
+        biased;
+        // A refusal does not wait for the disk.
+        result = &mut result => Err(result),
+        follows = follows => Ok(matches!(follows, Ok(true))),
+    };
+    let result = match early {
+        Ok(true) => {
+            answer_append(reply, Ok(Ok(matching)));
+            // The heartbeat itself still has to reach openraft; its answer is nobody's any more.
+            let _ = result.await;
+            return;
+        }
+        Ok(false) => result.await,
+        Err(result) => result,
+    };
+    if let Some(result) = result {
+        answer_append(reply, result);
+    }
+}
+
+fn answer_append(reply: Reply, result: Result<StreamAppendResult<TypeConfig>, Fatal<TypeConfig>>) {
+    let answer = match result {
+        Ok(Ok(flushed)) => Ok(AppendReply::Flushed(flushed.as_ref().map(WireLogId::from))),
+        Ok(Err(StreamAppendError::Conflict(id))) => Ok(AppendReply::Conflict((&id).into())),
+        Ok(Err(StreamAppendError::HigherVote(vote))) => Ok(AppendReply::HigherVote((&vote).into())),
+        Err(fatal) => Err(Denied::stopped(fatal)),
+    };
+    let records = reply.records;
+    reply.send(answer.map(|answer| wire::encode(records, &answer)));
 }

@@ -45,6 +45,8 @@ const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct StreamedAppend {
     pub(crate) request: openraft::raft::AppendEntriesRequest<placement_raft_store::TypeConfig>,
     pub(crate) reply: Reply,
+    /// It is no part of a longer stream. Heartbeats come so, and nothing else.
+    pub(crate) is_alone: bool,
 }
 
 /// Where the answer to one call goes. Dropped unanswered, it says so to the caller.
@@ -403,7 +405,12 @@ impl Calls {
         if method == Method::Append {
             return match message::decode_append(body) {
                 Ok((request, stream)) => {
-                    self.append(StreamedAppend { request, reply }, stream);
+                    let append = StreamedAppend {
+                        request,
+                        reply,
+                        is_alone: stream.is_none(),
+                    };
+                    self.append(append, stream);
                     Ok(())
                 }
                 Err(error) => self.unreadable(error, reply),
@@ -549,7 +556,7 @@ mod tests {
             mut appends: mpsc::UnboundedReceiver<StreamedAppend>,
         ) -> BoxFuture<'_, ()> {
             Box::pin(async move {
-                while let Some(StreamedAppend { request, reply }) = appends.recv().await {
+                while let Some(StreamedAppend { request, reply, .. }) = appends.recv().await {
                     let last = request.entries.last().map(|entry| (&entry.log_id).into());
                     let answer = wire::encode(reply.records, &AppendReply::Flushed(last));
                     reply.send(Ok(answer));

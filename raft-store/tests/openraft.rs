@@ -1,0 +1,134 @@
+//! What openraft does today that costs us something. Each test pins it, so that an upgrade which changes
+//! it is noticed: then what works around it can go. What we propose instead is in
+//! `docs/openraft-proposals.md`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{blank, identity, log_id, membership, options, provider};
+use openraft::Config;
+use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
+};
+use placement_raft_store::simulation::SimulatedDisk;
+use placement_raft_store::{
+    Disk, Entry, LogId, Member, Raft, Snapshot, SnapshotFile, StoreOptions, TypeConfig, Vote,
+    create, open, runtime,
+};
+use tokio::time::Instant;
+
+/// A follower calls nobody.
+struct Nobody;
+
+fn unreachable() -> Unreachable<TypeConfig> {
+    Unreachable::from_string("there is nobody")
+}
+
+impl RaftNetworkFactory<TypeConfig> for Nobody {
+    type Network = Self;
+
+    async fn new_client(&mut self, _target: u64, _node: &Member) -> Self {
+        Self
+    }
+}
+
+impl RaftNetworkV2<TypeConfig> for Nobody {
+    type SnapshotData = SnapshotFile;
+
+    async fn append_entries(
+        &mut self,
+        _rpc: AppendEntriesRequest<TypeConfig>,
+        _option: RPCOption,
+    ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
+        Err(RPCError::Unreachable(unreachable()))
+    }
+
+    async fn vote(
+        &mut self,
+        _rpc: VoteRequest<TypeConfig>,
+        _option: RPCOption,
+    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
+        Err(RPCError::Unreachable(unreachable()))
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        _vote: Vote,
+        _snapshot: Snapshot,
+        _cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
+        _option: RPCOption,
+    ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
+        Err(StreamingError::Unreachable(unreachable()))
+    }
+}
+
+const SYNC: Duration = Duration::from_millis(400);
+
+/// A follower of node 1 whose disk takes its time.
+async fn follower(dir: &std::path::Path) -> Raft {
+    create(dir, identity(2)).unwrap();
+    let store = open(StoreOptions {
+        disk: Disk::Simulated(SimulatedDisk::new(5, SYNC..=SYNC)),
+        ..options(dir)
+    })
+    .unwrap();
+    let config = Config {
+        election_timeout_min: 20_000,
+        election_timeout_max: 30_000,
+        ..Config::default()
+    };
+    let config = Arc::new(config.validate().unwrap());
+    (Raft::new(2, config, Nobody, store.log, store.machine).await).unwrap()
+}
+
+fn append(prev: Option<LogId>, entries: Vec<Entry>) -> AppendEntriesRequest<TypeConfig> {
+    AppendEntriesRequest {
+        vote: Vote::new_committed(1, 1),
+        prev_log_id: prev,
+        leader_commit: None,
+        entries,
+    }
+}
+
+/// The node answers heartbeats itself for that reason (`node/src/cluster/peer_service.rs`).
+#[test]
+fn a_heartbeat_is_answered_only_after_the_sync_of_entries_that_it_has_nothing_to_do_with() {
+    let _simulation = runtime::simulate(1);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let dir = tempfile::TempDir::new().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let raft = follower(dir.path()).await;
+        let head = vec![membership(0, 0, &[1, 2, 3]), blank(1, 1)];
+        raft.append_entries(append(None, head)).await.unwrap();
+        // At rest a heartbeat is answered at once.
+        let flushed = Some(log_id(1, 1));
+        let began = Instant::now();
+        raft.append_entries(append(flushed, vec![])).await.unwrap();
+        assert!(began.elapsed() < SYNC / 2, "{:?}", began.elapsed());
+
+        let began = Instant::now();
+        let entries = runtime::spawn({
+            let raft = raft.clone();
+            async move {
+                let entries = vec![provider(1, 2)];
+                raft.append_entries(append(flushed, entries)).await.unwrap();
+            }
+        });
+        tokio::time::sleep(SYNC / 8).await;
+        let vote = raft.with_raft_state(|state| *state.vote_ref());
+        assert_eq!(vote.await.unwrap(), Vote::new_committed(1, 1));
+        assert!(began.elapsed() < SYNC / 2, "its task is not busy");
+        raft.append_entries(append(flushed, vec![])).await.unwrap();
+        assert!(began.elapsed() >= SYNC, "{:?}", began.elapsed());
+        entries.await.unwrap();
+        raft.shutdown().await.unwrap();
+    });
+}

@@ -42,14 +42,12 @@ fn shim(dir: &Path) -> Option<PathBuf> {
         .then_some(library)
 }
 
-/// Both followers are slow, so that each commit waits for one of them. Reads ask for no commit: a quorum
-/// that is there is enough, and its heartbeats do not wait for its disks.
-#[tokio::test]
-async fn slow_followers_cost_writes_time_but_neither_reads_nor_the_leader_s_office() {
+/// A cluster whose followers are slow from now on, and its leader; `None` without a C compiler.
+async fn with_slow_followers() -> Option<(Cluster, u64)> {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     let Some(shim) = shim(cluster.directory()) else {
         skipped("disks that are slow", "there is no C compiler");
-        return;
+        return None;
     };
     let gate = |id: u64| cluster.directory().join(format!("disk-{id}-is-slow"));
     let gates = [gate(1), gate(2), gate(3)];
@@ -65,12 +63,22 @@ async fn slow_followers_cost_writes_time_but_neither_reads_nor_the_leader_s_offi
     }
     cluster.wait_healthy().await.unwrap();
     let leader = cluster.leader().await.unwrap();
-    let before = cluster.admin_of(leader).status().await.unwrap();
     for (id, gate) in (1..).zip(&gates) {
         if id != leader {
             fs::write(gate, "").unwrap();
         }
     }
+    Some((cluster, leader))
+}
+
+/// Each commit waits for one of the followers. Reads ask for no commit: a quorum that is there is
+/// enough, and its heartbeats do not wait for its disks.
+#[tokio::test]
+async fn slow_followers_cost_writes_time_but_neither_reads_nor_the_leader_s_office() {
+    let Some((cluster, leader)) = with_slow_followers().await else {
+        return;
+    };
+    let before = cluster.admin_of(leader).status().await.unwrap();
 
     // Something is synced on both all the time.
     let writing = cluster.client_of(leader).with_patience(Duration::ZERO);
@@ -98,4 +106,31 @@ async fn slow_followers_cost_writes_time_but_neither_reads_nor_the_leader_s_offi
     let after = cluster.admin_of(leader).status().await.unwrap();
     assert_eq!((after.leader, after.term), (before.leader, before.term));
     assert!(after.last_log > before.last_log, "nothing was written");
+}
+
+/// A sync takes longer than an election may, and each write still has its answer.
+#[tokio::test]
+async fn writes_go_on_being_acknowledged_by_slow_followers() {
+    let Some((cluster, leader)) = with_slow_followers().await else {
+        return;
+    };
+    let before = cluster.admin_of(leader).status().await.unwrap();
+    let writers = (0..8).map(|_| {
+        let client = cluster.client_of(leader).with_patience(Duration::ZERO);
+        tokio::spawn(async move {
+            for _ in 0..3 {
+                let name = Uuid::new_v4().to_string();
+                let provider = NewProvider::named(&name).uuid(Uuid::new_v4());
+                client.create_provider(&provider).await.unwrap();
+            }
+        })
+    });
+    let began = Instant::now();
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let took = began.elapsed();
+    assert!(took >= 3 * SYNC, "the disks were not slow: {took:?}");
+    let after = cluster.admin_of(leader).status().await.unwrap();
+    assert_eq!((after.leader, after.term), (before.leader, before.term));
 }

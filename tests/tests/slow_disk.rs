@@ -116,7 +116,8 @@ async fn writes_go_on_being_acknowledged_by_slow_followers() {
     };
     let before = cluster.admin_of(leader).status().await.unwrap();
     let writers = (0..8).map(|_| {
-        let client = cluster.client_of(leader).with_patience(Duration::ZERO);
+        // Where writes have waited for long, a node lets no more in, and says so.
+        let client = cluster.client_of(leader).with_patience(20 * SYNC);
         tokio::spawn(async move {
             for _ in 0..3 {
                 let name = Uuid::new_v4().to_string();

@@ -288,7 +288,11 @@ section! {
         append_bytes_max: usize = 4 * 1024 * 1024,
         /// Bytes of a snapshot per message.
         snapshot_chunk_bytes: usize = 1024 * 1024,
-        /// How long sending and installing a snapshot may take, in milliseconds.
+        /// How fast a snapshot is sent to another node at most, in bytes a second; 0: as fast as half of
+        /// what link and disks can bear, which is never exceeded.
+        snapshot_bytes_per_s: u64 = 64 * 1024 * 1024,
+        /// How long sending and installing a snapshot may take, in milliseconds; the next attempt goes on
+        /// where this one ended.
         snapshot_timeout_ms: u64 = 600_000,
         /// A learner may be promoted once it lacks no more than this many log entries.
         promote_lag_max: u64 = 1_000,

@@ -176,6 +176,7 @@ impl Node {
 
     fn serve_peers(&self, listener: Box<dyn Listener>) {
         let calls = Arc::new(PeerService::new(self.bootstrap.clone()));
+        self.tasks.spawn(calls.clean());
         let serve = crate::rpc::server::serve(listener, calls, self.tasks.clone());
         self.tasks.spawn(serve);
     }

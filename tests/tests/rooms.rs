@@ -48,6 +48,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
         "node/src/cluster",
         &[
             &["write_door.rs", "read_door.rs", "peer_service.rs"],
+            &["snapshot_intake.rs"],
             &["bootstrap.rs"],
             &["start.rs"],
             &[

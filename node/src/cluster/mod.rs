@@ -24,6 +24,7 @@ pub(crate) mod replica;
 mod room;
 mod running;
 pub(crate) mod slot;
+mod snapshot_intake;
 mod snapshots;
 mod stamp;
 pub(crate) mod standards;

@@ -13,12 +13,8 @@ use openraft::raft::{
 };
 use parking_lot::Mutex;
 use placement_model::Level;
-use placement_raft_store::wire::{
-    self, RecordVersion, WireError, WireLogId, WireSnapshotMeta, WireVote,
-};
-use placement_raft_store::{
-    LogId, Raft, Snapshot, SnapshotError, SnapshotMeta, SnapshotReceiver, TypeConfig, Vote, runtime,
-};
+use placement_raft_store::wire::{self, RecordVersion, WireError, WireLogId};
+use placement_raft_store::{LogId, Raft, TypeConfig, Vote};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -27,35 +23,32 @@ use tokio::time::Instant;
 use super::bootstrap::Bootstrap;
 use super::membership::{Membership, MembershipChange};
 use super::running::Running;
+use super::snapshot_intake::Intake;
 use super::{read_index, room};
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
-    AppendReply, Hello, Invitation, Method, ReadIndexReply, SnapshotCall, SnapshotReply,
-    TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
+    AppendReply, Hello, Invitation, Method, ReadIndexReply, TransferCall, TransferReply, VoteCall,
+    VoteReply, WriteCall, WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
 
 /// Answers other nodes.
 pub(crate) struct PeerService {
     bootstrap: Arc<Bootstrap>,
-    incoming: tokio::sync::Mutex<Option<Incoming>>,
-}
-
-/// A snapshot that is coming in. A newer transfer replaces an older one.
-struct Incoming {
-    transfer: u64,
-    vote: WireVote,
-    meta: WireSnapshotMeta,
-    bytes: u64,
-    receiver: SnapshotReceiver,
+    intake: Intake,
 }
 
 impl PeerService {
     pub(crate) fn new(bootstrap: Arc<Bootstrap>) -> Self {
         Self {
             bootstrap,
-            incoming: tokio::sync::Mutex::new(None),
+            intake: Intake::default(),
         }
+    }
+
+    /// Looks after what other nodes began and did not end.
+    pub(crate) fn clean(&self) -> impl Future<Output = ()> + use<> {
+        self.intake.clone().clean()
     }
 
     fn running(&self) -> Result<Arc<Running>, Denied> {
@@ -68,7 +61,11 @@ impl PeerService {
             Method::Append => Err(Denied::Misused("appends come as a stream")),
             Method::Vote | Method::PreVote => reply(records, self.vote(method, read(body)?).await?),
             Method::TransferLeader => reply(records, self.transfer(read(body)?).await?),
-            Method::Snapshot => reply(records, self.snapshot(caller.node, read(body)?).await?),
+            Method::Snapshot => {
+                let running = self.running()?;
+                let taken = self.intake.take(&running, caller.node, read(body)?);
+                reply(records, taken.await?)
+            }
             Method::Write => reply(records, self.write(caller, read(body)?).await?),
             Method::ReadIndex => reply(records, self.read_index(caller.node).await?),
             Method::Admin => {
@@ -138,58 +135,6 @@ impl PeerService {
         })
     }
 
-    async fn snapshot(&self, from: u64, call: SnapshotCall) -> Result<SnapshotReply, Denied> {
-        let running = self.running()?;
-        let mut incoming = self.incoming.lock().await;
-        match call {
-            SnapshotCall::Begin {
-                transfer,
-                vote,
-                meta,
-                bytes,
-            } => {
-                // The one before is given up first: the disk may not hold both.
-                *incoming = None;
-                let receiver = running.snapshots.receive()?;
-                tracing::info!(bytes, "a snapshot comes in");
-                *incoming = Some(Incoming {
-                    transfer,
-                    vote,
-                    meta,
-                    bytes,
-                    receiver,
-                });
-                Ok(SnapshotReply::Continue)
-            }
-            SnapshotCall::Chunk {
-                transfer,
-                offset,
-                data,
-            } => {
-                let mut taken = take_if(&mut incoming, transfer)?;
-                if taken.receiver.length() != offset {
-                    return Err(Denied::Snapshot(format!(
-                        "the bytes from {} on are due, not those from {offset}",
-                        taken.receiver.length()
-                    )));
-                }
-                let (taken, written) = runtime::blocking(move || {
-                    let written = taken.receiver.write(&data.0);
-                    (taken, written)
-                })
-                .await;
-                written?;
-                *incoming = Some(taken);
-                Ok(SnapshotReply::Continue)
-            }
-            SnapshotCall::Finish { transfer } => {
-                let taken = take_if(&mut incoming, transfer)?;
-                drop(incoming);
-                install(&running, from, taken).await
-            }
-        }
-    }
-
     async fn write(&self, caller: Caller, call: WriteCall) -> Result<WriteReply, Denied> {
         let from = caller.node;
         let running = self.running()?;
@@ -219,61 +164,6 @@ impl PeerService {
         }
         Ok(read_index::confirm(&running.replica).await)
     }
-}
-
-fn take_if(incoming: &mut Option<Incoming>, transfer: u64) -> Result<Incoming, Denied> {
-    match incoming.take() {
-        Some(taken) if taken.transfer == transfer => Ok(taken),
-        other => {
-            *incoming = other;
-            let reason = "another one comes in, or none".to_owned();
-            Err(Denied::Snapshot(reason))
-        }
-    }
-}
-
-async fn install(
-    running: &Running,
-    from: u64,
-    incoming: Incoming,
-) -> Result<SnapshotReply, Denied> {
-    if incoming.receiver.length() != incoming.bytes {
-        return Err(Denied::Snapshot(format!(
-            "it has {} bytes, but {} came in",
-            incoming.bytes,
-            incoming.receiver.length()
-        )));
-    }
-    let meta: SnapshotMeta = incoming.meta.try_into()?;
-    let (snapshots, receiver) = (running.snapshots.clone(), incoming.receiver);
-    let verified = runtime::blocking({
-        let meta = meta.clone();
-        move || snapshots.verify(&meta, receiver.finish()?)
-    });
-    let snapshot = match verified.await {
-        Ok(snapshot) => Snapshot { meta, snapshot },
-        Err(SnapshotError::Io(error)) => return Err(Denied::Disk(error)),
-        Err(refused) => {
-            let reason = refused.to_string();
-            if refused.is_newer() {
-                running.outgrown(from, &refused);
-            } else {
-                tracing::error!(
-                    peer = from,
-                    reason,
-                    "refused a snapshot that came in; it is sent again"
-                );
-            }
-            return Ok(SnapshotReply::Refused { reason });
-        }
-    };
-    let answer = running
-        .replica
-        .raft
-        .install_full_snapshot(Vote::from(incoming.vote), snapshot)
-        .await
-        .map_err(Denied::stopped)?;
-    Ok(SnapshotReply::Done((&answer.vote).into()))
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Denied> {

@@ -9,6 +9,7 @@ use super::replica::Replica;
 use super::standards::Standards;
 use super::write_path::WritePath;
 use crate::rpc::peers::Peers;
+use crate::rpc::snapshots::Sending;
 
 /// What a running member is made of.
 pub(crate) struct Running {
@@ -19,6 +20,7 @@ pub(crate) struct Running {
     pub(crate) store_metrics: StoreMetrics,
     pub(super) snapshots: SnapshotDir,
     pub(super) drafts: Drafts,
+    pub(super) sending: Arc<Sending>,
     pub(super) peers: Arc<Peers>,
 }
 

@@ -17,6 +17,8 @@ use crate::disk_space;
 /// How long openraft may take to hear of a snapshot that is built.
 const DEADLINE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
+/// How often it is looked whether a snapshot is still being sent.
+const SENDING: Duration = Duration::from_secs(1);
 /// How long a snapshot that could not be built waits for the next attempt, at first and at most.
 const RETRY_MIN: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(300);
@@ -36,6 +38,10 @@ pub(super) async fn watch(node: Arc<Running>) {
         // A snapshot that came in meanwhile has put it off.
         if node.replica.views.applied_index() < Some(node.snapshot_is_due_at()) {
             continue;
+        }
+        // Whoever is being sent a snapshot needs it, and the log behind it, to the end.
+        while node.sending.under_way().is_some() {
+            sleep(SENDING).await;
         }
         match node.write_down().await {
             Ok(()) => {
@@ -122,6 +128,11 @@ impl Running {
     pub(crate) async fn compact(&self) -> Result<(), Refused> {
         let stopped =
             |error: openraft::errors::Fatal<TypeConfig>| Refused::Unavailable(error.to_string());
+        if let Some(to) = self.sending.under_way() {
+            return Err(Refused::Unavailable(format!(
+                "node {to} is being sent a snapshot, and needs the log behind it"
+            )));
+        }
         let replica = &self.replica;
         let applied = replica.views.applied_index();
         let failed = |error| Refused::Unavailable(format!("no snapshot can be built: {error}"));

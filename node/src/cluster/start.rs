@@ -23,6 +23,7 @@ use crate::config::Config;
 use crate::env::Env;
 use crate::rpc::peers::Peers;
 use crate::rpc::raft::{Limits, Networks};
+use crate::rpc::snapshots::Sending;
 use crate::tasks::Tasks;
 
 /// What is the least that an append may take.
@@ -44,7 +45,16 @@ pub(super) async fn start(
     let store = runtime::blocking(move || placement_raft_store::open(options)).await?;
     peers.join(store.identity.cluster);
 
-    let networks = Networks::new(config.node_id, peers.clone(), limits(config));
+    let sending = Arc::new(Sending::new(
+        store.drafts.clone(),
+        config.raft.snapshot_bytes_per_s,
+    ));
+    let networks = Networks::new(
+        config.node_id,
+        peers.clone(),
+        limits(config),
+        sending.clone(),
+    );
     let raft_config = raft_config(config, &identity)?;
     let raft = Raft::new(
         config.node_id,
@@ -78,6 +88,7 @@ pub(super) async fn start(
         store_metrics: store.metrics,
         snapshots: store.snapshots,
         drafts: store.drafts,
+        sending,
         peers: peers.clone(),
         replica: replica.clone(),
     });

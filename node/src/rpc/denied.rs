@@ -28,9 +28,6 @@ pub(crate) enum Denied {
     /// The snapshot that comes in cannot be taken.
     #[error("the snapshot cannot be taken: {0}")]
     Snapshot(String),
-    /// The disk does not take it.
-    #[error("cannot write the snapshot: {0}")]
-    Disk(#[from] std::io::Error),
     /// This node cannot join the cluster.
     #[error("{0}")]
     Join(String),

@@ -269,7 +269,8 @@ pub(crate) enum TransferReply {
 /// Sending a snapshot: its head, its bytes, its end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum SnapshotCall {
-    /// A snapshot follows. The transfer is named by the sender.
+    /// A snapshot follows. The transfer is named by the sender. The receiver may hold a part of this
+    /// snapshot from a transfer before.
     Begin {
         transfer: u64,
         vote: WireVote,
@@ -295,6 +296,10 @@ pub(crate) enum SnapshotReply {
     Done(WireVote),
     /// It arrived whole, but is damaged or another cluster's; nothing was changed.
     Refused { reason: String },
+    /// Go on at this byte: what is before it arrived by an earlier transfer.
+    From { offset: u64 },
+    /// This node cannot take it for now: it has no room, or its storage has failed.
+    NotNow { reason: String },
 }
 
 /// A write on its way to the leader.
@@ -514,6 +519,8 @@ mod tests {
             SnapshotReply::Continue,
             SnapshotReply::Done(vote),
             SnapshotReply::Refused { reason: reason() },
+            SnapshotReply::From { offset: 4 },
+            SnapshotReply::NotNow { reason: reason() },
         ]);
         check(&[
             WriteReply::Written {

@@ -8,4 +8,5 @@ pub(crate) mod peers;
 pub(crate) mod raft;
 mod seldom;
 pub(crate) mod server;
+pub(crate) mod snapshots;
 mod wire_io;

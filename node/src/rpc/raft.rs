@@ -18,7 +18,7 @@ use openraft::raft::{
     StreamAppendResult, TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse,
     VoteRequest, VoteResponse,
 };
-use placement_raft_store::wire::{self, Blob, WireLogId};
+use placement_raft_store::wire::{self, WireLogId};
 use placement_raft_store::{
     Entry, LogId, Member, Snapshot, SnapshotFile, TypeConfig, Vote, runtime,
 };
@@ -31,6 +31,7 @@ use super::message::{
 };
 use super::peers::Peers;
 use super::seldom::Seldom;
+use super::snapshots::{Sending, Unsent};
 
 /// Appends that may be under way to one node at once.
 const APPENDS_MAX: usize = 32;
@@ -63,6 +64,7 @@ pub(crate) struct Networks {
     me: u64,
     peers: Arc<Peers>,
     limits: Limits,
+    sending: Arc<Sending>,
     said: Arc<Seldom>,
 }
 
@@ -83,11 +85,12 @@ impl RaftNetworkFactory<TypeConfig> for Networks {
 }
 
 impl Networks {
-    pub(crate) fn new(me: u64, peers: Arc<Peers>, limits: Limits) -> Self {
+    pub(crate) fn new(me: u64, peers: Arc<Peers>, limits: Limits, sending: Arc<Sending>) -> Self {
         Self {
             me,
             peers,
             limits,
+            sending,
             said: Arc::default(),
         }
     }
@@ -100,6 +103,7 @@ impl Networks {
             lane,
             peers: self.peers.clone(),
             limits: self.limits,
+            sending: self.sending.clone(),
             said: self.said.clone(),
         }
     }
@@ -113,6 +117,7 @@ pub(crate) struct Network {
     lane: Lane,
     peers: Arc<Peers>,
     limits: Limits,
+    sending: Arc<Sending>,
     said: Arc<Seldom>,
 }
 
@@ -230,69 +235,17 @@ impl Network {
         vote: Vote,
         snapshot: Snapshot,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        let transfer = runtime::random_u64();
-        let file: SnapshotFile = snapshot.snapshot;
-        let begun = Instant::now();
-        tracing::info!(
-            target_node = self.target,
-            bytes = file.length(),
-            "sending a snapshot"
-        );
-        self.snapshot_call(&SnapshotCall::Begin {
-            transfer,
-            vote: (&vote).into(),
-            meta: (&snapshot.meta).into(),
-            bytes: file.length(),
-        })
-        .await?;
-        let mut offset = 0;
-        while offset < file.length() {
-            let reader = file.clone();
-            let max = self.limits.snapshot_chunk_bytes;
-            let data = runtime::blocking(move || reader.read_at(offset, max))
-                .await
-                .map_err(|error| StreamingError::Network(NetworkError::new(&error)))?;
-            let length = data.len() as u64;
-            let chunk = SnapshotCall::Chunk {
-                transfer,
-                offset,
-                data: Blob(data.into()),
-            };
-            match self.snapshot_call(&chunk).await? {
-                SnapshotReply::Continue => offset += length,
-                SnapshotReply::Done(vote) => return Ok(SnapshotResponse::new(vote.into())),
-                SnapshotReply::Refused { reason } => return Err(self.refused(&reason)),
-            }
+        let call =
+            |call| -> BoxFuture<'_, _> { Box::pin(async move { self.snapshot_call(&call).await }) };
+        let max = self.limits.snapshot_chunk_bytes;
+        let sent = self.sending.send(self.target, vote, &snapshot, max, call);
+        match sent.await {
+            Ok(vote) => Ok(SnapshotResponse::new(vote)),
+            Err(Unsent::Call(error)) => Err(error),
+            Err(Unsent::Again(reason)) => Err(StreamingError::Unreachable(
+                Unreachable::from_string(reason),
+            )),
         }
-        match self
-            .snapshot_call(&SnapshotCall::Finish { transfer })
-            .await?
-        {
-            SnapshotReply::Done(vote) => {
-                let took = begun.elapsed();
-                tracing::info!(
-                    target_node = self.target,
-                    ?took,
-                    "the snapshot is installed"
-                );
-                Ok(SnapshotResponse::new(vote.into()))
-            }
-            SnapshotReply::Refused { reason } => Err(self.refused(&reason)),
-            SnapshotReply::Continue => Err(StreamingError::Network(NetworkError::from_string(
-                "the snapshot was not installed",
-            ))),
-        }
-    }
-
-    /// The snapshot is sent again, but not at once: what damaged it may last.
-    fn refused(&self, reason: &str) -> StreamingError<TypeConfig> {
-        tracing::warn!(
-            target_node = self.target,
-            reason,
-            "the snapshot was refused; it will be sent again"
-        );
-        let words = format!("node {} refused the snapshot: {reason}", self.target);
-        StreamingError::Unreachable(Unreachable::from_string(words))
     }
 
     async fn snapshot_call(

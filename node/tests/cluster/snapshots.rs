@@ -1,7 +1,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::estate::{Machine, eventually, machines, settled};
+use placement_raft_store::wire::{self, Blob, RecordVersion, WireSnapshotMeta, WireVote};
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+
+use crate::estate::{Machine, converged, eventually, machines, settled};
+use crate::storage::{connected, read_frame, write_frame};
 
 /// A cluster whose nodes take a snapshot after each so many entries.
 async fn cluster(nodes: u64, snapshot_after: u64) -> Vec<Machine> {
@@ -75,4 +82,144 @@ async fn the_nodes_take_turns() {
             assert!(!mine.iter().any(near), "{taken:?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
+    let mut machines = machines(3);
+    for machine in &mut machines {
+        machine.config.raft.snapshot_after = 40;
+        machine.config.raft.log_keep = 10;
+        machine.config.raft.snapshot_chunk_bytes = 1024;
+        machine.config.raft.snapshot_bytes_per_s = 8 * 1024;
+        machine.start().await;
+    }
+    let leader = settled(&machines).await;
+    let away = (leader + 1) % 3;
+    machines[away].kill().await;
+    let mut number = 0;
+    for _ in 0..300 {
+        number += 1;
+        machines[leader].create(number).await;
+    }
+    machines[away].start().await;
+    // Each second that it takes, the log grows by more than is kept.
+    let mut refused = 0;
+    let give_up = Instant::now() + Duration::from_secs(30);
+    loop {
+        for _ in 0..20 {
+            number += 1;
+            machines[leader].create(number).await;
+        }
+        let (status, body) = machines[leader].admin("POST", "/v1/compact", "").await;
+        refused += u32::from(status == 503 && body.contains("is being sent a snapshot"));
+        let status = machines[away].node().status();
+        if status.applied > Some(300) && refused > 0 {
+            break;
+        }
+        assert!(Instant::now() < give_up, "{status:?}");
+        sleep(Duration::from_millis(200)).await;
+    }
+    assert_eq!(settled(&machines).await, leader);
+    converged(&machines).await;
+    eventually("a snapshot after the transfer", || {
+        let status = machines[leader].node().status();
+        (status.snapshot > Some(300)).then_some(())
+    })
+    .await;
+}
+
+#[derive(Serialize)]
+enum Call {
+    Begin {
+        transfer: u64,
+        vote: WireVote,
+        meta: WireSnapshotMeta,
+        bytes: u64,
+    },
+    Chunk {
+        transfer: u64,
+        offset: u64,
+        data: Blob,
+    },
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+enum Reply {
+    Continue,
+    From { offset: u64 },
+    NotNow { reason: String },
+}
+
+fn begin(transfer: u64, bytes: u64) -> Call {
+    let vote = WireVote {
+        term: 1,
+        node: 1,
+        committed: true,
+    };
+    let meta = WireSnapshotMeta::default();
+    Call::Begin {
+        transfer,
+        vote,
+        meta,
+        bytes,
+    }
+}
+
+fn chunk(transfer: u64, offset: u64, bytes: &'static [u8]) -> Call {
+    let data = Blob(bytes.into());
+    Call::Chunk {
+        transfer,
+        offset,
+        data,
+    }
+}
+
+async fn call(stream: &mut TcpStream, call: &Call) -> Reply {
+    let mut body = vec![5];
+    body.extend(wire::encode(RecordVersion::COMPACT, call));
+    write_frame(stream, 4, 1, &body).await;
+    let answer = read_frame(stream).await;
+    let answer = answer.get(9..).unwrap();
+    wire::decode(answer).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(answer)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun() {
+    let machines = cluster(3, 1_000).await;
+    let leader = settled(&machines).await;
+    let (from, to) = (&machines[leader], &machines[(leader + 1) % 3]);
+    let incoming = || std::fs::read_dir(snapshots(to)).unwrap().count();
+
+    let mut stream = connected(from, to).await;
+    assert_eq!(call(&mut stream, &begin(1, 100)).await, Reply::Continue);
+    assert_eq!(
+        call(&mut stream, &chunk(1, 0, b"12345")).await,
+        Reply::Continue
+    );
+    drop(stream);
+
+    let mut stream = connected(from, to).await;
+    let again = call(&mut stream, &begin(2, 100)).await;
+    assert_eq!(again, Reply::From { offset: 5 });
+    assert_eq!(
+        call(&mut stream, &chunk(2, 5, b"678")).await,
+        Reply::Continue
+    );
+    assert_eq!(incoming(), 1);
+    let other = call(&mut stream, &begin(3, 101)).await;
+    assert_eq!(
+        other,
+        Reply::Continue,
+        "another snapshot begins at its beginning"
+    );
+    assert_eq!(incoming(), 1);
+
+    let huge = call(&mut stream, &begin(4, 1 << 60)).await;
+    assert!(
+        matches!(&huge, Reply::NotNow { reason } if reason.contains("room")),
+        "{huge:?}"
+    );
+    assert_eq!(incoming(), 0);
+    assert_eq!(to.node().status().storage_failure, None);
 }

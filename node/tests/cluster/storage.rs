@@ -73,6 +73,27 @@ async fn a_node_that_is_sent_what_only_a_newer_binary_reads_leaves_and_says_why(
 
 /// Sends a log entry whose record is newer than any, as the node `from`; gives what is answered.
 async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
+    let mut stream = connected(from, to).await;
+
+    // An append: who leads, what precedes, what is committed, how many entries, which stream.
+    let vote = WireVote {
+        term: 1,
+        node: from.id(),
+        committed: true,
+    };
+    let head = (vote, None::<WireLogId>, None::<WireLogId>, 1, None::<u64>);
+    let head = wire::encode(RecordVersion::COMPACT, &head);
+    let mut body = vec![1];
+    for part in [head.as_slice(), &[99]] {
+        body.extend(u32::try_from(part.len()).unwrap().to_be_bytes());
+        body.extend(part);
+    }
+    write_frame(&mut stream, 4, 1, &body).await;
+    String::from_utf8_lossy(&read_frame(&mut stream).await).into_owned()
+}
+
+/// A connection to another node, as the node `from` makes it.
+pub(crate) async fn connected(from: &Machine, to: &Machine) -> TcpStream {
     #[derive(Serialize)]
     struct Hello {
         oldest: u16,
@@ -100,25 +121,10 @@ async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
     let hello = wire::encode(RecordVersion::NAMED, &hello);
     write_frame(&mut stream, 1, 0, &hello).await;
     assert_eq!(read_frame(&mut stream).await[0], 2, "a welcome");
-
-    // An append: who leads, what precedes, what is committed, how many entries, which stream.
-    let vote = WireVote {
-        term: 1,
-        node: from.id(),
-        committed: true,
-    };
-    let head = (vote, None::<WireLogId>, None::<WireLogId>, 1, None::<u64>);
-    let head = wire::encode(RecordVersion::COMPACT, &head);
-    let mut body = vec![1];
-    for part in [head.as_slice(), &[99]] {
-        body.extend(u32::try_from(part.len()).unwrap().to_be_bytes());
-        body.extend(part);
-    }
-    write_frame(&mut stream, 4, 1, &body).await;
-    String::from_utf8_lossy(&read_frame(&mut stream).await).into_owned()
+    stream
 }
 
-async fn write_frame(stream: &mut TcpStream, kind: u8, call: u64, body: &[u8]) {
+pub(crate) async fn write_frame(stream: &mut TcpStream, kind: u8, call: u64, body: &[u8]) {
     let length = u32::try_from(9 + body.len()).unwrap();
     let mut frame = length.to_be_bytes().to_vec();
     frame.push(kind);
@@ -128,7 +134,7 @@ async fn write_frame(stream: &mut TcpStream, kind: u8, call: u64, body: &[u8]) {
 }
 
 /// The kind, the call, the body.
-async fn read_frame(stream: &mut TcpStream) -> Vec<u8> {
+pub(crate) async fn read_frame(stream: &mut TcpStream) -> Vec<u8> {
     let length = stream.read_u32().await.unwrap();
     let mut frame = vec![0; usize::try_from(length).unwrap()];
     stream.read_exact(&mut frame).await.unwrap();

@@ -1,0 +1,447 @@
+//! Snapshots on their way to other nodes: sent in pieces, at a pace, and from where an interrupted
+//! transfer ended.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use placement_raft_store::wire::Blob;
+use placement_raft_store::{Drafts, LogId, Snapshot, SnapshotFile, Vote, runtime};
+use tokio::time::{Instant, sleep_until};
+
+use super::message::{SnapshotCall, SnapshotReply};
+
+/// A transfer of which nothing arrived for this long is under way no more.
+const STALLED: Duration = Duration::from_secs(30);
+/// How long a transfer keeps the log and the snapshots after it waiting, at most.
+const KEEPS_WAITING: Duration = Duration::from_secs(30 * 60);
+/// How long a node that cannot take a snapshot is left alone, at first and at most.
+const AGAIN_MIN: Duration = Duration::from_secs(2);
+const AGAIN_MAX: Duration = Duration::from_secs(60);
+
+/// What this node sends to others. What it has begun to send it goes on sending: no newer snapshot is
+/// built meanwhile, and the log that follows is kept.
+pub(crate) struct Sending {
+    drafts: Drafts,
+    /// Bytes a second, at most.
+    bytes_per_s: u64,
+    targets: Mutex<BTreeMap<u64, Target>>,
+}
+
+/// A node that needs a snapshot.
+struct Target {
+    /// Which one it is sent.
+    covers: Option<LogId>,
+    begun: Instant,
+    /// When something arrived there last.
+    moved: Option<Instant>,
+    /// Why it cannot take one, and when it is asked again.
+    put_off: Option<PutOff>,
+}
+
+struct PutOff {
+    pause: Duration,
+    until: Instant,
+}
+
+/// Why a snapshot did not arrive.
+pub(super) enum Unsent<E> {
+    /// A call failed.
+    Call(E),
+    /// It has to be sent again, perhaps another one; why, in words.
+    Again(String),
+}
+
+impl Sending {
+    pub(crate) fn new(drafts: Drafts, bytes_per_s: u64) -> Self {
+        Self {
+            drafts,
+            bytes_per_s,
+            targets: Mutex::default(),
+        }
+    }
+
+    /// The node that is being sent a snapshot, if one is.
+    pub(crate) fn under_way(&self) -> Option<u64> {
+        let targets = self.targets.lock();
+        let mut under_way = targets.iter().filter(|(_, target)| {
+            target.moved.is_some_and(|moved| moved.elapsed() < STALLED)
+                && target.begun.elapsed() < KEEPS_WAITING
+        });
+        under_way.next().map(|(id, _)| *id)
+    }
+
+    /// Sends a snapshot to the node `to` by `call`. Gives the vote of that node.
+    pub(super) async fn send<'a, E>(
+        &self,
+        to: u64,
+        vote: Vote,
+        snapshot: &Snapshot,
+        chunk_bytes: usize,
+        call: impl Fn(SnapshotCall) -> BoxFuture<'a, Result<SnapshotReply, E>>,
+    ) -> Result<Vote, Unsent<E>> {
+        let file = &snapshot.snapshot;
+        if let Some(until) = self.begin(to, snapshot) {
+            sleep_until(until).await;
+        }
+        let transfer = runtime::random_u64();
+        let begin = SnapshotCall::Begin {
+            transfer,
+            vote: (&vote).into(),
+            meta: (&snapshot.meta).into(),
+            bytes: file.length(),
+        };
+        let mut reply = call(begin).await.map_err(Unsent::Call)?;
+        let mut offset = 0;
+        let mut begun = Instant::now();
+        loop {
+            match reply {
+                SnapshotReply::Continue => {}
+                SnapshotReply::From { offset: held } => offset = held,
+                SnapshotReply::Done(vote) => {
+                    self.targets.lock().remove(&to);
+                    return Ok(vote.into());
+                }
+                SnapshotReply::NotNow { reason } => {
+                    self.put_off(to, &reason);
+                    return Err(Unsent::Again(reason));
+                }
+                SnapshotReply::Refused { reason } => {
+                    self.look_at_own(to, &reason).await;
+                    return Err(Unsent::Again(reason));
+                }
+            }
+            if offset >= file.length() {
+                reply = call(SnapshotCall::Finish { transfer })
+                    .await
+                    .map_err(Unsent::Call)?;
+                if matches!(reply, SnapshotReply::Continue) {
+                    return Err(Unsent::Again("it was not installed".to_owned()));
+                }
+                continue;
+            }
+            self.moved(to);
+            let rest = begun.elapsed();
+            if offset > 0 {
+                self.rest(begun, rest, chunk_bytes).await;
+            }
+            begun = Instant::now();
+            let data = match read(file, offset, chunk_bytes).await {
+                Ok(data) => data,
+                Err(error) => {
+                    let reason = format!("this node cannot read it: {error}");
+                    self.look_at_own(to, &reason).await;
+                    return Err(Unsent::Again(reason));
+                }
+            };
+            let length = data.len() as u64;
+            let data = Blob(data.into());
+            let chunk = SnapshotCall::Chunk {
+                transfer,
+                offset,
+                data,
+            };
+            reply = call(chunk).await.map_err(Unsent::Call)?;
+            offset += length;
+        }
+    }
+
+    /// Notes what a node is sent. Returns when it may be asked, if not at once.
+    fn begin(&self, to: u64, snapshot: &Snapshot) -> Option<Instant> {
+        let covers = snapshot.meta.last_log_id;
+        let bytes = snapshot.snapshot.length();
+        let mut targets = self.targets.lock();
+        let target = targets.entry(to).or_insert_with(|| {
+            tracing::info!(target_node = to, bytes, "a node needs a snapshot");
+            Target::new(covers)
+        });
+        if target.covers != covers {
+            *target = Target {
+                put_off: target.put_off.take(),
+                ..Target::new(covers)
+            };
+        }
+        target.put_off.as_ref().map(|put_off| put_off.until)
+    }
+
+    fn moved(&self, to: u64) {
+        if let Some(target) = self.targets.lock().get_mut(&to) {
+            target.moved = Some(Instant::now());
+            if target.put_off.take().is_some() {
+                tracing::info!(target_node = to, "the snapshot is taken now");
+            }
+        }
+    }
+
+    /// Leaves a node alone for a while, longer each time. Said once.
+    fn put_off(&self, to: u64, reason: &str) {
+        let mut targets = self.targets.lock();
+        let Some(target) = targets.get_mut(&to) else {
+            return;
+        };
+        let pause = match &target.put_off {
+            Some(before) => (before.pause * 2).min(AGAIN_MAX),
+            None => {
+                tracing::warn!(
+                    target_node = to,
+                    reason,
+                    "a node cannot take the snapshot that it needs; it is asked again now and then"
+                );
+                AGAIN_MIN
+            }
+        };
+        target.moved = None;
+        target.put_off = Some(PutOff {
+            pause,
+            until: Instant::now() + pause,
+        });
+    }
+
+    /// After the snapshot was found bad: it may be so on the disk of this node.
+    async fn look_at_own(&self, to: u64, reason: &str) {
+        match self.drafts.mend().await {
+            Ok(true) => tracing::warn!(target_node = to, reason, "the snapshot is sent anew"),
+            Ok(false) => self.put_off(to, reason),
+            Err(error) => self.put_off(to, &format!("{reason}; it cannot be built anew: {error}")),
+        }
+    }
+
+    /// Takes no more than half of what link and disks can bear, and no more than the operator allows.
+    async fn rest(&self, begun: Instant, took: Duration, chunk_bytes: usize) {
+        let least = match self.bytes_per_s {
+            0 => Duration::ZERO,
+            rate => Duration::from_secs_f64(chunk_bytes as f64 / rate as f64),
+        };
+        sleep_until(begun + least.max(took * 2)).await;
+    }
+}
+
+impl Target {
+    fn new(covers: Option<LogId>) -> Self {
+        Self {
+            covers,
+            begun: Instant::now(),
+            moved: None,
+            put_off: None,
+        }
+    }
+}
+
+async fn read(file: &SnapshotFile, offset: u64, bytes: usize) -> std::io::Result<Vec<u8>> {
+    let file = file.clone();
+    runtime::blocking(move || file.read_at(offset, bytes)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+    use openraft::storage::RaftStateMachine;
+    use placement_raft_store::wire::WireVote;
+    use placement_raft_store::{Identity, Store, StoreOptions, create, open};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const CHUNK: usize = 10;
+    const TO: u64 = 2;
+
+    /// A node with a snapshot.
+    struct Origin {
+        dir: TempDir,
+        store: Store,
+        sending: Sending,
+    }
+
+    /// What the other node was told, and when.
+    type Heard = Arc<Mutex<Vec<(Instant, SnapshotCall)>>>;
+
+    impl Origin {
+        async fn new(bytes_per_s: u64) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let identity = Identity {
+                cluster: uuid::Uuid::from_u128(1),
+                epoch: 1,
+                node: 1,
+            };
+            create(dir.path(), identity).unwrap();
+            let store = open(StoreOptions::new(dir.path())).unwrap();
+            store.drafts.build().await.unwrap();
+            let sending = Sending::new(store.drafts.clone(), bytes_per_s);
+            Self {
+                dir,
+                store,
+                sending,
+            }
+        }
+
+        async fn snapshot(&mut self) -> Snapshot {
+            let current = self.store.machine.get_current_snapshot().await;
+            current.unwrap().unwrap()
+        }
+
+        /// Sends to a node that answers so, each time after a while; gives what it was told.
+        async fn send(
+            &mut self,
+            takes: Duration,
+            answer: impl Fn(&SnapshotCall) -> Option<SnapshotReply>,
+        ) -> (bool, Vec<(Instant, SnapshotCall)>) {
+            let snapshot = self.snapshot().await;
+            let heard = Heard::default();
+            let call = |call: SnapshotCall| {
+                heard.lock().push((Instant::now(), call.clone()));
+                let answer = answer(&call);
+                async move {
+                    tokio::time::sleep(takes).await;
+                    answer.ok_or(())
+                }
+                .boxed()
+            };
+            let sent = self
+                .sending
+                .send(TO, Vote::new_committed(1, 1), &snapshot, CHUNK, call);
+            let arrived = sent.await.is_ok();
+            let heard = std::mem::take(&mut *heard.lock());
+            (arrived, heard)
+        }
+    }
+
+    fn offsets(heard: &[(Instant, SnapshotCall)]) -> Vec<u64> {
+        let offset = |(_, call): &(Instant, SnapshotCall)| match call {
+            SnapshotCall::Chunk { offset, .. } => Some(*offset),
+            _ => None,
+        };
+        heard.iter().filter_map(offset).collect()
+    }
+
+    fn takes_all(call: &SnapshotCall) -> Option<SnapshotReply> {
+        Some(match call {
+            SnapshotCall::Finish { .. } => SnapshotReply::Done(WireVote {
+                term: 1,
+                node: 1,
+                committed: true,
+            }),
+            _ => SnapshotReply::Continue,
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interrupted_transfer_goes_on_where_it_ended() {
+        let mut origin = Origin::new(0).await;
+        let until_30 = |call: &SnapshotCall| match call {
+            SnapshotCall::Chunk { offset: 30, .. } => None,
+            call => takes_all(call),
+        };
+        let (arrived, heard) = origin.send(Duration::ZERO, until_30).await;
+        assert!(!arrived);
+        assert_eq!(offsets(&heard), [0, 10, 20, 30]);
+        assert_eq!(origin.sending.under_way(), Some(TO));
+
+        let from_30 = |call: &SnapshotCall| match call {
+            SnapshotCall::Begin { .. } => Some(SnapshotReply::From { offset: 30 }),
+            call => takes_all(call),
+        };
+        let (arrived, heard) = origin.send(Duration::ZERO, from_30).await;
+        assert!(arrived);
+        let length = origin.snapshot().await.snapshot.length();
+        let rest: Vec<u64> = (30..length).step_by(CHUNK).collect();
+        assert_eq!(offsets(&heard), rest);
+        assert_eq!(origin.sending.under_way(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transfer_that_stands_still_keeps_nothing_waiting() {
+        let mut origin = Origin::new(0).await;
+        let never = |call: &SnapshotCall| match call {
+            SnapshotCall::Chunk { offset: 30, .. } => None,
+            call => takes_all(call),
+        };
+        origin.send(Duration::ZERO, never).await;
+        tokio::time::sleep(STALLED).await;
+        assert_eq!(origin.sending.under_way(), None);
+        // One that moves on and on ends nevertheless.
+        let begun = Instant::now();
+        while begun.elapsed() < KEEPS_WAITING {
+            origin.send(Duration::ZERO, never).await;
+            tokio::time::sleep(STALLED / 2).await;
+        }
+        assert_eq!(origin.sending.under_way(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_without_room_is_asked_again_less_and_less_often_and_is_sent_nothing() {
+        let mut origin = Origin::new(0).await;
+        let no_room = |_: &SnapshotCall| {
+            let reason = "no room".to_owned();
+            Some(SnapshotReply::NotNow { reason })
+        };
+        let mut asked = Vec::new();
+        for _ in 0..4 {
+            let (arrived, heard) = origin.send(Duration::ZERO, no_room).await;
+            assert!(!arrived);
+            assert_eq!(heard.len(), 1, "{heard:?}");
+            asked.push(heard[0].0);
+            assert_eq!(origin.sending.under_way(), None);
+        }
+        let pauses: Vec<_> = asked.windows(2).map(|two| two[1] - two[0]).collect();
+        let expected = [1, 2, 4].map(|times| AGAIN_MIN * times);
+        for (pause, expected) in pauses.iter().zip(expected) {
+            assert!(*pause >= expected && *pause < expected * 2, "{pauses:?}");
+        }
+        let (arrived, _) = origin.send(Duration::ZERO, takes_all).await;
+        assert!(arrived);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_snapshot_that_was_refused_is_built_anew_if_it_is_bad() {
+        let refused = |call: &SnapshotCall| match call {
+            SnapshotCall::Finish { .. } => {
+                let reason = "it is damaged".to_owned();
+                Some(SnapshotReply::Refused { reason })
+            }
+            call => takes_all(call),
+        };
+        let mut origin = Origin::new(0).await;
+        let path = origin.snapshot().await.snapshot.path().to_owned();
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert!(!origin.send(Duration::ZERO, refused).await.0);
+        assert_eq!(origin.store.metrics.read().snapshots_damaged, 1);
+        let begun = Instant::now();
+        let (arrived, heard) = origin.send(Duration::ZERO, takes_all).await;
+        assert!(arrived);
+        assert!(heard[0].0 - begun < AGAIN_MIN, "it is sent at once");
+
+        // One that is good here was damaged on the way.
+        assert!(!origin.send(Duration::ZERO, refused).await.0);
+        assert_eq!(origin.store.metrics.read().snapshots_damaged, 1);
+        let begun = Instant::now();
+        let (_, heard) = origin.send(Duration::ZERO, takes_all).await;
+        assert!(
+            heard[0].0 - begun >= AGAIN_MIN / 2,
+            "it is sent after a pause"
+        );
+        drop(origin.dir);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transfer_takes_no_more_than_it_may_and_half_of_the_link() {
+        for (rate, takes, expected) in [
+            (CHUNK as u64, Duration::ZERO, Duration::from_secs(1)),
+            (0, Duration::from_secs(3), Duration::from_secs(6)),
+        ] {
+            let mut origin = Origin::new(rate).await;
+            let (arrived, heard) = origin.send(takes, takes_all).await;
+            assert!(arrived);
+            let chunks = &heard[1..heard.len() - 1];
+            assert!(chunks.len() > 5);
+            for two in chunks.windows(2) {
+                let pause = two[1].0 - two[0].0;
+                assert!(pause >= expected && pause < expected * 2, "{pause:?}");
+            }
+        }
+    }
+}

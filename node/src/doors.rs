@@ -136,6 +136,15 @@ impl Unavailable {
 
 /// The door for writes.
 pub trait WriteDoor: Send + Sync {
+    /// Whether this node has more writes to answer than it can while their clients wait; one more would
+    /// only be turned away.
+    ///
+    /// # Errors
+    /// [`Unavailable::Busy`].
+    fn has_room(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
     /// Has the command committed by the cluster and applied here, once, whoever leads. Waits for
     /// a leader up to the configured time.
     ///

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::access;
 use crate::admin::{Admin, NodeStatus};
+use crate::cluster::backlog::Backlog;
 use crate::cluster::bootstrap::Bootstrap;
 use crate::cluster::leadership::hand_over;
 use crate::cluster::peer_service::PeerService;
@@ -126,7 +127,10 @@ impl Node {
             return Err(error);
         }
 
-        let write = Arc::new(Writes::new(slot.clone()));
+        let write = Arc::new(Writes::new(
+            slot.clone(),
+            Backlog::new("this node", &config),
+        ));
         let read = (env.around_read_door)(Arc::new(Reads::new(slot.clone())));
         let checks = HealthChecks {
             slot: slot.clone(),

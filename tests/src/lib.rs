@@ -11,3 +11,4 @@ pub mod ports;
 pub mod process_cost;
 pub mod sample;
 pub mod skip;
+pub mod torture;

@@ -69,10 +69,10 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["replica.rs", "stamp.rs", "write_ids.rs"],
             &[
                 "freshness.rs",
-                "backlog.rs",
                 "read_metrics.rs",
                 "error.rs",
                 "addresses.rs",
+                "backlog.rs",
             ],
         ],
     ),

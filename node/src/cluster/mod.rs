@@ -4,7 +4,7 @@
 //! `read_door`, `peer_service`).
 
 mod addresses;
-mod backlog;
+pub(crate) mod backlog;
 pub(crate) mod bootstrap;
 mod disk_watch;
 mod divergence;

@@ -119,7 +119,7 @@ impl Proposer {
         };
         self.tasks.spawn(async move {
             let mut results = results;
-            for (answer, span, _place) in waiting {
+            for (answer, span, place) in waiting {
                 let proposed = async {
                     let proposed = match results.next().await {
                         Some(Ok(result)) => outcome(result),
@@ -127,6 +127,7 @@ impl Proposer {
                         None => unknown("replication has stopped".to_owned()),
                     };
                     if let WriteReply::Written { index, .. } = &proposed {
+                        place.answered();
                         tracing::debug!(index, "applied");
                     }
                     proposed

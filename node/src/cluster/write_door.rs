@@ -7,6 +7,7 @@ use placement_model::Command;
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use super::backlog::Backlog;
 use super::slot::Slot;
 use super::write_path::Committed;
 use crate::doors::{Unavailable, WriteDoor, Written};
@@ -14,14 +15,18 @@ use crate::doors::{Unavailable, WriteDoor, Written};
 /// The door for writes of one node.
 pub(crate) struct Writes {
     slot: Arc<Slot>,
+    backlog: Backlog,
 }
 
 impl Writes {
-    pub(crate) fn new(slot: Arc<Slot>) -> Self {
-        Self { slot }
+    /// `backlog` bounds what waits here.
+    pub(crate) fn new(slot: Arc<Slot>, backlog: Backlog) -> Self {
+        Self { slot, backlog }
     }
 
     async fn write(&self, command: Command, request_id: String) -> Result<Written, Unavailable> {
+        // What a command takes is not known yet, and counted elsewhere.
+        let place = self.backlog.place(0).map_err(busy)?;
         let begun = Instant::now();
         let deadline = begun + self.slot.wait();
         let node = self.slot.running(deadline).await?;
@@ -39,6 +44,7 @@ impl Writes {
                 "the write is committed at {index}, but this node has not come so far in time"
             )));
         }
+        place.answered();
         // All that was acknowledged before this write began stands before it in the log.
         replica.freshness.confirm(begun);
         Ok(Written {
@@ -49,7 +55,15 @@ impl Writes {
     }
 }
 
+fn busy(reason: String) -> Unavailable {
+    Unavailable::Busy { reason }
+}
+
 impl WriteDoor for Writes {
+    fn has_room(&self) -> Result<(), Unavailable> {
+        self.backlog.place(0).map(drop).map_err(busy)
+    }
+
     fn submit(
         &self,
         command: Command,

@@ -55,10 +55,7 @@ impl WritePath {
         proposals: mpsc::UnboundedSender<Proposal>,
     ) -> Self {
         Self {
-            backlog: Backlog::new(
-                replica.config.cluster.backlog_bytes,
-                Duration::from_millis(replica.config.cluster.backlog_ms),
-            ),
+            backlog: Backlog::new("the leader", &replica.config),
             replica,
             peers,
             ids: Arc::new(ids),

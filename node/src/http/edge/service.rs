@@ -172,6 +172,10 @@ async fn handle(
     let mut held = server.admission.bytes();
     context.body = body::read(body, &parts.headers, settings, &mut held).await?;
     progress.body_unread = false;
+    // Before the work is done that a refusal would make vain.
+    if !parts.method.is_safe() {
+        server.api.write.has_room()?;
+    }
     (operation.run)(&context).await
 }
 

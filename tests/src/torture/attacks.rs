@@ -1,0 +1,294 @@
+//! What hostile clients do, each for a while.
+
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use placement_client::{ApiRequest, Client, Error};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::{NOT_ANSWERED, TRAIT, Told};
+use crate::layout::NodePlace;
+
+/// How long an attacker waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Connections that say nothing, as many as one machine can have of a node and more.
+const SILENT: usize = 1_500;
+
+/// Whom it is done to.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub(super) places: Vec<NodePlace>,
+    pub(super) leader: u64,
+    pub(super) provider: Uuid,
+}
+
+impl Target {
+    fn leader(&self) -> &NodePlace {
+        let leads = |place: &&NodePlace| place.id == self.leader;
+        self.places
+            .iter()
+            .find(leads)
+            .expect("a place of the cluster")
+    }
+}
+
+type Running = Pin<Box<dyn Future<Output = Told> + Send>>;
+
+/// An attack.
+pub(super) struct Attack {
+    pub(super) name: &'static str,
+    pub(super) run: fn(Target, Instant) -> Running,
+}
+
+/// All of them.
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "the largest inventories",
+        run: |target, until| {
+            let path = format!("/resource_providers/{}/inventories", target.provider);
+            let body = inventories(10_000, 248);
+            again(target, until, 2, move || put(&path, body.clone()))
+        },
+    },
+    Attack {
+        name: "more inventories than are let in",
+        run: |target, until| {
+            let path = format!("/resource_providers/{}/inventories", target.provider);
+            let body = inventories(400_000, 1);
+            again(target, until, 2, move || put(&path, body.clone()))
+        },
+    },
+    Attack {
+        name: "many aggregates",
+        run: |target, until| {
+            let path = format!("/resource_providers/{}/aggregates", target.provider);
+            let all = listed(1_000, |_| format!("\"{}\"", Uuid::new_v4()));
+            let body = format!(r#"{{"resource_provider_generation":0,"aggregates":[{all}]}}"#);
+            again(target, until, 4, move || put(&path, body.clone()))
+        },
+    },
+    Attack {
+        name: "a claim with a hundred thousand lines",
+        run: |target, until| {
+            let lines = listed(100_000, |n| format!(r#""CUSTOM_{n}":1"#));
+            let body = format!(
+                r#"{{"allocations":{{"{}":{{"resources":{{{lines}}}}}}},"project_id":"p","user_id":"u",
+                "consumer_generation":null,"consumer_type":"INSTANCE"}}"#,
+                target.provider
+            );
+            again(target, until, 2, move || {
+                put(&format!("/allocations/{}", Uuid::new_v4()), body.clone())
+            })
+        },
+    },
+    Attack {
+        name: "a reshape of a thousand providers",
+        run: |target, until| {
+            let all = listed(1_000, |n| {
+                format!(
+                    r#""{}":{}"#,
+                    Uuid::from_u128(n as u128),
+                    inventories(10, 20)
+                )
+            });
+            let body = format!(r#"{{"inventories":{{{all}}},"allocations":{{}}}}"#);
+            again(target, until, 2, move || {
+                with_body(ApiRequest::post("/reshaper"), body.clone())
+                    .header("x-roles", "admin,service")
+            })
+        },
+    },
+    Attack {
+        name: "patterns of percents",
+        run: |target, until| {
+            let path = format!("/traits?name=startswith:{}", "%25".repeat(10_000));
+            again(target, until, 8, move || ApiRequest::get(&path))
+        },
+    },
+    Attack {
+        name: "a parameter a thousand times",
+        run: |target, until| {
+            let all = vec!["required=A,A,A,A,A"; 999].join("&");
+            let path = format!("/allocation_candidates?resources=VCPU:1&{all}");
+            again(target, until, 8, move || ApiRequest::get(&path))
+        },
+    },
+    Attack {
+        name: "searches without end",
+        run: |target, until| {
+            let subtree: String = (1..=40).map(|n| format!(",_{n}")).collect();
+            let groups: String = (1..=40).map(|n| format!("&required_{n}={TRAIT}")).collect();
+            let path = format!(
+                "/allocation_candidates?resources_R=VCPU:1&group_policy=none&same_subtree=_R{subtree}{groups}"
+            );
+            again(target, until, 16, move || ApiRequest::get(&path))
+        },
+    },
+    Attack {
+        name: "sixteen MiB of noughts",
+        run: |target, until| {
+            let body = format!("[{}0]", "0,".repeat(8_000_000));
+            again(target, until, 4, move || {
+                with_body(ApiRequest::post("/resource_providers"), body.clone())
+            })
+        },
+    },
+    Attack {
+        name: "bodies that come byte by byte",
+        run: |target, until| {
+            let head = "POST /resource_providers HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
+                        Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
+            silent(target, until, NodePlace::api, head.as_bytes())
+        },
+    },
+    Attack {
+        name: "heads that do not end",
+        run: |target, until| silent(target, until, NodePlace::api, b"GET / HTTP/1.1\r\nX: "),
+    },
+    Attack {
+        name: "silence to the operators' door",
+        run: |target, until| {
+            silent(
+                target,
+                until,
+                NodePlace::admin,
+                b"GET /v1/status HTTP/1.1\r\n",
+            )
+        },
+    },
+    Attack {
+        name: "silence between the nodes",
+        run: |target, until| silent(target, until, NodePlace::peer, b""),
+    },
+    Attack {
+        name: "frames that announce too much",
+        run: |target, until| {
+            let head = [0x05, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+            silent(target, until, NodePlace::peer, &head)
+        },
+    },
+    Attack {
+        name: "answers that nobody reads",
+        run: |target, until| {
+            let head = "GET /traits HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
+                        OpenStack-API-Version: placement 1.39\r\n\r\n";
+            silent(target, until, NodePlace::api, head.repeat(10).as_bytes())
+        },
+    },
+];
+
+fn listed(count: usize, one: impl Fn(usize) -> String) -> String {
+    let mut all = String::new();
+    for n in 0..count {
+        let comma = if n > 0 { "," } else { "" };
+        write!(all, "{comma}{}", one(n)).expect("a text takes what is written");
+    }
+    all
+}
+
+fn inventories(count: usize, digits: usize) -> String {
+    let all = listed(count, |n| format!(r#""CUSTOM_{n:0digits$}":{{"total":1}}"#));
+    format!(r#"{{"resource_provider_generation":0,"inventories":{{{all}}}}}"#)
+}
+
+fn put(path: &str, body: String) -> ApiRequest {
+    with_body(ApiRequest::new(Method::PUT, path), body)
+}
+
+fn with_body(request: ApiRequest, body: String) -> ApiRequest {
+    request
+        .header("content-type", "application/json")
+        .body(body)
+}
+
+/// So many clients send it to the nodes in turn, one after the other, until the time is up.
+fn again(
+    target: Target,
+    until: Instant,
+    clients: usize,
+    request: impl Fn() -> ApiRequest + Clone + Send + Sync + 'static,
+) -> Running {
+    Box::pin(async move {
+        let mut attackers = JoinSet::new();
+        for nth in 0..clients {
+            let place = target.places[nth % target.places.len()].clone();
+            let request = request.clone();
+            attackers.spawn(async move {
+                let client = Client::new([place.api_url()]).expect("a place is an endpoint");
+                let client = client.with_attempt_timeout(PATIENCE);
+                let mut told = Told::default();
+                while Instant::now() < until {
+                    let begun = Instant::now();
+                    match client.request_once(request()).await {
+                        Ok(answer) => told.note(answer.status.as_str()),
+                        Err(Error::OutcomeUnknown { .. } | Error::Unreachable { .. })
+                            if begun.elapsed() < PATIENCE =>
+                        {
+                            told.note("closed");
+                        }
+                        Err(_) => told.note(NOT_ANSWERED),
+                    }
+                }
+                told
+            });
+        }
+        all(attackers).await
+    })
+}
+
+/// Many connections to the leader that say this and then a byte a second.
+fn silent(target: Target, until: Instant, door: fn(&NodePlace) -> String, said: &[u8]) -> Running {
+    let address = door(target.leader());
+    let said = said.to_vec();
+    Box::pin(async move {
+        let mut attackers = JoinSet::new();
+        for nth in 0..SILENT {
+            let (address, said) = (address.clone(), said.clone());
+            attackers.spawn(async move {
+                // Not all in one moment: the system's queue of connections is short.
+                sleep(Duration::from_millis(nth as u64 / 2)).await;
+                let mut told = Told::default();
+                match linger(&address, &said, until).await {
+                    Ok(()) => told.note("kept"),
+                    Err(_) => told.note("closed"),
+                }
+                told
+            });
+        }
+        all(attackers).await
+    })
+}
+
+async fn linger(address: &str, said: &[u8], until: Instant) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address).await?;
+    // What is not read must not be sent.
+    stream.write_all(said).await?;
+    let mut byte = [0];
+    while Instant::now() < until {
+        stream.write_all(b" ").await?;
+        if said.starts_with(b"GET /traits") {
+            sleep(Duration::from_secs(1)).await;
+            continue;
+        }
+        if let Ok(read) = timeout(Duration::from_secs(1), stream.read(&mut byte)).await
+            && read? == 0
+        {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}
+
+async fn all(mut attackers: JoinSet<Told>) -> Told {
+    let mut told = Told::default();
+    while let Some(one) = attackers.join_next().await {
+        told.merge(one.expect("an attacker does not panic"));
+    }
+    told
+}

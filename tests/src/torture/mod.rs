@@ -1,0 +1,182 @@
+//! Bad days for a cluster of real processes: hostile clients, and far too many of them. While they are
+//! at it, others work on, and what these see is what counts.
+
+mod attacks;
+mod bystanders;
+mod overload;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use placement_client::{Inventory, NewProvider};
+use uuid::Uuid;
+
+use self::attacks::{ATTACKS, Target};
+use self::bystanders::{Bystanders, Seen};
+pub use self::overload::{Overload, overload};
+use crate::cluster::Cluster;
+use crate::process_cost;
+
+/// How long the others' requests may take at most while a cluster is attacked.
+pub const LATENCY_MAX: Duration = Duration::from_secs(1);
+/// How much memory a node may take above what it had before, in bytes.
+pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
+/// What the children of a provider of the estate have.
+const TRAIT: &str = "CUSTOM_TORTURE";
+/// Short breaks between attacks, in which what one left behind goes.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How often something was answered how.
+#[derive(Debug, Clone, Default)]
+pub struct Told(BTreeMap<String, u64>);
+
+/// What is told of a request that nobody answered or ended.
+const NOT_ANSWERED: &str = "not answered";
+
+impl Told {
+    fn note(&mut self, answer: impl Into<String>) {
+        *self.0.entry(answer.into()).or_default() += 1;
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (answer, times) in other.0 {
+            *self.0.entry(answer).or_default() += times;
+        }
+    }
+
+    /// Whether each request was answered, or its connection closed.
+    pub fn all_answered(&self) -> bool {
+        !self.0.contains_key(NOT_ANSWERED)
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, (answer, times)) in self.0.iter().enumerate() {
+            let comma = if nth > 0 { ", " } else { "" };
+            write!(f, "{comma}{times} × {answer}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of one attack.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Which.
+    pub attack: &'static str,
+    /// What the attackers were told.
+    pub told: Told,
+    /// What the others saw.
+    pub seen: Seen,
+    /// The most memory that a node had above what it had before, in bytes.
+    pub memory: u64,
+    /// Whether the term has changed.
+    pub election: bool,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            attack,
+            told,
+            seen,
+            memory,
+            election,
+        } = self;
+        write!(
+            f,
+            "{attack}: {seen}; {} MiB more{}; told: {told}",
+            memory / (1024 * 1024),
+            if *election { ", an election" } else { "" }
+        )
+    }
+}
+
+/// Carries out each attack for so long, one after the other, against a cluster of three. `said` is
+/// given each outcome as it comes.
+pub async fn hostile(
+    cluster: &mut Cluster,
+    each: Duration,
+    mut said: impl FnMut(&Outcome),
+) -> anyhow::Result<Vec<Outcome>> {
+    let estate = estate(cluster).await?;
+    let mut outcomes = Vec::new();
+    // Once in peace: what the connections and the caches of the others take is no attacker's doing.
+    let peace = Bystanders::start(cluster, &estate);
+    tokio::time::sleep(Duration::from_secs(1).min(each)).await;
+    peace.stop().await?;
+    for attack in ATTACKS {
+        let pids: Vec<_> = (cluster.ids().into_iter())
+            .map(|id| cluster.process(id).pid())
+            .collect();
+        let idle: Vec<_> = (pids.iter())
+            .map(|pid| {
+                process_cost::forget_peak(*pid)?;
+                Ok(process_cost::memory(*pid)?.resident)
+            })
+            .collect::<anyhow::Result<_>>()?;
+        let term = term(cluster).await?;
+        let target = Target {
+            places: cluster
+                .ids()
+                .iter()
+                .map(|id| cluster.place(*id).clone())
+                .collect(),
+            leader: cluster.leader().await?,
+            provider: estate[0],
+        };
+        let bystanders = Bystanders::start(cluster, &estate);
+        let told = (attack.run)(target, Instant::now() + each).await;
+        let seen = bystanders.stop().await?;
+        let memory = (pids.iter().zip(idle))
+            .map(|(pid, idle)| Ok(process_cost::memory(*pid)?.peak.saturating_sub(idle)))
+            .collect::<anyhow::Result<Vec<_>>>()
+            .with_context(|| format!("a node has ended under the attack: {}", attack.name))?;
+        let outcome = Outcome {
+            attack: attack.name,
+            told,
+            seen,
+            memory: memory.into_iter().max().unwrap_or_default(),
+            election: self::term(cluster).await? != term,
+        };
+        said(&outcome);
+        outcomes.push(outcome);
+        tokio::time::sleep(PAUSE).await;
+    }
+    cluster.wait_healthy().await?;
+    cluster.assert_equal_states().await;
+    Ok(outcomes)
+}
+
+/// The highest term that a node knows.
+async fn term(cluster: &Cluster) -> anyhow::Result<u64> {
+    let statuses = cluster.statuses().await;
+    let term = statuses.iter().map(|status| status.term).max();
+    term.context("no node says in which term it is")
+}
+
+/// Providers that the others claim from.
+async fn estate(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
+    let client = cluster.client();
+    let mut providers = Vec::new();
+    for nth in 1..=8 {
+        let uuid = Uuid::from_u128(nth);
+        let new = NewProvider::named(&format!("estate-{nth}")).uuid(uuid);
+        client.create_provider(&new).await?;
+        let offer = [("VCPU", Inventory::of(1_000_000_000))];
+        client.replace_inventories(uuid, 0, offer).await?;
+        providers.push(uuid);
+    }
+    // What twice as many ways lead through with each group of a request.
+    client.ensure_trait(TRAIT).await?;
+    for nth in 1..=2 {
+        let uuid = Uuid::new_v4();
+        let new = NewProvider::named(&format!("estate-1-{nth}")).uuid(uuid);
+        client.create_provider(&new.child_of(providers[0])).await?;
+        client.replace_provider_traits(uuid, 0, [TRAIT]).await?;
+    }
+    Ok(providers)
+}

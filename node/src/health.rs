@@ -11,12 +11,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use placement_raft_store::runtime;
 use tokio::time::Instant;
 
 use crate::cluster::replica::REMOVED;
 use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
+use crate::config::Config;
+use crate::disk_space;
 use crate::doors::Readiness;
+use crate::tasks::Tasks;
 
 /// How long the question to the leader may take.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -25,7 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct HealthChecks {
     pub(crate) slot: Arc<Slot>,
-    pub(crate) lag_max: u64,
+    pub(crate) config: Arc<Config>,
+    pub(crate) tasks: Tasks,
     pub(crate) stopping: Arc<AtomicBool>,
 }
 
@@ -42,6 +47,9 @@ impl HealthChecks {
     pub(crate) async fn not_ready(&self) -> Result<(), String> {
         if self.stopping.load(Ordering::Relaxed) {
             return Err("this node is stopping".to_owned());
+        }
+        if let Some(name) = self.tasks.ended() {
+            return Err(format!("the task of {name} has ended; restart this node"));
         }
         let running = self
             .slot
@@ -61,7 +69,7 @@ impl HealthChecks {
             return Err(LACKING.to_owned());
         }
         let lag = replica.apply_lag();
-        if lag > self.lag_max {
+        if lag > self.config.cluster.ready_lag_max {
             return Err(format!("{lag} committed log entries are not applied yet"));
         }
         running
@@ -69,6 +77,22 @@ impl HealthChecks {
             .linearize(Instant::now() + PATIENCE)
             .await
             .map_err(|unavailable| format!("reads cannot be confirmed: {unavailable}"))
+    }
+
+    /// What is said of the disk. A node whose disk is nearly full is ready: it reads and takes away.
+    async fn room(&self) -> String {
+        let min = self.config.disk.min_free_bytes;
+        if min == 0 {
+            return String::new();
+        }
+        let dir = self.config.data_dir.clone();
+        match runtime::blocking(move || disk_space::free(&dir)).await {
+            Some(free) if free < min => format!(
+                "the disk is nearly full: {free} bytes are free, [disk] min_free_bytes is {min}\n"
+            ),
+            Some(free) => format!("{free} bytes are free on the disk\n"),
+            None => String::new(),
+        }
     }
 }
 
@@ -80,7 +104,7 @@ impl Readiness for HealthChecks {
 
 async fn readyz(State(checks): State<HealthChecks>) -> Response {
     match checks.not_ready().await {
-        Ok(()) => (StatusCode::OK, "ready\n").into_response(),
+        Ok(()) => format!("ready\n{}", checks.room().await).into_response(),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
     }
 }

@@ -134,7 +134,8 @@ impl Node {
         let read = (env.around_read_door)(Arc::new(Reads::new(slot.clone())));
         let checks = HealthChecks {
             slot: slot.clone(),
-            lag_max: config.cluster.ready_lag_max,
+            config: config.clone(),
+            tasks: tasks.clone(),
             stopping: Arc::default(),
         };
         let public = settings.public.clone();
@@ -182,7 +183,7 @@ impl Node {
         let calls = Arc::new(PeerService::new(self.bootstrap.clone()));
         self.tasks.spawn(calls.clean());
         let serve = crate::rpc::server::serve(listener, calls, self.tasks.clone());
-        self.tasks.spawn(serve);
+        self.tasks.spawn_vital("listening to other nodes", serve);
     }
 
     fn serve_api(
@@ -226,8 +227,12 @@ impl Node {
             open: metrics.http.connections().clone(),
             drain: self.drain.clone(),
         };
-        let tasks = self.requests.clone();
-        self.requests.spawn(server.serve(listener, tasks));
+        let (tasks, drain) = (self.requests.clone(), self.drain.clone());
+        self.requests
+            .spawn_vital("serving the REST API", async move {
+                server.serve(listener, tasks).await;
+                drain.wait_if_begun().await;
+            });
     }
 
     fn pace(&self) -> Pace {
@@ -272,7 +277,8 @@ impl Node {
             drain: Drain::default(),
         };
         let tasks = self.requests.clone();
-        self.requests.spawn(server.serve(listener, tasks));
+        let serve = server.serve(listener, tasks);
+        self.requests.spawn_vital("serving operators", serve);
     }
 
     /// Takes over what of a configuration can change while a node runs: `[policy]`. `[log] level`

@@ -64,6 +64,13 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
+    /// For a listener that has ended: never returns if it ended because this has begun.
+    pub(crate) async fn wait_if_begun(&self) {
+        if self.begun.is_cancelled() {
+            std::future::pending().await
+        }
+    }
+
     /// Takes no more connections and requests, and waits for those being answered, `patience` at
     /// most.
     pub(crate) async fn finish(&self, patience: Duration) {

@@ -3,9 +3,11 @@
 
 use std::future::{Future, pending};
 use std::panic::resume_unwind;
+use std::sync::Arc;
 
 use placement_raft_store::runtime;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
@@ -14,9 +16,35 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 pub(crate) struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
+    /// The first task that had to live and has ended.
+    ended: Arc<watch::Sender<Option<&'static str>>>,
     /// The runtime that they run on, whoever spawns them; `None`: that of whoever does, which is the
     /// only one in a simulation.
     home: Option<Handle>,
+}
+
+/// As long as a task that must live. Dropped with it, however it ends.
+struct Life {
+    name: &'static str,
+    ended: Arc<watch::Sender<Option<&'static str>>>,
+    stop: CancellationToken,
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        if self.stop.is_cancelled() {
+            return;
+        }
+        tracing::error!(
+            task = self.name,
+            "a task has ended that this node cannot be without; this is a bug"
+        );
+        self.ended.send_if_modified(|first| {
+            let is_first = first.is_none();
+            first.get_or_insert(self.name);
+            is_first
+        });
+    }
 }
 
 impl Tasks {
@@ -55,6 +83,40 @@ impl Tasks {
         }
     }
 
+    /// Spawns a task without which this node is of no use, named by what it does. If it ends before the
+    /// group is stopped, that is told to whoever asks.
+    pub(crate) fn spawn_vital<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let life = Life {
+            name,
+            ended: self.ended.clone(),
+            stop: self.stop.clone(),
+        };
+        self.spawn(async move {
+            let _life = life;
+            future.await;
+        });
+    }
+
+    /// The first task that had to live and has ended, if any has.
+    pub(crate) fn ended(&self) -> Option<&'static str> {
+        *self.ended.borrow()
+    }
+
+    /// Waits until a task that had to live has ended.
+    pub(crate) async fn until_one_ended(&self) -> &'static str {
+        let mut ended = self.ended.subscribe();
+        loop {
+            if let Some(name) = *ended.borrow_and_update() {
+                return name;
+            }
+            let told = ended.changed().await;
+            told.expect("the sender is in `self`");
+        }
+    }
+
     /// Carries something out on the group's runtime while the caller, who may be on another one, waits
     /// for it: a socket and the tasks that are spawned belong to the runtime on which they are made.
     pub(crate) async fn run<F>(&self, future: F) -> F::Output
@@ -85,5 +147,31 @@ impl Tasks {
     pub(crate) fn abandon(&self) {
         self.stop.cancel();
         self.tracker.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_task_that_must_live_is_told_unless_all_are_stopped() {
+        let tasks = Tasks::here();
+        tasks.spawn(ready(()));
+        tasks.spawn_vital("waiting", pending());
+        tokio::task::yield_now().await;
+        assert_eq!(tasks.ended(), None);
+        tasks.spawn_vital("proposing", ready(()));
+        assert_eq!(tasks.until_one_ended().await, "proposing");
+        tasks.spawn_vital("reading", ready(()));
+        tasks.stop().await;
+        assert_eq!(tasks.ended(), Some("proposing"));
+
+        let stopped = Tasks::here();
+        stopped.spawn_vital("waiting", pending());
+        stopped.stop().await;
+        assert_eq!(stopped.ended(), None);
     }
 }

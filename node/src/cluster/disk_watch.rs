@@ -17,13 +17,10 @@ const SLOW: Duration = Duration::from_millis(500);
 /// How long another node may take to take over.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
-/// Looks at the calls to the disk that are under way.
+/// Looks at the calls to the disk that are under way, if `[disk] hung_after_ms` is not 0.
 pub(super) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     let hung = Duration::from_millis(replica.config.disk.hung_after_ms);
-    if hung.is_zero() {
-        return;
-    }
     let mut said = Duration::ZERO;
     loop {
         sleep(EVERY).await;

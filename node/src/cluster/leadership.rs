@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::replica::Replica;
+use crate::tasks::Tasks;
 
 /// How long to wait before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -25,6 +26,14 @@ pub(crate) async fn watch(replica: Arc<Replica>) {
         }
         changes.next().await;
     }
+}
+
+/// When a task has ended that a node cannot be without: this one must not lead, and says why.
+pub(super) async fn leave_without(replica: Arc<Replica>, tasks: Tasks) {
+    let name = tasks.until_one_ended().await;
+    replica.health.report(&format!(
+        "its task of {name} has ended, which is a bug; restart it"
+    ));
 }
 
 /// When the store fails, or cannot read what it is given: stops taking part in the cluster, so that another node leads. What is in

@@ -98,16 +98,26 @@ pub(super) async fn start(
         peers: peers.clone(),
         metrics: read_metrics,
     };
-    tasks.spawn(Proposer::new(replica.clone(), stamper, tasks.clone()).run(proposed));
-    tasks.spawn(rounds.run(waiting));
+    let proposer = Proposer::new(replica.clone(), stamper, tasks.clone());
+    tasks.spawn_vital("proposing writes", proposer.run(proposed));
+    tasks.spawn_vital("confirming reads", rounds.run(waiting));
+    tasks.spawn(leadership::leave_without(replica.clone(), tasks.clone()));
     tasks.spawn(past.watch());
-    tasks.spawn(leadership::watch(replica.clone()));
+    tasks.spawn_vital("watching who leads", leadership::watch(replica.clone()));
     tasks.spawn(leadership::leave_on_failure(replica.clone()));
     tasks.spawn(standards_sync::run(running.clone()));
     tasks.spawn(level::run(running.clone()));
     tasks.spawn(divergence::watch(running.clone()));
-    tasks.spawn(room::watch(running.clone()));
-    tasks.spawn(disk_watch::watch(running.clone()));
+    tasks.spawn_vital(
+        "watching the room on the disks",
+        room::watch(running.clone()),
+    );
+    if config.disk.hung_after_ms > 0 {
+        tasks.spawn_vital(
+            "watching for a disk that hangs",
+            disk_watch::watch(running.clone()),
+        );
+    }
     tasks.spawn(snapshots::watch(running.clone()));
     tasks.spawn(removal::watch(replica.clone(), peers.clone()));
     tracing::info!(

@@ -147,7 +147,7 @@ catalog! {
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge none ["node"]
         "Log entries that a node lacks; only the leader knows";
     STORAGE_FAILED = "placement_storage_failed" Gauge none []
-        "1 if the disk of this node has failed, or holds what this version cannot read";
+        "1 if the disk of this node has failed, or holds what this version cannot read, or a task has ended that the node needs";
     DISK_WAIT = "placement_disk_wait" Gauge seconds []
         "How long a call to the disk has been waited for just now; 0 if none is under way";
     STALENESS = "placement_staleness" Gauge seconds []

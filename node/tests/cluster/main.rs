@@ -9,6 +9,7 @@
 mod divergence;
 mod estate;
 mod formation;
+mod health;
 mod leadership;
 mod membership;
 #[path = "../../../tests/src/ports.rs"]

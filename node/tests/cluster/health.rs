@@ -1,0 +1,96 @@
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::BoxFuture;
+use placement_node::env::{BoxStream, Listener, Net, TokioNet};
+use tokio::net::TcpStream;
+
+use crate::estate::{cluster_of, eventually, machines};
+
+/// A network of which one address panics on demand.
+struct Breaking {
+    address: String,
+    broken: Arc<AtomicBool>,
+}
+
+struct BreakingListener {
+    inner: Box<dyn Listener>,
+    broken: Arc<AtomicBool>,
+}
+
+impl Net for Breaking {
+    fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
+        Box::pin(async move {
+            let inner = TokioNet.bind(address).await?;
+            if address != self.address {
+                return Ok(inner);
+            }
+            let broken = self.broken.clone();
+            Ok(Box::new(BreakingListener { inner, broken }) as Box<dyn Listener>)
+        })
+    }
+
+    fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
+        TokioNet.connect(address)
+    }
+}
+
+impl Listener for BreakingListener {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>> {
+        Box::pin(async move {
+            let accepted = self.inner.accept().await;
+            assert!(!self.broken.load(Ordering::Relaxed), "broken on demand");
+            accepted
+        })
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+}
+
+/// In this process a panic does not end all, so that what is left can be looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_one_of_the_tasks_that_must_live_is_not_ready_and_says_which() {
+    let broken = Arc::new(AtomicBool::new(false));
+    let mut machines = machines(1);
+    machines[0].env.net = Arc::new(Breaking {
+        address: machines[0].config.peer.listen.clone(),
+        broken: broken.clone(),
+    });
+    let machines = cluster_of(machines).await;
+    machines[0].create(1).await;
+    assert_eq!(machines[0].api("GET", "/readyz", "").await.0, 200);
+    broken.store(true, Ordering::Relaxed);
+    TcpStream::connect(&machines[0].config.peer.listen)
+        .await
+        .unwrap();
+    let failure = eventually("a node that says what it lacks", || {
+        machines[0].node().status().storage_failure
+    });
+    let words = "listening to other nodes has ended";
+    assert!(failure.await.contains(words));
+    let (status, body) = machines[0].api("GET", "/readyz", "").await;
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains(words), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_much_room_the_disk_has_is_said_and_a_full_one_is_no_reason_not_to_read() {
+    let machines = cluster_of(machines(1)).await;
+    machines[0].create(1).await;
+    let (status, body) = machines[0].api("GET", "/readyz", "").await;
+    assert_eq!(status, 200, "{body}");
+    assert!(body.starts_with("ready\n"), "{body}");
+    assert!(body.contains("bytes are free on the disk"), "{body}");
+
+    let mut full = crate::estate::machines(1);
+    full[0].config.disk.min_free_bytes = u64::MAX;
+    let full = cluster_of(full).await;
+    full[0].create(1).await;
+    let (status, body) = full[0].api("GET", "/readyz", "").await;
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains("the disk is nearly full"), "{body}");
+}

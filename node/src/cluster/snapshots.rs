@@ -42,6 +42,10 @@ pub(super) async fn watch(node: Arc<Running>) {
         // Whoever is being sent a snapshot needs it, and the log behind it, to the end.
         while node.sending.under_way().is_some() {
             sleep(SENDING).await;
+            if node.sending.under_way().is_none() {
+                // openraft, which hears of it later, then keeps the log that it sends from.
+                sleep(SENDING).await;
+            }
         }
         match node.write_down().await {
             Ok(()) => {

@@ -36,6 +36,8 @@ struct Target {
     begun: Instant,
     /// When something arrived there last.
     moved: Option<Instant>,
+    /// All has arrived, and is being verified and installed.
+    installing: bool,
     /// Why it cannot take one, and when it is asked again.
     put_off: Option<PutOff>,
 }
@@ -65,10 +67,7 @@ impl Sending {
     /// The node that is being sent a snapshot, if one is.
     pub(crate) fn under_way(&self) -> Option<u64> {
         let targets = self.targets.lock();
-        let mut under_way = targets.iter().filter(|(_, target)| {
-            target.moved.is_some_and(|moved| moved.elapsed() < STALLED)
-                && target.begun.elapsed() < KEEPS_WAITING
-        });
+        let mut under_way = targets.iter().filter(|(_, target)| target.is_under_way());
         under_way.next().map(|(id, _)| *id)
     }
 
@@ -113,9 +112,11 @@ impl Sending {
                 }
             }
             if offset >= file.length() {
+                self.installing(to, true);
                 reply = call(SnapshotCall::Finish { transfer })
                     .await
                     .map_err(Unsent::Call)?;
+                self.installing(to, false);
                 if matches!(reply, SnapshotReply::Continue) {
                     return Err(Unsent::Again("it was not installed".to_owned()));
                 }
@@ -162,7 +163,15 @@ impl Sending {
                 ..Target::new(covers)
             };
         }
+        // The call before may have been given up.
+        target.installing = false;
         target.put_off.as_ref().map(|put_off| put_off.until)
+    }
+
+    fn installing(&self, to: u64, installing: bool) {
+        if let Some(target) = self.targets.lock().get_mut(&to) {
+            target.installing = installing;
+        }
     }
 
     fn moved(&self, to: u64) {
@@ -223,8 +232,14 @@ impl Target {
             covers,
             begun: Instant::now(),
             moved: None,
+            installing: false,
             put_off: None,
         }
+    }
+
+    fn is_under_way(&self) -> bool {
+        let moves = self.moved.is_some_and(|moved| moved.elapsed() < STALLED);
+        (moves || self.installing) && self.begun.elapsed() < KEEPS_WAITING
     }
 }
 
@@ -367,6 +382,31 @@ mod tests {
             origin.send(Duration::ZERO, never).await;
             tokio::time::sleep(STALLED / 2).await;
         }
+        assert_eq!(origin.sending.under_way(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_transfer_is_under_way_until_it_is_installed() {
+        let mut origin = Origin::new(0).await;
+        let snapshot = origin.snapshot().await;
+        let call = |call: SnapshotCall| {
+            async move {
+                if matches!(call, SnapshotCall::Finish { .. }) {
+                    tokio::time::sleep(STALLED * 3).await;
+                }
+                takes_all(&call).ok_or(())
+            }
+            .boxed()
+        };
+        let vote = Vote::new_committed(1, 1);
+        let sent = origin.sending.send(TO, vote, &snapshot, CHUNK, call);
+        let looked = async {
+            tokio::time::sleep(STALLED * 2).await;
+            origin.sending.under_way()
+        };
+        let (sent, under_way) = tokio::join!(sent, looked);
+        assert!(sent.is_ok());
+        assert_eq!(under_way, Some(TO));
         assert_eq!(origin.sending.under_way(), None);
     }
 

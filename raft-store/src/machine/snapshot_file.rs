@@ -14,6 +14,9 @@ use crate::types::TypeConfig;
 /// What a received file is called until it is installed.
 pub(super) const INCOMING: &str = "incoming-";
 
+/// What comes in is brought to the disk each time so much has come.
+const SYNC_BYTES: u64 = 8 << 20;
+
 /// A snapshot: what it covers, and its file.
 pub type Snapshot = SnapshotOf<TypeConfig, SnapshotFile>;
 
@@ -121,6 +124,7 @@ impl Read for FromStart {
 pub struct SnapshotReceiver {
     file: File,
     length: u64,
+    unsynced: u64,
     draft: Arc<Draft>,
 }
 
@@ -137,6 +141,7 @@ impl SnapshotReceiver {
         Ok(Self {
             file,
             length: 0,
+            unsynced: 0,
             draft: Arc::new(Draft { path }),
         })
     }
@@ -153,6 +158,12 @@ impl SnapshotReceiver {
     pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         self.file.write_all(piece)?;
         self.length += piece.len() as u64;
+        self.unsynced += piece.len() as u64;
+        // Syncs of the log would wait for all that the system has put off.
+        if self.unsynced >= SYNC_BYTES {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
         Ok(())
     }
 

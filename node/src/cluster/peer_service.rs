@@ -9,7 +9,8 @@ use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 use openraft::errors::Fatal;
 use openraft::raft::{
-    StreamAppendError, StreamAppendResult, TransferLeaderError, TransferLeaderRequest, VoteRequest,
+    AppendEntriesRequest, StreamAppendError, StreamAppendResult, TransferLeaderError,
+    TransferLeaderRequest, VoteRequest,
 };
 use parking_lot::Mutex;
 use placement_model::Level;
@@ -253,20 +254,25 @@ impl Handler for PeerService {
             let Some(first) = appends.recv().await else {
                 return;
             };
-            if first.is_alone && first.request.entries.is_empty() {
-                return heartbeat(raft, first).await;
+            let is_alone = first.is_alone();
+            let Some((request, reply)) = first.read().await else {
+                return;
+            };
+            if is_alone && request.entries.is_empty() {
+                return heartbeat(raft, request, reply).await;
             }
             let replies = Arc::new(Mutex::new(VecDeque::new()));
             let due = replies.clone();
-            let requests = stream::unfold((Some(first), appends), move |(first, mut appends)| {
+            let first = Some((request, reply));
+            let requests = stream::unfold((first, appends), move |(first, mut appends)| {
                 let due = due.clone();
                 async move {
-                    let append = match first {
+                    let (request, reply) = match first {
                         Some(first) => first,
-                        None => appends.recv().await?,
+                        None => appends.recv().await?.read().await?,
                     };
-                    due.lock().push_back(append.reply);
-                    Some((append.request, (None, appends)))
+                    due.lock().push_back(reply);
+                    Some((request, (None, appends)))
                 }
             });
             let mut results = std::pin::pin!(raft.stream_append(requests));
@@ -288,8 +294,7 @@ impl Handler for PeerService {
 /// learns from the stream of appends. So it is enough that openraft's own task says, after the
 /// heartbeat has come in, that its vote is the leader's: a later leader needs a vote that this node gives
 /// after that. Whether the vote is durable matters only to the vote itself, whose answer does wait.
-async fn heartbeat(raft: &Raft, append: StreamedAppend) {
-    let StreamedAppend { request, reply, .. } = append;
+async fn heartbeat(raft: &Raft, request: AppendEntriesRequest<TypeConfig>, reply: Reply) {
     let (vote, matching) = (request.vote, request.prev_log_id);
     let requests = stream::once(std::future::ready(request));
     let mut results = std::pin::pin!(raft.stream_append(requests));

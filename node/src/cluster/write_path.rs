@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use placement_model::{Command, Outcome};
+use placement_raft_store::runtime;
 use placement_raft_store::wire::{self, Blob, RecordVersion};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -22,6 +23,8 @@ use crate::rpc::message::{Method, PIECES, WriteCall, WriteReply};
 use crate::rpc::peers::{Peers, decode};
 use crate::rpc::raft::upload;
 
+/// Records of more bytes are read where they hold up nobody.
+const INLINE_BYTES: usize = 64 * 1024;
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -235,7 +238,7 @@ impl WritePath {
             Ok(place) => place,
             Err(reason) => return WriteReply::Busy { reason },
         };
-        let command = match self.read(&call) {
+        let command = match self.read(&call).await {
             Ok(command) => command,
             Err(reason) => return WriteReply::Rejected { reason },
         };
@@ -261,8 +264,13 @@ impl WritePath {
     }
 
     /// Nothing goes into the log that this node could not read there, or may not decide yet.
-    fn read(&self, call: &WriteCall) -> Result<Command, String> {
-        let command = wire::decode(&call.command.0).map_err(|error| {
+    async fn read(&self, call: &WriteCall) -> Result<Command, String> {
+        let record = call.command.0.clone();
+        let read = match record.len() > INLINE_BYTES {
+            true => runtime::blocking(move || wire::decode(&record)).await,
+            false => wire::decode(&record),
+        };
+        let command = read.map_err(|error| {
             format!(
                 "the leader, node {}, cannot read it: {error}",
                 self.replica.me

@@ -181,23 +181,51 @@ pub(crate) fn encode_append(
     (body, taken)
 }
 
-/// Reads what [`encode_append`] wrote: the request, and its stream.
-pub(crate) fn decode_append(
-    mut body: Bytes,
-) -> Result<(AppendEntriesRequest<TypeConfig>, Option<u64>), WireError> {
-    let head: AppendHead = wire::decode(&take(&mut body)?)?;
-    let mut entries = Vec::with_capacity((head.entries as usize).min(4096));
-    for _ in 0..head.entries {
-        let entry: WireEntry = wire::decode(&take(&mut body)?)?;
-        entries.push(entry.into_entry()?);
+/// What [`encode_append`] wrote, its entries not yet read.
+#[derive(Debug)]
+pub(crate) struct Append {
+    head: AppendHead,
+    entries: Bytes,
+}
+
+impl Append {
+    /// Reads the head.
+    pub(crate) fn read(mut body: Bytes) -> Result<Self, WireError> {
+        let head = wire::decode(&take(&mut body)?)?;
+        Ok(Self {
+            head,
+            entries: body,
+        })
     }
-    let request = AppendEntriesRequest {
-        vote: head.vote.into(),
-        prev_log_id: head.previous.map(Into::into),
-        entries,
-        leader_commit: head.committed.map(Into::into),
-    };
-    Ok((request, head.stream))
+
+    /// Its stream. Without one it is a heartbeat.
+    pub(crate) fn stream(&self) -> Option<u64> {
+        self.head.stream
+    }
+
+    /// How much there is to read.
+    pub(crate) fn entries_bytes(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Reads the entries.
+    pub(crate) fn into_request(self) -> Result<AppendEntriesRequest<TypeConfig>, WireError> {
+        let Self {
+            head,
+            entries: mut body,
+        } = self;
+        let mut entries = Vec::with_capacity((head.entries as usize).min(4096));
+        for _ in 0..head.entries {
+            let entry: WireEntry = wire::decode(&take(&mut body)?)?;
+            entries.push(entry.into_entry()?);
+        }
+        Ok(AppendEntriesRequest {
+            vote: head.vote.into(),
+            prev_log_id: head.previous.map(Into::into),
+            entries,
+            leader_commit: head.committed.map(Into::into),
+        })
+    }
 }
 
 fn take(body: &mut Bytes) -> Result<Bytes, WireError> {

@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::future::{AbortHandle, Abortable, BoxFuture};
+use openraft::raft::AppendEntriesRequest;
 use parking_lot::Mutex;
 use placement_model::Level;
 use placement_raft_store::wire::{self, RecordVersion, WireError};
+use placement_raft_store::{TypeConfig, runtime};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::denied::Denied;
 use super::frame::{FRAME_BYTES_MAX, Frame, Joiner, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
-use super::message::{self, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
+use super::message::{self, Append, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
 use super::seldom::Seldom;
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
 use crate::env::{BoxStream, Listener};
@@ -41,12 +43,73 @@ const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How often it is looked whether a caller reads its answers.
 const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 
+/// Entries of more bytes are read where they hold up nobody.
+const READ_INLINE_BYTES: usize = 64 * 1024;
+
 /// One append of a stream, and where its answer goes.
 pub(crate) struct StreamedAppend {
-    pub(crate) request: openraft::raft::AppendEntriesRequest<placement_raft_store::TypeConfig>,
-    pub(crate) reply: Reply,
+    append: Append,
+    reply: Reply,
+    unreadable: Arc<Unreadable>,
+}
+
+impl StreamedAppend {
     /// It is no part of a longer stream. Heartbeats come so, and nothing else.
-    pub(crate) is_alone: bool,
+    pub(crate) fn is_alone(&self) -> bool {
+        self.append.stream().is_none()
+    }
+
+    /// Reads it. `None` ends the stream: what cannot be read has been answered.
+    pub(crate) async fn read(self) -> Option<(AppendEntriesRequest<TypeConfig>, Reply)> {
+        let Self {
+            append,
+            reply,
+            unreadable,
+        } = self;
+        let read = match append.entries_bytes() > READ_INLINE_BYTES {
+            true => runtime::blocking(|| append.into_request()).await,
+            false => append.into_request(),
+        };
+        match read {
+            Ok(request) => Some((request, reply)),
+            Err(error) => {
+                unreadable.note(error, reply);
+                None
+            }
+        }
+    }
+}
+
+/// What becomes of a connection on which log entries come that cannot be read.
+struct Unreadable {
+    peer: u64,
+    handler: Arc<dyn Handler>,
+    said: Arc<Seldom>,
+    /// Ends the connection.
+    end: CancellationToken,
+}
+
+impl Unreadable {
+    /// Log entries that cannot be read are lost for this node, unless they are sent again.
+    fn note(&self, error: WireError, reply: Reply) {
+        let peer = self.peer;
+        let damaged = match &error {
+            WireError::Newer(_) => {
+                self.handler.outgrown(peer, &error);
+                false
+            }
+            WireError::Empty | WireError::Damaged(_) => {
+                if self.said.is_due(peer, "damage") {
+                    tracing::error!(peer, %error, "log entries came in damaged; the connection is dropped, so that they are sent again");
+                }
+                true
+            }
+        };
+        reply.send(Err(Denied::Malformed(error)));
+        if damaged {
+            self.end.cancel();
+        }
+    }
 }
 
 /// Where the answer to one call goes. Dropped unanswered, it says so to the caller.
@@ -287,6 +350,7 @@ impl Reception {
             // The reading side notices a broken connection, too.
             let _ = write_frames(write, queued, piece_bytes, || ()).await;
         });
+        let end = CancellationToken::new();
         let mut calls = Calls {
             caller: Caller {
                 node: hello.from,
@@ -294,7 +358,12 @@ impl Reception {
             },
             introduction: hello.introduction,
             handler: self.handler.clone(),
-            said: self.said.clone(),
+            unreadable: Arc::new(Unreadable {
+                peer: hello.from,
+                handler: self.handler.clone(),
+                said: self.said.clone(),
+                end: end.clone(),
+            }),
             outbox,
             streams: BTreeMap::new(),
             places: Arc::new(Semaphore::new(CALLS_MAX)),
@@ -310,10 +379,11 @@ impl Reception {
                 }
             }
             let patience = IDLE_MAX.saturating_sub(heard.elapsed());
-            match timeout(patience, read_some(&mut read, &mut buffer)).await {
-                Ok(Ok(true)) => heard = Instant::now(),
-                Ok(Ok(false)) => return Ok(()),
-                Ok(Err(error)) => return Err(error),
+            let more = end.run_until_cancelled(read_some(&mut read, &mut buffer));
+            match timeout(patience, more).await {
+                Ok(Some(Ok(true))) => heard = Instant::now(),
+                Ok(Some(Ok(false)) | None) => return Ok(()),
+                Ok(Some(Err(error))) => return Err(error),
                 Err(_) => return Err(std::io::ErrorKind::TimedOut.into()),
             }
         }
@@ -329,7 +399,7 @@ struct Calls {
     caller: Caller,
     introduction: bool,
     handler: Arc<dyn Handler>,
-    said: Arc<Seldom>,
+    unreadable: Arc<Unreadable>,
     outbox: Outbox,
     streams: BTreeMap<u64, mpsc::UnboundedSender<StreamedAppend>>,
     /// How many more calls may be carried out at once.
@@ -403,18 +473,20 @@ impl Calls {
             return Ok(());
         }
         if method == Method::Append {
-            return match message::decode_append(body) {
-                Ok((request, stream)) => {
+            match Append::read(body) {
+                Ok(append) => {
+                    let stream = append.stream();
+                    let unreadable = self.unreadable.clone();
                     let append = StreamedAppend {
-                        request,
+                        append,
                         reply,
-                        is_alone: stream.is_none(),
+                        unreadable,
                     };
                     self.append(append, stream);
-                    Ok(())
                 }
-                Err(error) => self.unreadable(error, reply),
-            };
+                Err(error) => self.unreadable.note(error, reply),
+            }
+            return Ok(());
         }
         let place = (self.places.clone().acquire_owned().await)
             .expect("the places of a connection are never closed");
@@ -440,25 +512,6 @@ impl Calls {
             drop(place);
         });
         Ok(())
-    }
-
-    /// Log entries that cannot be read are lost for this node, unless they are sent again.
-    fn unreadable(&self, error: WireError, reply: Reply) -> std::io::Result<()> {
-        let peer = self.caller.node;
-        let end = match &error {
-            WireError::Newer(_) => {
-                self.handler.outgrown(peer, &error);
-                Ok(())
-            }
-            WireError::Empty | WireError::Damaged(_) => {
-                if self.said.is_due(peer, "damage") {
-                    tracing::error!(peer, %error, "log entries came in damaged; the connection is dropped, so that they are sent again");
-                }
-                Err(error.clone().into())
-            }
-        };
-        reply.send(Err(Denied::Malformed(error)));
-        end
     }
 
     /// Appends of one stream go through one task, in order; others are calls like all.
@@ -493,7 +546,6 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use openraft::entry::RaftEntry;
-    use openraft::raft::AppendEntriesRequest;
     use placement_raft_store::wire::{WireEntry, WireLogId};
     use placement_raft_store::{Entry, Payload, Vote};
     use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
@@ -556,7 +608,10 @@ mod tests {
             mut appends: mpsc::UnboundedReceiver<StreamedAppend>,
         ) -> BoxFuture<'_, ()> {
             Box::pin(async move {
-                while let Some(StreamedAppend { request, reply, .. }) = appends.recv().await {
+                while let Some(append) = appends.recv().await {
+                    let Some((request, reply)) = append.read().await else {
+                        return;
+                    };
                     let last = request.entries.last().map(|entry| (&entry.log_id).into());
                     let answer = wire::encode(reply.records, &AppendReply::Flushed(last));
                     reply.send(Ok(answer));

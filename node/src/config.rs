@@ -86,7 +86,7 @@ section! {
         /// Longest request body, in bytes.
         max_body_bytes: usize = 16 * 1024 * 1024,
         /// Most bytes of bodies and answers at once, in all requests; a body counts eightfold, as reading it
-        /// takes that. Requests beyond it are answered 503.
+        /// takes that, and the first 64 KiB of each request do not count. Requests beyond it are answered 503.
         in_flight_max_bytes: usize = 256 * 1024 * 1024,
         /// Most connections at once; over further ones only health is told, all else is answered 503.
         max_connections: usize = 4096,
@@ -171,8 +171,9 @@ section! {
         /// `/readyz` fails when this node is further behind what it knows to be committed, in log
         /// entries.
         ready_lag_max: u64 = 10_000,
-        /// Once the leader has had a write for so long without an answer, further ones are answered 503 at
-        /// once, so that those who wait are answered while they wait, in milliseconds. 0: never.
+        /// How long writes may have to wait behind others, in milliseconds. When a node, or the leader,
+        /// has more than it has lately carried out within that time, further ones are answered 503 at
+        /// once, so that those who wait are answered while they wait. 0: no bound.
         backlog_ms: u64 = 1_000,
         /// Most bytes of writes that the leader has and has not answered; further ones are answered 503.
         backlog_bytes: usize = 64 * 1024 * 1024,

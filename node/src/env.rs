@@ -115,7 +115,7 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 /// How long what was sent may stay unacknowledged.
 const USER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How many bytes may wait in the system to be sent: what is urgent waits behind them.
-const NOT_SENT_MAX: u32 = 256 * 1024;
+const NOT_SENT_MAX: u32 = 32 * 1024;
 
 /// No connection to an end that has vanished is kept, and what is written goes out soon.
 fn prepare(stream: &tokio::net::TcpStream) -> io::Result<()> {

@@ -12,8 +12,14 @@ use tokio::time::{Instant, sleep_until};
 
 /// Bytes that go over it at once.
 const PACKET_BYTES: usize = 4096;
-/// Bytes that the system may hold at each end: a link has no room for a whole message.
-const BUFFER_BYTES: u32 = 64 * 1024;
+/// How much of a second the system may hold at each end: a link has no room for a whole message.
+const BUFFERED: u32 = 20;
+/// What the system needs at least to work at all.
+const BUFFER_BYTES_MIN: u32 = 4 * 1024;
+
+fn buffer_bytes(bits_per_s: u32) -> u32 {
+    (bits_per_s / 8 / BUFFERED).max(BUFFER_BYTES_MIN)
+}
 
 /// Carries connections from one address to another until it is dropped.
 pub struct Link {
@@ -32,7 +38,7 @@ impl Link {
     pub fn start(from: SocketAddr, to: SocketAddr, bits_per_s: u32) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
-        socket.set_recv_buffer_size(BUFFER_BYTES)?;
+        socket.set_recv_buffer_size(buffer_bytes(bits_per_s))?;
         socket.bind(from)?;
         let listener = socket.listen(64)?;
         let [there, back] = [(); 2].map(|()| Arc::new(Wire::new(bits_per_s)));
@@ -41,7 +47,7 @@ impl Link {
                 let (there, back) = (there.clone(), back.clone());
                 tokio::spawn(async move {
                     // A connection that breaks is its ends' business.
-                    let _ = carry(near, to, &there, &back).await;
+                    let _ = carry(near, to, &there, &back, buffer_bytes(bits_per_s)).await;
                 });
             }
         });
@@ -49,10 +55,16 @@ impl Link {
     }
 }
 
-async fn carry(near: TcpStream, to: SocketAddr, there: &Wire, back: &Wire) -> io::Result<()> {
+async fn carry(
+    near: TcpStream,
+    to: SocketAddr,
+    there: &Wire,
+    back: &Wire,
+    buffer_bytes: u32,
+) -> io::Result<()> {
     let socket = TcpSocket::new_v4()?;
-    socket.set_recv_buffer_size(BUFFER_BYTES)?;
-    socket.set_send_buffer_size(BUFFER_BYTES)?;
+    socket.set_recv_buffer_size(buffer_bytes)?;
+    socket.set_send_buffer_size(buffer_bytes)?;
     let far = socket.connect(to).await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;

@@ -1,12 +1,8 @@
 //! The writes that a node has taken from its clients and not answered, and those that a leader has taken
-//! from all nodes. Beyond so many bytes, or once they wait too
-//! long, further ones are turned away at once: whoever waits in a queue for longer than it has time is
-//! served for nothing, and holds up those who come after.
-//!
-//! Nobody is turned away because nothing moves at all: that is no queue but an outage, mostly a short
-//! one, and those who wait are answered when it is over.
+//! from all nodes. When there are more than it can answer soon, further ones are turned away at once:
+//! whoever waits in a queue for longer than it has time is served for nothing, and holds up those who
+//! come after.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,41 +11,55 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 
-/// So many writes may wait for as long as it takes: they go in one batch, and it is one large command
-/// before them rather than too many clients that they wait for.
-const ALWAYS: usize = 128;
+/// So many writes may wait however slow it is: they go in one batch.
+const ALWAYS: usize = 64;
+/// Over how many seconds it is remembered how many writes were carried out. An outage must not make
+/// a node turn away those who wait for its end.
+const REMEMBERED_S: usize = 10;
 
 /// Writes that wait for their outcome.
 #[derive(Clone)]
 pub(crate) struct Backlog {
     whose: &'static str,
     bytes_max: usize,
-    age_max: Duration,
+    wait_max: Duration,
+    begun: Instant,
     taken: Arc<Mutex<Taken>>,
 }
 
 #[derive(Default)]
 struct Taken {
-    next: u64,
-    /// When they came, the oldest first.
-    since: BTreeMap<u64, Instant>,
+    waiting: usize,
     bytes: usize,
-    /// When one was last carried out.
-    answered: Option<Instant>,
+    /// How many were carried out in each of the last seconds.
+    carried_out: [usize; REMEMBERED_S],
+    /// The second that was last counted.
+    second: u64,
 }
 
 impl Taken {
-    /// How long the oldest one has been waiting, if others were answered meanwhile.
-    fn wait(&self, now: Instant) -> Option<Duration> {
-        let (_, since) = self.since.first_key_value()?;
-        (self.answered? > *since).then(|| now.saturating_duration_since(*since))
+    /// Forgets what is too old.
+    fn advance(&mut self, second: u64) {
+        let passed = second.saturating_sub(self.second);
+        for nth in (1..=passed).take(REMEMBERED_S) {
+            self.carried_out[slot(self.second + nth)] = 0;
+        }
+        self.second = self.second.max(second);
     }
+
+    /// The most that was carried out within a second of the last ones.
+    fn per_second(&self) -> usize {
+        self.carried_out.iter().copied().max().unwrap_or_default()
+    }
+}
+
+fn slot(second: u64) -> usize {
+    (second % REMEMBERED_S as u64) as usize
 }
 
 /// A write's place, until it is dropped.
 pub(super) struct Place {
     backlog: Backlog,
-    number: u64,
     bytes: usize,
 }
 
@@ -59,7 +69,8 @@ impl Backlog {
         Self {
             whose,
             bytes_max: config.cluster.backlog_bytes,
-            age_max: Duration::from_millis(config.cluster.backlog_ms),
+            wait_max: Duration::from_millis(config.cluster.backlog_ms),
+            begun: Instant::now(),
             taken: Arc::default(),
         }
     }
@@ -67,48 +78,49 @@ impl Backlog {
     /// A place for a write with a record of so many bytes; if there is none, why. One write always has
     /// its place.
     pub(super) fn place(&self, bytes: usize) -> Result<Place, String> {
-        let now = Instant::now();
-        let mut taken = self.taken.lock();
-        if !self.age_max.is_zero()
-            && taken.since.len() >= ALWAYS
-            && let Some(wait) = taken.wait(now).filter(|wait| *wait > self.age_max)
-        {
+        let mut taken = self.lock();
+        let per_second = taken.per_second();
+        let soon = (per_second as f64 * self.wait_max.as_secs_f64()) as usize;
+        if !self.wait_max.is_zero() && taken.waiting >= soon.max(ALWAYS) {
             return Err(format!(
-                "{} has {} writes before this one, the oldest for {:.1} s",
-                self.whose,
-                taken.since.len(),
-                wait.as_secs_f64()
+                "{} has {} writes before this one, and carries out {per_second} a second",
+                self.whose, taken.waiting
             ));
         }
-        if !taken.since.is_empty() && taken.bytes + bytes > self.bytes_max {
+        if taken.waiting > 0 && taken.bytes + bytes > self.bytes_max {
             return Err(format!(
                 "{} has {} bytes of writes before this one",
                 self.whose, taken.bytes
             ));
         }
-        let number = taken.next;
-        taken.next += 1;
-        taken.since.insert(number, now);
+        taken.waiting += 1;
         taken.bytes += bytes;
         Ok(Place {
             backlog: self.clone(),
-            number,
             bytes,
         })
+    }
+
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Taken> {
+        let mut taken = self.taken.lock();
+        taken.advance(self.begun.elapsed().as_secs());
+        taken
     }
 }
 
 impl Place {
     /// The write is carried out.
     pub(super) fn answered(self) {
-        self.backlog.taken.lock().answered = Some(Instant::now());
+        let mut taken = self.backlog.lock();
+        let second = taken.second;
+        taken.carried_out[slot(second)] += 1;
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.backlog.taken.lock();
-        taken.since.remove(&self.number);
+        taken.waiting -= 1;
         taken.bytes -= self.bytes;
     }
 }
@@ -117,45 +129,42 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    const AGE_MAX: Duration = Duration::from_secs(1);
+    const SECOND: Duration = Duration::from_secs(1);
 
-    fn backlog(age_max: Duration) -> Backlog {
+    fn backlog(wait_max: Duration) -> Backlog {
         let mut config = Config::default();
         config.cluster.backlog_bytes = 1000;
-        config.cluster.backlog_ms = age_max.as_millis() as u64;
+        config.cluster.backlog_ms = wait_max.as_millis() as u64;
         Backlog::new("the leader", &config)
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_queue_that_is_too_slow_lets_no_further_ones_in() {
-        let backlog = backlog(AGE_MAX);
-        let first = backlog.place(1).ok().unwrap();
-        tokio::time::advance(AGE_MAX / 4).await;
-        let rest: Vec<_> = (0..ALWAYS)
-            .map(|_| backlog.place(1).ok().unwrap())
-            .collect();
-        tokio::time::advance(AGE_MAX / 4).await;
-        first.answered();
-        tokio::time::advance(AGE_MAX).await;
-        let why = backlog.place(1).err().unwrap();
-        assert!(why.contains("128 writes") && why.contains("1.2 s"), "{why}");
-        drop(rest);
-        assert!(backlog.place(1).is_ok());
+    fn fill(backlog: &Backlog) -> Vec<Place> {
+        std::iter::from_fn(|| backlog.place(1).ok()).collect()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_wait_for_the_end_of_an_outage() {
-        let backlog = backlog(AGE_MAX);
-        backlog.place(1).ok().unwrap().answered();
-        tokio::time::advance(AGE_MAX).await;
-        let _old: Vec<_> = (0..ALWAYS)
-            .map(|_| backlog.place(1).ok().unwrap())
-            .collect();
-        tokio::time::advance(AGE_MAX).await;
-        // Clients that give up are no sign that anything moves.
-        drop(backlog.place(1).ok().unwrap());
-        tokio::time::advance(4 * AGE_MAX).await;
-        assert!(backlog.place(1).is_ok());
+    async fn as_many_wait_as_are_carried_out_while_they_do() {
+        let backlog = backlog(SECOND / 2);
+        let few = fill(&backlog);
+        assert_eq!(few.len(), ALWAYS);
+        drop(few);
+        for _ in 0..400 {
+            backlog.place(1).ok().unwrap().answered();
+        }
+        let many = fill(&backlog);
+        assert_eq!(many.len(), 200);
+        let why = backlog.place(1).err().unwrap();
+        assert!(
+            why.contains("200 writes") && why.contains("400 a second"),
+            "{why}"
+        );
+        drop(many);
+
+        // A short outage is none of its clients' fault, a long one is forgotten.
+        tokio::time::advance(5 * SECOND).await;
+        assert_eq!(fill(&backlog).len(), 200);
+        tokio::time::advance(6 * SECOND).await;
+        assert_eq!(fill(&backlog).len(), ALWAYS);
     }
 
     #[tokio::test]

@@ -18,7 +18,7 @@ use super::propose::Proposal;
 use super::replica::{Leader, REMOVED, Replica};
 use super::write_ids::WriteIds;
 use crate::doors::Unavailable;
-use crate::rpc::channel::Lane;
+use crate::rpc::channel::{Channel, Lane};
 use crate::rpc::message::{Method, PIECES, WriteCall, WriteReply};
 use crate::rpc::peers::{Peers, decode};
 use crate::rpc::raft::upload;
@@ -200,6 +200,13 @@ impl WritePath {
                 .peers
                 .channel(leader.id, &leader.address, Lane::Forward)
                 .await?;
+            if let Some(wait) = self.crowded(&channel) {
+                return Ok(WriteReply::Busy {
+                    reason: format!(
+                        "the way to the leader is full: a write waits {wait:.1?} on it"
+                    ),
+                });
+            }
             sent.store(true, Ordering::Relaxed);
             let left = deadline.saturating_duration_since(Instant::now());
             let mut call = call.clone();
@@ -222,6 +229,13 @@ impl WritePath {
                 reason: format!("the leader, node {}, gave no answer: {error}", leader.id),
             },
         }
+    }
+
+    /// How long a write would wait before it leaves this node, if that is too long.
+    fn crowded(&self, channel: &Channel) -> Option<Duration> {
+        let limit = Duration::from_millis(self.replica.config.cluster.backlog_ms / 2);
+        let wait = channel.delay();
+        (!limit.is_zero() && wait > limit).then_some(wait)
     }
 
     /// Proposes a write here, as the leader, unless its time is over before.

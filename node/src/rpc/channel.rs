@@ -24,6 +24,8 @@ use crate::tasks::Tasks;
 
 /// How often an idle connection is tried.
 const IDLE_PING: Duration = Duration::from_secs(10);
+/// How the request for a write begins.
+const WRITE: u8 = Method::Write as u8;
 /// A silence shorter than this says nothing about a connection.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
@@ -101,6 +103,13 @@ impl Calls {
         self.quiet_since = (!self.waiting.is_empty()).then_some(now);
     }
 
+    /// Whether a frame is still to be sent. A write that was given up while it waited is not: where the
+    /// path is too thin for all, it is for those who still wait.
+    fn wants(&self, frame: &Frame) -> bool {
+        let is_write = frame.kind == Kind::Request && frame.body.first() == Some(&WRITE);
+        !is_write || self.waiting.contains_key(&frame.call)
+    }
+
     fn close(&mut self, reason: &str) {
         if self.closed.is_none() {
             self.closed = Some(reason.to_owned());
@@ -172,8 +181,10 @@ impl Channel {
             false => FRAME_BYTES_MAX,
         };
         tasks.spawn(async move {
+            let wanted = |frame: &Frame| lock(&writing).wants(frame);
             let progress = || lock(&writing).hear();
-            if let Err(error) = write_frames(write, queued, piece_bytes, progress).await {
+            let written = write_frames(write, queued, piece_bytes, wanted, progress);
+            if let Err(error) = written.await {
                 lock(&writing).close(&error.to_string());
             }
         });
@@ -205,6 +216,11 @@ impl Channel {
     /// Whether new calls make no sense any more.
     pub(crate) fn is_closed(&self) -> bool {
         lock(&self.calls).closed.is_some()
+    }
+
+    /// How long a call waits on this side until it is sent.
+    pub(crate) fn delay(&self) -> Duration {
+        self.outbox.delay()
     }
 
     /// Gives the connection up, for what this call has seen of it.

@@ -348,7 +348,7 @@ impl Reception {
         };
         self.tasks.spawn(async move {
             // The reading side notices a broken connection, too.
-            let _ = write_frames(write, queued, piece_bytes, || ()).await;
+            let _ = write_frames(write, queued, piece_bytes, |_| true, || ()).await;
         });
         let end = CancellationToken::new();
         let mut calls = Calls {

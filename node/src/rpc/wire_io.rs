@@ -3,10 +3,13 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::BytesMut;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::frame::{Frame, PIECE_BYTES};
 
@@ -16,39 +19,47 @@ const GATHER_MAX: usize = 256;
 /// Where frames are put that are to be written.
 #[derive(Clone)]
 pub(super) struct Outbox {
-    frames: mpsc::UnboundedSender<Frame>,
+    frames: mpsc::UnboundedSender<(Frame, Instant)>,
     urgent: mpsc::UnboundedSender<Frame>,
-    waiting_bytes: Arc<AtomicUsize>,
+    waiting: Arc<Waiting>,
+}
+
+/// What is known of the frames that are not written yet.
+#[derive(Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    /// Since when the one waits that is being written.
+    since: Mutex<Option<Instant>>,
 }
 
 /// An outbox that does not keep its connection open.
 pub(super) struct WeakOutbox {
-    frames: mpsc::WeakUnboundedSender<Frame>,
+    frames: mpsc::WeakUnboundedSender<(Frame, Instant)>,
     urgent: mpsc::UnboundedSender<Frame>,
-    waiting_bytes: Arc<AtomicUsize>,
+    waiting: Arc<Waiting>,
 }
 
 /// What is to be written.
 pub(super) struct Queued {
-    frames: mpsc::UnboundedReceiver<Frame>,
+    frames: mpsc::UnboundedReceiver<(Frame, Instant)>,
     urgent: mpsc::UnboundedReceiver<Frame>,
-    waiting_bytes: Arc<AtomicUsize>,
+    waiting: Arc<Waiting>,
 }
 
 /// A queue of frames.
 pub(super) fn outbox() -> (Outbox, Queued) {
     let (frames, queued_frames) = mpsc::unbounded_channel();
     let (urgent, queued_urgent) = mpsc::unbounded_channel();
-    let waiting_bytes = Arc::<AtomicUsize>::default();
+    let waiting = Arc::<Waiting>::default();
     let outbox = Outbox {
         frames,
         urgent,
-        waiting_bytes: waiting_bytes.clone(),
+        waiting: waiting.clone(),
     };
     let queued = Queued {
         frames: queued_frames,
         urgent: queued_urgent,
-        waiting_bytes,
+        waiting,
     };
     (outbox, queued)
 }
@@ -60,13 +71,19 @@ impl Outbox {
             return self.urgent.send(frame).is_ok();
         }
         let bytes = frame.body.len();
-        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.frames.send(frame).is_ok()
+        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.frames.send((frame, Instant::now())).is_ok()
     }
 
     /// Bytes that wait to be written.
     pub(super) fn waiting_bytes(&self) -> usize {
-        self.waiting_bytes.load(Ordering::Relaxed)
+        self.waiting.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How long a frame waits until it is written.
+    pub(super) fn delay(&self) -> Duration {
+        let since = *self.waiting.since.lock();
+        since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// The same, held loosely.
@@ -74,7 +91,7 @@ impl Outbox {
         WeakOutbox {
             frames: self.frames.downgrade(),
             urgent: self.urgent.clone(),
-            waiting_bytes: self.waiting_bytes.clone(),
+            waiting: self.waiting.clone(),
         }
     }
 }
@@ -85,18 +102,20 @@ impl WeakOutbox {
         Some(Outbox {
             frames: self.frames.upgrade()?,
             urgent: self.urgent.clone(),
-            waiting_bytes: self.waiting_bytes.clone(),
+            waiting: self.waiting.clone(),
         })
     }
 }
 
 /// Writes queued frames until nobody has the outbox any more or the stream closes. Messages longer than
 /// `piece_bytes` go in pieces, and each that is taken is told to `progress`: on a slow path it may
-/// take long until the other side has something to say.
+/// take long until the other side has something to say. What is not `wanted` any more when its turn comes
+/// is left out.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queued: Queued,
     piece_bytes: usize,
+    wanted: impl Fn(&Frame) -> bool,
     progress: impl Fn(),
 ) -> io::Result<()> {
     let mut buffer = BytesMut::new();
@@ -104,14 +123,21 @@ pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     loop {
         tokio::select! {
             biased;
-            Some(frame) = queued.urgent.recv() => frames.push(frame),
+            Some(frame) = queued.urgent.recv() => frames.push((frame, Instant::now())),
             taken = queued.frames.recv_many(&mut frames, GATHER_MAX) => if taken == 0 {
                 break;
             },
         }
-        for frame in frames.drain(..) {
+        for (frame, since) in frames.drain(..) {
             let is_urgent = frame.kind.is_urgent();
             let bytes = frame.body.len();
+            if !is_urgent {
+                queued.waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                *queued.waiting.since.lock() = Some(since);
+            }
+            if !wanted(&frame) {
+                continue;
+            }
             let in_pieces = bytes > piece_bytes;
             for piece in frame.pieces(piece_bytes) {
                 piece.write(&mut buffer);
@@ -127,13 +153,11 @@ pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
                     progress();
                 }
             }
-            if !is_urgent {
-                queued.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            }
         }
         stream.write_all(&buffer).await?;
         stream.flush().await?;
         buffer.clear();
+        *queued.waiting.since.lock() = None;
     }
     stream.shutdown().await
 }
@@ -181,7 +205,6 @@ pub(super) async fn read_some<R: AsyncRead + Unpin>(
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
-    use std::time::Duration;
 
     use bytes::Bytes;
 
@@ -196,12 +219,12 @@ mod tests {
         let progressed = progress.clone();
         let writing = placement_raft_store::runtime::spawn(async move {
             let note = || progressed.store(true, Ordering::Relaxed);
-            write_frames(near, queued, PIECE_BYTES, note).await
+            write_frames(near, queued, PIECE_BYTES, |_| true, note).await
         });
         assert!(outbox.send(Frame::new(Kind::Request, 1, vec![7; 40 * PIECE_BYTES])));
         // The path is full, and most of the message still waits.
         tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(outbox.waiting_bytes() > 0);
+        assert!(outbox.delay() > Duration::ZERO);
         outbox.send(Frame::new(Kind::Ping, 0, Bytes::new()));
         drop(outbox);
         let mut buffer = BytesMut::new();

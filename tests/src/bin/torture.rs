@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use placement_tests::cluster::Cluster;
-use placement_tests::torture::{LATENCY_MAX, MEMORY_MAX, hostile, overload};
+use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Starts a cluster of three on this machine and gives it bad days, while other clients work on. Prints
@@ -17,7 +17,8 @@ struct Command {
     #[arg(long)]
     hostile: bool,
 
-    /// Ten times the clients with which the most is written, who give up after two seconds and come again.
+    /// Ten times the clients with which the most is written, then over thin links ten times the writes per
+    /// second; clients give up after two seconds.
     #[arg(long)]
     overload: bool,
 
@@ -54,13 +55,18 @@ async fn main() -> anyhow::Result<ExitCode> {
         .await?;
     }
     if command.overload || all {
-        let mut cluster = Cluster::start_with(3, config).await?;
-        let outcome = overload(&mut cluster, each).await?;
-        let well = outcome.goodput >= 0.8 * outcome.peak
-            && outcome.memory <= MEMORY_MAX
-            && !outcome.election;
-        met &= well;
-        println!("{} {outcome}", verdict(well));
+        for load in [Load::Clients, Load::Rate] {
+            let mut cluster = match load {
+                Load::Clients => Cluster::start_with(3, config).await?,
+                Load::Rate => Cluster::start_linked(3, config, OVERLOADED_LINK).await?,
+            };
+            let outcome = overload(&mut cluster, load, each).await?;
+            let well = outcome.goodput >= 0.8 * outcome.peak
+                && outcome.memory <= MEMORY_MAX
+                && !outcome.election;
+            met &= well;
+            println!("{} {outcome}", verdict(well));
+        }
     }
     Ok(match met {
         true => ExitCode::SUCCESS,

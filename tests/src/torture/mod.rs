@@ -15,12 +15,15 @@ use uuid::Uuid;
 
 use self::attacks::{ATTACKS, Target};
 use self::bystanders::{Bystanders, Seen};
-pub use self::overload::{Overload, overload};
+pub use self::overload::{Load, Overload, overload};
 use crate::cluster::Cluster;
 use crate::process_cost;
 
 /// How long the others' requests may take at most while a cluster is attacked.
 pub const LATENCY_MAX: Duration = Duration::from_secs(1);
+/// What the links carry between nodes that are asked for ten times the rate, in bits per second: little
+/// enough for the clients beside them to send so much.
+pub const OVERLOADED_LINK: u32 = 500_000;
 /// How much memory a node may take above what it had before, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
 /// What the children of a provider of the estate have.

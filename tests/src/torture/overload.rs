@@ -1,8 +1,6 @@
-//! Far more clients than a cluster can serve, who give up after two seconds and come again.
+//! Far more than a cluster can do, asked by clients who give up after two seconds.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use placement_client::{Claim, Client, Error};
@@ -18,12 +16,25 @@ use crate::process_cost;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long those wait who are turned away, before they come again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often those come who do not wait for one another.
+const TICK: Duration = Duration::from_millis(5);
 /// Numbers of clients among which the peak is looked for.
 const PEAK_AMONG: [usize; 3] = [32, 64, 128];
+
+/// Ten times of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// The clients that give the peak, each of which waits for its answer before it comes again.
+    Clients,
+    /// The writes per second of the peak, which come whatever became of those before.
+    Rate,
+}
 
 /// What came of it.
 #[derive(Debug)]
 pub struct Overload {
+    /// What it was.
+    pub load: Load,
     /// Clients at the peak.
     pub clients: usize,
     /// Writes per second that were answered at the peak, before and after.
@@ -44,10 +55,14 @@ impl fmt::Display for Overload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} clients: {:.0} writes/s; ten times as many: {:.0} of {:.0} requests/s, {:.0} % of the \
-             peak; {} MiB more{}; told: {}",
+            "{} clients: {:.0} writes/s; {}: {:.0} of {:.0} requests/s, {:.0} % of the peak; {} MiB \
+             more{}; told: {}",
             self.clients,
             self.peak,
+            match self.load {
+                Load::Clients => "ten times the clients",
+                Load::Rate => "ten times the requests",
+            },
             self.goodput,
             self.offered,
             100.0 * self.goodput / self.peak,
@@ -58,17 +73,27 @@ impl fmt::Display for Overload {
     }
 }
 
-/// Finds the peak, then lets ten times as many clients loose, each for so long.
-pub async fn overload(cluster: &mut Cluster, each: Duration) -> anyhow::Result<Overload> {
+/// Finds the peak, then gives ten times the load, each for so long.
+pub async fn overload(
+    cluster: &mut Cluster,
+    load: Load,
+    each: Duration,
+) -> anyhow::Result<Overload> {
     let estate = estate(cluster).await?;
+    let writers = |count: usize| {
+        let nodes = cluster.clients().into_iter().cycle();
+        let writers = nodes.zip(estate.iter().copied().cycle()).take(count);
+        writers.map(Writer::new).collect::<Vec<_>>()
+    };
     let mut best = (0, 0.0);
     for clients in PEAK_AMONG {
-        let (answered, ..) = load(cluster, &estate, clients, each).await;
-        if answered > best.1 {
-            best = (clients, answered);
+        let score = in_turn(writers(clients), each).await;
+        if score.answered > best.1 {
+            best = (clients, score.answered);
         }
     }
     let (clients, peak_before) = best;
+    let (many, few) = (writers(10 * clients), writers(clients));
     let pids: Vec<_> = (cluster.ids().into_iter())
         .map(|id| cluster.process(id).pid())
         .collect();
@@ -78,59 +103,92 @@ pub async fn overload(cluster: &mut Cluster, each: Duration) -> anyhow::Result<O
         before.push(process_cost::memory(*pid)?.resident);
     }
     let term_before = term(cluster).await?;
-    let (goodput, offered, told) = load(cluster, &estate, 10 * clients, each).await;
+    let score = match load {
+        Load::Clients => in_turn(many, each).await,
+        Load::Rate => at_a_rate(&many, 10.0 * peak_before, each).await,
+    };
     let mut memory = 0;
     for (pid, before) in pids.iter().zip(before) {
         memory = memory.max(process_cost::memory(*pid)?.peak.saturating_sub(before));
     }
     // The machine may have become slower or faster meanwhile.
-    let (peak_after, ..) = load(cluster, &estate, clients, each).await;
+    let peak_after = in_turn(few, each).await.answered;
     Ok(Overload {
+        load,
         clients,
         peak: f64::midpoint(peak_before, peak_after),
-        goodput,
-        offered,
-        told,
+        goodput: score.answered,
+        offered: score.offered,
+        told: score.told,
         memory,
         election: term(cluster).await? != term_before,
     })
 }
 
-/// Writes answered and requests sent per second.
-async fn load(
-    cluster: &Cluster,
-    estate: &[Uuid],
-    clients: usize,
-    each: Duration,
-) -> (f64, f64, Told) {
-    let (answered, sent) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let nodes = cluster.clients();
+/// What came of one load.
+struct Score {
+    /// Per second.
+    answered: f64,
+    /// Per second.
+    offered: f64,
+    told: Told,
+}
+
+/// How a write is counted that was carried out.
+const CARRIED_OUT: &str = "carried out";
+
+impl Score {
+    fn new(mut told: Told, elapsed: Duration) -> Self {
+        let all: u64 = told.0.values().sum();
+        let answered = told.0.remove(CARRIED_OUT).unwrap_or_default();
+        Self {
+            answered: answered as f64 / elapsed.as_secs_f64(),
+            offered: all as f64 / elapsed.as_secs_f64(),
+            told,
+        }
+    }
+}
+
+/// One who writes to one node.
+#[derive(Clone)]
+struct Writer {
+    client: Client,
+    provider: Uuid,
+}
+
+impl Writer {
+    fn new((client, provider): (Client, Uuid)) -> Self {
+        let client = client.with_attempt_timeout(PATIENCE);
+        Self {
+            client: client.with_patience(Duration::ZERO),
+            provider,
+        }
+    }
+
+    /// Writes once; says how that ended.
+    async fn write(&self) -> &'static str {
+        let claim = Claim::by("project", "user").and(self.provider, &[("VCPU", 1)]);
+        match self.client.put_allocations(Uuid::new_v4(), &claim).await {
+            Ok(()) => CARRIED_OUT,
+            Err(Error::OutcomeUnknown { .. }) => "no answer in time, or an unknown outcome",
+            Err(Error::NothingCommitted { .. }) => "503, to come again",
+            Err(_) => "something else",
+        }
+    }
+}
+
+/// Each writes again once it has its answer.
+async fn in_turn(writers: Vec<Writer>, each: Duration) -> Score {
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
-    for nth in 0..clients {
-        let client = (nodes[nth % nodes.len()].clone())
-            .with_attempt_timeout(PATIENCE)
-            .with_patience(Duration::ZERO);
-        let provider = estate[nth % estate.len()];
-        let (answered, sent) = (answered.clone(), sent.clone());
+    for writer in writers {
         tasks.spawn(async move {
             let mut told = Told::default();
             while begun.elapsed() < each {
-                sent.fetch_add(1, Ordering::Relaxed);
-                match write(&client, provider).await {
-                    Ok(()) => {
-                        answered.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Err(error) => {
-                        told.note(match error {
-                            Error::OutcomeUnknown { .. } => {
-                                "no answer in time, or an unknown outcome"
-                            }
-                            Error::NothingCommitted { .. } => "503, to come again",
-                            _ => "something else",
-                        });
-                        sleep(PAUSE).await;
-                    }
+                let how = writer.write().await;
+                told.note(how);
+                if how != CARRIED_OUT {
+                    sleep(PAUSE).await;
                 }
             }
             told
@@ -140,12 +198,30 @@ async fn load(
     while let Some(one) = tasks.join_next().await {
         told.merge(one.expect("a client does not panic"));
     }
-    let elapsed = begun.elapsed().as_secs_f64();
-    let per_second = |count: &AtomicU64| count.load(Ordering::Relaxed) as f64 / elapsed;
-    (per_second(&answered), per_second(&sent), told)
+    Score::new(told, begun.elapsed())
 }
 
-async fn write(client: &Client, provider: Uuid) -> Result<(), Error> {
-    let claim = Claim::by("project", "user").and(provider, &[("VCPU", 1)]);
-    client.put_allocations(Uuid::new_v4(), &claim).await
+/// So many writes per second, by whoever is next.
+async fn at_a_rate(writers: &[Writer], per_second: f64, each: Duration) -> Score {
+    let begun = Instant::now();
+    let mut tasks = JoinSet::new();
+    let mut due = writers.iter().cycle();
+    let mut sent = 0.0;
+    let mut told = Told::default();
+    while begun.elapsed() < each {
+        while sent < per_second * begun.elapsed().as_secs_f64() {
+            let writer = due.next().expect("there are writers").clone();
+            tasks.spawn(async move { writer.write().await });
+            sent += 1.0;
+        }
+        sleep(TICK).await;
+        while let Some(one) = tasks.try_join_next() {
+            told.note(one.expect("a client does not panic"));
+        }
+    }
+    let elapsed = begun.elapsed();
+    while let Some(one) = tasks.join_next().await {
+        told.note(one.expect("a client does not panic"));
+    }
+    Score::new(told, elapsed)
 }

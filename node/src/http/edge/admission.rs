@@ -17,6 +17,9 @@ use crate::http::errors::ApiError;
 
 /// Bytes are counted in these.
 const UNIT_BYTES: usize = 1024;
+/// What each request may take without asking, so that large ones leave room for small ones. How much this
+/// is in all follows from the number of connections.
+const FREE_BYTES: usize = 64 * 1024;
 
 /// What is let in.
 pub(in crate::http) struct Admission {
@@ -79,13 +82,14 @@ pub(in crate::http) struct Held {
 }
 
 impl Held {
-    /// Holds so many bytes in all, if it does not yet.
+    /// Holds so many bytes in all, if it does not yet. The first of them are everybody's.
     ///
     /// # Errors
     /// 503 if others hold too many.
     pub(in crate::http) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
         let held = (self.permit.as_ref()).map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = bytes.div_ceil(UNIT_BYTES).saturating_sub(held);
+        let counted = bytes.saturating_sub(FREE_BYTES).div_ceil(UNIT_BYTES);
+        let more = counted.saturating_sub(held);
         if more == 0 {
             return Ok(());
         }
@@ -174,15 +178,18 @@ mod tests {
         let admission = admission(1, 1, 10 * UNIT_BYTES);
         let mut one = admission.bytes();
         let mut other = admission.bytes();
+        let units = |count: usize| FREE_BYTES + count * UNIT_BYTES;
         one.grow_to(1).unwrap();
-        one.grow_to(4 * UNIT_BYTES).unwrap();
+        one.grow_to(units(4)).unwrap();
         one.grow_to(2).unwrap();
-        other.grow_to(7 * UNIT_BYTES).unwrap_err();
-        other.grow_to(6 * UNIT_BYTES).unwrap();
-        one.grow_to(5 * UNIT_BYTES).unwrap_err();
+        other.grow_to(units(7)).unwrap_err();
+        other.grow_to(units(6)).unwrap();
+        one.grow_to(units(5)).unwrap_err();
+        // Who takes little is always let in.
+        admission.bytes().grow_to(FREE_BYTES).unwrap();
         drop(other);
-        one.grow_to(10 * UNIT_BYTES).unwrap();
+        one.grow_to(units(10)).unwrap();
         drop(one);
-        admission.bytes().grow_to(10 * UNIT_BYTES).unwrap();
+        admission.bytes().grow_to(units(10)).unwrap();
     }
 }

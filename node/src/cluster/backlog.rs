@@ -47,9 +47,19 @@ impl Taken {
         self.second = self.second.max(second);
     }
 
-    /// The most that was carried out within a second of the last ones.
+    /// How many were carried out in a second, of the last ones in which any were. The present one counts
+    /// only when there is no other: it is not over.
     fn per_second(&self) -> usize {
-        self.carried_out.iter().copied().max().unwrap_or_default()
+        let present = slot(self.second);
+        let busy =
+            |(second, count): (usize, &usize)| (second != present && *count > 0).then_some(*count);
+        let counts = self.carried_out.iter().enumerate().filter_map(busy);
+        let (seconds, sum) =
+            counts.fold((0, 0), |(seconds, sum), count| (seconds + 1, sum + count));
+        match seconds {
+            0 => self.carried_out[present],
+            _ => sum / seconds,
+        }
     }
 }
 

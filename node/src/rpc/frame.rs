@@ -23,7 +23,7 @@ pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
 /// Longest frame that is read of somebody who has not been welcomed, in bytes.
 pub(crate) const STRANGERS_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a message in one piece.
-pub(crate) const PIECE_BYTES: usize = 64 * 1024;
+pub(crate) const PIECE_BYTES: usize = 16 * 1024;
 
 const HEAD: usize = 9;
 

@@ -1,11 +1,13 @@
 //! Frames over a byte stream: one task writes what is queued, together; readers parse as they go.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -108,9 +110,9 @@ impl WeakOutbox {
 }
 
 /// Writes queued frames until nobody has the outbox any more or the stream closes. Messages longer than
-/// `piece_bytes` go in pieces, and each that is taken is told to `progress`: on a slow path it may
-/// take long until the other side has something to say. What is not `wanted` any more when its turn comes
-/// is left out.
+/// `piece_bytes` go in pieces. When the path was full and takes more again, `progress` is told: on a slow
+/// one it may take long until the other side has something to say. What is not `wanted` any more when
+/// its turn comes is left out.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queued: Queued,
@@ -138,7 +140,6 @@ pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
             if !wanted(&frame) {
                 continue;
             }
-            let in_pieces = bytes > piece_bytes;
             for piece in frame.pieces(piece_bytes) {
                 piece.write(&mut buffer);
                 if buffer.len() < PIECE_BYTES {
@@ -147,19 +148,37 @@ pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
                 while let Ok(urgent) = queued.urgent.try_recv() {
                     urgent.write(&mut buffer);
                 }
-                stream.write_all(&buffer).await?;
-                buffer.clear();
-                if in_pieces {
-                    progress();
-                }
+                write_out(&mut stream, &mut buffer, &progress).await?;
             }
         }
-        stream.write_all(&buffer).await?;
+        write_out(&mut stream, &mut buffer, &progress).await?;
         stream.flush().await?;
-        buffer.clear();
         *queued.waiting.since.lock() = None;
     }
     stream.shutdown().await
+}
+
+async fn write_out<W: AsyncWrite + Unpin>(
+    stream: &mut W,
+    buffer: &mut BytesMut,
+    progress: impl Fn(),
+) -> io::Result<()> {
+    while !buffer.is_empty() {
+        let mut was_full = false;
+        let written = poll_fn(|cx| {
+            let written = Pin::new(&mut *stream).poll_write(cx, buffer);
+            was_full |= written.is_pending();
+            written
+        });
+        match written.await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            bytes => buffer.advance(bytes),
+        }
+        if was_full {
+            progress();
+        }
+    }
+    Ok(())
 }
 
 /// Writes one frame at once.

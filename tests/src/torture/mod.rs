@@ -23,7 +23,7 @@ use crate::process_cost;
 pub const LATENCY_MAX: Duration = Duration::from_secs(1);
 /// What the links carry between nodes that are asked for ten times the rate, in bits per second: little
 /// enough for the clients beside them to send so much.
-pub const OVERLOADED_LINK: u32 = 2_000_000;
+pub const OVERLOADED_LINK: u32 = 1_000_000;
 /// How much memory a node may take above what it had before, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
 /// What the children of a provider of the estate have.

@@ -1,4 +1,4 @@
-//! A node whose disk is full refuses writes, says why, leaves leadership and loses nothing.
+//! Full disks: a node whose disk is full refuses writes, says why, leaves leadership and loses nothing; nor do all of them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -232,4 +232,64 @@ async fn nearly_full_disks_take_no_claims_but_give_back_until_there_is_room_agai
     for status in cluster.statuses().await {
         assert_eq!(status.storage_failure, None, "{status:?}");
     }
+}
+
+#[tokio::test]
+async fn disks_that_are_full_on_all_nodes_at_once_lose_nothing_and_need_no_more_than_room() {
+    let config = "[cluster]\nwait_ms = 2000\n[disk]\nmin_free_bytes = 0\n";
+    let mut cluster = Cluster::prepare(3, config).unwrap();
+    let mut disks = Vec::new();
+    for id in cluster.ids() {
+        let Some(disk) = SmallDisk::mount(&cluster.data_dir(id)) else {
+            skipped("full disks under a cluster", "no small disk can be mounted");
+            return;
+        };
+        disks.push(disk);
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let client = cluster.client().with_patience(Duration::from_secs(60));
+    let host = Uuid::new_v4();
+    let named = NewProvider::named("host").uuid(host);
+    client.create_provider(&named).await.unwrap();
+    let offer = [("VCPU", Inventory::of(1_000_000))];
+    client.replace_inventories(host, 0, offer).await.unwrap();
+    let mut acknowledged = Vec::new();
+    for _ in 0..50 {
+        acknowledged.push(write(&client, host).await.unwrap());
+    }
+
+    for id in cluster.ids() {
+        fill(&cluster.data_dir(id));
+    }
+    // Their logs' files may have some room left; it ends soon.
+    let hasty = cluster.client().with_patience(Duration::from_secs(1));
+    let asked = Instant::now();
+    let mut refused = 0;
+    while refused < 5 {
+        write_much(&hasty, host).await;
+        match write(&hasty, host).await {
+            Ok(consumer) => acknowledged.push(consumer),
+            Err(_) => refused += 1,
+        }
+        assert!(asked.elapsed() < Duration::from_secs(60), "it goes on");
+    }
+
+    for id in cluster.ids() {
+        fs::remove_file(cluster.data_dir(id).join("ballast")).unwrap();
+        cluster.kill_9(id);
+    }
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    acknowledged.push(write(&client, host).await.unwrap());
+    let seen = client.provider_allocations(host).await.unwrap();
+    for consumer in acknowledged {
+        assert!(
+            seen.allocations.contains_key(&consumer),
+            "{consumer} is lost"
+        );
+    }
+    cluster.assert_equal_states().await;
 }

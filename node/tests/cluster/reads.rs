@@ -55,6 +55,19 @@ async fn a_bounded_read_is_as_fresh_as_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bound_below_a_round_trip_is_met_by_one_linearizable_read() {
+    let machines = cluster(3).await;
+    machines[0].create(1).await;
+    for machine in &machines {
+        let asked = Instant::now();
+        let bound = Consistency::Bounded(Duration::from_nanos(1));
+        let view = machine.view(bound).await.unwrap();
+        assert!(has(&view.state, 1));
+        assert!(asked.elapsed() < Duration::from_secs(3));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn alone_a_node_reads_locally_and_promises_nothing_more() {
     let mut machines = machines(3);
     for machine in &mut machines {

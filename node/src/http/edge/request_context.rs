@@ -7,6 +7,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome, Reply};
+use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
 use super::consistency::Effective;
@@ -42,7 +43,26 @@ pub(in crate::http) struct RequestContext {
     /// The promise of its reads.
     pub(in crate::http) consistency: Consistency,
     /// The state that the answer comes from, once one was read.
-    pub(in crate::http) position: Arc<Mutex<Option<(Position, Effective)>>>,
+    pub(in crate::http) position: Arc<Mutex<Option<Noted>>>,
+}
+
+/// The state that an answer comes from, and when it was taken.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct Noted {
+    position: Position,
+    pub(in crate::http) effective: Effective,
+    at: Instant,
+}
+
+impl Noted {
+    /// Where it stands now: it has aged since.
+    pub(in crate::http) fn position(&self) -> Position {
+        let age = self.at.elapsed();
+        Position {
+            staleness: self.position.staleness.map(|staleness| staleness + age),
+            ..self.position
+        }
+    }
 }
 
 /// A write that was carried out.
@@ -122,7 +142,11 @@ impl RequestContext {
     }
 
     fn note(&self, position: Position, effective: Effective) {
-        *self.position.lock() = Some((position, effective));
+        *self.position.lock() = Some(Noted {
+            position,
+            effective,
+            at: Instant::now(),
+        });
     }
 
     /// Has a command carried out.

@@ -25,12 +25,11 @@ use super::auth::Identity;
 use super::consistency::{self, Effective};
 use super::policy::{Denied, Target};
 use super::public_address::PublicAddress;
-use super::request_context::RequestContext;
+use super::request_context::{Noted, RequestContext};
 use super::route::{Needs, Operation, Route};
 use super::state::Server;
 use super::{body, cors, headers, request_id};
 use crate::access::Line;
-use crate::doors::Position;
 use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
@@ -52,7 +51,7 @@ struct Progress {
     route: Option<&'static str>,
     /// The body was not read to its end: there is no telling where the next request begins.
     body_unread: bool,
-    position: Arc<Mutex<Option<(Position, Effective)>>>,
+    position: Arc<Mutex<Option<Noted>>>,
 }
 
 /// Answers one request by one of these routes.
@@ -338,8 +337,10 @@ fn finish(
         request_id,
     );
     let noted = *progress.position.lock();
-    let (position, effective) =
-        noted.unwrap_or_else(|| (server.api.read.position(), Effective::None));
+    let (position, effective) = match noted {
+        Some(noted) => (noted.position(), noted.effective),
+        None => (server.api.read.position(), Effective::None),
+    };
     consistency::write_headers(headers, &position, effective);
     if progress.body_unread {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));

@@ -11,11 +11,15 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 
-/// So many writes may wait however slow it is: they go in one batch.
-const ALWAYS: usize = 64;
-/// Over how many seconds it is remembered how many writes were carried out. An outage must not make
+/// More writes than this are a crowd; so many may wait however slow it is, as they go in one batch.
+const CROWD: usize = 64;
+/// So many may wait where it is not known how many are carried out: a crowd that came at once.
+const BURST: usize = 1024;
+/// For how many seconds it is remembered how many writes were carried out. An outage must not make
 /// a node turn away those who wait for its end.
-const REMEMBERED_S: usize = 10;
+const REMEMBERED_S: u64 = 10;
+/// What is seen of a second that was not crowded for so long says little.
+const MEANINGFUL: Duration = Duration::from_millis(250);
 
 /// Writes that wait for their outcome.
 #[derive(Clone)]
@@ -31,40 +35,39 @@ pub(crate) struct Backlog {
 struct Taken {
     waiting: usize,
     bytes: usize,
-    /// How many were carried out in each of the last seconds.
-    carried_out: [usize; REMEMBERED_S],
-    /// The second that was last counted.
+    /// The second that is being counted.
     second: u64,
+    /// Since when in this second there is a crowd, and how many were carried out since.
+    crowded: Option<(Duration, usize)>,
+    /// How many are carried out a second while there is a crowd: the most in one second, and which.
+    per_second: Option<(usize, u64)>,
 }
 
 impl Taken {
-    /// Forgets what is too old.
-    fn advance(&mut self, second: u64) {
-        let passed = second.saturating_sub(self.second);
-        for nth in (1..=passed).take(REMEMBERED_S) {
-            self.carried_out[slot(self.second + nth)] = 0;
+    /// Takes note of the time, and of a crowd.
+    fn look(&mut self, now: Duration) {
+        const SECOND: Duration = Duration::from_secs(1);
+        let second = now.as_secs();
+        if second > self.second {
+            let passed = self.crowded.take();
+            let lasted = passed.map_or(Duration::ZERO, |(since, _)| SECOND - since);
+            if let Some((_, count @ 1..)) = passed.filter(|_| lasted >= MEANINGFUL) {
+                let rate = (count as f64 / lasted.as_secs_f64()) as usize;
+                let is_old =
+                    |(before, at): (usize, u64)| before <= rate || at + REMEMBERED_S < self.second;
+                if self.per_second.is_none_or(is_old) {
+                    self.per_second = Some((rate, self.second));
+                }
+            }
+            if (self.per_second).is_some_and(|(_, at)| at + 2 * REMEMBERED_S < second) {
+                self.per_second = None;
+            }
+            self.second = second;
         }
-        self.second = self.second.max(second);
-    }
-
-    /// How many were carried out in a second, of the last ones in which any were. The present one counts
-    /// only when there is no other: it is not over.
-    fn per_second(&self) -> usize {
-        let present = slot(self.second);
-        let busy =
-            |(second, count): (usize, &usize)| (second != present && *count > 0).then_some(*count);
-        let counts = self.carried_out.iter().enumerate().filter_map(busy);
-        let (seconds, sum) =
-            counts.fold((0, 0), |(seconds, sum), count| (seconds + 1, sum + count));
-        match seconds {
-            0 => self.carried_out[present],
-            _ => sum / seconds,
+        if self.waiting > CROWD && self.crowded.is_none() {
+            self.crowded = Some((now - Duration::from_secs(second), 0));
         }
     }
-}
-
-fn slot(second: u64) -> usize {
-    (second % REMEMBERED_S as u64) as usize
 }
 
 /// A write's place, until it is dropped.
@@ -89,11 +92,14 @@ impl Backlog {
     /// its place.
     pub(super) fn place(&self, bytes: usize) -> Result<Place, String> {
         let mut taken = self.lock();
-        let per_second = taken.per_second();
-        let soon = (per_second as f64 * self.wait_max.as_secs_f64()) as usize;
-        if !self.wait_max.is_zero() && taken.waiting >= soon.max(ALWAYS) {
+        let most = match taken.per_second {
+            Some((rate, _)) => CROWD.max((rate as f64 * self.wait_max.as_secs_f64()) as usize),
+            None => BURST,
+        };
+        if !self.wait_max.is_zero() && taken.waiting >= most {
+            let rate = taken.per_second.map(|(rate, _)| rate).unwrap_or_default();
             return Err(format!(
-                "{} has {} writes before this one, and carries out {per_second} a second",
+                "{} has {} writes before this one, and carries out {rate} a second",
                 self.whose, taken.waiting
             ));
         }
@@ -113,7 +119,7 @@ impl Backlog {
 
     fn lock(&self) -> parking_lot::MutexGuard<'_, Taken> {
         let mut taken = self.taken.lock();
-        taken.advance(self.begun.elapsed().as_secs());
+        taken.look(self.begun.elapsed());
         taken
     }
 }
@@ -122,8 +128,9 @@ impl Place {
     /// The write is carried out.
     pub(super) fn answered(self) {
         let mut taken = self.backlog.lock();
-        let second = taken.second;
-        taken.carried_out[slot(second)] += 1;
+        if let Some((_, carried_out)) = &mut taken.crowded {
+            *carried_out += 1;
+        }
     }
 }
 
@@ -143,7 +150,7 @@ mod tests {
 
     fn backlog(wait_max: Duration) -> Backlog {
         let mut config = Config::default();
-        config.cluster.backlog_bytes = 1000;
+        config.cluster.backlog_bytes = 2000;
         config.cluster.backlog_ms = wait_max.as_millis() as u64;
         Backlog::new("the leader", &config)
     }
@@ -155,26 +162,37 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn as_many_wait_as_are_carried_out_while_they_do() {
         let backlog = backlog(SECOND / 2);
-        let few = fill(&backlog);
-        assert_eq!(few.len(), ALWAYS);
-        drop(few);
-        for _ in 0..400 {
-            backlog.place(1).ok().unwrap().answered();
+        // Nothing is known yet: a burst is let in.
+        let mut crowd = fill(&backlog);
+        assert_eq!(crowd.len(), BURST);
+        tokio::time::advance(SECOND / 2).await;
+        for place in crowd.drain(..400) {
+            place.answered();
         }
-        let many = fill(&backlog);
-        assert_eq!(many.len(), 200);
+        tokio::time::advance(SECOND).await;
         let why = backlog.place(1).err().unwrap();
-        assert!(
-            why.contains("200 writes") && why.contains("400 a second"),
-            "{why}"
-        );
-        drop(many);
+        assert!(why.contains("400 a second"), "{why}");
+        drop(crowd);
+        let crowd = fill(&backlog);
+        assert_eq!(crowd.len(), 200);
 
-        // A short outage is none of its clients' fault, a long one is forgotten.
+        // Who waits for the end of a short outage is not turned away for it, and a long one is forgotten.
         tokio::time::advance(5 * SECOND).await;
+        assert_eq!(fill(&backlog).len(), 0);
+        drop(crowd);
         assert_eq!(fill(&backlog).len(), 200);
-        tokio::time::advance(6 * SECOND).await;
-        assert_eq!(fill(&backlog).len(), ALWAYS);
+        tokio::time::advance(30 * SECOND).await;
+        assert_eq!(fill(&backlog).len(), BURST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_writes_say_nothing_of_how_many_could_be_carried_out() {
+        let backlog = backlog(SECOND);
+        for _ in 0..5 {
+            backlog.place(1).ok().unwrap().answered();
+            tokio::time::advance(SECOND).await;
+        }
+        assert_eq!(fill(&backlog).len(), BURST);
     }
 
     #[tokio::test]
@@ -183,8 +201,8 @@ mod tests {
         let large = backlog.place(5000).ok().unwrap();
         assert!(backlog.place(1).is_err());
         drop(large);
-        let _some = backlog.place(600).ok().unwrap();
-        assert!(backlog.place(600).is_err());
-        assert!(backlog.place(400).is_ok());
+        let _some = backlog.place(1200).ok().unwrap();
+        assert!(backlog.place(1200).is_err());
+        assert!(backlog.place(800).is_ok());
     }
 }

@@ -68,9 +68,11 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "many aggregates",
         run: |target, until| {
             let path = format!("/resource_providers/{}/aggregates", target.provider);
-            let all = listed(1_000, |_| format!("\"{}\"", Uuid::new_v4()));
-            let body = format!(r#"{{"resource_provider_generation":0,"aggregates":[{all}]}}"#);
-            again(target, until, 4, move || put(&path, body.clone()))
+            // Each time others; at this version no generation is asked for, so each is carried out.
+            again(target, until, 4, move || {
+                let all = listed(1_000, |_| format!("\"{}\"", Uuid::new_v4()));
+                put(&path, format!("[{all}]")).microversion("1.1")
+            })
         },
     },
     Attack {

@@ -1,10 +1,14 @@
 //! Many seeds: run to the end whatever fails, and summed up.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
+use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::faults::{Planned, drawn};
+use crate::less::Less;
 use crate::mutant::Mutant;
 use crate::parameters::Parameters;
 use crate::report::Report;
@@ -36,11 +40,20 @@ impl Subject {
     /// # Panics
     /// If the judgement does; a run reports its own panics.
     pub fn run(self, seed: Seed) -> Report {
+        self.run_less(seed, &Less::default())
+    }
+
+    /// What is left of a run.
+    ///
+    /// # Panics
+    /// As [`Subject::run`].
+    pub fn run_less(self, seed: Seed, less: &Less) -> Report {
         let mutant = match self {
             Subject::Mutant(mutant) => Some(mutant),
             Subject::Product | Subject::Control(_) => None,
         };
         let (parameters, faults) = self.course(seed);
+        let (parameters, faults) = less.of(parameters, faults);
         std::thread::spawn(move || run_with(&parameters, mutant, faults))
             .join()
             .expect("a run reports its panics")
@@ -53,7 +66,7 @@ impl Subject {
             Subject::Mutant(mutant) => format!(" --mutant {}", mutant.name()),
             Subject::Control(mutant) => format!(" --mutant {} --control", mutant.name()),
         };
-        format!("scripts/simulate --seed {}{more}", seed.0)
+        format!("scripts/simulate run --seed {}{more}", seed.0)
     }
 }
 
@@ -67,8 +80,89 @@ pub struct Summary {
     pub failed: Vec<(String, usize, String)>,
     /// Seeds that caught the mutant for the right reason.
     pub caught: Vec<u64>,
+    /// What happened in all of them.
+    pub totals: Totals,
     /// How much of the time that they might take the clusters took to recover, in percent, sorted.
     calm_percents: Vec<u128>,
+}
+
+/// What happened in many runs.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// Simulated time.
+    pub simulated: Duration,
+    /// Entries of the log that hold commands.
+    pub commits: usize,
+    /// Commands that were applied, on all nodes: so many states were held against the others'.
+    pub applied: usize,
+    /// Leaders that there were.
+    pub elections: usize,
+    /// Snapshots that nodes were sent.
+    pub snapshots: usize,
+    /// Faults, by kind.
+    pub faults: BTreeMap<&'static str, usize>,
+    /// Requests by method and path, and by the status of their answers; 0 is none.
+    pub requests: BTreeMap<String, BTreeMap<u16, usize>>,
+}
+
+impl Totals {
+    fn add(&mut self, report: &Report) {
+        self.simulated += report.counts.simulated;
+        self.commits += report.counts.commits;
+        self.applied += report.counts.applied;
+        self.elections += report.counts.elections;
+        self.snapshots += report.counts.snapshots;
+        for fault in &report.faults {
+            *self.faults.entry(fault.fault.kind()).or_default() += 1;
+        }
+        for event in &report.history.events {
+            let request = event.operation.request();
+            let route = format!("{} {}", request.method, route(&request.path));
+            let status = event.answer().map_or(0, |answer| answer.status);
+            *(self.requests.entry(route).or_default())
+                .entry(status)
+                .or_default() += 1;
+        }
+    }
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hours = self.simulated.as_secs_f64() / 3600.0;
+        writeln!(
+            f,
+            "{hours:.2} hours simulated: {} commands committed, {} states compared, {} leaders, {} snapshots sent",
+            self.commits, self.applied, self.elections, self.snapshots
+        )?;
+        writeln!(f, "faults:")?;
+        for (kind, times) in &self.faults {
+            writeln!(f, "{times:>9} {kind}")?;
+        }
+        writeln!(f, "requests, by the status of their answers:")?;
+        for (route, statuses) in &self.requests {
+            let sum: usize = statuses.values().sum();
+            write!(f, "{sum:>9} {route}:")?;
+            for (status, times) in statuses {
+                match status {
+                    0 => write!(f, " {times} without an answer")?,
+                    _ => write!(f, " {times} × {status}")?,
+                }
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// A path without what differs from request to request.
+fn route(path: &str) -> String {
+    let path = path.split('?').next().unwrap_or_default();
+    let general = |part: &str| match part {
+        _ if Uuid::try_parse(part).is_ok() => "{uuid}".to_owned(),
+        _ if part.chars().any(|c| c.is_ascii_uppercase()) => "{name}".to_owned(),
+        _ => part.to_owned(),
+    };
+    path.split('/').map(general).collect::<Vec<_>>().join("/")
 }
 
 impl Summary {
@@ -79,6 +173,7 @@ impl Summary {
             seeds: 0,
             failed: Vec::new(),
             caught: Vec::new(),
+            totals: Totals::default(),
             calm_percents: Vec::new(),
         }
     }
@@ -86,6 +181,7 @@ impl Summary {
     /// Counts one run.
     pub fn add(&mut self, report: &Report) {
         self.seeds += 1;
+        self.totals.add(report);
         let seed = report.parameters.seed;
         match report.violations.first() {
             Some(first) => {

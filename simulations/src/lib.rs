@@ -4,7 +4,8 @@
 //!
 //! * [`parameters`]: what one run is made of, derived from its [`seed`].
 //! * [`run`]: one run: cluster, clients, storm, calm (`world.rs`), and the judgement.
-//!   [`campaign`]: many.
+//!   [`campaign`] and [`swarm`]: many. [`less`]: what of one is needed to fail.
+//! * [`report`] with [`story`]: what came of a run; [`explain`] and [`picture`] tell it.
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
 //! * [`client`], [`scan`], [`shared`], [`operation`], [`http`], [`history`]: who asks what, and
@@ -21,23 +22,28 @@ compile_error!(
 
 pub mod campaign;
 pub mod client;
+pub mod explain;
 pub mod faults;
 pub mod history;
 pub mod host;
 pub mod http;
 pub mod invariants;
 pub mod ledger;
+pub mod less;
 pub mod mutant;
 pub mod net;
 pub mod operation;
 pub mod oracle;
 pub mod outside;
 pub mod parameters;
+pub mod picture;
 pub mod report;
 pub mod run;
 pub mod scan;
 pub mod seed;
 pub mod shared;
+pub mod story;
+pub mod swarm;
 pub mod trace;
 pub mod wgl;
 pub mod witness;

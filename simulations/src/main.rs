@@ -1,41 +1,78 @@
-//! Replays a seed, or runs many. `scripts/simulate` calls this.
+//! Runs simulated clusters, and tells what happened in them. `scripts/simulate` calls this.
 
+use std::ops::Range;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-use anyhow::bail;
-use clap::Parser;
+use anyhow::{Context, bail};
+use clap::{Args, Parser, Subcommand};
 use placement_simulations::campaign::{Subject, Summary};
+use placement_simulations::explain::explain;
+use placement_simulations::less::Less;
 use placement_simulations::mutant::Mutant;
+use placement_simulations::picture::picture;
 use placement_simulations::report::Report;
 use placement_simulations::seed::Seed;
+use placement_simulations::swarm::Swarm;
 use placement_simulations::trace::PacketDigest;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
+/// So often it is said how far a swarm is.
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// Runs simulated clusters: one seed is one history, to the byte. Ends with an error if a seed
 /// fails, or if a mutant is not caught.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The seed to run.
-    #[arg(long, default_value_t = 0)]
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Runs one seed and prints what it was made of and what came of it.
+    Run(Run),
+    /// Runs many seeds on several processors, and sums up what happened in them.
+    Swarm(Many),
+    /// Prints the story of one seed, and draws a picture of it.
+    Explain(Tale),
+    /// Finds the least of a failing run that still fails.
+    Shrink(Shrunk),
+    /// Names the bugs that can be put in.
+    Mutants,
+}
+
+#[derive(Debug, Args)]
+struct One {
+    /// The seed.
+    #[arg(long)]
     seed: u64,
-    /// How many seeds to run, from `--seed` on.
-    #[arg(long, default_value_t = 1)]
-    count: u64,
-    /// A bug to put in: a seed must catch it, by the complaint that belongs to it. `--mutant list`
-    /// names them.
+    #[command(flatten)]
+    bug: Bug,
+    #[command(flatten)]
+    less: Less,
+}
+
+#[derive(Debug, Args)]
+struct Bug {
+    /// A bug to put in: a seed must catch it, by the complaint that belongs to it.
     #[arg(long)]
     mutant: Option<String>,
     /// Runs what shall catch the mutant without the mutant: nothing may be wrong.
     #[arg(long, requires = "mutant")]
     control: bool,
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    #[command(flatten)]
+    one: One,
     /// Prints the whole history.
     #[arg(long)]
     history: bool,
-    /// Prints the faults with their times.
-    #[arg(long)]
-    faults: bool,
     /// What the nodes log, to standard error, as in RUST_LOG; `off` for nothing.
     #[arg(long, default_value = "off")]
     log: String,
@@ -44,90 +81,246 @@ struct Arguments {
     trace: bool,
 }
 
+#[derive(Debug, Args)]
+struct Many {
+    /// Which seeds, the last one not included.
+    #[arg(long, value_name = "A..B", value_parser = seeds, conflicts_with = "minutes",
+          required_unless_present = "minutes")]
+    seeds: Option<Range<u64>>,
+    /// For so long, with seeds that the present moment chooses.
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// How many runs go on at once; as many as there are processors if it is not said.
+    #[arg(long)]
+    jobs: Option<usize>,
+    #[command(flatten)]
+    bug: Bug,
+}
+
+#[derive(Debug, Args)]
+struct Tale {
+    #[command(flatten)]
+    one: One,
+    /// Where the picture is written to, as SVG.
+    #[arg(long)]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Shrunk {
+    /// The seed.
+    #[arg(long)]
+    seed: u64,
+    #[command(flatten)]
+    bug: Bug,
+}
+
 fn main() -> anyhow::Result<ExitCode> {
-    let arguments = Arguments::parse();
-    if arguments.mutant.as_deref() == Some("list") {
-        for mutant in Mutant::ALL {
-            println!("{}", mutant.name());
+    let is_well = match Arguments::parse().action {
+        Action::Run(run) => run.carry_out()?,
+        Action::Swarm(many) => many.carry_out()?,
+        Action::Explain(tale) => tale.carry_out()?,
+        Action::Shrink(shrunk) => shrunk.carry_out()?,
+        Action::Mutants => {
+            for mutant in Mutant::ALL {
+                println!("{}", mutant.name());
+            }
+            true
         }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let subject = subject(&arguments)?;
-    if arguments.count == 0 {
-        bail!("--count 0 would prove nothing");
-    }
-    log_to_stderr(&arguments)?;
-    let mut summary = Summary::new(subject);
-    for seed in arguments.seed..arguments.seed.saturating_add(arguments.count) {
-        summary.add(&simulate(&arguments, Seed(seed), subject));
-    }
-    print!("{summary}");
-    Ok(match summary.is_well() {
+    };
+    Ok(match is_well {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
 }
 
-fn subject(arguments: &Arguments) -> anyhow::Result<Subject> {
-    let Some(name) = &arguments.mutant else {
-        return Ok(Subject::Product);
-    };
-    match Mutant::named(name) {
-        Some(mutant) if arguments.control => Ok(Subject::Control(mutant)),
-        Some(mutant) => Ok(Subject::Mutant(mutant)),
-        None => bail!("there is no mutant {name:?}; --mutant list names them"),
-    }
-}
-
-fn log_to_stderr(arguments: &Arguments) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&arguments.log)?;
-    let log = fmt::layer()
-        .without_time()
-        .with_writer(std::io::stderr)
-        .with_filter(filter);
-    let packets = arguments
-        .trace
-        .then(|| PacketDigest.with_filter(EnvFilter::new("turmoil=trace")));
-    tracing_subscriber::registry()
-        .with(log)
-        .with(packets)
-        .init();
-    Ok(())
-}
-
-fn simulate(arguments: &Arguments, seed: Seed, subject: Subject) -> Report {
-    let (parameters, faults) = subject.course(seed);
-    if arguments.count == 1 {
-        println!("{parameters:#?}");
-    }
-    if arguments.faults {
-        for planned in faults {
-            println!(
-                "{:?} for {:?}: {:?}",
-                planned.begins, planned.lasts, planned.fault
-            );
+impl Bug {
+    fn subject(&self) -> anyhow::Result<Subject> {
+        let Some(name) = &self.mutant else {
+            return Ok(Subject::Product);
+        };
+        match Mutant::named(name) {
+            Some(mutant) if self.control => Ok(Subject::Control(mutant)),
+            Some(mutant) => Ok(Subject::Mutant(mutant)),
+            None => bail!("there is no mutant {name:?}; `scripts/simulate mutants` names them"),
         }
     }
-    let began = std::time::Instant::now();
-    let report = subject.run(seed);
-    if arguments.history {
-        print!("{}", report.history.text());
+}
+
+impl One {
+    fn report(&self) -> anyhow::Result<Report> {
+        let subject = self.bug.subject()?;
+        Ok(subject.run_less(Seed(self.seed), &self.less))
     }
-    let took = began.elapsed();
-    println!(
-        "seed {}: history {:032x}, {} packets {:032x}, {took:.1?}\n    {:?}\n    {:?}",
-        seed.0,
-        report.history.digest(),
-        report.trace.0,
-        report.trace.1,
-        report.counts,
-        report.kinds
-    );
-    for violation in report.violations.iter().take(20) {
-        println!("  VIOLATION {violation}");
+}
+
+impl Run {
+    fn carry_out(&self) -> anyhow::Result<bool> {
+        self.log_to_stderr()?;
+        let began = Instant::now();
+        let report = self.one.report()?;
+        let took = began.elapsed();
+        println!("{:#?}", report.parameters);
+        if self.history {
+            print!("{}", report.history.text());
+        }
+        println!(
+            "seed {}: history {:032x}, {} packets {:032x}, {took:.1?}\n    {:?}\n    {:?}",
+            self.one.seed,
+            report.history.digest(),
+            report.trace.0,
+            report.trace.1,
+            report.counts,
+            report.kinds
+        );
+        for violation in report.violations.iter().take(20) {
+            println!("  VIOLATION {violation}");
+        }
+        if report.violations.len() > 20 {
+            println!("  and {} more", report.violations.len() - 20);
+        }
+        Ok(match self.one.bug.subject()? {
+            Subject::Mutant(mutant) => mutant.is_caught_by(&report),
+            Subject::Product | Subject::Control(_) => report.violations.is_empty(),
+        })
     }
-    if report.violations.len() > 20 {
-        println!("  and {} more", report.violations.len() - 20);
+
+    fn log_to_stderr(&self) -> anyhow::Result<()> {
+        let filter = EnvFilter::try_new(&self.log)?;
+        let log = fmt::layer()
+            .without_time()
+            .with_writer(std::io::stderr)
+            .with_filter(filter);
+        let packets = self
+            .trace
+            .then(|| PacketDigest.with_filter(EnvFilter::new("turmoil=trace")));
+        tracing_subscriber::registry()
+            .with(log)
+            .with(packets)
+            .init();
+        Ok(())
     }
-    report
+}
+
+impl Many {
+    fn carry_out(&self) -> anyhow::Result<bool> {
+        let subject = self.bug.subject()?;
+        let began = Instant::now();
+        let until = self
+            .minutes
+            .map(|minutes| began + Duration::from_secs(60 * minutes));
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+        let swarm = Swarm {
+            subject,
+            seeds: self.seeds.clone().unwrap_or_else(of_this_moment),
+            until,
+            jobs: self.jobs.unwrap_or(processors),
+        };
+        println!(
+            "seeds from {} on, {} at once",
+            swarm.seeds.start, swarm.jobs
+        );
+        let mut last = Instant::now();
+        let summary = swarm.run(PAUSE, |report, summary| {
+            if let Some(report) = report
+                && let Some(first) = report.violations.first()
+                && subject == Subject::Product
+            {
+                println!(
+                    "FAILED {}\n    {first}",
+                    subject.replay(report.parameters.seed)
+                );
+            }
+            if last.elapsed() >= PAUSE {
+                last = Instant::now();
+                eprintln!("    ... {}", progress(summary, began, until));
+            }
+        });
+        let took = began.elapsed();
+        print!("{summary}");
+        if subject == Subject::Product {
+            let speed = summary.totals.simulated.as_secs_f64() / took.as_secs_f64();
+            print!("{}", summary.totals);
+            println!(
+                "took {took:.0?}: {speed:.0} simulated seconds a second, {:.0} for each of {}",
+                speed / swarm.jobs as f64,
+                swarm.jobs
+            );
+        }
+        Ok(summary.is_well())
+    }
+}
+
+fn progress(summary: &Summary, began: Instant, until: Option<Instant>) -> String {
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let left = left.map_or_else(String::new, |left| format!(", {} s left", left.as_secs()));
+    format!(
+        "{} seeds, {} failed, {:.1} minutes simulated in {} s{left}",
+        summary.seeds,
+        summary.failed.len(),
+        summary.totals.simulated.as_secs_f64() / 60.0,
+        began.elapsed().as_secs(),
+    )
+}
+
+/// Seeds that were not run before, most likely.
+fn of_this_moment() -> Range<u64> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let first = now.map_or(0, |now| now.as_secs()) * 1_000;
+    first..u64::MAX
+}
+
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let parsed = text.split_once("..").and_then(|(first, end)| {
+        let (first, end) = (first.parse().ok()?, end.parse().ok()?);
+        (first < end).then_some(first..end)
+    });
+    parsed
+        .ok_or_else(|| "seeds are written as 1..101: from the first to before the last".to_owned())
+}
+
+impl Tale {
+    fn carry_out(&self) -> anyhow::Result<bool> {
+        let report = self.one.report()?;
+        print!("{}", explain(&report));
+        if let Some(path) = &self.svg {
+            std::fs::write(path, picture(&report))
+                .with_context(|| format!("the picture cannot be written to {}", path.display()))?;
+            println!("The picture is in {}.", path.display());
+        }
+        Ok(true)
+    }
+}
+
+impl Shrunk {
+    fn carry_out(&self) -> anyhow::Result<bool> {
+        let subject = self.bug.subject()?;
+        let seed = Seed(self.seed);
+        let report = subject.run(seed);
+        let Some(first) = report.violations.first() else {
+            bail!("nothing is wrong with {}", subject.replay(seed));
+        };
+        let name = name_of(first).to_owned();
+        println!("looking for the least that fails as this does: {name}");
+        let (parameters, faults) = subject.course(seed);
+        let mut runs = 0;
+        let least = Less::search(&parameters, faults.len(), |less| {
+            runs += 1;
+            let report = subject.run_less(seed, less);
+            let fails = report.violations.iter().any(|one| name_of(one) == name);
+            eprintln!(
+                "    ... {}{less}",
+                if fails { "fails: " } else { "holds: " }
+            );
+            fails
+        });
+        println!("after {runs} runs:\n{}{least}", subject.replay(seed));
+        Ok(true)
+    }
+}
+
+/// What a complaint is about, without what is particular to one run.
+fn name_of(violation: &str) -> &str {
+    let end = violation.find(|c: char| c == ':' || c == '\n' || c.is_ascii_digit());
+    &violation[..end.unwrap_or(violation.len())]
 }

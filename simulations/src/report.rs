@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::faults::{Happened, Kinds};
 use crate::history::History;
 use crate::parameters::Parameters;
+use crate::story::Story;
 
 /// What came of a run.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct Report {
     pub kinds: Kinds,
     /// The faults that happened.
     pub faults: Vec<Happened>,
+    /// The phases, and what each node was when.
+    pub story: Story,
 }
 
 /// What happened in one run.

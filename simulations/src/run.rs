@@ -85,6 +85,7 @@ fn judge(
         counts,
         kinds: course.kinds,
         faults: course.faults,
+        story: course.story,
     }
 }
 

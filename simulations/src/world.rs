@@ -16,6 +16,7 @@ use crate::mutant::Mutant;
 use crate::parameters::{Bounds, Parameters};
 use crate::scan::scan;
 use crate::shared::{Phase, Shared};
+use crate::story::{Life, Story};
 use crate::{outside, trace, witness};
 
 /// What a run leaves behind beside history and ledger.
@@ -29,6 +30,7 @@ pub(crate) struct Course {
     pub(crate) simulated: Duration,
     /// How long the cluster took after the storm until every client got its writes through.
     pub(crate) calm: Duration,
+    pub(crate) story: Story,
 }
 
 /// The simulated world.
@@ -96,10 +98,13 @@ impl World {
 
     fn phases(&mut self, faults: &[Planned]) -> turmoil::Result {
         let Bounds { set_up, calm } = self.shared.parameters.bounds();
+        self.begins("the nodes start");
         let formed = |world: &Self| world.shared.phase.get() == Phase::Storm;
         self.steps(set_up, "the cluster did not form", formed)?;
+        self.begins("the storm begins");
         let stays_down = self.storm(faults)?;
         self.mend(stays_down)?;
+        self.begins("all is mended, each client has to get writes through");
         self.shared.phase.set(Phase::Calm);
         let clients = self.shared.parameters.clients;
         let content = |world: &Self| world.shared.content.get() == clients;
@@ -108,16 +113,22 @@ impl World {
         let questions = witness::every_question(&self.ledger.lock().log);
         let scan = self.shared.parameters.scan_max(questions.len());
         self.shared.ask(questions);
+        self.begins("every node is asked everything");
         self.shared.phase.set(Phase::Scan);
         let done = |world: &Self| world.shared.phase.get() == Phase::Done;
         let silent = "not every node answered everything after the storm";
         self.steps(scan, silent, done)?;
         self.steps(calm, "the nodes did not converge", Self::converged)?;
         if let Some(node) = stays_down {
+            self.begins("the node that stayed away is started");
             self.start(node);
             self.steps(calm, "the late node did not converge", Self::converged)?;
         }
         Ok(())
+    }
+
+    fn begins(&mut self, phase: &'static str) {
+        self.course.story.begins(self.sim.elapsed(), phase);
     }
 
     /// Steps until `done`. Returns how long that took.
@@ -148,7 +159,14 @@ impl World {
                     self.course.violations.push(wrong);
                 }
             }
-            if let Some(role) = host.role() {
+            let role = host.role();
+            let life = match role {
+                None => Life::Down,
+                Some(role) if role.leads => Life::Leads(role.vote.leader_id.term),
+                Some(role) => Life::Follows(role.vote.leader_id.term),
+            };
+            self.course.story.look(self.sim.elapsed(), host.node, life);
+            if let Some(role) = role {
                 self.course.leaders.observe(role)?;
             }
         }

@@ -70,14 +70,14 @@ fn one_seed_is_one_history() {
         assert!(
             first.history.text() == second.history.text() && first.trace == second.trace,
             "seed {seed} gave two histories: {:032x} {:?} and {:032x} {:?}; compare two runs of \
-             scripts/simulate --seed {seed} --history --trace",
+             scripts/simulate run --seed {seed} --history --trace",
             first.history.digest(),
             first.trace,
             second.history.digest(),
             second.trace,
         );
         let output = Command::new(env!("CARGO_BIN_EXE_simulate"))
-            .args(["--seed", &seed.to_string(), "--trace"])
+            .args(["run", "--seed", &seed.to_string(), "--trace"])
             .output()
             .expect("the binary runs");
         let said = String::from_utf8_lossy(&output.stdout);

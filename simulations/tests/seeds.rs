@@ -82,7 +82,8 @@ fn run_all(first: u64, count: u64) -> Vec<Report> {
 /// Runs the seeds, and fails if one does or if too little happened in it.
 fn hold(what: &str, first: u64, count: u64) -> Vec<Report> {
     say(format!(
-        "{what}: {count} seeds: scripts/simulate --seed {first} --count {count}"
+        "{what}: {count} seeds: scripts/simulate swarm --seeds {first}..{}",
+        first + count
     ));
     let reports = run_all(first, count);
     let mut summary = Summary::new(Subject::Product);

@@ -1,0 +1,66 @@
+//! Many seeds on several processors at once.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::campaign::{Subject, Summary};
+use crate::report::Report;
+use crate::seed::Seed;
+
+/// Which seeds are run, and how.
+#[derive(Debug, Clone)]
+pub struct Swarm {
+    /// What is run.
+    pub subject: Subject,
+    /// With which seeds.
+    pub seeds: Range<u64>,
+    /// No seed is begun afterwards.
+    pub until: Option<Instant>,
+    /// How many runs go on at once.
+    pub jobs: usize,
+}
+
+impl Swarm {
+    /// Runs them. `told` is given each report as it comes, in no order, and what came of all so far;
+    /// and nothing but the latter when there was none for a while.
+    ///
+    /// # Panics
+    /// If `told` does.
+    pub fn run(&self, pause: Duration, mut told: impl FnMut(Option<&Report>, &Summary)) -> Summary {
+        let mut summary = Summary::new(self.subject);
+        let next = AtomicU64::new(self.seeds.start);
+        let (sender, receiver) = mpsc::sync_channel::<Report>(self.jobs);
+        std::thread::scope(|workers| {
+            for _ in 0..self.jobs.max(1) {
+                let (sender, next) = (sender.clone(), &next);
+                workers.spawn(move || {
+                    while let Some(seed) = self.next(next) {
+                        if sender.send(self.subject.run(seed)).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            loop {
+                match receiver.recv_timeout(pause) {
+                    Ok(report) => {
+                        summary.add(&report);
+                        told(Some(&report), &summary);
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => told(None, &summary),
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        });
+        summary
+    }
+
+    fn next(&self, next: &AtomicU64) -> Option<Seed> {
+        let over = self.until.is_some_and(|until| Instant::now() >= until);
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        (!over && seed < self.seeds.end).then_some(Seed(seed))
+    }
+}

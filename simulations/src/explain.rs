@@ -93,6 +93,7 @@ fn lines(report: &Report) -> Vec<Line> {
 fn told(before: Life, now: Life) -> Option<String> {
     match (before, now) {
         (_, Life::Leads(term)) => Some(format!("leads in term {term}")),
+        (Life::Down, Life::Down) => None,
         (_, Life::Down) => Some("is down".to_owned()),
         (Life::Down, Life::Follows(term)) => Some(format!("is up, its vote is of term {term}")),
         (Life::Leads(_), Life::Follows(term)) => {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use svg::{Document, Node};
 use svg::node::element::{Line, Rectangle, Text, Title};
+use svg::{Document, Node};
 
 use crate::history::{End, Event};
 use crate::report::Report;
@@ -14,6 +14,7 @@ const MARGIN: f64 = 90.0;
 const SECOND: f64 = 120.0;
 const ROW: f64 = 26.0;
 const GAP: f64 = 4.0;
+const LETTER: f64 = 13.0;
 
 const LEADS: &str = "#2f6fb3";
 const FOLLOWS: &str = "#d4e3f3";
@@ -26,7 +27,7 @@ const LOST: &str = "#c22f2f";
 
 /// The picture of a run, as SVG.
 pub fn picture(report: &Report) -> String {
-    let mut page = Page::new(report.counts.simulated);
+    let mut page = Page::new(report);
     for (node, lives) in &report.story.lives {
         page.row(&format!("node {node}"));
         for (nth, (from, life)) in lives.iter().enumerate() {
@@ -80,13 +81,13 @@ fn x(at: Duration) -> f64 {
 }
 
 impl Page {
-    fn new(end: Duration) -> Self {
+    fn new(report: &Report) -> Self {
         Self {
             document: Document::new()
                 .set("font-family", "sans-serif")
                 .set("font-size", 11),
-            end,
-            top: 0.0,
+            end: report.counts.simulated,
+            top: LETTER * report.story.phases.len() as f64 - ROW,
         }
     }
 
@@ -149,15 +150,17 @@ impl Page {
 
     fn finish(mut self, report: &Report) -> String {
         let bottom = self.top + ROW;
-        let (width, height) = (x(self.end) + 20.0, bottom + 60.0);
+        let (width, height) = (x(self.end) + 260.0, bottom + 60.0);
         for second in 0..=self.end.as_secs() {
             let x = x(Duration::from_secs(second));
-            self.add(upright(x, ROW, bottom, "#00000022"));
+            self.add(upright(x, 0.0, bottom, "#00000022"));
             self.words(x + 2.0, bottom + 10.0, &format!("{second} s"), "#555555");
         }
-        for (at, phase) in &report.story.phases {
-            self.add(upright(x(*at), ROW / 2.0, bottom, "black"));
-            self.words(x(*at) + 3.0, ROW * 0.75, phase, "black");
+        // Each has a line of its own, as the last ones follow soon upon each other.
+        for (nth, (at, phase)) in report.story.phases.iter().enumerate() {
+            let top = LETTER * nth as f64;
+            self.add(upright(x(*at), top, bottom, "black"));
+            self.words(x(*at) + 3.0, top + LETTER - 2.0, phase, "black");
         }
         let legend = [
             (LEADS, "leads"),

@@ -112,11 +112,12 @@ fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
 fn check_script(words: &[String]) -> Result<(), String> {
     let path = repository().join(&words[0]);
     let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-    // Three scripts hand everything to a program of ours, which has the help.
+    // Four scripts hand everything to a program of ours, which has the help.
     let program = match words[0].as_str() {
         "scripts/run-cluster" => Some(env!("CARGO_BIN_EXE_run-cluster").into()),
         "scripts/bench" => Some(env!("CARGO_BIN_EXE_placement-bench").into()),
         "scripts/simulate" => Some(beside("simulate")),
+        "scripts/torture" => Some(env!("CARGO_BIN_EXE_torture").into()),
         _ => None,
     };
     if let Some(program) = program {

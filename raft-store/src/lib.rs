@@ -7,10 +7,12 @@
 //!   and the whole state in memory, and builds and installs snapshots.
 //! * [`Views`] gives readers an immutable state and waits for an applied index.
 //! * [`wire`] is how everything that lasts or travels is written.
+//! * [`coverage`] counts in simulations which rare paths ran.
 //! * [`runtime`] is the async runtime for production and simulation.
 
 mod applier;
 mod counters;
+pub mod coverage;
 mod data_dir;
 mod disk_wait;
 mod error;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use placement_raft_store::coverage::{Counted, RarePath};
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -103,6 +104,8 @@ pub struct Totals {
     pub faults: BTreeMap<&'static str, usize>,
     /// Requests by method and path, and by the status of their answers; 0 is none.
     pub requests: BTreeMap<String, BTreeMap<u16, usize>>,
+    /// Which rare paths of the product ran, and how often.
+    pub rare: Counted,
 }
 
 impl Totals {
@@ -114,6 +117,9 @@ impl Totals {
         self.snapshots += report.counts.snapshots;
         for fault in &report.faults {
             *self.faults.entry(fault.fault.kind()).or_default() += 1;
+        }
+        for (path, times) in &report.rare {
+            *self.rare.entry(*path).or_default() += times;
         }
         for event in &report.history.events {
             let request = event.operation.request();
@@ -137,6 +143,11 @@ impl fmt::Display for Totals {
         writeln!(f, "faults:")?;
         for (kind, times) in &self.faults {
             writeln!(f, "{times:>9} {kind}")?;
+        }
+        writeln!(f, "rare paths of the product:")?;
+        for path in RarePath::ALL {
+            let times = self.rare.get(path).copied().unwrap_or_default();
+            writeln!(f, "{times:>9} {}", path.name())?;
         }
         writeln!(f, "requests, by the status of their answers:")?;
         for (route, statuses) in &self.requests {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use placement_raft_store::coverage::Counted;
+
 use crate::faults::{Happened, Kinds};
 use crate::history::History;
 use crate::parameters::Parameters;
@@ -26,6 +28,8 @@ pub struct Report {
     pub faults: Vec<Happened>,
     /// The phases, and what each node was when.
     pub story: Story,
+    /// Which rare paths of the product ran, and how often.
+    pub rare: Counted,
 }
 
 /// What happened in one run.

@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use placement_raft_store::coverage;
+
 use crate::faults::{Happened, Planned, plan};
 use crate::history::{Event, History};
 use crate::invariants;
@@ -24,6 +26,7 @@ pub fn run(parameters: &Parameters, mutant: Option<Mutant>) -> Report {
 pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Planned>) -> Report {
     let _simulation = placement_raft_store::runtime::simulate(parameters.seed.number("raft"));
     trace::begin();
+    coverage::begin();
     net::connections();
     let shared = Shared::new(parameters.clone());
     let ledger = SharedLedger::new(invariants::all());
@@ -86,6 +89,7 @@ fn judge(
         kinds: course.kinds,
         faults: course.faults,
         story: course.story,
+        rare: coverage::end(),
     }
 }
 

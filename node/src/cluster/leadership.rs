@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use placement_raft_store::coverage::RarePath;
+
 use super::replica::Replica;
 use crate::tasks::Tasks;
 
@@ -71,7 +73,10 @@ pub(crate) async fn hand_over(
         let attempt = (tokio::time::Instant::now() + PAUSE * 5).min(deadline);
         replica.other_leader(Some(replica.me), attempt).await;
         match replica.leader() {
-            Some(leader) if leader.id != replica.me => return Ok(leader.id),
+            Some(leader) if leader.id != replica.me => {
+                RarePath::HandedOver.ran();
+                return Ok(leader.id);
+            }
             _ if tokio::time::Instant::now() >= deadline => {
                 return Err(format!("node {to} did not take over within {patience:?}"));
             }

@@ -8,6 +8,7 @@ use openraft::ServerState;
 use openraft::errors::ClientWriteError;
 use openraft::raft::WriteResult;
 use placement_model::{Command, Stamped};
+use placement_raft_store::coverage::RarePath;
 use placement_raft_store::{Applied, LoggedCommand, TypeConfig};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
@@ -155,6 +156,7 @@ impl Proposer {
             return Ok(());
         }
         if let Some(last) = last {
+            RarePath::ClockSettled.ran();
             timeout(SETTLE, self.replica.views.wait_applied(last))
                 .await
                 .map_err(|_| UNSETTLED)?

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use openraft::ReadPolicy;
 use openraft::errors::{LinearizableReadError, RaftError};
+use placement_raft_store::coverage::RarePath;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -101,6 +102,9 @@ impl Rounds {
             match self.ask(latest).await {
                 Ok(index) => {
                     self.metrics.round(waiting.len(), asked.elapsed());
+                    if waiting.len() > 1 {
+                        RarePath::RoundShared.ran();
+                    }
                     for read in waiting.drain(..) {
                         // Who has given up needs no answer.
                         let _ = read.answer.send(Ok(ReadPoint { asked, index }));
@@ -108,6 +112,7 @@ impl Rounds {
                 }
                 Err(reason) => {
                     self.metrics.failed();
+                    RarePath::RoundFailed.ran();
                     self.expire(&mut waiting, &reason);
                 }
             }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use placement_model::Command;
+use placement_raft_store::coverage::RarePath;
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -56,6 +57,7 @@ impl Writes {
 }
 
 fn busy(reason: String) -> Unavailable {
+    RarePath::WriteBusy.ran();
     Unavailable::Busy { reason }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use placement_model::{Command, Outcome};
+use placement_raft_store::coverage::RarePath;
 use placement_raft_store::runtime;
 use placement_raft_store::wire::{self, Blob, RecordVersion};
 use tokio::sync::{mpsc, oneshot};
@@ -148,6 +149,7 @@ impl WritePath {
                 WriteReply::Rejected { reason } => reason,
                 WriteReply::Unknown { reason } => {
                     tracing::info!(reason, "the write's outcome is not known, asking again");
+                    RarePath::WriteAskedAgain.ran();
                     unsure = Some(reason.clone());
                     reason
                 }
@@ -297,7 +299,13 @@ impl WritePath {
 
 fn gave_up(unsure: Option<String>, reason: String) -> Unavailable {
     match unsure {
-        Some(reason) => Unavailable::outcome_unknown(reason),
-        None => Unavailable::nothing_committed(reason),
+        Some(reason) => {
+            RarePath::OutcomeUnknown.ran();
+            Unavailable::outcome_unknown(reason)
+        }
+        None => {
+            RarePath::NothingCommitted.ran();
+            Unavailable::nothing_committed(reason)
+        }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
+use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, RecordVersion};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
@@ -367,6 +368,7 @@ impl Reader {
                     let quiet_since = lock(&self.calls).quiet_since;
                     let quiet = quiet_since.map(|since| since.elapsed());
                     if let Some(quiet) = quiet.filter(|quiet| *quiet > self.silence) {
+                        RarePath::ConnectionSilent.ran();
                         return Ok(format!("silent for {quiet:?}"));
                     }
                     if quiet.is_some() || last_ping.elapsed() > IDLE_PING {

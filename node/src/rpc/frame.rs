@@ -16,6 +16,7 @@
 use std::io;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use placement_raft_store::coverage::RarePath;
 
 /// Longest message that is read, in bytes, whether or not it comes in pieces. The configuration keeps
 /// commands and batches well below.
@@ -111,6 +112,9 @@ impl Frame {
     pub(crate) fn pieces(mut self, piece_bytes: usize) -> impl Iterator<Item = Self> {
         let (kind, call) = (self.kind, self.call);
         let mut ended = false;
+        if self.body.len() > piece_bytes {
+            RarePath::SentInPieces.ran();
+        }
         std::iter::from_fn(move || {
             if ended {
                 return None;

@@ -11,6 +11,7 @@ use futures::future::{AbortHandle, Abortable, BoxFuture};
 use openraft::raft::AppendEntriesRequest;
 use parking_lot::Mutex;
 use placement_model::Level;
+use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, RecordVersion, WireError};
 use placement_raft_store::{TypeConfig, runtime};
 use tokio::sync::{Semaphore, mpsc};
@@ -430,6 +431,7 @@ impl Calls {
             }
             Kind::GivenUp => {
                 if let Some(write) = self.writes.lock().remove(&frame.call) {
+                    RarePath::WriteGivenUp.ran();
                     write.abort();
                 }
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::Blob;
 use placement_raft_store::{Drafts, LogId, Snapshot, SnapshotFile, Vote, runtime};
 use tokio::time::{Instant, sleep_until};
@@ -97,7 +98,10 @@ impl Sending {
         loop {
             match reply {
                 SnapshotReply::Continue => {}
-                SnapshotReply::From { offset: held } => offset = held,
+                SnapshotReply::From { offset: held } => {
+                    RarePath::SnapshotResumed.ran();
+                    offset = held;
+                }
                 SnapshotReply::Done(vote) => {
                     self.targets.lock().remove(&to);
                     return Ok(vote.into());
@@ -200,6 +204,7 @@ impl Sending {
                 AGAIN_MIN
             }
         };
+        RarePath::SnapshotPutOff.ran();
         target.moved = None;
         target.put_off = Some(PutOff {
             pause,

@@ -23,6 +23,7 @@ use self::reached::{Mark, Reached};
 use self::tail::Tail;
 use self::writer::{Job, Shared, Writer};
 use crate::counters::Counters;
+use crate::coverage::RarePath;
 use crate::data_dir::DirLock;
 use crate::error::OpenError;
 use crate::health::Reporter;
@@ -203,6 +204,7 @@ impl LogReader {
         if start == border {
             return Ok(tail.range(start, end, bytes_max));
         }
+        RarePath::LogReadFromDisk.ran();
         // What lies before the border is in RocksDB. The snapshot is taken under the lock, so that
         // both parts are of one moment; the reading is not.
         let snapshot = self.shared.database.db.snapshot();
@@ -351,12 +353,14 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
         self.shared.check()?;
+        RarePath::LogTruncated.ran();
         self.shared.tail().truncate(last);
         self.writer.send(Job::Truncate { last })
     }
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
         self.shared.check()?;
+        RarePath::LogPurged.ran();
         self.shared.tail().purge(upto);
         self.writer.send(Job::Purge { upto })
     }

@@ -19,6 +19,7 @@ use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
 use crate::applier::Applier;
 use crate::counters::Counters;
+use crate::coverage::RarePath;
 use crate::data_dir::DirLock;
 use crate::error::OpenError;
 use crate::health::Reporter;
@@ -70,6 +71,7 @@ impl Core {
     ) -> Result<(Self, Views), OpenError> {
         let database = StateDatabase::open(options, cache)?;
         if let Some(name) = database.installing()? {
+            RarePath::InstallRepeated.ran();
             finish_installation(&database, &snapshots, &name)?;
         }
         let loaded = database.load()?;
@@ -307,6 +309,7 @@ impl Core {
             .map_err(|error| self.fail("replaced by a snapshot", error.as_ref()))?;
         self.publish(applied);
         self.snapshots.adopt(&kept);
+        RarePath::SnapshotInstalled.ran();
         tracing::info!(
             covers = %meta,
             bytes = file.length(),

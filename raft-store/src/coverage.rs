@@ -1,0 +1,119 @@
+//! Rare paths, which simulations count: a path that never runs in any of them is not shown to
+//! be right by them. Outside of simulations that costs a look at a thread's own variable.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+thread_local! {
+    static RAN: RefCell<Option<Counted>> = const { RefCell::new(None) };
+}
+
+/// How often each path ran.
+pub type Counted = BTreeMap<RarePath, u64>;
+
+/// Declares the paths with their names.
+macro_rules! rare_paths {
+    ($($(#[doc = $doc:literal])+ $path:ident = $name:literal,)+) => {
+        /// A rare path.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum RarePath {
+            $($(#[doc = $doc])+ $path,)+
+        }
+
+        impl RarePath {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$path,)+];
+
+            /// What it is called.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$path => $name,)+
+                }
+            }
+        }
+    };
+}
+
+rare_paths! {
+    /// Entries at the end of the log that another leader did not have were taken back.
+    LogTruncated = "log truncated",
+    /// Entries that a snapshot holds were dropped from the log.
+    LogPurged = "log purged",
+    /// Entries were read from the disk, as the cache had them no more.
+    LogReadFromDisk = "log read from the disk",
+    /// A snapshot took the place of the state.
+    SnapshotInstalled = "snapshot installed",
+    /// An installation that a crash had interrupted was done again at start.
+    InstallRepeated = "interrupted install done again",
+    /// A snapshot was sent on from where an earlier attempt had ended.
+    SnapshotResumed = "snapshot resumed",
+    /// A snapshot was not sent now, as the receiver said so or something failed.
+    SnapshotPutOff = "snapshot put off",
+    /// A frame went out in pieces.
+    SentInPieces = "frame sent in pieces",
+    /// A connection was given up, as it said nothing.
+    ConnectionSilent = "silent connection given up",
+    /// A write was taken back by the node that had forwarded it.
+    WriteGivenUp = "forwarded write given up",
+    /// A leader waited, before its first stamp, for what earlier ones had stamped.
+    ClockSettled = "stamps of earlier leaders waited for",
+    /// A write was asked again, as its outcome was not known.
+    WriteAskedAgain = "write of unknown outcome asked again",
+    /// A write was refused, with the word that nothing was committed.
+    NothingCommitted = "write refused, nothing committed",
+    /// A write was left with an outcome that is not known.
+    OutcomeUnknown = "write left with an unknown outcome",
+    /// A write was refused, as too many waited.
+    WriteBusy = "write refused, too many wait",
+    /// Several reads shared one question to the leader.
+    RoundShared = "read round shared",
+    /// A question to the leader was in vain.
+    RoundFailed = "read round failed",
+    /// Leadership was handed to another node.
+    HandedOver = "leadership handed over",
+}
+
+impl RarePath {
+    /// Says that the path runs.
+    pub fn ran(self) {
+        RAN.with(|ran| {
+            if let Some(counted) = ran.borrow_mut().as_mut() {
+                *counted.entry(self).or_default() += 1;
+            }
+        });
+    }
+}
+
+/// Begins to count on this thread.
+pub fn begin() {
+    RAN.with(|ran| *ran.borrow_mut() = Some(Counted::new()));
+}
+
+/// Ends it, and tells what was counted.
+pub fn end() -> Counted {
+    RAN.with(|ran| ran.borrow_mut().take()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_runs_meanwhile_is_counted() {
+        RarePath::LogPurged.ran();
+        begin();
+        RarePath::LogTruncated.ran();
+        RarePath::LogTruncated.ran();
+        assert_eq!(end(), Counted::from([(RarePath::LogTruncated, 2)]));
+        RarePath::LogTruncated.ran();
+        assert_eq!(end(), Counted::new());
+    }
+
+    #[test]
+    fn no_two_paths_have_one_name() {
+        let mut names: Vec<_> = RarePath::ALL.iter().map(|path| path.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), RarePath::ALL.len());
+    }
+}

@@ -3,11 +3,6 @@
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
-mod generate;
-mod naive;
-
-use generate::{RIGHT, STANDARD_CLASSES, STANDARD_TRAITS};
-use naive::Naive;
 use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ReplaceAllocations, ReplaceInventories,
     ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape, Stamped, SyncStandards,
@@ -16,6 +11,8 @@ use placement_model::command::{
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Change, Outcome, State, apply};
+use placement_naive::Naive;
+use placement_naive::generate::{self, RIGHT, STANDARD_CLASSES, STANDARD_TRAITS};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

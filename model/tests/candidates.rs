@@ -1,15 +1,15 @@
 //! Which candidates there are: one story for each rule.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
-mod estate;
-
 use std::ops::ControlFlow;
 
-use estate::{Estate, SHARES, Stock, Wishes, estate, group, provider, request, units};
 use placement_model::query::candidates::{
     AllocationRequest, CandidateError, CandidateRequest, GenerationStrategy, GroupPolicy,
 };
 use placement_model::types::ProviderUuid;
+use placement_naive::estate::{
+    Estate, SHARES, Stock, Wishes, estate, group, provider, request, units,
+};
 use uuid::Uuid;
 
 /// Answers in the order in which they come: `cn1 VCPU:1 MEMORY_MB:512, storage DISK_GB:10`.

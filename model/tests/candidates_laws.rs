@@ -2,13 +2,11 @@
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 mod cases;
-mod estate;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cases::cases;
-use estate::{Estate, SHARES, TRAITS};
 use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
     ReplaceAllocations,
@@ -16,9 +14,11 @@ use placement_model::command::{
 use placement_model::query::candidates::{AllocationRequest, CandidateRequest, GenerationStrategy};
 use placement_model::types::{Given, Timestamp};
 use placement_model::{Outcome, Stamped, apply};
+use placement_naive::estate::{Estate, SHARES, TRAITS};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestRunner;
+use uuid::Uuid;
 
 /// An answer in the names of the estate, in an order that can be compared.
 type Answer = (
@@ -107,8 +107,8 @@ proptest! {
         prop_assume!(request.groups.iter().all(|group| group.in_tree.is_none()));
         let other = |name: &str| format!("other-{name}");
         let mut renamed = estate.clone();
-        renamed.first_uuid = 0xdef0_0000;
         for provider in &mut renamed.providers {
+            provider.uuid.0 = Uuid::from_u128(provider.uuid.0.as_u128() + 0x3330_0000);
             provider.name = other(&provider.name);
             provider.parent = provider.parent.as_deref().map(other);
         }
@@ -136,7 +136,7 @@ proptest! {
         let used: BTreeSet<&str> = used.map(|name| estate.root(name)).collect();
         let wanted: BTreeSet<_> =
             request.groups.iter().filter_map(|group| group.in_tree.clone()).collect();
-        let names_of = |root: &str| -> Vec<&estate::Provider> {
+        let names_of = |root: &str| -> Vec<&placement_naive::estate::Provider> {
             estate.providers.iter().filter(|provider| estate.root(&provider.name) == root).collect()
         };
         let unused: Vec<&str> = estate

@@ -2,18 +2,16 @@
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 mod cases;
-mod estate;
-mod oracle;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cases::{cases, tight_cases};
-use estate::Estate;
-use oracle::{Answer, Verdict, judge, summarized};
 use placement_model::query::candidates::{
     AllocationRequest, CandidateError, CandidateRequest, GroupPolicy, RequestGroup,
 };
 use placement_model::types::ProviderUuid;
+use placement_naive::candidates::{Answer, Verdict, judge, summarized};
+use placement_naive::estate::Estate;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

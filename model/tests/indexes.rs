@@ -2,11 +2,8 @@
 //! and they say what the trees say.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
-mod estate;
-
 use std::collections::BTreeSet;
 
-use estate::{CLASSES, TRAITS, aggregate};
 use placement_model::State;
 use placement_model::state::change::{
     Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
@@ -16,6 +13,7 @@ use placement_model::state::tree::{Node, Tree};
 use placement_model::types::{
     ConsumerUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp,
 };
+use placement_naive::estate::{CLASSES, TRAITS, aggregate};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use uuid::Uuid;

@@ -54,8 +54,9 @@ struct Kind {
 }
 
 /// Crate, and what of the workspace it may use outside its tests.
-const MAY_USE: [(&str, &[&str]); 6] = [
+const MAY_USE: [(&str, &[&str]); 7] = [
     ("placement-model", &[]),
+    ("placement-naive", &["placement-model"]),
     ("placement-raft-store", &["placement-model"]),
     (
         "placement-node",
@@ -75,6 +76,7 @@ const MAY_USE: [(&str, &[&str]); 6] = [
         "placement-simulations",
         &[
             "placement-model",
+            "placement-naive",
             "placement-raft-store",
             "placement-node",
             "placement-client",

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use uuid::Uuid;
 
-use crate::estate::{
+use placement_naive::estate::{
     self, CLASSES, Estate, Provider, SHARES, Stock, TRAITS, Wishes, aggregate, provider,
 };
 

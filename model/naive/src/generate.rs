@@ -23,12 +23,16 @@ use proptest::sample::select;
 use uuid::Uuid;
 
 /// Stands for the generation that is right when the command is carried out.
-pub(crate) const RIGHT: Generation = Generation(-7);
+pub const RIGHT: Generation = Generation(-7);
 
-pub(crate) const STANDARD_CLASSES: [&str; 2] = ["VCPU", "MEMORY_MB"];
-pub(crate) const CLASSES: [&str; 5] = ["VCPU", "MEMORY_MB", "CUSTOM_A", "CUSTOM_B", "CUSTOM_C"];
-pub(crate) const STANDARD_TRAITS: [&str; 2] = ["HW_X", "MISC_SHARES_VIA_AGGREGATE"];
-pub(crate) const TRAITS: [&str; 5] = [
+/// The standard classes that the commands name.
+pub const STANDARD_CLASSES: [&str; 2] = ["VCPU", "MEMORY_MB"];
+/// All classes that the commands name.
+pub const CLASSES: [&str; 5] = ["VCPU", "MEMORY_MB", "CUSTOM_A", "CUSTOM_B", "CUSTOM_C"];
+/// The standard traits that the commands name.
+pub const STANDARD_TRAITS: [&str; 2] = ["HW_X", "MISC_SHARES_VIA_AGGREGATE"];
+/// All traits that the commands name.
+pub const TRAITS: [&str; 5] = [
     "HW_X",
     "MISC_SHARES_VIA_AGGREGATE",
     "CUSTOM_R",
@@ -36,25 +40,30 @@ pub(crate) const TRAITS: [&str; 5] = [
     "CUSTOM_T",
 ];
 
-pub(crate) fn provider_uuid(number: u8) -> ProviderUuid {
+/// The provider of this number.
+pub fn provider_uuid(number: u8) -> ProviderUuid {
     ProviderUuid(Uuid::from_u128(
         0xabc0_0000_0000_4000_8000_0000_0000_0000 + u128::from(number),
     ))
 }
 
-pub(crate) fn providers() -> impl Iterator<Item = ProviderUuid> {
+/// All providers that there may be.
+pub fn providers() -> impl Iterator<Item = ProviderUuid> {
     (0..7).map(provider_uuid)
 }
 
-pub(crate) fn consumers() -> impl Iterator<Item = ConsumerUuid> {
+/// All consumers that there may be.
+pub fn consumers() -> impl Iterator<Item = ConsumerUuid> {
     (0..4).map(|n| ConsumerUuid::from(format!("c0c00000-0000-4000-8000-00000000000{n}")))
 }
 
-pub(crate) fn projects() -> impl Iterator<Item = ProjectId> {
+/// All projects that there may be.
+pub fn projects() -> impl Iterator<Item = ProjectId> {
     ["p1", "p2"].into_iter().map(ProjectId::from)
 }
 
-pub(crate) fn users() -> impl Iterator<Item = UserId> {
+/// All users that there may be.
+pub fn users() -> impl Iterator<Item = UserId> {
     ["u1", "u2"].into_iter().map(UserId::from)
 }
 
@@ -314,7 +323,8 @@ fn name_command() -> impl Strategy<Value = Command> {
     ]
 }
 
-pub(crate) fn command() -> impl Strategy<Value = Command> {
+/// Any command, all kinds.
+pub fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
         3 => provider_command(),
         4 => inventory_command(),
@@ -354,7 +364,7 @@ const PLAIN: Inventory = Inventory {
 };
 
 /// Commands that furnish an empty cloud with two trees that have something to take.
-pub(crate) fn furniture() -> Vec<Command> {
+pub fn furniture() -> Vec<Command> {
     let parents = [None, Some(0), Some(0), None, Some(2)];
     let mut commands = Vec::new();
     for (number, parent) in (0_u8..).zip(parents) {
@@ -378,7 +388,8 @@ pub(crate) fn furniture() -> Vec<Command> {
     commands
 }
 
-pub(crate) fn filter() -> impl Strategy<Value = ProviderFilter> {
+/// A filter of providers.
+pub fn filter() -> impl Strategy<Value = ProviderFilter> {
     use proptest::option::weighted;
     let name = weighted(
         0.1,
@@ -411,7 +422,7 @@ pub(crate) fn filter() -> impl Strategy<Value = ProviderFilter> {
 }
 
 /// Commands as no edge lets them through: every number at its limits, names twice, empty lists.
-pub(crate) fn hostile_command() -> impl Strategy<Value = Command> {
+pub fn hostile_command() -> impl Strategy<Value = Command> {
     let number = || select(&[0_u32, 1, 2, u32::MAX - 1, u32::MAX][..]);
     let ratio = select(
         &[

@@ -1,27 +1,31 @@
 //! What the answer to a request must be, by trying everything: for each anchor every assignment
 //! of groups to providers, then the rules, one function each. Knows names and nothing of the
 //! model's ids, trees, indexes or search.
-#![allow(unreachable_pub)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
 use placement_model::types::{Given, ProviderUuid};
 
-use crate::estate::{CLASSES, Estate, Provider, SHARES, Stock, TRAITS};
+use crate::estate::{Estate, Provider, SHARES, Stock};
 
 /// One answer: amounts per provider and class, and providers per suffix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Answer {
+    /// Amounts per provider and class.
     pub allocations: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Providers per suffix.
     pub mappings: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// What a request leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
+    /// These, and no others.
     Answers(BTreeSet<Answer>),
+    /// A class that there is not.
     UnknownResourceClass,
+    /// A trait that there is not.
     UnknownTrait,
 }
 
@@ -36,8 +40,9 @@ type Assignment<'a> = Vec<(Item<'a>, &'a Provider)>;
 
 /// The one right answer.
 pub fn judge(estate: &Estate, request: &CandidateRequest) -> Verdict {
-    let unknown_traits =
-        |mut names: Box<dyn Iterator<Item = &str> + '_>| names.any(|name| !TRAITS.contains(&name));
+    let unknown_traits = |mut names: Box<dyn Iterator<Item = &str> + '_>| {
+        names.any(|name| !estate.traits.contains(name))
+    };
     let root_traits = request.root_required.iter().chain(&request.root_forbidden);
     if unknown_traits(Box::new(root_traits.map(|name| name.as_str()))) {
         return Verdict::UnknownTrait;
@@ -49,7 +54,7 @@ pub fn judge(estate: &Estate, request: &CandidateRequest) -> Verdict {
         if group
             .resources
             .keys()
-            .any(|name| !CLASSES.contains(&name.as_str()))
+            .any(|name| !estate.classes.contains(name.as_str()))
         {
             return Verdict::UnknownResourceClass;
         }

@@ -1,5 +1,4 @@
 //! Small clouds in domain words, and requests against them.
-#![allow(dead_code, unreachable_pub)] // Each test file uses its own part of the vocabulary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,22 +30,36 @@ pub const TRAITS: [&str; 5] = [
 /// A provider, by its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provider {
+    /// Names it in the estate.
     pub name: String,
+    /// What requests and answers call it.
+    pub uuid: ProviderUuid,
+    /// `None`: a root.
     pub parent: Option<String>,
+    /// By class.
     pub stocks: BTreeMap<String, Stock>,
+    /// By name.
     pub traits: BTreeSet<String>,
+    /// By short name or UUID.
     pub aggregates: BTreeSet<String>,
 }
 
 /// An inventory and what is taken of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stock {
+    /// As in [`Inventory`].
     pub total: u32,
+    /// As in [`Inventory`].
     pub reserved: u32,
+    /// As in [`Inventory`].
     pub min_unit: u32,
+    /// As in [`Inventory`].
     pub max_unit: u32,
+    /// As in [`Inventory`].
     pub step_size: u32,
+    /// As in [`Inventory`].
     pub allocation_ratio: f64,
+    /// What is taken of it.
     pub used: u64,
 }
 
@@ -67,6 +80,7 @@ pub fn units(total: u32) -> Stock {
 pub fn provider(name: &str) -> Provider {
     Provider {
         name: name.to_owned(),
+        uuid: ProviderUuid(Uuid::nil()),
         parent: None,
         stocks: BTreeMap::new(),
         traits: BTreeSet::new(),
@@ -75,25 +89,30 @@ pub fn provider(name: &str) -> Provider {
 }
 
 impl Provider {
+    /// Below another one.
     pub fn under(mut self, parent: &str) -> Self {
         self.parent = Some(parent.to_owned());
         self
     }
 
+    /// So many units, see [`units`].
     pub fn has(self, class: &str, total: u32) -> Self {
         self.stocked(class, units(total))
     }
 
+    /// With an inventory.
     pub fn stocked(mut self, class: &str, stock: Stock) -> Self {
         self.stocks.insert(class.to_owned(), stock);
         self
     }
 
+    /// With a trait.
     pub fn bears(mut self, name: &str) -> Self {
         self.traits.insert(name.to_owned());
         self
     }
 
+    /// In an aggregate.
     pub fn member(mut self, aggregate: &str) -> Self {
         self.aggregates.insert(aggregate.to_owned());
         self
@@ -108,16 +127,24 @@ impl Provider {
 /// Providers in the order of their creation; parents come before their children.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estate {
+    /// All of them.
     pub providers: Vec<Provider>,
-    /// UUIDs count from here.
-    pub first_uuid: u128,
+    /// The resource classes that there are.
+    pub classes: BTreeSet<String>,
+    /// The traits that there are.
+    pub traits: BTreeSet<String>,
 }
 
-/// An estate of these providers.
+/// An estate of these providers, with UUIDs that are counted, and [`CLASSES`] and [`TRAITS`].
 pub fn estate(providers: impl IntoIterator<Item = Provider>) -> Estate {
+    let numbered = |(number, provider): (u128, Provider)| Provider {
+        uuid: ProviderUuid(Uuid::from_u128(0xabc0_0000 + number)),
+        ..provider
+    };
     Estate {
-        providers: providers.into_iter().collect(),
-        first_uuid: 0xabc0_0000,
+        providers: (1..).zip(providers).map(numbered).collect(),
+        classes: CLASSES.map(str::to_owned).into(),
+        traits: TRAITS.map(str::to_owned).into(),
     }
 }
 
@@ -127,6 +154,7 @@ pub fn aggregate(name: &str) -> AggregateUuid {
 }
 
 impl Estate {
+    /// The provider of this name.
     pub fn get(&self, name: &str) -> &Provider {
         self.providers
             .iter()
@@ -142,21 +170,18 @@ impl Estate {
         ProviderId(index.expect("a known provider") as u32 + 1)
     }
 
+    /// The UUID behind a name.
     pub fn uuid(&self, name: &str) -> ProviderUuid {
-        ProviderUuid(Uuid::from_u128(
-            self.first_uuid + u128::from(self.id(name).0),
-        ))
+        self.get(name).uuid
     }
 
     /// The name behind a UUID.
     pub fn name(&self, uuid: ProviderUuid) -> &str {
-        let found = self
-            .providers
-            .iter()
-            .find(|provider| self.uuid(&provider.name) == uuid);
+        let found = self.providers.iter().find(|provider| provider.uuid == uuid);
         &found.expect("a known provider").name
     }
 
+    /// The root of its tree, perhaps itself.
     pub fn root<'a>(&'a self, name: &'a str) -> &'a str {
         self.get(name)
             .parent

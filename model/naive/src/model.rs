@@ -2,6 +2,7 @@
 //! sum counted anew, every command tried on a copy. Slow, and obvious.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use placement_model::Level;
 use placement_model::command::{
@@ -28,21 +29,27 @@ use placement_model::types::{
     ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
 };
 
+/// A provider with all that is its own.
 #[derive(Debug, Clone)]
-pub(crate) struct NaiveProvider {
+pub struct NaiveProvider {
     order: u64,
     name: ProviderName,
-    pub(crate) generation: Generation,
-    pub(crate) parent: Option<ProviderUuid>,
+    /// Rises with what is written of it.
+    pub generation: Generation,
+    /// `None`: a root.
+    pub parent: Option<ProviderUuid>,
     updated: Timestamp,
-    pub(crate) inventories: BTreeMap<ResourceClassName, InventoryRow>,
+    /// What it has.
+    pub inventories: BTreeMap<ResourceClassName, InventoryRow>,
     traits: BTreeSet<TraitName>,
     aggregates: BTreeSet<AggregateUuid>,
 }
 
+/// Who holds allocations, or once wanted to.
 #[derive(Debug, Clone)]
-pub(crate) struct NaiveConsumer {
-    pub(crate) generation: Generation,
+pub struct NaiveConsumer {
+    /// Rises with what is written of it.
+    pub generation: Generation,
     project: ProjectId,
     user: UserId,
     consumer_type: Option<ConsumerTypeName>,
@@ -55,27 +62,33 @@ struct Named {
     made: Timestamp,
 }
 
+/// The whole state, by name. Shared parts are large and seldom written: a copy is made for each command.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Naive {
+pub struct Naive {
     counter: u64,
-    classes: BTreeMap<ResourceClassName, Named>,
-    traits: BTreeMap<TraitName, Named>,
-    pub(crate) providers: BTreeMap<ProviderUuid, NaiveProvider>,
-    pub(crate) consumers: BTreeMap<ConsumerUuid, NaiveConsumer>,
-    pub(crate) allocations: BTreeMap<(ConsumerUuid, ProviderUuid, ResourceClassName), u64>,
+    classes: Arc<BTreeMap<ResourceClassName, Named>>,
+    traits: Arc<BTreeMap<TraitName, Named>>,
+    /// All providers.
+    pub providers: BTreeMap<ProviderUuid, NaiveProvider>,
+    /// All consumers, also those that a refused write left behind.
+    pub consumers: BTreeMap<ConsumerUuid, NaiveConsumer>,
+    /// Who holds how much of what.
+    pub allocations: BTreeMap<(ConsumerUuid, ProviderUuid, ResourceClassName), u64>,
     /// Everything ever answered, by origin, boot and sequence.
-    answered: BTreeMap<(u64, u64, u64), Outcome>,
+    answered: Arc<BTreeMap<(u64, u64, u64), Outcome>>,
     /// The highest `answered_below` of each origin and boot that was carried out.
     answered_below: BTreeMap<(u64, u64), u64>,
     /// The nodes that were removed.
     retired: BTreeSet<u64>,
-    pub(crate) level: Level,
+    /// What all nodes understand.
+    pub level: Level,
 }
 
 type Answer = Result<Reply, Refusal>;
 
 impl Naive {
-    pub(crate) fn apply(&mut self, stamped: &Stamped) -> Outcome {
+    /// Carries out an entry of the log, or says what it was told before.
+    pub fn apply(&mut self, stamped: &Stamped) -> Outcome {
         let Some(id) = stamped.request else {
             return self.run(stamped.at, &stamped.command);
         };
@@ -99,7 +112,7 @@ impl Naive {
             return outcome.clone();
         }
         let outcome = self.run(stamped.at, &stamped.command);
-        self.answered
+        Arc::make_mut(&mut self.answered)
             .insert((id.origin, id.boot, id.sequence), outcome.clone());
         self.answered_below
             .insert((id.origin, id.boot), below.max(id.answered_below));
@@ -321,7 +334,7 @@ impl Naive {
                 {
                     return Err(Refusal::TraitInUse(name.clone()));
                 }
-                self.traits.remove(name);
+                Arc::make_mut(&mut self.traits).remove(name);
                 Ok(Reply::Done)
             }
             Command::CreateResourceClass(CreateResourceClass { name }) => {
@@ -368,7 +381,7 @@ impl Naive {
                 {
                     return Err(Refusal::ResourceClassInUse(name.clone()));
                 }
-                self.classes.remove(name);
+                Arc::make_mut(&mut self.classes).remove(name);
                 Ok(Reply::Done)
             }
             Command::DeleteAllocations(DeleteAllocations { consumer }) => {
@@ -405,12 +418,12 @@ impl Naive {
 
     fn make_class(&mut self, at: Timestamp, name: &ResourceClassName) {
         let order = self.next();
-        self.classes.insert(name.clone(), Named { order, made: at });
+        Arc::make_mut(&mut self.classes).insert(name.clone(), Named { order, made: at });
     }
 
     fn make_trait(&mut self, at: Timestamp, name: &TraitName) {
         let order = self.next();
-        self.traits.insert(name.clone(), Named { order, made: at });
+        Arc::make_mut(&mut self.traits).insert(name.clone(), Named { order, made: at });
     }
 
     fn rename(
@@ -429,9 +442,9 @@ impl Naive {
         if !new_name.is_custom() {
             return Err(Refusal::ResourceClassStandardUpdate(new_name.clone()));
         }
-        let order = self.classes.remove(name).unwrap().order;
-        self.classes
-            .insert(new_name.clone(), Named { order, made: at });
+        let classes = Arc::make_mut(&mut self.classes);
+        let order = classes.remove(name).unwrap().order;
+        classes.insert(new_name.clone(), Named { order, made: at });
         for provider in self.providers.values_mut() {
             if let Some(row) = provider.inventories.remove(name) {
                 provider.inventories.insert(new_name.clone(), row);
@@ -673,7 +686,8 @@ impl Naive {
         self.written(at, provider)
     }
 
-    pub(crate) fn used(&self, provider: &ProviderUuid, class: &ResourceClassName) -> u64 {
+    /// How much of an inventory is taken.
+    pub fn used(&self, provider: &ProviderUuid, class: &ResourceClassName) -> u64 {
         let of = |(_, p, c): &(ConsumerUuid, ProviderUuid, ResourceClassName)| {
             p == provider && c == class
         };
@@ -950,7 +964,8 @@ fn capacity(
 
 /// The questions.
 impl Naive {
-    pub(crate) fn provider(&self, uuid: &ProviderUuid) -> Option<Provider> {
+    /// `GET /resource_providers/{uuid}`.
+    pub fn provider(&self, uuid: &ProviderUuid) -> Option<Provider> {
         let provider = self.providers.get(uuid)?;
         Some(Provider {
             uuid: *uuid,
@@ -974,7 +989,8 @@ impl Naive {
         list
     }
 
-    pub(crate) fn inventories(&self, uuid: &ProviderUuid) -> Option<ProviderInventories> {
+    /// `GET …/inventories`, in the order in which the classes were made.
+    pub fn inventories(&self, uuid: &ProviderUuid) -> Option<ProviderInventories> {
         let provider = self.providers.get(uuid)?;
         Some(ProviderInventories {
             generation: provider.generation,
@@ -987,7 +1003,8 @@ impl Naive {
         })
     }
 
-    pub(crate) fn provider_usages(&self, uuid: &ProviderUuid) -> Option<ProviderUsages> {
+    /// `GET …/usages`.
+    pub fn provider_usages(&self, uuid: &ProviderUuid) -> Option<ProviderUsages> {
         let provider = self.providers.get(uuid)?;
         let usage = |class: &ResourceClassName| (class.clone(), self.used(uuid, class));
         Some(ProviderUsages {
@@ -996,7 +1013,8 @@ impl Naive {
         })
     }
 
-    pub(crate) fn provider_traits(&self, uuid: &ProviderUuid) -> Option<ProviderTraits> {
+    /// `GET …/traits`.
+    pub fn provider_traits(&self, uuid: &ProviderUuid) -> Option<ProviderTraits> {
         let provider = self.providers.get(uuid)?;
         let made = |name: &TraitName| (name.clone(), self.traits[name].made);
         Some(ProviderTraits {
@@ -1005,7 +1023,8 @@ impl Naive {
         })
     }
 
-    pub(crate) fn provider_aggregates(&self, uuid: &ProviderUuid) -> Option<ProviderAggregates> {
+    /// `GET …/aggregates`.
+    pub fn provider_aggregates(&self, uuid: &ProviderUuid) -> Option<ProviderAggregates> {
         let provider = self.providers.get(uuid)?;
         let aggregates = provider.aggregates.clone();
         Some(ProviderAggregates {
@@ -1026,7 +1045,8 @@ impl Naive {
         self.in_order(mine.map(|((_, _, class), amount)| (class, *amount)))
     }
 
-    pub(crate) fn provider_allocations(&self, uuid: &ProviderUuid) -> Option<ProviderAllocations> {
+    /// `GET …/allocations`.
+    pub fn provider_allocations(&self, uuid: &ProviderUuid) -> Option<ProviderAllocations> {
         let generation = self.providers.get(uuid)?.generation;
         let holding = |(name, consumer): (&ConsumerUuid, &NaiveConsumer)| ProviderHolding {
             consumer: name.clone(),
@@ -1044,7 +1064,8 @@ impl Naive {
         })
     }
 
-    pub(crate) fn consumer(&self, name: &ConsumerUuid) -> Option<Consumer> {
+    /// `GET /allocations/{consumer}`.
+    pub fn consumer(&self, name: &ConsumerUuid) -> Option<Consumer> {
         let consumer = self.consumers.get(name)?;
         let mut providers: Vec<_> = self.providers.iter().collect();
         providers.sort_by_key(|(_, provider)| provider.order);
@@ -1066,7 +1087,8 @@ impl Naive {
         })
     }
 
-    pub(crate) fn usages(
+    /// `GET /usages`, by consumer type.
+    pub fn usages(
         &self,
         project: &ProjectId,
         user: Option<&UserId>,
@@ -1090,7 +1112,8 @@ impl Naive {
         usages
     }
 
-    pub(crate) fn resource_classes(&self) -> Vec<(ResourceClassName, Timestamp)> {
+    /// `GET /resource_classes`, standard ones first.
+    pub fn resource_classes(&self) -> Vec<(ResourceClassName, Timestamp)> {
         let mut all: Vec<_> = self.classes.iter().collect();
         all.sort_by_key(|(name, named)| (name.is_custom(), named.order));
         all.into_iter()
@@ -1098,7 +1121,8 @@ impl Naive {
             .collect()
     }
 
-    pub(crate) fn traits(&self, associated: Option<bool>) -> Vec<(TraitName, Timestamp)> {
+    /// `GET /traits`; `associated`: only those that some provider has, or none.
+    pub fn traits(&self, associated: Option<bool>) -> Vec<(TraitName, Timestamp)> {
         let has = |name: &TraitName| self.providers.values().any(|p| p.traits.contains(name));
         let wanted = self
             .traits
@@ -1109,8 +1133,8 @@ impl Naive {
             .collect()
     }
 
-    /// Upstream's way: one filter after the other, and an end as soon as one lets no provider through.
-    pub(crate) fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, FilterError> {
+    /// `GET /resource_providers`, upstream's way: one filter after the other, and an end as soon as one lets no provider through.
+    pub fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, FilterError> {
         let mut left: Vec<_> = self.providers.iter().collect();
         left.sort_by_key(|(_, provider)| provider.order);
         if let Some(name) = filter.name.as_ref().filter(|name| !name.is_empty()) {

@@ -1,0 +1,19 @@
+//! The rules of placement once more, for tests: plain, slow and obvious. Only the types of commands,
+//! questions and answers are the product's, so that what both say alike is right or wrong twice, independently.
+//!
+//! * [`model`]: every command, every listing, every sum.
+//! * [`candidates`]: what a search for allocation candidates must find, by trying everything.
+//! * [`estate`]: small clouds in domain words, which the latter works on.
+//! * [`generate`]: random commands over few names.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "only tests use it; what cannot be ends the test"
+)]
+
+pub mod candidates;
+pub mod estate;
+pub mod generate;
+pub mod model;
+
+pub use model::Naive;

@@ -18,6 +18,7 @@ mod disk_wait;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod gate;
 mod health;
 mod identity;
 mod log;
@@ -38,6 +39,7 @@ mod write_version;
 pub use applier::{Applier, Rules};
 pub use data_dir::{boots, create, identity, in_use, leave};
 pub use error::{JOIN_ANEW, OpenError};
+pub use gate::Gate;
 pub use health::Health;
 pub use identity::{FORMAT, Identity};
 pub use log::{LogReader, LogStore};

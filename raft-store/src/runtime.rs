@@ -18,6 +18,8 @@ use rand_openraft::rngs::StdRng;
 use rand_openraft::{Rng, SeedableRng, TryRng};
 use tokio::task::{JoinError, JoinHandle};
 
+use crate::gate::Gate;
+
 thread_local! {
     static SIMULATED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
@@ -90,7 +92,10 @@ where
     T::Output: Send + 'static,
 {
     if is_simulated() {
-        tokio::task::spawn_local(future)
+        match Gate::current() {
+            Some(gate) => tokio::task::spawn_local(gate.around(future)),
+            None => tokio::task::spawn_local(future),
+        }
     } else {
         tokio::task::spawn(future)
     }

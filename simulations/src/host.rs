@@ -11,15 +11,16 @@ use placement_model::standard::StandardNames;
 use placement_model::state::Digest;
 use placement_node::{Config, Env, Node};
 use placement_raft_store::simulation::SimulatedDisk;
-use placement_raft_store::{Disk, StoreOptions};
+use placement_raft_store::{Disk, Gate, StoreOptions};
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 use crate::http::{API_PORT, node_name};
 use crate::invariants::Role;
 use crate::ledger::SharedLedger;
 use crate::mutant::{self, Mutant};
 use crate::net::TurmoilNet;
-use crate::outside::SimulatedWorld;
+use crate::outside::{SimulatedWorld, WallClock};
 use crate::parameters::Parameters;
 
 const PEER_PORT: u16 = 8779;
@@ -36,8 +37,16 @@ pub struct Host {
     dir: TempDir,
     disk: SimulatedDisk,
     ledger: SharedLedger,
+    /// Its wall clock.
+    pub wall: Arc<WallClock>,
     running: RefCell<Option<Node>>,
     starts: Cell<u64>,
+    /// Whether its node shall run, as far as whoever administers the machine wants it to.
+    wanted: Cell<bool>,
+    decided: Notify,
+    /// What the process that runs passes at each step, and how many faults keep it shut.
+    gate: RefCell<Gate>,
+    pauses: Cell<usize>,
 }
 
 impl Host {
@@ -52,6 +61,7 @@ impl Host {
         ledger: SharedLedger,
     ) -> io::Result<Rc<Self>> {
         let seed = parameters.seed.number(&format!("disk {node}"));
+        let skew = parameters.skews[usize::try_from(node - 1).expect("small")];
         Ok(Rc::new(Self {
             node,
             name: node_name(node),
@@ -60,8 +70,13 @@ impl Host {
             dir: scratch()?,
             disk: SimulatedDisk::new(seed, parameters.sync_min..=parameters.sync_max),
             ledger,
+            wall: WallClock::new(skew),
             running: RefCell::new(None),
             starts: Cell::new(0),
+            wanted: Cell::new(true),
+            decided: Notify::new(),
+            gate: RefCell::default(),
+            pauses: Cell::new(0),
         }))
     }
 
@@ -70,10 +85,56 @@ impl Host {
     /// # Errors
     /// The node could not start.
     pub async fn run(self: Rc<Self>) -> turmoil::Result {
-        self.starts.set(self.starts.get() + 1);
-        let node = Node::start(self.env(), self.config()).await?;
-        *self.running.borrow_mut() = Some(node);
-        std::future::pending().await
+        let gate = Gate::default();
+        *self.gate.borrow_mut() = gate.clone();
+        self.wanted.set(true);
+        gate.around(self.administer()).await
+    }
+
+    /// Starts the node, and stops it in good order when it is asked to.
+    async fn administer(self: Rc<Self>) -> turmoil::Result {
+        loop {
+            self.starts.set(self.starts.get() + 1);
+            let node = Node::start(self.env(), self.config()).await?;
+            *self.running.borrow_mut() = Some(node);
+            self.until_wanted(false).await;
+            let node = self.running.borrow_mut().take();
+            if let Some(node) = node {
+                node.shutdown().await;
+            }
+            self.until_wanted(true).await;
+        }
+    }
+
+    async fn until_wanted(&self, wanted: bool) {
+        while self.wanted.get() != wanted {
+            self.decided.notified().await;
+        }
+    }
+
+    /// Asks the node to stop, or to start again, as a supervisor does.
+    pub fn want(&self, wanted: bool) {
+        self.wanted.set(wanted);
+        self.decided.notify_one();
+    }
+
+    /// Stops the process where it is, as SIGSTOP does. Faults may overlap.
+    pub fn pause(&self) {
+        self.pauses.set(self.pauses.get() + 1);
+        self.gate.borrow().close();
+    }
+
+    /// Lets it go on when the last of them ends. What has been started meanwhile was not stopped.
+    pub fn resume(&self) {
+        self.pauses.set(self.pauses.get().saturating_sub(1));
+        if self.pauses.get() == 0 {
+            self.gate.borrow().open();
+        }
+    }
+
+    /// To be called once all tasks of the machine are gone: the process was killed.
+    pub fn forget(&self) {
+        self.running.borrow_mut().take();
     }
 
     /// To be called once all tasks of the machine are gone: what was not synced is lost. Returns
@@ -82,7 +143,7 @@ impl Host {
     /// # Errors
     /// The log's files cannot be cut.
     pub fn lose_power(&self) -> io::Result<u64> {
-        self.running.borrow_mut().take();
+        self.forget();
         self.disk.cut_power(self.dir.path())
     }
 
@@ -154,8 +215,7 @@ impl Host {
             .parameters
             .seed
             .stream(&format!("ids {} {}", self.node, self.starts.get()));
-        let skew = self.parameters.skews[usize::try_from(self.node - 1).expect("small")];
-        let world = Arc::new(SimulatedWorld::new(skew, ids));
+        let world = Arc::new(SimulatedWorld::new(self.wall.clone(), ids));
         let rules = mutant::rules(self.mutant, self.node);
         let mut storage = StoreOptions::new("");
         storage.applier = self.ledger.applier(self.node, rules);

@@ -1,5 +1,6 @@
 //! Clock, ids and computations of a simulated node.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
@@ -17,18 +18,75 @@ pub fn epoch() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S)
 }
 
+/// The wall clock of one machine, which goes on while its node is down. It may be set, and run fast or
+/// slow; all times in microseconds.
+#[derive(Debug)]
+pub struct WallClock(Mutex<Wall>);
+
+#[derive(Debug, Clone, Copy)]
+struct Wall {
+    /// How far it was ahead of simulated time at `since`.
+    ahead: i64,
+    since: Duration,
+    /// What it gains a second.
+    gains: i64,
+}
+
+impl Wall {
+    fn ahead_at(&self, now: Duration) -> i64 {
+        let passed = i64::try_from(now.saturating_sub(self.since).as_millis()).expect("hours");
+        self.ahead + passed * self.gains / 1000
+    }
+}
+
+impl WallClock {
+    /// A clock that is ahead of simulated time by `skew`.
+    pub fn new(skew: Duration) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Wall {
+            ahead: i64::try_from(skew.as_micros()).expect("seconds"),
+            since: Duration::ZERO,
+            gains: 0,
+        })))
+    }
+
+    /// What it shows after so much simulated time.
+    pub fn at(&self, now: Duration) -> SystemTime {
+        let ahead = self.0.lock().ahead_at(now);
+        let by = Duration::from_micros(ahead.unsigned_abs());
+        match ahead < 0 {
+            true => epoch() + now - by,
+            false => epoch() + now + by,
+        }
+    }
+
+    /// Sets it forth, or back.
+    pub fn step(&self, by_ms: i64) {
+        self.0.lock().ahead += by_ms * 1000;
+    }
+
+    /// Makes it gain so much more each second from `now` on, or less.
+    pub fn drift(&self, now: Duration, by: i64) {
+        let mut wall = self.0.lock();
+        *wall = Wall {
+            ahead: wall.ahead_at(now),
+            since: now,
+            gains: wall.gains + by,
+        };
+    }
+}
+
 /// What one node sees of the world beside network and disk.
 #[derive(Debug)]
 pub struct SimulatedWorld {
-    skew: Duration,
+    wall: Arc<WallClock>,
     ids: Mutex<SmallRng>,
 }
 
 impl SimulatedWorld {
-    /// A world whose clock is ahead of simulated time by `skew`.
-    pub fn new(skew: Duration, ids: SmallRng) -> Self {
+    /// A world with this clock.
+    pub fn new(wall: Arc<WallClock>, ids: SmallRng) -> Self {
         Self {
-            skew,
+            wall,
             ids: Mutex::new(ids),
         }
     }
@@ -36,7 +94,7 @@ impl SimulatedWorld {
 
 impl Clock for SimulatedWorld {
     fn now(&self) -> SystemTime {
-        epoch() + self.monotonic() + self.skew
+        self.wall.at(self.monotonic())
     }
 
     fn monotonic(&self) -> Duration {
@@ -60,5 +118,24 @@ impl Offload for SimulatedWorld {
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         work();
         Box::pin(std::future::ready(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wall_clock_is_set_and_runs_fast_or_slow() {
+        let s = Duration::from_secs;
+        let clock = WallClock::new(s(3));
+        assert_eq!(clock.at(s(10)), epoch() + s(13));
+        clock.step(-60_000);
+        assert_eq!(clock.at(s(10)), epoch() - s(47));
+        clock.drift(s(10), 500_000);
+        clock.drift(s(12), 250_000);
+        assert_eq!(clock.at(s(16)), epoch() - s(57) + s(16 + 1 + 3));
+        clock.drift(s(16), -750_000);
+        assert_eq!(clock.at(s(99)), epoch() - s(57) + s(99 + 1 + 3));
     }
 }

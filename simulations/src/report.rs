@@ -61,6 +61,8 @@ pub struct Counts {
     pub connections: u64,
     /// Bytes of the log that power cuts took.
     pub lost_bytes: u64,
+    /// Messages that were kept for a while and arrived late.
+    pub late: u64,
     /// Consumers whose histories had a second opinion.
     pub searched: usize,
     /// Consumers whose histories were too long for it.

@@ -76,6 +76,7 @@ fn judge(
     counts.connections = net::connections();
     counts.elections = course.leaders.elections();
     counts.lost_bytes = course.lost_bytes;
+    counts.late = course.late;
     counts.searched = opinion.searched;
     counts.skipped = opinion.skipped;
     counts.calm = course.calm;

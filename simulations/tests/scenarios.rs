@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use placement_simulations::faults::{Fault, Happened, Planned};
+use placement_simulations::history::Event;
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::parameters::Parameters;
 use placement_simulations::report::Report;
@@ -198,4 +199,188 @@ fn a_slow_disk_of_the_leader_costs_time_but_no_truth() {
     let slowed = report.faults.len();
     assert_eq!(slowed, 3, "each met a leader: {:?}", report.faults);
     assert!(report.counts.reads.in_faults > 0, "{:?}", report.counts);
+}
+
+/// Writes that nodes of `side` acknowledged although they were asked and answered within the fault.
+fn written_during(report: &Report, fault: &Happened, is_meant: impl Fn(u64) -> bool) -> usize {
+    answered_during(report, fault, is_meant)
+        .filter(|(event, status)| matches!(event.operation, Operation::Write(_)) && *status < 500)
+        .count()
+}
+
+/// What some nodes answered to requests that came and were answered within the fault.
+fn answered_during<'a>(
+    report: &'a Report,
+    fault: &'a Happened,
+    is_meant: impl Fn(u64) -> bool + 'a,
+) -> impl Iterator<Item = (&'a Event, u16)> {
+    let events = report.history.events.iter();
+    events.filter_map(move |event| {
+        let ended = event.ended?;
+        let within = is_meant(event.node) && fault.spans(event.sent, ended);
+        within.then_some((event, event.answer()?.status))
+    })
+}
+
+/// Of five, the leader and one follower are on one side. The other three go on without them.
+#[test]
+fn a_majority_goes_on_without_its_leader_who_gets_nothing_through() {
+    let parameters = Parameters {
+        nodes: 5,
+        skews: vec![Duration::ZERO; 5],
+        ..quiet(11)
+    };
+    let report = goes_well(parameters, vec![at(1000, 7000, Fault::SplitLeader)]);
+    let split = report.faults[0];
+    let Fault::Split(side) = split.fault else {
+        panic!("{:?}", report.faults);
+    };
+    assert_eq!(side.iter().count(), 2, "{side}");
+    assert_eq!(
+        written_during(&report, &split, |node| side.contains(node)),
+        0
+    );
+    let written = written_during(&report, &split, |node| !side.contains(node));
+    assert!(written > 20, "{written} writes, {:?}", report.counts);
+}
+
+/// Two nodes lose each other and both hear the third: whoever leads, a majority is there.
+#[test]
+fn two_nodes_that_lose_each_other_cost_no_majority() {
+    let faults = vec![
+        at(1000, 2500, Fault::Bridge(1)),
+        at(4000, 2500, Fault::Bridge(2)),
+        at(7000, 2500, Fault::Bridge(3)),
+    ];
+    let report = goes_well(quiet(12), faults);
+    for bridge in &report.faults {
+        let written = written_during(&report, bridge, |_| true);
+        assert!(written > 5, "{written} writes during {}", bridge.fault);
+    }
+}
+
+#[test]
+fn a_way_that_comes_and_goes_is_survived() {
+    let faults = vec![
+        at(500, 4000, Fault::Flap(1, 2)),
+        at(5000, 4000, Fault::Flap(2, 3)),
+        at(5000, 4000, Fault::CutWay(3, 1)),
+    ];
+    let quiet_connections = goes_well(quiet(13), Vec::new()).counts.connections;
+    let report = goes_well(quiet(13), faults);
+    let connections = report.counts.connections;
+    assert!(
+        connections > quiet_connections + 10,
+        "{connections} connections, {quiet_connections} when nothing fails"
+    );
+}
+
+/// What the leader said arrives after the others have chosen another; and what clients said, after
+/// they have given up.
+#[test]
+fn messages_that_come_many_seconds_late_do_no_harm() {
+    let parameters = Parameters {
+        patience: ms(2000),
+        ..quiet(14)
+    };
+    let faults = vec![
+        at(1000, 4000, Fault::HoldLeader),
+        at(5500, 2500, Fault::HoldClients(1)),
+        at(5500, 2500, Fault::HoldClients(2)),
+        at(6000, 3000, Fault::HoldLink(2, 3)),
+    ];
+    let report = goes_well(parameters, faults);
+    let counts = report.counts;
+    assert!(counts.late > 50, "{counts:?}");
+    assert!(counts.elections > 1, "{counts:?}");
+    assert!(
+        counts.resolved > 0,
+        "writes came after their clients had left: {counts:?}"
+    );
+}
+
+/// Its lease, if it had one, is over when it goes on, and another leads.
+#[test]
+fn a_leader_that_was_stopped_and_goes_on_answers_nothing_stale() {
+    let report = goes_well(quiet(15), vec![at(1000, 4000, Fault::PauseLeader)]);
+    let pause = report.faults[0];
+    let Fault::Pause(node) = pause.fault else {
+        panic!("{:?}", report.faults);
+    };
+    let answered = answered_during(&report, &pause, |one| one == node).count();
+    assert_eq!(answered, 0, "a stopped process answers nothing");
+    assert!(report.counts.elections > 1, "{:?}", report.counts);
+    let later = report.history.events.iter();
+    let later =
+        later.filter(|one| one.node == node && one.sent > pause.to && one.answer().is_some());
+    assert!(later.count() > 5, "it goes on");
+}
+
+#[test]
+fn killed_processes_lose_nothing_that_they_wrote() {
+    let faults = (1..6)
+        .flat_map(|time| {
+            let kill = at(time * 1500, 300, Fault::KillLeader);
+            [kill, at(time * 1500 + 700, 200, Fault::Kill(1 + time % 3))]
+        })
+        .collect();
+    let report = goes_well(quiet(16), faults);
+    assert!(report.faults.len() > 6, "{:?}", report.faults);
+    assert_eq!(report.counts.lost_bytes, 0, "{:?}", report.counts);
+    assert!(report.counts.applied > 3 * report.counts.commits);
+}
+
+/// A node that is asked to stop hands leadership over first, so that nobody waits for an election.
+#[test]
+fn rolling_restarts_cost_no_election_timeout() {
+    let parameters = Parameters {
+        election: ms(2000),
+        ..quiet(17)
+    };
+    let faults = vec![
+        at(1000, 1500, Fault::RestartLeader),
+        at(4000, 1500, Fault::RestartLeader),
+        at(7000, 1500, Fault::RestartLeader),
+    ];
+    let report = goes_well(parameters, faults);
+    assert_eq!(report.faults.len(), 3, "{:?}", report.faults);
+    assert!(report.counts.elections >= 4, "{:?}", report.counts);
+    let slow = report.history.events.iter();
+    let slow = slow.filter(|event| {
+        let took = event.ended.map(|ended| ended - event.sent);
+        event.answer().is_some() && took > Some(ms(2000))
+    });
+    assert_eq!(slow.count(), 0, "nobody waits for an election");
+}
+
+/// Of five nodes any two may be gone.
+#[test]
+fn two_of_five_may_lose_power_at_once() {
+    let parameters = Parameters {
+        nodes: 5,
+        skews: vec![Duration::ZERO; 5],
+        ..quiet(18)
+    };
+    let two = |a, b| Fault::PowerCutSome([a, b].into_iter().collect());
+    let faults = vec![at(1000, 3500, two(1, 2)), at(5500, 3500, two(3, 4))];
+    let report = goes_well(parameters, faults);
+    for cut in &report.faults {
+        let written = written_during(&report, cut, |_| true);
+        assert!(written > 10, "{written} writes while two are down");
+    }
+}
+
+/// Stamps still rise, and no staleness is told by a wall clock.
+#[test]
+fn wall_clocks_that_jump_and_drift_are_no_matter() {
+    let faults = vec![
+        at(1000, 2000, Fault::ClockStep(1, -3_600_000)),
+        at(1500, 2000, Fault::ClockStep(2, 3_600_000)),
+        at(2000, 7000, Fault::ClockDrift(3, 200_000)),
+        at(4000, 5000, Fault::ClockStep(2, -30_000)),
+        at(5000, 2000, Fault::KillLeader),
+    ];
+    let report = goes_well(quiet(19), faults);
+    assert_eq!(report.faults.len(), 5, "{:?}", report.faults);
+    assert!(report.counts.reads.bounded > 0, "{:?}", report.counts);
 }

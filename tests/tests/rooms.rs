@@ -90,7 +90,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["wire", "types.rs", "logged.rs"],
             &["identity.rs", "applier.rs"],
             &["health.rs", "counters.rs", "runtime.rs"],
-            &["disk_wait.rs", "coverage.rs"],
+            &["disk_wait.rs", "coverage.rs", "gate.rs"],
         ],
     ),
 ];

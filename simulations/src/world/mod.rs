@@ -1,5 +1,7 @@
-//! The course of a run, from outside of all nodes: steps of time, faults that begin and end, and
-//! what must come true before long once all is mended.
+//! The course of a run, from outside of all nodes: steps of time, faults that begin and end
+//! (`storm.rs`), and what must come true before long once all is mended.
+
+mod storm;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -8,7 +10,7 @@ use std::time::Duration;
 use turmoil::Sim;
 
 use crate::client::Client;
-use crate::faults::{Cuts, Fault, Happened, Kinds, Planned};
+use crate::faults::{Happened, Kinds, Links, Planned};
 use crate::host::Host;
 use crate::invariants::Leadership;
 use crate::ledger::SharedLedger;
@@ -27,6 +29,8 @@ pub(crate) struct Course {
     pub(crate) kinds: Kinds,
     pub(crate) faults: Vec<Happened>,
     pub(crate) lost_bytes: u64,
+    /// Messages that were kept, and let go later.
+    pub(crate) late: u64,
     pub(crate) simulated: Duration,
     /// How long the cluster took after the storm until every client got its writes through.
     pub(crate) calm: Duration,
@@ -41,7 +45,7 @@ pub(crate) struct World {
     hosts: BTreeMap<u64, Rc<Host>>,
     clients: Vec<String>,
     down: BTreeMap<u64, usize>,
-    cuts: Cuts,
+    links: Links,
     pub(crate) course: Course,
 }
 
@@ -84,7 +88,7 @@ impl World {
             hosts,
             clients,
             down: BTreeMap::new(),
-            cuts: Cuts::default(),
+            links: Links::default(),
             course: Course::default(),
         })
     }
@@ -93,6 +97,7 @@ impl World {
     pub(crate) fn course(&mut self, faults: &[Planned]) -> turmoil::Result {
         let result = self.phases(faults);
         self.course.simulated = self.sim.elapsed();
+        self.course.late = self.links.late;
         result
     }
 
@@ -184,175 +189,12 @@ impl World {
         first.is_some() && applied.all(|one| one == first)
     }
 
-    /// Faults begin and end. Returns the node that stays down, if one shall.
-    fn storm(&mut self, faults: &[Planned]) -> turmoil::Result<Option<u64>> {
-        let began = self.sim.elapsed();
-        let mut coming = faults.iter().copied().peekable();
-        let mut going: Vec<(Duration, Fault)> = Vec::new();
-        while self.sim.elapsed() < began + self.shared.parameters.storm {
-            let now = self.sim.elapsed() - began;
-            while let Some(planned) = coming.next_if(|planned| planned.begins <= now) {
-                let met = self.begin(planned.fault)?;
-                going.extend(met.into_iter().map(|fault| (now + planned.lasts, fault)));
-            }
-            let (over, rest): (Vec<_>, Vec<_>) = going.into_iter().partition(|one| one.0 <= now);
-            going = rest;
-            for (_, fault) in over {
-                self.end(fault);
-            }
-            self.step()?;
-        }
-        let stays_down = self
-            .shared
-            .parameters
-            .minority_stays_down
-            .then(|| self.leader().unwrap_or(1));
-        if let Some(node) = stays_down {
-            self.power_cut(node)?;
-        }
-        for (_, fault) in going {
-            self.end(fault);
-        }
-        Ok(stays_down)
-    }
-
     fn leader(&self) -> Option<u64> {
         let roles = self.hosts.values().filter_map(|host| host.role());
         roles
             .filter(|role| role.leads)
             .max_by_key(|role| role.vote.leader_id)
             .map(|role| role.node)
-    }
-
-    /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
-    fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
-        let leader = self.leader();
-        let met = match fault {
-            Fault::PowerCutLeader => leader.map(Fault::PowerCut),
-            Fault::IsolateLeader => leader.map(Fault::Isolate),
-            Fault::DeafenLeader => leader.map(Fault::Deafen),
-            Fault::SlowDiskLeader => leader.map(Fault::SlowDisk),
-            fault => Some(fault),
-        };
-        let Some(met) = met else {
-            return Ok(Vec::new());
-        };
-        self.course.kinds.insert(fault.kind());
-        tracing::info!(?fault, ?met, at = ?self.sim.elapsed(), "fault begins");
-        let mut more = Vec::new();
-        match met {
-            Fault::PowerCut(node) => self.power_cut(node)?,
-            Fault::PowerCutFollowers => {
-                let spared = self.leader();
-                let nodes = 1..=self.shared.parameters.nodes;
-                for node in nodes.filter(|node| Some(*node) != spared) {
-                    self.power_cut(node)?;
-                    more.push(Fault::PowerCut(node));
-                }
-            }
-            Fault::PowerCutAll => {
-                for node in 1..=self.shared.parameters.nodes {
-                    self.power_cut(node)?;
-                    more.push(Fault::PowerCut(node));
-                }
-            }
-            Fault::SlowDisk(node) => self.hosts[&node].slow_disk(true),
-            Fault::SlowLink(a, b) => self.link_latency(a, b, Duration::from_millis(400)),
-            Fault::LossyLink(a, b) => self.loss(a, b, 0.03),
-            _ => {
-                for (from, to) in self.ways(met) {
-                    if self.cuts.cut(&from, &to) {
-                        self.sim.partition_oneway(from, to);
-                    }
-                }
-            }
-        }
-        if more.is_empty() {
-            more.push(met);
-        }
-        let from = self.sim.elapsed();
-        self.course.faults.extend(more.iter().map(|fault| Happened {
-            fault: *fault,
-            from,
-            to: Duration::MAX,
-        }));
-        Ok(more)
-    }
-
-    fn end(&mut self, fault: Fault) {
-        let now = self.sim.elapsed();
-        tracing::info!(?fault, at = ?now, "fault ends");
-        let mut faults = self.course.faults.iter_mut();
-        if let Some(ended) = faults.find(|one| one.fault == fault && one.to == Duration::MAX) {
-            ended.to = now;
-        }
-        match fault {
-            Fault::PowerCut(node) => self.start(node),
-            Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),
-            Fault::SlowLink(a, b) => {
-                self.link_latency(a, b, self.shared.parameters.latency_max);
-            }
-            Fault::LossyLink(a, b) => self.loss(a, b, 0.0),
-            _ => {
-                for (from, to) in self.ways(fault) {
-                    if self.cuts.mend(&from, &to) {
-                        self.sim.repair_oneway(from, to);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The ways that a fault cuts.
-    fn ways(&self, fault: Fault) -> Vec<(String, String)> {
-        let name = |node: u64| self.hosts[&node].name.clone();
-        let others = |node: u64| (1..=self.shared.parameters.nodes).filter(move |one| *one != node);
-        let out = |node: u64| others(node).map(move |one| (name(node), name(one)));
-        let into = |node: u64| others(node).map(move |one| (name(one), name(node)));
-        match fault {
-            Fault::Isolate(node) => out(node).chain(into(node)).collect(),
-            Fault::Mute(node) => out(node).collect(),
-            Fault::Deafen(node) => into(node).collect(),
-            Fault::CutClients(node) => self
-                .clients
-                .iter()
-                .flat_map(|client| [(client.clone(), name(node)), (name(node), client.clone())])
-                .collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn link_latency(&self, a: u64, b: u64, most: Duration) {
-        let (a, b) = (self.hosts[&a].name.clone(), self.hosts[&b].name.clone());
-        self.sim.set_link_max_message_latency(a, b, most);
-    }
-
-    fn loss(&mut self, a: u64, b: u64, rate: f64) {
-        let (a, b) = (self.hosts[&a].name.clone(), self.hosts[&b].name.clone());
-        self.sim.set_link_fail_rate(a, b, rate);
-    }
-
-    /// Powers a node off. Faults may overlap: it comes back when the last of them ends.
-    fn power_cut(&mut self, node: u64) -> turmoil::Result {
-        let count = self.down.entry(node).or_default();
-        *count += 1;
-        if *count == 1 {
-            let host = self.hosts[&node].clone();
-            self.sim.crash(host.name.as_str());
-            self.course.lost_bytes += host.lose_power()?;
-        }
-        Ok(())
-    }
-
-    fn start(&mut self, node: u64) {
-        let Some(count) = self.down.get_mut(&node) else {
-            return;
-        };
-        *count -= 1;
-        if *count == 0 {
-            self.down.remove(&node);
-            self.sim.bounce(self.hosts[&node].name.as_str());
-        }
     }
 
     /// Ends what is left of the storm, lost connections aside.

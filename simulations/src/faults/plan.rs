@@ -1,0 +1,223 @@
+//! Which faults a run meets, when, and for how long.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+
+use super::fault::Fault;
+use super::nodes::Nodes;
+use crate::parameters::Parameters;
+use crate::seed::Seed;
+
+/// A fault that happened.
+#[derive(Debug, Clone, Copy)]
+pub struct Happened {
+    /// What it was, with the node that it met if it aimed at the leader.
+    pub fault: Fault,
+    /// When it began, since the start of the simulation.
+    pub from: Duration,
+    /// When it ended; `Duration::MAX` if it did not.
+    pub to: Duration,
+}
+
+impl Happened {
+    /// Whether it was going on from the first moment to the second.
+    pub fn spans(&self, first: Duration, second: Duration) -> bool {
+        self.from <= first && second <= self.to
+    }
+}
+
+/// A fault with its time.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned {
+    /// When it begins, since the storm began.
+    pub begins: Duration,
+    /// How long it lasts.
+    pub lasts: Duration,
+    /// What it is.
+    pub fault: Fault,
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (begins, lasts) = (self.begins.as_secs_f64(), self.lasts.as_secs_f64());
+        write!(f, "{begins:.3} s for {lasts:.3} s: {}", self.fault)
+    }
+}
+
+/// The kinds that were seen, over one run or many.
+pub type Kinds = BTreeSet<&'static str>;
+
+/// What follows from a seed: the choices of the run, and its faults.
+pub fn drawn(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters::from_seed(seed);
+    let faults = plan(&parameters);
+    (parameters, faults)
+}
+
+/// The faults of one run, in order.
+pub fn plan(parameters: &Parameters) -> Vec<Planned> {
+    let nodes = parameters.nodes;
+    let mut planned = series(parameters, "faults", 1.0, |random| draw(random, nodes));
+    // Each run has some areas of trouble and is spared the others: those that are there come together
+    // more often than if all were always there.
+    for area in AREAS {
+        let chosen = (parameters.seed.stream(&format!("area {}", area.name))).random_bool(0.4);
+        if chosen {
+            let name = format!("faults {}", area.name);
+            planned.extend(series(parameters, &name, 2.0, |random| {
+                (area.draw)(random, nodes)
+            }));
+        }
+    }
+    planned.sort_by_key(|one| one.begins);
+    planned
+}
+
+/// Faults of one kind of trouble, from a stream of their own.
+fn series(
+    parameters: &Parameters,
+    stream: &str,
+    seldom: f64,
+    draw: impl Fn(&mut SmallRng) -> Fault,
+) -> Vec<Planned> {
+    let random = &mut parameters.seed.stream(stream);
+    let mut planned = Vec::new();
+    let mut begins = Duration::from_millis(300);
+    while begins < parameters.storm {
+        let short = random.random_bool(0.6);
+        let lasts = match short {
+            true => random.random_range(50..1000),
+            false => random.random_range(1000..4000),
+        };
+        let fault = draw(random);
+        // What is late may be very late.
+        let longer = match fault {
+            Fault::Hold(_) | Fault::HoldLeader | Fault::HoldLink(..) => 2.5,
+            _ => 1.0,
+        };
+        planned.push(Planned {
+            begins,
+            lasts: Duration::from_millis(lasts).mul_f64(longer),
+            fault,
+        });
+        let pause = random.random_range(0.2..1.8) * seldom;
+        begins += parameters.fault_every.mul_f64(pause);
+    }
+    planned
+}
+
+/// Faults that are drawn together, or not at all.
+struct Area {
+    name: &'static str,
+    draw: fn(&mut SmallRng, u64) -> Fault,
+}
+
+const AREAS: [Area; 4] = [
+    Area {
+        name: "ways",
+        draw: draw_ways,
+    },
+    Area {
+        name: "late",
+        draw: draw_late,
+    },
+    Area {
+        name: "process",
+        draw: draw_process,
+    },
+    Area {
+        name: "clock",
+        draw: draw_clock,
+    },
+];
+
+fn two(random: &mut SmallRng, nodes: u64) -> (u64, u64) {
+    let node = random.random_range(1..=nodes);
+    let other = (node + random.random_range(1..nodes) - 1) % nodes + 1;
+    (node, other)
+}
+
+fn some(random: &mut SmallRng, nodes: u64, count: usize) -> Nodes {
+    let all: Vec<u64> = (1..=nodes).collect();
+    all.choose_multiple(random, count).copied().collect()
+}
+
+fn draw(random: &mut SmallRng, nodes: u64) -> Fault {
+    let (node, other) = two(random, nodes);
+    match random.random_range(0..100) {
+        0..13 => Fault::PowerCut(node),
+        13..25 => Fault::PowerCutLeader,
+        25..29 => Fault::PowerCutFollowers,
+        29..36 => Fault::PowerCutAll,
+        36..42 => Fault::Isolate(node),
+        42..53 => Fault::IsolateLeader,
+        53..60 => Fault::Mute(node),
+        60..65 => Fault::Deafen(node),
+        65..74 => Fault::DeafenLeader,
+        74..78 => Fault::CutClients(node),
+        78..82 => Fault::SlowDisk(node),
+        82..86 => Fault::SlowDiskLeader,
+        86..93 => Fault::SlowLink(node, other),
+        _ => Fault::LossyLink(node, other),
+    }
+}
+
+fn draw_ways(random: &mut SmallRng, nodes: u64) -> Fault {
+    let (node, other) = two(random, nodes);
+    let minority = usize::try_from((nodes - 1) / 2).expect("few nodes");
+    match random.random_range(0..100) {
+        0..20 => Fault::CutLink(node, other),
+        20..40 => Fault::CutWay(node, other),
+        40..55 => Fault::Split(some(random, nodes, minority)),
+        55..70 => Fault::SplitLeader,
+        70..85 => Fault::Bridge(node),
+        _ => Fault::Flap(node, other),
+    }
+}
+
+fn draw_late(random: &mut SmallRng, nodes: u64) -> Fault {
+    let (node, other) = two(random, nodes);
+    match random.random_range(0..100) {
+        0..25 => Fault::Hold(node),
+        25..50 => Fault::HoldLeader,
+        50..75 => Fault::HoldLink(node, other),
+        _ => Fault::HoldClients(node),
+    }
+}
+
+fn draw_process(random: &mut SmallRng, nodes: u64) -> Fault {
+    let (node, _) = two(random, nodes);
+    match random.random_range(0..100) {
+        0..12 => Fault::Kill(node),
+        12..27 => Fault::KillLeader,
+        27..40 => Fault::Restart(node),
+        40..55 => Fault::RestartLeader,
+        55..67 => Fault::Pause(node),
+        67..85 => Fault::PauseLeader,
+        _ => Fault::PowerCutSome(some(random, nodes, 2)),
+    }
+}
+
+fn draw_clock(random: &mut SmallRng, nodes: u64) -> Fault {
+    let (node, _) = two(random, nodes);
+    let sign = if random.random_bool(0.5) { 1 } else { -1 };
+    match random.random_bool(0.6) {
+        // A second as ntpd steps it, an hour as a person does.
+        true => Fault::ClockStep(
+            node,
+            sign * *[50, 1_000, 30_000, 3_600_000]
+                .choose(random)
+                .expect("not empty"),
+        ),
+        // A quartz, and one that is broken.
+        false => Fault::ClockDrift(
+            node,
+            sign * *[500, 200_000].choose(random).expect("not empty"),
+        ),
+    }
+}

@@ -1,0 +1,238 @@
+//! Faults begin and end.
+
+use std::time::Duration;
+
+use super::World;
+use crate::faults::{Fault, Happened, Planned};
+
+/// How long a way that flaps is open, and how long it is shut.
+const FLAP: Duration = Duration::from_millis(130);
+
+/// A fault that is going on.
+struct Going {
+    fault: Fault,
+    /// When it ends, since the storm began.
+    ends: Duration,
+    /// If it comes and goes: whether it is there, and when that changes.
+    is_there: bool,
+    changes: Duration,
+}
+
+impl World {
+    /// Faults begin and end. Returns the node that stays down, if one shall.
+    pub(super) fn storm(&mut self, faults: &[Planned]) -> turmoil::Result<Option<u64>> {
+        let began = self.sim.elapsed();
+        let mut coming = faults.iter().copied().peekable();
+        let mut going: Vec<Going> = Vec::new();
+        while self.sim.elapsed() < began + self.shared.parameters.storm {
+            let now = self.sim.elapsed() - began;
+            while let Some(planned) = coming.next_if(|planned| planned.begins <= now) {
+                let met = self.begin(planned.fault)?;
+                going.extend(met.into_iter().map(|fault| Going {
+                    fault,
+                    ends: now + planned.lasts,
+                    is_there: true,
+                    changes: now + FLAP,
+                }));
+            }
+            let (over, rest): (Vec<_>, Vec<_>) = going.into_iter().partition(|one| one.ends <= now);
+            going = rest;
+            for one in over {
+                self.end(&one);
+            }
+            for one in &mut going {
+                self.come_and_go(one, now);
+            }
+            self.step()?;
+        }
+        let stays_down = self
+            .shared
+            .parameters
+            .minority_stays_down
+            .then(|| self.leader().unwrap_or(1));
+        if let Some(node) = stays_down {
+            self.power_cut(node)?;
+        }
+        for one in going {
+            self.end(&one);
+        }
+        Ok(stays_down)
+    }
+
+    /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
+    fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
+        let met = fault.meets(self.shared.parameters.nodes, self.leader());
+        if met.is_empty() {
+            return Ok(met);
+        }
+        self.course.kinds.insert(fault.kind());
+        tracing::info!(?fault, ?met, at = ?self.sim.elapsed(), "fault begins");
+        for one in &met {
+            self.strike(*one)?;
+        }
+        let from = self.sim.elapsed();
+        self.course.faults.extend(met.iter().map(|fault| Happened {
+            fault: *fault,
+            from,
+            to: Duration::MAX,
+        }));
+        Ok(met)
+    }
+
+    fn strike(&mut self, fault: Fault) -> turmoil::Result {
+        let now = self.sim.elapsed();
+        match fault {
+            Fault::PowerCut(node) => self.power_cut(node)?,
+            Fault::Kill(node) => self.kill(node),
+            Fault::Restart(node) => self.stop(node),
+            Fault::Pause(node) => self.hosts[&node].pause(),
+            Fault::SlowDisk(node) => self.hosts[&node].slow_disk(true),
+            Fault::SlowLink(a, b) => self.link_latency(a, b, Duration::from_millis(400)),
+            Fault::LossyLink(a, b) => self.loss(a, b, 0.03),
+            Fault::ClockStep(node, by) => self.hosts[&node].wall.step(by),
+            Fault::ClockDrift(node, by) => self.hosts[&node].wall.drift(now, by),
+            Fault::Flap(a, b) => self.cut(Fault::CutLink(a, b)),
+            _ => {
+                self.cut(fault);
+                for (a, b) in self.held(fault) {
+                    self.links.hold(&self.sim, &a, &b);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, going: &Going) {
+        let (fault, now) = (going.fault, self.sim.elapsed());
+        tracing::info!(?fault, at = ?now, "fault ends");
+        let mut faults = self.course.faults.iter_mut();
+        if let Some(ended) = faults.find(|one| one.fault == fault && one.to == Duration::MAX) {
+            ended.to = now;
+        }
+        match fault {
+            Fault::PowerCut(node) | Fault::Kill(node) | Fault::Restart(node) => self.start(node),
+            Fault::Pause(node) => self.hosts[&node].resume(),
+            Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),
+            Fault::SlowLink(a, b) => {
+                self.link_latency(a, b, self.shared.parameters.latency_max);
+            }
+            Fault::LossyLink(a, b) => self.loss(a, b, 0.0),
+            Fault::ClockStep(node, by) => self.hosts[&node].wall.step(-by),
+            Fault::ClockDrift(node, by) => self.hosts[&node].wall.drift(now, -by),
+            Fault::Flap(a, b) if going.is_there => self.mend_ways(Fault::CutLink(a, b)),
+            Fault::Flap(..) => {}
+            _ => {
+                self.mend_ways(fault);
+                for (a, b) in self.held(fault) {
+                    self.links.release(&self.sim, &a, &b);
+                }
+            }
+        }
+    }
+
+    fn come_and_go(&mut self, one: &mut Going, now: Duration) {
+        let Fault::Flap(a, b) = one.fault else {
+            return;
+        };
+        if now < one.changes {
+            return;
+        }
+        one.changes = now + FLAP;
+        one.is_there = !one.is_there;
+        let cut = Fault::CutLink(a, b);
+        match one.is_there {
+            true => self.cut(cut),
+            false => self.mend_ways(cut),
+        }
+    }
+
+    fn cut(&mut self, fault: Fault) {
+        for (from, to) in self.ways(fault) {
+            self.links.cut(&self.sim, &from, &to);
+        }
+    }
+
+    fn mend_ways(&mut self, fault: Fault) {
+        for (from, to) in self.ways(fault) {
+            self.links.mend(&self.sim, &from, &to);
+        }
+    }
+
+    /// The ways that a fault cuts.
+    fn ways(&self, fault: Fault) -> Vec<(String, String)> {
+        if let Fault::CutClients(node) = fault {
+            let both = self.pairs_with_clients(node).into_iter();
+            return both
+                .flat_map(|(a, b)| [(a.clone(), b.clone()), (b, a)])
+                .collect();
+        }
+        self.named(fault.cut_ways(self.shared.parameters.nodes))
+    }
+
+    /// The pairs of machines whose messages a fault keeps.
+    fn held(&self, fault: Fault) -> Vec<(String, String)> {
+        match fault {
+            Fault::HoldClients(node) => self.pairs_with_clients(node),
+            _ => self.named(fault.held_pairs(self.shared.parameters.nodes)),
+        }
+    }
+
+    fn pairs_with_clients(&self, node: u64) -> Vec<(String, String)> {
+        let name = &self.hosts[&node].name;
+        let clients = self.clients.iter();
+        clients
+            .map(|client| (client.clone(), name.clone()))
+            .collect()
+    }
+
+    fn named(&self, pairs: Vec<(u64, u64)>) -> Vec<(String, String)> {
+        let name = |node: u64| self.hosts[&node].name.clone();
+        pairs.into_iter().map(|(a, b)| (name(a), name(b))).collect()
+    }
+
+    fn link_latency(&self, a: u64, b: u64, most: Duration) {
+        let (a, b) = (self.hosts[&a].name.clone(), self.hosts[&b].name.clone());
+        self.sim.set_link_max_message_latency(a, b, most);
+    }
+
+    fn loss(&mut self, a: u64, b: u64, rate: f64) {
+        let (a, b) = (self.hosts[&a].name.clone(), self.hosts[&b].name.clone());
+        self.sim.set_link_fail_rate(a, b, rate);
+    }
+
+    /// Powers a node off. Faults may overlap: it comes back when the last of them ends.
+    fn power_cut(&mut self, node: u64) -> turmoil::Result {
+        self.kill(node);
+        // What a node wrote before it was killed or stopped is lost too, where nothing had synced it.
+        self.course.lost_bytes += self.hosts[&node].lose_power()?;
+        Ok(())
+    }
+
+    fn kill(&mut self, node: u64) {
+        *self.down.entry(node).or_default() += 1;
+        let host = &self.hosts[&node];
+        self.sim.crash(host.name.as_str());
+        host.forget();
+    }
+
+    fn stop(&mut self, node: u64) {
+        *self.down.entry(node).or_default() += 1;
+        self.hosts[&node].want(false);
+    }
+
+    pub(super) fn start(&mut self, node: u64) {
+        let Some(count) = self.down.get_mut(&node) else {
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.down.remove(&node);
+            let host = &self.hosts[&node];
+            // One that was asked to stop is still there to be asked to start.
+            match self.sim.is_host_running(host.name.as_str()) {
+                true => host.want(true),
+                false => self.sim.bounce(host.name.as_str()),
+            }
+        }
+    }
+}

@@ -8,6 +8,7 @@ pub mod link;
 pub mod load;
 pub mod node_process;
 pub mod ports;
+pub mod power;
 pub mod process_cost;
 pub mod sample;
 pub mod skip;

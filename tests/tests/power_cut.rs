@@ -1,0 +1,141 @@
+//! The power of all nodes fails at once, in the middle of a stream of writes: real processes on a real
+//! disk, of which only what was synced is left.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use placement_client::{Claim, Client, Inventory, NewProvider};
+use placement_tests::cluster::Cluster;
+use placement_tests::power::{Lost, Power};
+use placement_tests::skip::skipped;
+use uuid::Uuid;
+
+/// Snapshots and purges come often, so that they are interrupted too.
+const CONFIG: &str = "[raft]\nsnapshot_after = 200\nlog_keep = 20\n\
+    [log]\nlevel = \"warn,placement::access=off\"\n";
+const WRITERS: u64 = 6;
+const BUSY: Duration = Duration::from_millis(1_500);
+
+/// Claims for new consumers through one node, until told to stop. Returns those that were acknowledged.
+async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uuid> {
+    let mut acknowledged = BTreeSet::new();
+    while !stop.load(Ordering::Relaxed) {
+        let consumer = Uuid::new_v4();
+        let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
+        if client.put_allocations(consumer, &claim).await.is_ok() {
+            acknowledged.insert(consumer);
+        }
+    }
+    acknowledged
+}
+
+fn start(cluster: &mut Cluster, power: &Power, unsynced: Option<&str>) {
+    for id in cluster.ids() {
+        cluster.options_mut().environment = power.environment(id, unsynced).unwrap();
+        cluster.start_node(id).unwrap();
+    }
+}
+
+/// Cuts the power of all nodes while writers are at it. Returns what was acknowledged, and what was lost.
+async fn cut_power(
+    cluster: &mut Cluster,
+    power: &Power,
+    host: Uuid,
+) -> (BTreeSet<Uuid>, Vec<Lost>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|nth| {
+            let client = cluster.client_of(nth % 3 + 1).with_patience(BUSY);
+            tokio::spawn(write(client, host, stop.clone()))
+        })
+        .collect();
+    tokio::time::sleep(BUSY).await;
+    for id in cluster.ids() {
+        cluster.kill_9(id);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut acknowledged = BTreeSet::new();
+    for writer in writers {
+        acknowledged.extend(writer.await.unwrap());
+    }
+    let ids = cluster.ids().into_iter();
+    let lost = ids.map(|id| power.cut(id, &cluster.data_dir(id)).unwrap());
+    let lost: Vec<_> = lost.collect();
+    eprintln!("{} acknowledged; {lost:?}", acknowledged.len());
+    (acknowledged, lost)
+}
+
+async fn host(cluster: &mut Cluster) -> Uuid {
+    cluster.wait_healthy().await.unwrap();
+    let client = cluster.client().with_patience(Duration::from_secs(60));
+    let uuid = Uuid::new_v4();
+    let new = NewProvider::named("host").uuid(uuid);
+    client.create_provider(&new).await.unwrap();
+    let offer = [("VCPU", Inventory::of(1_000_000_000))];
+    client.replace_inventories(uuid, 0, offer).await.unwrap();
+    uuid
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_survives_a_loss_of_power_everywhere() {
+    let mut cluster = Cluster::prepare(3, CONFIG).unwrap();
+    let Some(power) = Power::new(cluster.directory()).unwrap() else {
+        skipped("a loss of power on a real disk", "there is no C compiler");
+        return;
+    };
+    start(&mut cluster, &power, None);
+    let host = host(&mut cluster).await;
+    let mut acknowledged = BTreeSet::new();
+    let mut lost_bytes = 0;
+    for _ in 0..3 {
+        let (more, lost) = cut_power(&mut cluster, &power, host).await;
+        assert!(more.len() > 20, "only {} writes", more.len());
+        acknowledged.extend(more);
+        lost_bytes += lost.iter().map(|lost| lost.bytes).sum::<u64>();
+        start(&mut cluster, &power, None);
+        cluster.wait_healthy().await.unwrap();
+        for id in cluster.ids() {
+            let client = cluster.client_of(id);
+            let there = client.provider_allocations(host).await.unwrap().allocations;
+            let there: BTreeSet<_> = there.keys().copied().collect();
+            let missing = acknowledged.difference(&there).count();
+            assert_eq!(missing, 0, "node {id} lost writes that were acknowledged");
+        }
+        cluster.assert_equal_states().await;
+    }
+    assert!(lost_bytes > 0, "nothing was ever unsynced");
+}
+
+/// What shows that the test above can fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_never_synced_is_found_out() {
+    let mut cluster = Cluster::prepare(3, CONFIG).unwrap();
+    let Some(power) = Power::new(cluster.directory()).unwrap() else {
+        skipped("a real log that is never synced", "there is no C compiler");
+        return;
+    };
+    // RocksDB's own write-ahead files; all else is synced.
+    let log = Some(".log");
+    start(&mut cluster, &power, log);
+    let host = host(&mut cluster).await;
+    let (acknowledged, lost) = cut_power(&mut cluster, &power, host).await;
+    assert!(
+        acknowledged.len() > 20,
+        "only {} writes",
+        acknowledged.len()
+    );
+    assert!(lost.iter().all(|lost| lost.bytes > 1_000), "{lost:?}");
+    // The product does notice, too, as other files tell how far the log was: it does not begin anew.
+    start(&mut cluster, &power, log);
+    for id in cluster.ids() {
+        let limit = Duration::from_secs(30);
+        let ended = cluster.process(id).wait(limit).unwrap();
+        assert!(!ended.success(), "{ended}");
+        let said = cluster.log(id, 3);
+        assert!(said.contains("has lost"), "{said}");
+    }
+}

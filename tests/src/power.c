@@ -3,7 +3,8 @@
  * are kept by a second link, as a rename or a removal that was not synced is undone by a loss of power.
  *
  * PLACEMENT_TEST_SYNCED     the file that is written to; links are made in the directory beside it
- * PLACEMENT_TEST_UNSYNCED   paths with these words are not synced, though the process is told so
+ * PLACEMENT_TEST_UNSYNCED   paths with these words are not synced, though the process is told so; a path
+ *                           ends with $, that of a directory with /$
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -58,9 +59,10 @@ static int is_lied_about(int fd) {
     if (!words) return 0;
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length < 0) return 0;
-    path[length] = 0;
+    ssize_t length = readlink(link, path, sizeof path - 3);
+    struct stat s;
+    if (length < 0 || fstat(fd, &s) != 0) return 0;
+    strcpy(path + length, S_ISDIR(s.st_mode) ? "/$" : "$");
     return strstr(path, words) != NULL;
 }
 

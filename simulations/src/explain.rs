@@ -75,11 +75,11 @@ fn lines(report: &Report) -> Vec<Line> {
             before = *life;
         }
     }
-    for (number, happened) in report.faults.iter().enumerate() {
+    for happened in &report.faults {
         let fault = happened.fault;
-        lines.push((happened.from, format!("fault {number} begins: {fault:?}")));
+        lines.push((happened.from, format!("fault begins: {fault}")));
         if happened.to < Duration::MAX {
-            lines.push((happened.to, format!("fault {number} is over: {fault:?}")));
+            lines.push((happened.to, format!("fault is over: {fault}")));
         }
     }
     let is_lost = |event: &&Event| matches!(event.end, End::Lost(_));

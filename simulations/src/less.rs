@@ -88,16 +88,17 @@ impl fmt::Display for Less {
 }
 
 impl Less {
+    /// Whether the fault of this number happens.
+    pub fn keeps(&self, number: usize) -> bool {
+        (self.only_faults.as_ref()).is_none_or(|numbers| numbers.0.contains(&number))
+    }
+
     /// What is left of these choices and faults.
     pub fn of(
         &self,
         mut parameters: Parameters,
         faults: Vec<Planned>,
     ) -> (Parameters, Vec<Planned>) {
-        let is_kept = |number: &usize| match &self.only_faults {
-            Some(numbers) => numbers.0.contains(number),
-            None => true,
-        };
         if let Some(ms) = self.storm_ms {
             parameters.storm = Duration::from_millis(ms);
         }
@@ -108,7 +109,7 @@ impl Less {
             parameters.pause_max = Duration::from_millis(ms);
         }
         let faults = faults.into_iter().enumerate();
-        let kept = faults.filter(|(number, _)| is_kept(number));
+        let kept = faults.filter(|(number, _)| self.keeps(*number));
         (parameters, kept.map(|(_, fault)| fault).collect())
     }
 
@@ -208,12 +209,8 @@ mod tests {
         // Two faults that are far apart, three seconds and two clients are needed.
         let least = Less::search(&parameters, 23, |less| {
             runs += 1;
-            let has = |number| match &less.only_faults {
-                Some(numbers) => numbers.0.contains(&number),
-                None => true,
-            };
-            has(2)
-                && has(19)
+            less.keeps(2)
+                && less.keeps(19)
                 && less.storm_ms.is_none_or(|ms| ms >= 3_000)
                 && less.clients.is_none_or(|clients| clients >= 2)
                 && less.pause_ms.is_none_or(|ms| ms <= 40)

@@ -281,8 +281,19 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
 
 impl Tale {
     fn carry_out(&self) -> anyhow::Result<bool> {
+        let One { seed, bug, less } = &self.one;
+        let (_, faults) = bug.subject()?.course(Seed(*seed));
+        println!("Planned, from the beginning of the storm on:");
+        for (number, planned) in faults.iter().enumerate() {
+            let left_out = if less.keeps(number) {
+                ""
+            } else {
+                " (left out)"
+            };
+            println!("{number:>5}: {planned}{left_out}");
+        }
         let report = self.one.report()?;
-        print!("{}", explain(&report));
+        print!("\n{}", explain(&report));
         if let Some(path) = &self.svg {
             std::fs::write(path, picture(&report))
                 .with_context(|| format!("the picture cannot be written to {}", path.display()))?;

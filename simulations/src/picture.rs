@@ -52,7 +52,7 @@ pub fn picture(report: &Report) -> String {
             if *from < free {
                 return true;
             }
-            let words = format!("{number}: {:?}", report.faults[*number].fault);
+            let words = report.faults[*number].fault.to_string();
             page.bar(*from, *to, FAULT, &words);
             free = *to;
             false

@@ -18,8 +18,9 @@ fn the_story_tells_of_each_fault_and_each_leader() {
     assert!(report.faults.len() > 3, "{:?}", report.faults);
     let story = explain(&report);
     let drawn = picture(&report);
-    for number in 0..report.faults.len() {
-        assert!(story.contains(&format!("fault {number} begins")), "{story}");
+    for happened in &report.faults {
+        let told = format!("fault begins: {}", happened.fault);
+        assert!(story.contains(&told), "{told}: {story}");
     }
     assert!(story.contains("==== the storm begins"), "{story}");
     assert!(story.contains("leads in term 1"), "{story}");

@@ -16,6 +16,7 @@ pub mod logging;
 mod metrics;
 mod newest;
 mod node;
+mod offline;
 mod panics;
 pub mod program;
 mod rpc;

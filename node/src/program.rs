@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use placement_raft_store::StoreOptions;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::logging::{self, Logging};
+use crate::offline::{inspect, recover};
 use crate::{Config, Env, Node, config, descriptors, http};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
@@ -21,6 +23,8 @@ pub fn main() -> ExitCode {
     let done = match matches.subcommand() {
         Some(("check-config", matches)) => check(matches),
         Some(("skip-entry", matches)) => skip_entry(matches),
+        Some(("inspect", matches)) => look_at(matches),
+        Some(("recover", matches)) => go_on_alone(matches),
         _ => run(&matches),
     };
     match done {
@@ -59,10 +63,7 @@ fn skip_entry(matches: &ArgMatches) -> anyhow::Result<()> {
              --i-understand if that is what you want"
         );
     }
-    let mut options = Env::production().storage;
-    options.dir = config.data_dir.clone();
-    options.node = Some(config.node_id);
-    options.cluster = config.cluster_id()?;
+    let options = storage(&config)?;
     let skipped = placement_raft_store::skip_entry(&options, index, term)?;
     println!(
         "entry {} is blank now on node {}; it was: {}\nnow the same on every other node, before any \
@@ -70,6 +71,47 @@ fn skip_entry(matches: &ArgMatches) -> anyhow::Result<()> {
         skipped.id, config.node_id, skipped.command
     );
     Ok(())
+}
+
+/// How the store of a configured node is opened.
+fn storage(config: &Config) -> anyhow::Result<StoreOptions> {
+    let mut options = Env::production().storage;
+    options.dir = config.data_dir.clone();
+    options.node = Some(config.node_id);
+    options.cluster = config.cluster_id()?;
+    Ok(options)
+}
+
+/// Makes the node the only one of a new cluster.
+fn go_on_alone(matches: &ArgMatches) -> anyhow::Result<()> {
+    let (config, _) = load(matches)?;
+    config.validate()?;
+    let cluster = Env::production().ids.uuid();
+    let confirmed = matches.get_flag("yes-the-others-are-gone-for-ever");
+    recover::run(&storage(&config)?, cluster, confirmed)
+}
+
+/// Prints what is in a data directory.
+fn look_at(matches: &ArgMatches) -> anyhow::Result<()> {
+    let part = matches.subcommand();
+    let given = part.map_or(matches, |(_, matches)| matches);
+    // Whoever names the directory need not say which node it should be.
+    let dir = match given.get_one::<String>("data-dir") {
+        Some(dir) => PathBuf::from(dir),
+        None => load(given)?.0.data_dir,
+    };
+    let as_json = |matches: &ArgMatches| matches.get_flag("json");
+    let number = |matches: &ArgMatches, name| matches.get_one::<u64>(name).copied();
+    match part {
+        Some(("log", matches)) => inspect::log(
+            &dir,
+            number(matches, "from").unwrap_or_default(),
+            number(matches, "to").unwrap_or(u64::MAX - 1),
+            as_json(matches),
+        ),
+        Some((_rows, matches)) => inspect::rows(&dir, as_json(matches)),
+        None => inspect::all(&dir, as_json(matches)),
+    }
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<()> {
@@ -219,6 +261,51 @@ fn command() -> Command {
                     .action(ArgAction::SetTrue)
                     .help("A write is lost, and it has to be done on all nodes"),
             ),
+    ))
+    .subcommand(inspect_command(&common))
+    .subcommand(common(
+        Command::new("recover")
+            .about(
+                "After a majority was lost for ever: makes this node the only one of a new cluster, with \
+                 everything in its log; to be run on the stopped node that has the most. Without the \
+                 flag it only tells what would be kept and lost",
+            )
+            .arg(
+                Arg::new("yes-the-others-are-gone-for-ever")
+                    .long("yes-the-others-are-gone-for-ever")
+                    .action(ArgAction::SetTrue)
+                    .help("Does it. If a majority of the others runs, there are two clusters"),
+            ),
+    ))
+}
+
+fn inspect_command(common: &impl Fn(Command) -> Command) -> Command {
+    let json = || {
+        Arg::new("json")
+            .long("json")
+            .action(ArgAction::SetTrue)
+            .help("JSON for programs")
+    };
+    common(
+        Command::new("inspect")
+            .about(
+                "Looks at a data directory while its node is stopped, and writes nothing: whose it \
+                 is, vote, log, state, snapshots; exits with 1 if something in it is wrong",
+            )
+            .arg(json()),
+    )
+    .args_conflicts_with_subcommands(true)
+    .subcommand(common(
+        Command::new("log")
+            .about("Prints the entries of the log, one in a line")
+            .arg(number("from", "The first entry").required(false))
+            .arg(number("to", "The last entry").required(false))
+            .arg(json()),
+    ))
+    .subcommand(common(
+        Command::new("rows")
+            .about("Prints how many rows each table of the state has")
+            .arg(json()),
     ))
 }
 

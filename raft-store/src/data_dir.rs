@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::error::OpenError;
 use crate::identity::{FORMAT, Identity};
@@ -22,6 +23,10 @@ const BOOT: &str = "boot";
 const LEFT: &str = "left";
 /// The entries that were made blank by hand, one in a line.
 const SKIPPED: &str = "skipped";
+
+/// How this node came to be the only one of its cluster: in each line the cluster that it belonged to
+/// before, and words.
+const RECOVERED: &str = "recovered";
 
 /// The file. Its first field lets a binary that is too old say so.
 #[derive(Serialize, Deserialize)]
@@ -85,6 +90,11 @@ pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
             dir: dir.to_owned(),
         });
     }
+    write_identity(dir, identity)
+}
+
+/// Gives a data directory to a node, also one that belongs to another.
+pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<(), OpenError> {
     let record = Record {
         format: FORMAT,
         identity,
@@ -167,7 +177,38 @@ pub(crate) fn check_left(dir: &Path) -> Result<(), OpenError> {
 
 /// The entries that were made blank by hand, in words.
 pub(crate) fn skipped(dir: &Path) -> Result<Vec<String>, OpenError> {
-    let path = dir.join(SKIPPED);
+    lines(dir, SKIPPED)
+}
+
+/// Adds an entry to those that were made blank by hand, durably.
+pub(crate) fn note_skipped(dir: &Path, words: &str) -> Result<(), OpenError> {
+    add_line(dir, SKIPPED, words)
+}
+
+/// How this node came to be the only one of its cluster, once for each time.
+pub(crate) fn recovered(dir: &Path) -> Result<Vec<String>, OpenError> {
+    lines(dir, RECOVERED)
+}
+
+/// Notes, durably, that the node of this directory leaves a cluster behind.
+pub(crate) fn note_recovered(dir: &Path, former: Uuid, words: &str) -> Result<(), OpenError> {
+    add_line(dir, RECOVERED, &format!("{former} {words}"))
+}
+
+/// The clusters whose history this node went on with alone. Their nodes are not heard any more.
+///
+/// # Errors
+/// [`OpenError::Io`].
+pub fn former_clusters(dir: &Path) -> Result<Vec<Uuid>, OpenError> {
+    let former = recovered(dir)?;
+    let words = former.iter().filter_map(|line| line.split(' ').next());
+    Ok(words
+        .filter_map(|word| Uuid::parse_str(word).ok())
+        .collect())
+}
+
+fn lines(dir: &Path, name: &str) -> Result<Vec<String>, OpenError> {
+    let path = dir.join(name);
     match fs::read_to_string(&path) {
         Ok(lines) => Ok(lines.lines().map(str::to_owned).collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -175,13 +216,12 @@ pub(crate) fn skipped(dir: &Path) -> Result<Vec<String>, OpenError> {
     }
 }
 
-/// Adds an entry to those that were made blank by hand, durably.
-pub(crate) fn note_skipped(dir: &Path, words: &str) -> Result<(), OpenError> {
-    let mut lines = skipped(dir)?;
+fn add_line(dir: &Path, name: &str, words: &str) -> Result<(), OpenError> {
+    let mut lines = lines(dir, name)?;
     if !lines.iter().any(|line| line == words) {
         lines.push(words.to_owned());
     }
-    write_durably(dir, SKIPPED, (lines.join("\n") + "\n").as_bytes())
+    write_durably(dir, name, (lines.join("\n") + "\n").as_bytes())
 }
 
 /// Counts one more start of the node, durably, and returns the count.
@@ -234,19 +274,7 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
         .map_err(|error| OpenError::io("open", &path, error))?;
     match file.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            // Only for the message: the holder may not have written it yet.
-            let _ = file.read_to_string(&mut holder);
-            let holder = match holder.trim() {
-                "" => String::new(),
-                process => format!(" (process {process})"),
-            };
-            return Err(OpenError::Locked {
-                dir: dir.to_owned(),
-                holder,
-            });
-        }
+        Err(TryLockError::WouldBlock) => return Err(in_use_by(dir, file)),
         Err(TryLockError::Error(error)) => return Err(OpenError::io("lock", &path, error)),
     }
     file.set_len(0)
@@ -255,6 +283,38 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
     Ok(DirLock {
         _file: Arc::new(file),
     })
+}
+
+/// Keeps a node from starting on the directory while it is looked at, without writing to it. `None`
+/// where no node has ever started.
+pub(crate) fn lock_to_read(dir: &Path) -> Result<Option<DirLock>, OpenError> {
+    let path = dir.join(LOCK);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(OpenError::io("open", &path, error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some(DirLock {
+            _file: Arc::new(file),
+        })),
+        Err(TryLockError::WouldBlock) => Err(in_use_by(dir, file)),
+        Err(TryLockError::Error(error)) => Err(OpenError::io("lock", &path, error)),
+    }
+}
+
+fn in_use_by(dir: &Path, mut lock: File) -> OpenError {
+    let mut holder = String::new();
+    // Only for the message: the holder may not have written it yet.
+    let _ = lock.read_to_string(&mut holder);
+    let holder = match holder.trim() {
+        "" => String::new(),
+        process => format!(" (process {process})"),
+    };
+    OpenError::Locked {
+        dir: dir.to_owned(),
+        holder,
+    }
 }
 
 /// The write-ahead log's files with their lengths, the newest last.

@@ -16,3 +16,16 @@ pub struct Identity {
     /// The node. Never given to another directory: a node that lost its data joins under a new id.
     pub node: u64,
 }
+
+impl Identity {
+    /// A node of a history that begins now, or goes on alone: of a cluster that no other node belongs to
+    /// yet.
+    pub fn of_new_cluster(cluster: Uuid, node: u64) -> Self {
+        Self {
+            cluster,
+            // Some of the id, so that tokens of different clusters differ, and stay short.
+            epoch: cluster.as_u64_pair().0 >> 32,
+            node,
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! The memory of a node: openraft's log and state machine over RocksDB.
 //!
 //! * [`create`] makes a data directory, [`open()`] opens it and gives a [`Store`].
+//! * [`inspect()`] looks at a data directory while the node does not run, and changes nothing.
+//! * [`recover()`] makes a node the only one of a new cluster, after the majority of its own was lost.
 //! * [`skip_entry`] makes an entry blank that no node can apply, while the node does not run.
 //! * [`LogStore`] is the Raft log: appends are gathered and synced by one thread.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
@@ -21,11 +23,13 @@ mod fixtures;
 mod gate;
 mod health;
 mod identity;
+mod inspect;
 mod log;
 mod logged;
 mod machine;
 mod metrics;
 mod options;
+mod recover;
 mod rocks;
 pub mod runtime;
 pub mod simulation;
@@ -37,11 +41,15 @@ pub mod wire;
 mod write_version;
 
 pub use applier::{Applier, Rules};
-pub use data_dir::{boots, create, identity, in_use, leave};
+pub use data_dir::{boots, create, former_clusters, identity, in_use, leave};
 pub use error::{JOIN_ANEW, OpenError};
 pub use gate::Gate;
 pub use health::Health;
 pub use identity::{FORMAT, Identity};
+pub use inspect::{
+    Inspection, LogLine, LogPart, Problem, SnapshotPart, StatePart, TablePart, inspect,
+    inspect_log, inspect_rows,
+};
 pub use log::{LogReader, LogStore};
 pub use logged::LoggedCommand;
 pub use machine::{
@@ -50,6 +58,7 @@ pub use machine::{
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use options::{Disk, Faults, StoreOptions};
+pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
 pub use skip::{SkipError, Skipped, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{

@@ -72,6 +72,29 @@ pub(crate) fn open(options: &Options, dir: &Path, families: &[&str]) -> Result<D
     Ok(db)
 }
 
+/// Opens a database of which nothing is written or removed. A column family that an older version has
+/// not made is missing, but not one of `needed`.
+pub(crate) fn open_to_read(
+    mut options: Options,
+    dir: &Path,
+    families: &[&str],
+    needed: &[&str],
+) -> Result<DB, OpenError> {
+    options.create_if_missing(false);
+    options.create_missing_column_families(false);
+    let there = DB::list_cf(&options, dir).map_err(|error| open_error(dir, &error))?;
+    if let Some(missing) = (needed.iter()).find(|name| !there.iter().any(|one| one == *name)) {
+        return Err(OpenError::Damaged {
+            path: dir.to_owned(),
+            reason: format!("it has no table {missing:?}"),
+        });
+    }
+    let there = (there.iter()).filter(|name| families.contains(&name.as_str()));
+    let described = there.map(|name| (name, options.clone()));
+    DB::open_cf_with_opts_for_read_only(&options, dir, described, false)
+        .map_err(|error| open_error(dir, &error))
+}
+
 pub(crate) fn open_error(dir: &Path, error: &rocksdb::Error) -> OpenError {
     match error.kind() {
         rocksdb::ErrorKind::Corruption => OpenError::Damaged {

@@ -56,6 +56,12 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     for entry in data_dir::skipped(dir)? {
         tracing::warn!(entry, "an operator has had an entry of the log skipped");
     }
+    for entry in data_dir::recovered(dir)? {
+        tracing::warn!(
+            entry,
+            "an operator has recovered this node alone after its cluster had lost its majority"
+        );
+    }
     let snapshots_dir = dir.join(SNAPSHOT_DIR);
     fs::create_dir_all(&snapshots_dir)
         .map_err(|error| OpenError::io("create", &snapshots_dir, error))?;
@@ -122,7 +128,7 @@ pub(crate) fn enter(options: &StoreOptions) -> Result<(DirLock, Identity), OpenE
 }
 
 /// The last start of this node that its state knows of.
-fn written_in(applied: &AppliedState, identity: Identity) -> Option<u64> {
+pub(crate) fn written_in(applied: &AppliedState, identity: Identity) -> Option<u64> {
     let state = &applied.state;
     let session = state.session(identity.node)?;
     (!state.is_retired(identity.node)).then_some(session.boot)

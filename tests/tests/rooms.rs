@@ -16,6 +16,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
         &[
             &["main.rs"],
             &["program.rs"],
+            &["offline"],
             &["node.rs"],
             &["admin"],
             &["metrics", "health.rs"],
@@ -79,7 +80,8 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
     (
         "raft-store/src",
         &[
-            &["skip.rs"],
+            &["skip.rs", "recover.rs"],
+            &["inspect.rs"],
             &["store.rs", "fixtures.rs"],
             &["metrics.rs"],
             &["log", "machine"],

@@ -108,7 +108,12 @@ impl Bootstrap {
         });
         let dir = &self.config.data_dir;
         let start = placement_raft_store::boots(dir)? + 1;
+        let former = placement_raft_store::former_clusters(dir)?;
         for (cluster, last) in join_all(asked).await.into_iter().flatten() {
+            // A node that was given up for dead when this one was recovered: it is refused, not heard.
+            if former.contains(&cluster) {
+                continue;
+            }
             if cluster != identity.cluster {
                 return Err(StartError::Store(OpenError::OtherCluster {
                     dir: dir.clone(),
@@ -344,11 +349,6 @@ impl Bootstrap {
     }
 
     fn identity(&self, cluster: Uuid) -> Identity {
-        Identity {
-            cluster,
-            // Some of the id, so that tokens of different clusters differ, and stay short.
-            epoch: cluster.as_u64_pair().0 >> 32,
-            node: self.config.node_id,
-        }
+        Identity::of_new_cluster(cluster, self.config.node_id)
     }
 }

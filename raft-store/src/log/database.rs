@@ -28,11 +28,11 @@ pub(super) struct LogDatabase {
 }
 
 /// What the log says of itself at start.
-pub(super) struct Ends {
-    pub(super) purged: Option<LogId>,
-    pub(super) last: Option<LogId>,
-    pub(super) vote: Option<Vote>,
-    pub(super) committed: Option<LogId>,
+pub(crate) struct Ends {
+    pub(crate) purged: Option<LogId>,
+    pub(crate) last: Option<LogId>,
+    pub(crate) vote: Option<Vote>,
+    pub(crate) committed: Option<LogId>,
 }
 
 impl LogDatabase {
@@ -47,7 +47,19 @@ impl LogDatabase {
         })
     }
 
-    fn log(&self) -> &ColumnFamily {
+    /// Opens it without writing a byte.
+    pub(super) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+        let dir = store.dir.join(LOG_DIR);
+        let options =
+            rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
+        let db = rocks::open_to_read(options, &dir, &FAMILIES, &FAMILIES)?;
+        Ok(Self {
+            db: Arc::new(db),
+            dir,
+        })
+    }
+
+    pub(super) fn log(&self) -> &ColumnFamily {
         rocks::family(&self.db, LOG)
     }
 
@@ -97,6 +109,20 @@ impl LogDatabase {
     pub(super) fn replace(&self, index: u64, row: &[u8]) -> Result<(), OpenError> {
         let mut batch = WriteBatch::default();
         self.put_entry(&mut batch, index, row);
+        self.write_synced(batch)
+    }
+
+    /// Appends an entry together with the vote of its term, durably.
+    pub(super) fn append_with_vote(
+        &self,
+        version: RecordVersion,
+        index: u64,
+        entry: &WireEntry,
+        vote: &Vote,
+    ) -> Result<(), OpenError> {
+        let mut batch = WriteBatch::default();
+        self.put_entry(&mut batch, index, &wire::encode(version, entry));
+        self.put_vote(&mut batch, version, vote);
         self.write_synced(batch)
     }
 
@@ -233,10 +259,10 @@ fn rows<'a>(
     snapshot.iterator_cf_opt(database.log(), options, IteratorMode::Start)
 }
 
-fn key(index: u64) -> [u8; 8] {
+pub(super) fn key(index: u64) -> [u8; 8] {
     index.to_be_bytes()
 }
 
-fn decode(row: &[u8]) -> Result<Entry, WireError> {
+pub(super) fn decode(row: &[u8]) -> Result<Entry, WireError> {
     wire::decode::<WireEntry>(row)?.into_entry()
 }

@@ -1,6 +1,7 @@
 //! The Raft log: entries, the vote and the commit index.
 
 mod database;
+mod inspect;
 mod reached;
 mod tail;
 mod writer;
@@ -19,6 +20,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use self::database::FAMILIES;
 use self::database::{Ends, LogDatabase};
+pub(crate) use self::inspect::LogInspector;
 use self::reached::{Mark, Reached};
 use self::tail::Tail;
 use self::writer::{Job, Shared, Writer};
@@ -149,6 +151,14 @@ impl LogEditor {
         let blank = Entry::new(id, Payload::Blank);
         self.0
             .replace(id.index, &wire::encode(version, &WireEntry::from(&blank)))
+    }
+
+    /// Appends an entry in a term of its own, elected by nobody but an operator, durably.
+    pub(crate) fn go_on(&self, version: RecordVersion, entry: &Entry) -> Result<(), OpenError> {
+        let leader = entry.log_id.committed_leader_id();
+        let vote = Vote::new_committed(leader.term, leader.node_id);
+        self.0
+            .append_with_vote(version, entry.log_id.index, &WireEntry::from(entry), &vote)
     }
 }
 

@@ -62,6 +62,18 @@ impl StateDatabase {
         })
     }
 
+    /// Opens it without writing a byte.
+    pub(super) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+        let dir = store.dir.join(STATE_DIR);
+        let options =
+            rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
+        let db = rocks::open_to_read(options, &dir, &families(), &[META])?;
+        Ok(Self {
+            db: Arc::new(db),
+            dir,
+        })
+    }
+
     fn meta(&self) -> &ColumnFamily {
         rocks::family(&self.db, META)
     }
@@ -122,16 +134,35 @@ impl StateDatabase {
     }
 
     fn rows(&self) -> impl Iterator<Item = Result<Change, OpenError>> + '_ {
-        Table::ALL.into_iter().flat_map(move |table| {
+        Table::ALL.into_iter().flat_map(|table| self.rows_of(table))
+    }
+
+    fn rows_of(&self, table: Table) -> impl Iterator<Item = Result<Change, OpenError>> + '_ {
+        // Missing only where a directory of an older version is looked at.
+        let family = self.db.cf_handle(table.name());
+        family.into_iter().flat_map(move |family| {
             let mut read = ReadOptions::default();
             read.fill_cache(false);
             self.db
-                .iterator_cf_opt(self.table(table), read, IteratorMode::Start)
+                .iterator_cf_opt(family, read, IteratorMode::Start)
                 .map(move |row| {
                     let (key, value) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
                     tables::read(table, &key, &value).map_err(|error| self.unreadable(table, error))
                 })
         })
+    }
+
+    /// How many rows a table has that can be read, and the first reason why one cannot.
+    pub(super) fn count(&self, table: Table) -> (u64, Option<OpenError>) {
+        let (mut rows, mut wrong) = (0, None);
+        for row in self.rows_of(table) {
+            match row {
+                Ok(_) => rows += 1,
+                Err(error) if wrong.is_none() => wrong = Some(error),
+                Err(_) => {}
+            }
+        }
+        (rows, wrong)
     }
 
     fn meta_row<T: serde::de::DeserializeOwned>(

@@ -60,9 +60,9 @@ impl SnapshotDir {
             .map_err(|error| OpenError::io("list", dir, error))?;
         for entry in names {
             let path = entry.path();
-            let found = match path.file_name().and_then(|name| name.to_str()) {
-                Some(name) if name.starts_with(SNAPSHOT) => snapshots.look_at(&path),
-                _ => Err(SnapshotError::NotASnapshot),
+            let found = match is_snapshot(&path) {
+                true => snapshots.look_at(&path),
+                false => Err(SnapshotError::NotASnapshot),
             };
             match found {
                 Ok(snapshot) => snapshots.adopt(&snapshot),
@@ -182,7 +182,7 @@ impl SnapshotDir {
         file: &SnapshotFile,
     ) -> Result<AppliedState, SnapshotError> {
         let (header, state) = snapshot_format::read(&mut file.reader())?;
-        self.check_header(&header)?;
+        header.check(&self.inner.identity)?;
         if header.covers != meta.into() {
             return Err(SnapshotError::OtherCoverage);
         }
@@ -211,7 +211,7 @@ impl SnapshotDir {
     pub(super) fn read_again(&self, name: &str) -> Result<AppliedState, SnapshotError> {
         let file = SnapshotFile::open(&self.inner.dir.join(name))?;
         let (header, state) = snapshot_format::read(&mut file.reader())?;
-        self.check_header(&header)?;
+        header.check(&self.inner.identity)?;
         applied_state(header, state)
     }
 
@@ -240,23 +240,19 @@ impl SnapshotDir {
     fn look_at(&self, path: &Path) -> Result<Snapshot, SnapshotError> {
         let file = SnapshotFile::open(path)?;
         let header = snapshot_format::read_header(&mut file.reader())?;
-        self.check_header(&header)?;
+        header.check(&self.inner.identity)?;
         let meta = SnapshotMeta::try_from(header.covers)?;
         Ok(Snapshot {
             meta,
             snapshot: file,
         })
     }
+}
 
-    fn check_header(&self, header: &Header) -> Result<(), SnapshotError> {
-        if header.cluster != self.inner.identity.cluster {
-            return Err(SnapshotError::OtherCluster(header.cluster));
-        }
-        if header.epoch != self.inner.identity.epoch {
-            return Err(SnapshotError::OtherEpoch(header.epoch));
-        }
-        Ok(())
-    }
+/// Whether a file is a snapshot by its name, and no draft.
+pub(super) fn is_snapshot(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(SNAPSHOT))
 }
 
 /// The name of a snapshot: one for each coverage.

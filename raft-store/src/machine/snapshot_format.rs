@@ -50,6 +50,19 @@ pub(super) struct Header {
     pub(super) last_stamp: Option<Timestamp>,
 }
 
+impl Header {
+    /// Refuses a snapshot of another history than that of a node.
+    pub(super) fn check(&self, identity: &Identity) -> Result<(), SnapshotError> {
+        if self.cluster != identity.cluster {
+            return Err(SnapshotError::OtherCluster(self.cluster));
+        }
+        if self.epoch != identity.epoch {
+            return Err(SnapshotError::OtherEpoch(self.epoch));
+        }
+        Ok(())
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Footer {
     rows: u64,

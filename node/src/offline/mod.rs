@@ -1,0 +1,4 @@
+//! What `placementd` does with the data directory of a node that does not run.
+
+pub(crate) mod inspect;
+pub(crate) mod recover;

@@ -1,0 +1,392 @@
+//! What is in a data directory, while the node does not run. Nothing is written, nothing is removed, and
+//! what is damaged is named and passed over.
+
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use placement_model::types::Timestamp;
+use rocksdb::Cache;
+use serde::Serialize;
+
+use crate::data_dir::{self, DirLock, LOG_DIR, SNAPSHOT_DIR, STATE_DIR};
+use crate::error::OpenError;
+use crate::identity::Identity;
+use crate::log::LogInspector;
+use crate::machine::{self, AppliedState, FoundSnapshot, StateInspector};
+use crate::options::StoreOptions;
+use crate::rocks;
+use crate::store::written_in;
+use crate::types::{Entry, Payload};
+use crate::wire::{WireLogId, WireMembership, WireVote};
+
+/// A data directory, as it was found.
+#[derive(Debug, Default, Serialize)]
+pub struct Inspection {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// The node that owns it; `None` if none does, or the file cannot be read.
+    pub identity: Option<Identity>,
+    /// How often the node has started.
+    pub boots: u64,
+    /// Why the node takes no part any more, if it noted so.
+    pub left: Option<String>,
+    /// The entries that an operator had made blank.
+    pub skipped: Vec<String>,
+    /// How this node came to be the only one of its cluster, if it did.
+    pub recovered: Vec<String>,
+    /// The log, as far as it can be read.
+    pub log: Option<LogPart>,
+    /// The state, if it is whole.
+    pub state: Option<StatePart>,
+    /// The files of the directory of snapshots.
+    pub snapshots: Vec<SnapshotPart>,
+    /// What a crash has interrupted, and the next start finishes.
+    pub unfinished: Vec<String>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Something that is wrong with a part of a data directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Which part: a file or directory below the data directory.
+    pub part: String,
+    /// What is wrong, in words.
+    pub words: String,
+}
+
+/// A Raft log.
+#[derive(Debug, Default, Serialize)]
+pub struct LogPart {
+    /// The last entry that was purged: the log begins behind it.
+    pub purged: Option<WireLogId>,
+    /// The last entry.
+    pub last: Option<WireLogId>,
+    /// The last entry that the node has noted as committed. More may be.
+    pub committed: Option<WireLogId>,
+    /// The vote.
+    pub vote: Option<WireVote>,
+    /// How many entries can be read.
+    pub entries: u64,
+    /// Bytes of their rows.
+    pub bytes: u64,
+    /// The last membership that stands in the log, and its entry.
+    pub membership: Option<(u64, WireMembership)>,
+}
+
+/// A state.
+#[derive(Debug, Serialize)]
+pub struct StatePart {
+    /// The last entry that is in the rows on disk. What follows it in the log is applied again at a start.
+    pub applied: Option<WireLogId>,
+    /// The digest of the rows: equal on all nodes at an equal entry.
+    pub digest: String,
+    /// The feature level.
+    pub level: u32,
+    /// The greatest timestamp of a command, in microseconds since 1970-01-01 UTC.
+    pub last_stamp: Option<Timestamp>,
+    /// The members as of that entry.
+    pub membership: WireMembership,
+}
+
+/// A file of the directory of snapshots.
+#[derive(Debug, Serialize)]
+pub struct SnapshotPart {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// The last entry that it covers.
+    pub covers: Option<WireLogId>,
+    /// The digest of its rows.
+    pub digest: Option<String>,
+    /// Whether it was read whole and every checksum is right. A draft, which the next start removes, was
+    /// not looked at.
+    pub verified: bool,
+}
+
+/// One entry of a log, or why it cannot be read.
+#[derive(Debug)]
+pub struct LogLine {
+    /// Its index.
+    pub index: u64,
+    /// Bytes of its row.
+    pub bytes: usize,
+    /// The entry.
+    pub entry: Result<Entry, String>,
+}
+
+/// A table of the state.
+#[derive(Debug, Serialize)]
+pub struct TablePart {
+    /// Its name.
+    pub table: &'static str,
+    /// Rows that can be read.
+    pub rows: u64,
+    /// Why a row cannot be read, for the first such.
+    pub problem: Option<String>,
+}
+
+impl Inspection {
+    fn wrong(&mut self, part: impl Into<String>, words: impl Display) {
+        self.problems.push(Problem {
+            part: part.into(),
+            words: words.to_string(),
+        });
+    }
+
+    /// What was read, or `None` and a problem.
+    fn or_wrong<T>(&mut self, part: &str, read: Result<T, impl Display>) -> Option<T> {
+        match read {
+            Ok(found) => Some(found),
+            Err(error) => {
+                self.wrong(part, error);
+                None
+            }
+        }
+    }
+}
+
+/// Looks at a data directory, whole.
+///
+/// # Errors
+/// [`OpenError::Missing`], or [`OpenError::Locked`] while the node runs. All else is a problem.
+pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
+    let _lock = enter(dir)?;
+    let mut found = Inspection {
+        dir: dir.to_owned(),
+        ..Inspection::default()
+    };
+    let identity = found.or_wrong("identity", data_dir::identity(dir));
+    found.identity = identity.flatten();
+    if identity == Some(None) {
+        found.wrong("identity", "it is missing: no node owns this directory");
+    }
+    let boots = data_dir::boots(dir);
+    found.boots = found.or_wrong("boot", boots).unwrap_or_default();
+    match data_dir::check_left(dir) {
+        Err(OpenError::Left { reason, .. }) => {
+            found.wrong("left", format!("the node takes no part any more: {reason}"));
+            found.left = Some(reason);
+        }
+        other => drop(found.or_wrong("left", other)),
+    }
+    let skipped = data_dir::skipped(dir);
+    found.skipped = found.or_wrong("skipped", skipped).unwrap_or_default();
+    let recovered = data_dir::recovered(dir);
+    found.recovered = found.or_wrong("recovered", recovered).unwrap_or_default();
+    let snapshots = machine::snapshots(&dir.join(SNAPSHOT_DIR), found.identity);
+    look_at_snapshots(&mut found, snapshots);
+    let options = StoreOptions::new(dir);
+    let cache = Cache::new_lru_cache(options.block_cache_bytes);
+    let applied = look_at_state(&mut found, &options, &cache);
+    look_at_log(&mut found, &options, &cache, applied.as_ref());
+    check_starts(&mut found, applied.as_ref());
+    Ok(found)
+}
+
+/// Entries `from..=to` of a log, as far as they are there, one after the other.
+///
+/// # Errors
+/// Those of [`inspect()`], and any [`OpenError`] if there is no log that can be opened.
+pub fn inspect_log(
+    dir: &Path,
+    from: u64,
+    to: u64,
+    mut each: impl FnMut(LogLine),
+) -> Result<(), OpenError> {
+    let _lock = enter(dir)?;
+    let options = StoreOptions::new(dir);
+    let log = LogInspector::open(&options, &Cache::new_lru_cache(options.block_cache_bytes))?;
+    for found in log.entries(from, to) {
+        each(LogLine {
+            index: found.index,
+            bytes: found.bytes,
+            entry: found.entry,
+        });
+    }
+    Ok(())
+}
+
+/// How many rows each table has.
+///
+/// # Errors
+/// As [`inspect_log`].
+pub fn inspect_rows(dir: &Path) -> Result<Vec<TablePart>, OpenError> {
+    let _lock = enter(dir)?;
+    let options = StoreOptions::new(dir);
+    let state = StateInspector::open(&options, &Cache::new_lru_cache(options.block_cache_bytes))?;
+    let tables = state.counts().into_iter();
+    let part = |(table, rows, problem): (_, _, Option<OpenError>)| TablePart {
+        table,
+        rows,
+        problem: problem.map(|error| error.to_string()),
+    };
+    Ok(tables.map(part).collect())
+}
+
+fn enter(dir: &Path) -> Result<Option<DirLock>, OpenError> {
+    if !dir.is_dir() {
+        return Err(OpenError::Missing {
+            dir: dir.to_owned(),
+        });
+    }
+    data_dir::lock_to_read(dir)
+}
+
+fn look_at_snapshots(found: &mut Inspection, snapshots: io::Result<Vec<FoundSnapshot>>) {
+    let snapshots = match snapshots {
+        // A node that has never started has none.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && found.boots == 0 => return,
+        other => found.or_wrong(SNAPSHOT_DIR, other).unwrap_or_default(),
+    };
+    for snapshot in snapshots {
+        let name = snapshot.name.to_string_lossy().into_owned();
+        let mut part = SnapshotPart {
+            name: name.clone(),
+            bytes: snapshot.bytes,
+            covers: None,
+            digest: None,
+            verified: false,
+        };
+        match snapshot.holds {
+            None => {}
+            Some(Err(error)) => found.wrong(format!("{SNAPSHOT_DIR}/{name}"), error),
+            Some(Ok((covers, digest))) => {
+                part.covers = covers.as_ref().map(WireLogId::from);
+                part.digest = Some(digest);
+                part.verified = true;
+            }
+        }
+        found.snapshots.push(part);
+    }
+}
+
+fn look_at_state(
+    found: &mut Inspection,
+    options: &StoreOptions,
+    cache: &Cache,
+) -> Option<AppliedState> {
+    if !rocks::is_there(&options.dir.join(STATE_DIR)) {
+        if found.boots > 0 {
+            found.wrong(STATE_DIR, "it holds no database");
+        }
+        return None;
+    }
+    let opened = StateInspector::open(options, cache);
+    let state = found.or_wrong(STATE_DIR, opened)?;
+    let installing = state.installing();
+    if let Some(name) = found.or_wrong(STATE_DIR, installing)? {
+        let verified = |part: &SnapshotPart| part.name == name && part.verified;
+        if found.snapshots.iter().any(verified) {
+            found.unfinished.push(format!(
+                "a crash has interrupted the installation of {name}; the next start finishes it"
+            ));
+        } else {
+            found.wrong(
+                STATE_DIR,
+                format!("half of {name} is installed, and it cannot be read any more"),
+            );
+        }
+        return None;
+    }
+    let loaded = state.load();
+    let applied = found.or_wrong(STATE_DIR, loaded)?;
+    found.state = Some(StatePart {
+        applied: applied.last.as_ref().map(WireLogId::from),
+        digest: applied.digest().to_string(),
+        level: applied.state.level().0,
+        last_stamp: applied.last_stamp,
+        membership: WireMembership::from(applied.membership.membership()),
+    });
+    Some(applied)
+}
+
+fn look_at_log(
+    found: &mut Inspection,
+    options: &StoreOptions,
+    cache: &Cache,
+    applied: Option<&AppliedState>,
+) {
+    if !rocks::is_there(&options.dir.join(LOG_DIR)) {
+        if found.boots > 0 {
+            found.wrong(LOG_DIR, "it holds no database");
+        }
+        return;
+    }
+    let Some(log) = found.or_wrong(LOG_DIR, LogInspector::open(options, cache)) else {
+        return;
+    };
+    let mut part = LogPart::default();
+    let mut first = 0;
+    if let Some(ends) = found.or_wrong(LOG_DIR, log.ends()) {
+        let lost = log.check_nothing_lost(&options.dir, &ends);
+        found.or_wrong(LOG_DIR, lost);
+        first = ends.purged.map_or(0, |id| id.index + 1);
+        part.purged = ends.purged.as_ref().map(WireLogId::from);
+        part.last = ends.last.as_ref().map(WireLogId::from);
+        part.committed = ends.committed.as_ref().map(WireLogId::from);
+        part.vote = ends.vote.as_ref().map(WireVote::from);
+    }
+    let applied = applied.and_then(|applied| applied.last);
+    let mut expected = first;
+    let mut before = part.purged;
+    for line in log.entries(first, u64::MAX - 1) {
+        let index = line.index;
+        if index != expected {
+            found.wrong(
+                LOG_DIR,
+                format!(
+                    "entries {expected} to {} are missing",
+                    index.wrapping_sub(1)
+                ),
+            );
+        }
+        expected = index.saturating_add(1);
+        let entry = match line.entry {
+            Ok(entry) => entry,
+            Err(reason) => {
+                found.wrong(LOG_DIR, format!("entry {index}: {reason}"));
+                continue;
+            }
+        };
+        part.entries += 1;
+        part.bytes += line.bytes as u64;
+        let id = WireLogId::from(&entry.log_id);
+        if before.is_some_and(|before| (before.term, before.node) > (id.term, id.node)) {
+            found.wrong(
+                LOG_DIR,
+                format!(
+                    "entry {} is of an earlier term than the one before",
+                    entry.log_id
+                ),
+            );
+        }
+        before = Some(id);
+        if let Some(applied) = applied.filter(|applied| applied.index == index)
+            && applied != entry.log_id
+        {
+            found.unfinished.push(format!(
+                "the state has entry {applied}, the log {}: a truncation that a crash has undone; \
+                 the next start does it again",
+                entry.log_id
+            ));
+        }
+        if let Payload::Membership(membership) = &entry.payload {
+            part.membership = Some((index, WireMembership::from(membership)));
+        }
+    }
+    found.log = Some(part);
+}
+
+fn check_starts(found: &mut Inspection, applied: Option<&AppliedState>) {
+    let Some(identity) = found.identity else {
+        return;
+    };
+    let log = found.log.as_ref();
+    let is_used = log.is_some_and(|log| log.last.is_some() || log.vote.is_some());
+    let written = applied.and_then(|applied| written_in(applied, identity));
+    let checked = data_dir::check_boots(&found.dir, identity, is_used, written);
+    found.or_wrong("boot", checked);
+}

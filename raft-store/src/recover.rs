@@ -1,0 +1,158 @@
+//! The way out when a majority is lost for ever: one node that is left goes on alone, under the name of a
+//! new cluster, with everything that stands in its log.
+//!
+//! It takes another cluster id, so that no node of the old one can talk to it, and another epoch, so that
+//! no old session token holds. Its log goes on with a membership of this node alone, in a term of its
+//! own. That commits what stands before it, whether or not a majority had it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use openraft::entry::RaftEntry;
+use openraft::vote::leader_id_adv::LeaderId;
+use placement_model::Level;
+use uuid::Uuid;
+
+use crate::data_dir;
+use crate::error::OpenError;
+use crate::identity::Identity;
+use crate::inspect::{Inspection, inspect};
+use crate::log::LogEditor;
+use crate::options::StoreOptions;
+use crate::store::enter;
+use crate::types::{Entry, LogId, Member, Membership, Payload};
+use crate::wire::{RecordVersion, WireMembership};
+
+/// Why a node is not recovered. Its directory is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The data directory cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It would be wrong.
+    #[error("nothing is changed: {0}")]
+    Refused(String),
+}
+
+/// What a recovery would begin with. Nothing was changed.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Who the node is now.
+    pub identity: Identity,
+    /// The members of its cluster, as it knows them.
+    pub members: WireMembership,
+    /// Everything up to here is committed for certain.
+    pub certain: Option<LogId>,
+    /// The last entry of its log. What follows the certain ones is committed by the recovery.
+    pub last: Option<LogId>,
+    /// The term in which it goes on.
+    term: u64,
+    level: Level,
+    member: Member,
+}
+
+/// A node that goes on alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Recovered {
+    /// Who the node was.
+    pub was: Identity,
+    /// Who it is.
+    pub is: Identity,
+    /// The entry of its log that makes it the only voter.
+    pub entry: LogId,
+}
+
+/// Looks what a recovery of the node would begin with.
+///
+/// # Errors
+/// [`RecoverError::Open`], among them [`OpenError::Locked`] while the node runs, or
+/// [`RecoverError::Refused`] if the directory is damaged, or the node has nothing to recover from.
+pub fn plan_recovery(options: &StoreOptions) -> Result<Plan, RecoverError> {
+    plan(&inspect(&options.dir)?).map_err(RecoverError::Refused)
+}
+
+fn plan(found: &Inspection) -> Result<Plan, String> {
+    // A snapshot is built anew from the state.
+    let mut problems = (found.problems.iter()).filter(|one| !one.part.starts_with("snapshots/"));
+    if let Some(problem) = problems.next() {
+        return Err(format!(
+            "{} is damaged ({}: {}). Recover another of the nodes that are left, or restore a backup",
+            found.dir.display(),
+            problem.part,
+            problem.words
+        ));
+    }
+    if let Some(unfinished) = found.unfinished.first() {
+        return Err(format!(
+            "{unfinished}. Start the node once, stop it, and try again"
+        ));
+    }
+    let (Some(identity), Some(log), Some(state)) = (found.identity, &found.log, &found.state)
+    else {
+        return Err("this node has never taken part in a cluster".to_owned());
+    };
+    // The last one may take this node out, and need not be committed.
+    let in_log = log.membership.as_ref().map(|(_, members)| members);
+    let knows_me = |members: &&WireMembership| members.members.contains_key(&identity.node);
+    let known = in_log.into_iter().chain([&state.membership]).find(knows_me);
+    let Some(members) = known else {
+        return Err(format!(
+            "node {} is no member of its cluster",
+            identity.node
+        ));
+    };
+    if members.voters == [BTreeSet::from([identity.node])] {
+        return Err(format!(
+            "node {} is the only voter of its cluster already: start it",
+            identity.node
+        ));
+    }
+    let (last, applied) = (log.last, state.applied);
+    let terms = [last.map(|id| id.term), log.vote.map(|vote| vote.term)];
+    Ok(Plan {
+        identity,
+        members: members.clone(),
+        certain: applied.max(log.committed).map(LogId::from),
+        last: last.max(applied).map(LogId::from),
+        term: terms.into_iter().flatten().max().unwrap_or_default() + 1,
+        level: Level(state.level),
+        member: members.members[&identity.node].clone(),
+    })
+}
+
+/// Makes the node of a directory the only one of the new cluster `cluster`.
+///
+/// # Errors
+/// Those of [`plan_recovery`]. What an [`OpenError::Io`] has interrupted can be repeated.
+pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, RecoverError> {
+    let plan = plan_recovery(options)?;
+    let dir = &options.dir;
+    let (_lock, was) = enter(options)?;
+    let is = Identity::of_new_cluster(cluster, was.node);
+    let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
+    let log = LogEditor::open(options, &cache)?;
+    let index = plan.last.map_or(0, |last| last.index + 1);
+    let leader = LeaderId {
+        term: plan.term,
+        node_id: was.node,
+    };
+    let id = LogId::new(leader, index);
+    let members = BTreeMap::from([(was.node, plan.member.clone())]);
+    let alone = Membership::new(vec![BTreeSet::from([was.node])], members)
+        .map_err(|error| RecoverError::Refused(error.to_string()))?;
+    let words = |id: Option<LogId>| id.map_or("nothing".to_owned(), |id| id.to_string());
+    // First the trace, then the name, under which no other node can be talked to, and only then the
+    // membership: whatever a crash leaves, nobody of the old cluster meets a voter of its own making.
+    let trace = format!(
+        "became {cluster}: node {} alone, with its log up to {} ({} was committed for certain), without \
+         the other members of {:?}",
+        was.node,
+        words(plan.last),
+        words(plan.certain),
+        plan.members.members.keys().collect::<Vec<_>>()
+    );
+    data_dir::note_recovered(dir, was.cluster, &trace)?;
+    data_dir::write_identity(dir, is)?;
+    let entry = Entry::new(id, Payload::Membership(alone));
+    log.go_on(RecordVersion::of(plan.level), &entry)?;
+    Ok(Recovered { was, is, entry: id })
+}

@@ -1,0 +1,158 @@
+//! `placementd inspect`: a data directory is looked at, not touched, and what is damaged is named.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::SystemTime;
+
+use placement_client::NewProvider;
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use serde_json::Value;
+use uuid::Uuid;
+
+fn inspect(dir: &Path, further: &[&str]) -> Output {
+    Command::new(binaries::placementd().unwrap())
+        .arg("inspect")
+        .args(further)
+        .arg("--data-dir")
+        .arg(dir)
+        .output()
+        .unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        panic!("{error}: {said}")
+    })
+}
+
+/// Each file with its bytes and the time of its last change.
+fn contents(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else {
+            let changed = fs::metadata(&path).unwrap().modified().unwrap();
+            all.insert(path.clone(), (fs::read(&path).unwrap(), changed));
+        }
+    }
+    all
+}
+
+/// The files of a database's rows.
+fn rows_files(dir: &Path) -> Vec<PathBuf> {
+    let names = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    names
+        .filter(|path| path.extension().is_some_and(|kind| kind == "sst"))
+        .collect()
+}
+
+fn damage(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle] ^= 0x55;
+    fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_data_directory_is_shown_as_it_is_and_damage_is_named() {
+    let mut cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    for name in ["one", "two", "three"] {
+        let provider = NewProvider::named(name).uuid(Uuid::new_v4());
+        client.create_provider(&provider).await.unwrap();
+    }
+    let output = cluster.placementctl(&["compact"]).unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let provider = NewProvider::named("four").uuid(Uuid::new_v4());
+    client.create_provider(&provider).await.unwrap();
+    let status = cluster.statuses().await.remove(0);
+    let dir = cluster.data_dir(1);
+
+    let running = inspect(&dir, &[]);
+    assert_eq!(running.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&running.stderr).into_owned();
+    assert!(said.contains("in use by another placementd"), "{said}");
+
+    cluster.kill_9(1);
+    let before = contents(&dir);
+    let output = inspect(&dir, &["--json"]);
+    let found = json(&output);
+    assert!(output.status.success(), "{found:#}");
+    assert_eq!(found["identity"]["node"], 1);
+    assert_eq!(
+        found["identity"]["cluster"],
+        status.cluster_id.clone().unwrap()
+    );
+    assert_eq!(found["boots"], 1);
+    assert_eq!(found["log"]["last"]["index"], status.last_log.unwrap());
+    assert_eq!(found["log"]["vote"]["term"], status.term);
+    assert_eq!(found["state"]["membership"]["voters"][0][0], 1);
+    assert_eq!(found["snapshots"][0]["verified"], true);
+    assert_eq!(found["problems"], Value::Array(Vec::new()));
+
+    let words = String::from_utf8(inspect(&dir, &[]).stdout).unwrap();
+    for expected in [
+        "cluster ",
+        "vote ",
+        "committed ",
+        "digest ",
+        "verified, covers",
+    ] {
+        assert!(words.contains(expected), "{expected:?} is not in {words}");
+    }
+
+    let last = status.last_log.unwrap().to_string();
+    let output = inspect(&dir, &["log", "--from", &last, "--to", &last]);
+    let line = String::from_utf8(output.stdout).unwrap();
+    assert!(line.contains("CreateProvider"), "{line}");
+    assert!(line.contains("of node 1, boot 1, write"), "{line}");
+    assert_eq!(line.lines().count(), 1, "{line}");
+    let output = inspect(&dir, &["log", "--from", &last, "--json"]);
+    assert_eq!(json(&output)["content"]["CreateProvider"]["name"], "four");
+
+    let rows = json(&inspect(&dir, &["rows", "--json"]));
+    let of = |name: &str| {
+        let tables = rows.as_array().unwrap().iter();
+        tables.filter(|table| table["table"] == name).count()
+    };
+    assert_eq!(of("providers"), 1, "{rows:#}");
+
+    assert!(
+        before == contents(&dir),
+        "looking has changed the directory"
+    );
+
+    let snapshot = dir
+        .join("snapshots")
+        .join(found["snapshots"][0]["name"].as_str().unwrap());
+    damage(&snapshot);
+    let tables = rows_files(&dir.join("state"));
+    assert!(!tables.is_empty());
+    for table in tables {
+        damage(&table);
+    }
+    let output = inspect(&dir, &["--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let found = json(&output);
+    let problems = found["problems"].to_string();
+    assert!(problems.contains("snapshots/snapshot-"), "{problems}");
+    assert!(problems.contains("state"), "{problems}");
+    assert_eq!(found["log"]["last"]["index"], status.last_log.unwrap());
+    assert_eq!(inspect(&dir, &["rows"]).status.code(), Some(1));
+
+    fs::remove_dir_all(dir.join("log")).unwrap();
+    let found = json(&inspect(&dir, &["--json"]));
+    let problems = found["problems"].to_string();
+    assert!(problems.contains("it holds no database"), "{problems}");
+    assert_eq!(inspect(&dir.join("nothing"), &[]).status.code(), Some(1));
+}

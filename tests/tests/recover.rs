@@ -1,0 +1,194 @@
+//! A majority is lost for ever: one node that is left goes on alone, and the old ones do not come back.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Client, NewProvider};
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use serde_json::Value;
+use uuid::Uuid;
+
+const CONFIRM: &str = "--yes-the-others-are-gone-for-ever";
+
+fn recover(cluster: &Cluster, id: u64, further: &[&str]) -> Output {
+    Command::new(binaries::placementd().unwrap())
+        .args(["recover", "--node-id", &id.to_string(), "--data-dir"])
+        .arg(cluster.data_dir(id))
+        .args(further)
+        .output()
+        .unwrap()
+}
+
+fn refusal(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The last entry of a stopped node, as its term and index.
+fn last(cluster: &Cluster, id: u64) -> (u64, u64) {
+    let output = Command::new(binaries::placementd().unwrap())
+        .args(["inspect", "--json", "--data-dir"])
+        .arg(cluster.data_dir(id))
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let last = &found["log"]["last"];
+    (
+        last["term"].as_u64().unwrap(),
+        last["index"].as_u64().unwrap(),
+    )
+}
+
+async fn create(client: &Client, name: &str) {
+    let client = client.clone().with_patience(Duration::from_secs(60));
+    client
+        .create_provider(&NewProvider::named(name).uuid(Uuid::new_v4()))
+        .await
+        .unwrap();
+}
+
+async fn has(client: &Client, name: &str) -> bool {
+    !client
+        .providers(&[("name", name)])
+        .await
+        .unwrap()
+        .is_empty()
+}
+
+fn ctl(cluster: &Cluster, arguments: &[&str]) {
+    let output = cluster.placementctl(arguments).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+}
+
+#[tokio::test]
+async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let client = cluster.client();
+    for name in ["one", "two", "three"] {
+        create(&client, name).await;
+    }
+    let token = client
+        .request(ApiRequest::get("/resource_providers"))
+        .await
+        .unwrap()
+        .headers["placement-index"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    cluster.assert_equal_states().await;
+
+    let said = refusal(&recover(&cluster, 3, &[CONFIRM]));
+    assert!(said.contains("in use by another placementd"), "{said}");
+    // The leader goes first, so that the others have voted since.
+    let leader = cluster.leader().await.unwrap();
+    let old_cluster = cluster.statuses().await[0].cluster_id.clone().unwrap();
+    cluster.kill_9(leader);
+    for id in cluster.ids() {
+        cluster.kill_9(id);
+    }
+    let survivor = (cluster.ids().into_iter())
+        .filter(|id| *id != leader)
+        .max_by_key(|id| last(&cluster, *id))
+        .unwrap();
+    let ghost = cluster
+        .ids()
+        .into_iter()
+        .find(|id| ![leader, survivor].contains(id));
+    let ghost = ghost.unwrap();
+    fs::remove_dir_all(cluster.data_dir(leader)).unwrap();
+
+    let output = recover(&cluster, survivor, &[]);
+    assert!(refusal(&output).contains("nothing was changed"));
+    let told = String::from_utf8(output.stdout).unwrap();
+    for words in ["Kept for certain", "Lost:", "Must be true:", "two clusters"] {
+        assert!(told.contains(words), "{words:?} is not in {told}");
+    }
+    let output = recover(&cluster, survivor, &[CONFIRM]);
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("is the only voter of cluster"), "{told}");
+    let said = refusal(&recover(&cluster, survivor, &[CONFIRM]));
+    assert!(
+        said.contains("is the only voter of its cluster already"),
+        "{said}"
+    );
+
+    cluster.start_node(survivor).unwrap();
+    cluster.wait_ready(survivor).await.unwrap();
+    let alone = cluster.client_of(survivor);
+    for name in ["one", "two", "three"] {
+        assert!(has(&alone, name).await, "{name} is lost");
+    }
+    create(&alone, "four").await;
+    let log = cluster.log(survivor, 200);
+    assert!(
+        log.contains("an operator has recovered this node alone"),
+        "{log}"
+    );
+    let stale = ApiRequest::get("/resource_providers")
+        .header("placement-consistency", "session")
+        .header("placement-min-index", &token);
+    let refused = alone.request_once(stale).await.unwrap();
+    assert_eq!(refused.status.as_u16(), 412);
+    let new_cluster = cluster
+        .admin_of(survivor)
+        .status()
+        .await
+        .unwrap()
+        .cluster_id;
+    assert_ne!(new_cluster.as_ref(), Some(&old_cluster));
+
+    // A node of before comes back. It finds the survivor in its list, and does not start.
+    cluster.start_node(ghost).unwrap();
+    let ended = cluster
+        .process(ghost)
+        .wait(Duration::from_secs(30))
+        .unwrap();
+    assert!(!ended.success(), "{ended}");
+    let said = cluster.log(ghost, 20);
+    assert!(
+        said.contains(&format!("belongs to cluster {old_cluster}")),
+        "{said}"
+    );
+    // Without a list it runs, and is refused.
+    let list = std::mem::take(&mut cluster.options_mut().initial_members);
+    cluster.start_node(ghost).unwrap();
+    let started = Instant::now();
+    let words = format!("node {ghost} to cluster {old_cluster}");
+    while !cluster.log(ghost, 500).contains(&words) {
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "{}",
+            cluster.log(ghost, 30)
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // With the list in its configuration, and that node up, the survivor starts all the same.
+    cluster.options_mut().initial_members = list;
+    cluster.stop_node(survivor).await.unwrap();
+    cluster.start_node(survivor).unwrap();
+    cluster.wait_ready(survivor).await.unwrap();
+    cluster.kill_9(ghost);
+
+    for id in [4, 5] {
+        let place = cluster.add_place();
+        cluster.start_node(id).unwrap();
+        cluster.admin_of(id).status().await.unwrap();
+        ctl(
+            &cluster,
+            &["members", "add", &id.to_string(), "--peer", &place.peer()],
+        );
+        ctl(&cluster, &["members", "promote", &id.to_string()]);
+        cluster.wait_ready(id).await.unwrap();
+        for name in ["one", "two", "three", "four"] {
+            assert!(has(&cluster.client_of(id), name).await, "{name} is lost");
+        }
+    }
+    cluster.kill_9(survivor);
+    create(&cluster.client_of(4), "five").await;
+    assert!(has(&cluster.client_of(5), "five").await);
+}

@@ -9,6 +9,8 @@
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `DELETE /v1/members/{id}` | removes a node |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over |
+//! | `POST /v1/drain`, `DELETE /v1/drain` | has the asked node's `/readyz` say 503 and hands its leadership over; takes that back |
+//! | `GET /v1/check` | recounts the asked node's state, and gives a [`CheckReport`] |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers |
 //!
 //! Any node answers; what only the leader can do is passed on to it.
@@ -138,6 +140,41 @@ pub struct NodeStatus {
     pub members: Vec<Member>,
 }
 
+/// What a check of one node's state has found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckReport {
+    /// The node.
+    pub node_id: u64,
+    /// The last entry of the state that was looked at.
+    pub applied: Option<u64>,
+    /// By their entries: digests of the node's states.
+    pub digests: BTreeMap<u64, String>,
+    /// How many providers there are.
+    pub providers: u64,
+    /// How many consumers there are.
+    pub consumers: u64,
+    /// What must not be.
+    pub wrong: Vec<Finding>,
+    /// What may be, and few clouds want.
+    pub noticed: Vec<Finding>,
+}
+
+/// One kind of finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it is.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+    /// The first of them.
+    pub examples: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct MaybeLeading {
+    leader: Option<u64>,
+}
+
 #[derive(Deserialize)]
 struct Leading {
     leader: u64,
@@ -194,6 +231,26 @@ impl Admin {
         let body = serde_json::json!({ "members": members });
         let request = ApiRequest::post("/v1/init").json(&body);
         self.client.call(request).await.map(drop)
+    }
+
+    /// Has the node that answers first say that it is not ready, and hand its leadership over. Returns
+    /// who leads then.
+    pub async fn drain(&self) -> Result<Option<u64>, Error> {
+        let request = ApiRequest::post("/v1/drain");
+        let leading: MaybeLeading = self.client.call(request).await?.json()?;
+        Ok(leading.leader)
+    }
+
+    /// Takes [`Admin::drain`] back.
+    pub async fn undrain(&self) -> Result<(), Error> {
+        let request = ApiRequest::new(Method::DELETE, "/v1/drain");
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Has the node that answers first recount its state. Takes a moment, and as much memory there as
+    /// the state.
+    pub async fn check(&self) -> Result<CheckReport, Error> {
+        self.client.call(ApiRequest::get("/v1/check")).await?.json()
     }
 
     /// Has the node that answers first write its state down and drop the log entries that it

@@ -26,7 +26,7 @@ mod request;
 mod response;
 mod transport;
 
-pub use admin::{Admin, Member, MemberRole, NewMember, NodeRole, NodeStatus};
+pub use admin::{Admin, CheckReport, Finding, Member, MemberRole, NewMember, NodeRole, NodeStatus};
 pub use client::{Client, MICROVERSION_DEFAULT};
 pub use consistency::{Consistency, IndexToken, Position};
 pub use endpoint::Endpoint;

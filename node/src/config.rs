@@ -101,6 +101,10 @@ section! {
         /// How fast a client must send a body and take an answer, in bytes a second, after the first
         /// ten seconds that it keeps this node waiting.
         min_bytes_per_s: u64 = 1024,
+        /// How long a stopping node answers as before while `/readyz` says 503 already, so that balancers send
+        /// it nothing more, in milliseconds: two or three of their checks. A node that was drained with
+        /// `placementctl drain` does not wait.
+        drain_notice_ms: u64 = 0,
         /// How long a stopping node waits for requests that are being answered, in milliseconds.
         drain_ms: u64 = 5_000,
     }

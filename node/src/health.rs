@@ -22,8 +22,12 @@ use crate::disk_space;
 use crate::doors::Readiness;
 use crate::tasks::Tasks;
 
-/// How long the question to the leader may take.
+/// How long a leader may be missing, and how long the question to it may take.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why a drained node is not ready.
+const DRAINED: &str =
+    "an operator has had this node drained; `placementctl undrain` takes that back";
 
 /// What health is judged by.
 #[derive(Clone)]
@@ -32,6 +36,8 @@ pub(crate) struct HealthChecks {
     pub(crate) config: Arc<Config>,
     pub(crate) tasks: Tasks,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Whether an operator has had this node drained.
+    pub(crate) drained: Arc<AtomicBool>,
 }
 
 impl HealthChecks {
@@ -48,6 +54,9 @@ impl HealthChecks {
         if self.stopping.load(Ordering::Relaxed) {
             return Err("this node is stopping".to_owned());
         }
+        if self.drained.load(Ordering::Relaxed) {
+            return Err(DRAINED.to_owned());
+        }
         if let Some(name) = self.tasks.ended() {
             return Err(format!("the task of {name} has ended; restart this node"));
         }
@@ -62,6 +71,8 @@ impl HealthChecks {
         if replica.is_removed() {
             return Err(REMOVED.to_owned());
         }
+        // While one leader hands over to the next, no node knows one: a balancer would find none ready.
+        replica.other_leader(None, Instant::now() + PATIENCE).await;
         if replica.leader().is_none() {
             return Err("no leader is known".to_owned());
         }

@@ -16,7 +16,7 @@ use crate::access;
 use crate::admin::{Admin, NodeStatus};
 use crate::cluster::backlog::Backlog;
 use crate::cluster::bootstrap::Bootstrap;
-use crate::cluster::leadership::hand_over;
+use crate::cluster::leadership::step_aside;
 use crate::cluster::peer_service::PeerService;
 use crate::cluster::read_door::Reads;
 use crate::cluster::slot::Slot;
@@ -137,6 +137,7 @@ impl Node {
             config: config.clone(),
             tasks: tasks.clone(),
             stopping: Arc::default(),
+            drained: Arc::default(),
         };
         let public = settings.public.clone();
         let (router, turned_away, changeable) = crate::http::service(Api {
@@ -258,6 +259,7 @@ impl Node {
             bootstrap: self.bootstrap.clone(),
             metrics,
             checks: self.checks.clone(),
+            checking: Arc::default(),
         };
         let health = (admin.clone().numbers()).merge(self.checks.clone().router());
         let router = admin.router().merge(health.clone());
@@ -334,22 +336,25 @@ impl Node {
         Some(self.bootstrap.slot.get()?.replica.views.clone())
     }
 
-    /// Hands leadership over, answers what is being asked, then stops and closes the disk.
+    /// Says that it is not ready any more and gives balancers time to notice, hands leadership over,
+    /// answers what is being asked, then stops and closes the disk.
     pub async fn shutdown(self) {
         self.checks.stopping.store(true, Ordering::Relaxed);
+        let api = &self.config.api;
+        if api.drain_notice_ms > 0 && !self.checks.drained.load(Ordering::Relaxed) {
+            tracing::info!(
+                ms = api.drain_notice_ms,
+                "not ready any more; requests are answered until balancers have noticed"
+            );
+            sleep(Duration::from_millis(api.drain_notice_ms)).await;
+        }
         if let Some(running) = self.bootstrap.slot.get() {
-            let replica = &running.replica;
             let patience = Duration::from_millis(2 * self.config.raft.election_max_ms);
-            if replica.leads() && replica.best_successor().is_some() {
-                match hand_over(replica, None, patience).await {
-                    Ok(to) => tracing::info!(to, "handed leadership over"),
-                    Err(reason) => tracing::warn!(reason, "leadership could not be handed over"),
-                }
+            if let Err(reason) = step_aside(&running.replica, patience).await {
+                tracing::warn!(reason, "leadership could not be handed over");
             }
         }
-        self.drain
-            .finish(Duration::from_millis(self.config.api.drain_ms))
-            .await;
+        self.drain.finish(Duration::from_millis(api.drain_ms)).await;
         self.kill().await;
         tracing::info!("stopped");
     }

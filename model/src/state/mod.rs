@@ -2,6 +2,7 @@
 //! the state it started with for as long as it likes.
 
 mod amounts;
+pub mod audit;
 pub mod change;
 mod commit;
 mod consumers;

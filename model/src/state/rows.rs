@@ -71,18 +71,42 @@ impl State {
     /// Whether all that follows from the rows (trees, indexes, running sums, who holds what, the
     /// digest) is what a recount from the rows gives. Costs as much as loading the state.
     pub fn agrees_with_recount(&self) -> bool {
+        self.recount().is_empty()
+    }
+
+    /// What of all that follows from the rows is not what a recount from the rows gives.
+    pub(super) fn recount(&self) -> Vec<&'static str> {
         let Ok(again) = Self::load(self.rows()) else {
-            return false;
+            return vec!["the rows: some refer to others that are not there"];
         };
-        self.providers == again.providers
-            && self.resource_classes == again.resource_classes
-            && self.traits == again.traits
-            && self.consumers == again.consumers
-            && self.sessions == again.sessions
-            && self.counters == again.counters
-            && self.level == again.level
-            && self.indexes == again.indexes
-            && self.digest == again.digest
+        let parts = [
+            (
+                self.providers == again.providers,
+                "provider trees, with what is used of each inventory",
+            ),
+            (
+                self.resource_classes == again.resource_classes,
+                "resource classes, with how often each is used",
+            ),
+            (
+                self.traits == again.traits,
+                "traits, with how often each is used",
+            ),
+            (
+                self.consumers == again.consumers,
+                "consumers, with who holds what and the sums of projects and users",
+            ),
+            (self.sessions == again.sessions, "sessions"),
+            (self.counters == again.counters, "the next ids"),
+            (self.level == again.level, "the feature level"),
+            (
+                self.indexes == again.indexes,
+                "the indexes of the candidate search",
+            ),
+            (self.digest == again.digest, "the digest"),
+        ];
+        let wrong = parts.into_iter().filter(|(agrees, _)| !agrees);
+        wrong.map(|(_, part)| part).collect()
     }
 
     /// A state from its rows in whatever order, as tables on disk or a snapshot give them.

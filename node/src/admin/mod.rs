@@ -8,16 +8,22 @@
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `DELETE /v1/members/{id}` | takes a node out |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |
+//! | `POST /v1/drain` | has `/readyz` say 503 on this node and hands its leadership over; gives `{"leader": id or null}` |
+//! | `DELETE /v1/drain` | takes that back |
+//! | `GET /v1/check` | recounts this node's state; gives a [`Report`] |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
 //!
 //! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
 //! REST API's: `{"errors": [{"status", "title", "detail"}]}`.
 
+mod check;
 mod status;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -31,20 +37,25 @@ use serde_json::json;
 
 use crate::cluster::Refused;
 use crate::cluster::bootstrap::Bootstrap;
+use crate::cluster::leadership::step_aside;
 use crate::cluster::membership::MembershipChange;
 use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 use crate::metrics::{Format, Metrics};
+pub use check::Report;
 pub use status::{MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
 
 /// All routes, for those who ask for another one.
-const ROUTES: [&str; 10] = [
+const ROUTES: [&str; 13] = [
     "GET /v1/status",
     "POST /v1/init",
     "POST /v1/members",
     "POST /v1/members/{id}/promote",
     "DELETE /v1/members/{id}",
     "POST /v1/leader",
+    "POST /v1/drain",
+    "DELETE /v1/drain",
+    "GET /v1/check",
     "POST /v1/compact",
     "GET /metrics",
     "GET /livez",
@@ -57,6 +68,8 @@ pub(crate) struct Admin {
     pub(crate) bootstrap: Arc<Bootstrap>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) checks: HealthChecks,
+    /// Held while the state is recounted, which takes as much memory again: once at a time.
+    pub(crate) checking: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A node to be added.
@@ -107,6 +120,8 @@ impl Admin {
             .route("/v1/members/{id}", delete(remove))
             .route("/v1/members/{id}/promote", post(promote))
             .route("/v1/leader", post(transfer))
+            .route("/v1/drain", post(drain).delete(undrain))
+            .route("/v1/check", get(check))
             .route("/v1/compact", post(compact))
             .fallback(|| async { error(StatusCode::NOT_FOUND, &no_such_route()) })
             .with_state(self)
@@ -220,6 +235,45 @@ async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
             Err(refused) => refusal(&refused),
         },
         Err(response) => *response,
+    }
+}
+
+/// `/readyz` first: who is asked next for a leader must not be sent here.
+async fn drain(State(admin): State<Admin>) -> Response {
+    admin.checks.drained.store(true, Ordering::Relaxed);
+    tracing::info!("an operator has this node drained");
+    let Some(running) = admin.bootstrap.slot.get() else {
+        return Json(json!({ "leader": null })).into_response();
+    };
+    let patience = Duration::from_millis(2 * admin.bootstrap.config.raft.election_max_ms);
+    match step_aside(&running.replica, patience).await {
+        Ok(leader) => Json(json!({ "leader": leader })).into_response(),
+        Err(reason) => error(StatusCode::SERVICE_UNAVAILABLE, &reason),
+    }
+}
+
+async fn undrain(State(admin): State<Admin>) -> Response {
+    admin.checks.drained.store(false, Ordering::Relaxed);
+    tracing::info!("an operator has this node take requests again");
+    StatusCode::NO_CONTENT.into_response()
+}
+
+async fn check(State(admin): State<Admin>) -> Response {
+    let Some(running) = admin.bootstrap.slot.get() else {
+        return error(
+            StatusCode::CONFLICT,
+            "this node does not belong to a cluster yet",
+        );
+    };
+    let Ok(_one) = admin.checking.try_lock() else {
+        return error(StatusCode::CONFLICT, "this node is being checked already");
+    };
+    match Report::of(&running.replica, &*admin.bootstrap.env.offload).await {
+        Some(report) => Json(report).into_response(),
+        None => error(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the check has panicked, which is a bug; the log of this node says where",
+        ),
     }
 }
 

@@ -48,6 +48,18 @@ pub(crate) async fn leave_on_failure(replica: Arc<Replica>) {
     }
 }
 
+/// Hands leadership over if this node leads and another one can, `patience` at most. Gives who leads.
+pub(crate) async fn step_aside(
+    replica: &Replica,
+    patience: Duration,
+) -> Result<Option<u64>, String> {
+    if replica.leads() && replica.best_successor().is_some() {
+        let to = hand_over(replica, None, patience).await?;
+        tracing::info!(to, "handed leadership over");
+    }
+    Ok(replica.leader().map(|leader| leader.id))
+}
+
 /// Hands leadership to the voter that is furthest, if this node leads. Waits until another node
 /// leads, `patience` at most.
 pub(crate) async fn hand_over(

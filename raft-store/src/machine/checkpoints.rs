@@ -36,6 +36,13 @@ impl Checkpoints {
         self.digests.lock().get(&index).copied()
     }
 
+    /// The latest of them, `most` at most, with their entries.
+    pub fn newest(&self, most: usize) -> Vec<(u64, Digest)> {
+        let digests = self.digests.lock();
+        let newest = digests.iter().rev().take(most);
+        newest.map(|(index, digest)| (*index, *digest)).collect()
+    }
+
     /// The latest entry after which the digest is kept.
     pub fn latest(&self) -> Option<u64> {
         self.digests
@@ -61,5 +68,8 @@ mod tests {
         assert_eq!(checkpoints.at(last), None);
         assert_eq!(checkpoints.at(EVERY), None, "long ago");
         assert_eq!(checkpoints.latest(), Some(latest));
+        let newest = checkpoints.newest(2);
+        assert_eq!(newest[0].0, latest);
+        assert_eq!(newest[1].0, latest - EVERY);
     }
 }

@@ -1,5 +1,7 @@
 //! `placementctl`: looks at a placement cluster and changes its membership.
 
+mod check;
+mod drain;
 mod health;
 mod members;
 mod status;
@@ -65,6 +67,24 @@ enum Action {
         #[arg(long, value_name = "NODE_ID")]
         to: Option<u64>,
     },
+    /// Has a node get out of the way before it is stopped: its `/readyz` says 503, so that balancers look
+    /// elsewhere, and another node leads. It goes on answering whoever asks.
+    Drain {
+        /// The node.
+        id: u64,
+    },
+    /// Takes `drain` back.
+    Undrain {
+        /// The node.
+        id: u64,
+    },
+    /// Has each member recount its state, one after the other, and compares the states of all.
+    #[command(
+        after_help = "Exits with 0 if all members are sound, with 1 if something is wrong, and with 2 if \
+                      nothing is wrong but a member could not be checked. What is only noticed changes \
+                      nothing. A member takes as much memory again as its state for a moment."
+    )]
+    Check,
     /// Compacts the log of the node at the first endpoint that answers: its state is written down,
     /// and the log entries that it covers are dropped. This is not a backup: nothing can be
     /// restored from it.
@@ -104,6 +124,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             let leader = admin.transfer_leader(to).await?;
             println!("node {leader} leads");
         }
+        Action::Drain { id } => drain::drain(&admin, id, timeout).await?,
+        Action::Undrain { id } => drain::undrain(&admin, id, timeout).await?,
+        Action::Check => return check::run(&admin, timeout).await,
         Action::Compact => {
             admin.compact().await?;
             println!("the log is compacted; this is not a backup");

@@ -1,0 +1,149 @@
+//! `placementctl check`: are the states of all nodes sound, and the same.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use placement_client::{Admin, CheckReport, Client, Error, Finding};
+
+use crate::survey::survey;
+
+/// How long a member that answers may take to recount its state.
+const CHECK_LIMIT: Duration = Duration::from_secs(600);
+/// The exit code if a member could not be checked, and nothing wrong was found on the others.
+const INCOMPLETE: u8 = 2;
+
+/// Checks one member after the other, so that never two of them are busy with it.
+pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<ExitCode> {
+    let members = survey(admin, timeout).await?.members;
+    let mut reports = Vec::new();
+    let mut unchecked = 0;
+    for (member, status) in &members {
+        let found = match status {
+            Some(_) => check(&member.admin)
+                .await
+                .map_err(|error| error.to_string()),
+            None => Err("it does not answer".to_owned()),
+        };
+        match found {
+            Ok(report) => reports.push(report),
+            Err(reason) => {
+                unchecked += 1;
+                println!("node {} could not be checked: {reason}", member.id);
+            }
+        }
+    }
+    for report in &reports {
+        print!("{}", words(report));
+    }
+    let differences = differences(&reports);
+    for difference in &differences {
+        println!("{difference}");
+    }
+    let wrong = reports.iter().any(|report| !report.wrong.is_empty());
+    if wrong || !differences.is_empty() {
+        println!("something is wrong");
+        return Ok(ExitCode::FAILURE);
+    }
+    if unchecked > 0 {
+        println!("nothing wrong was found, but {unchecked} of the members could not be checked");
+        return Ok(ExitCode::from(INCOMPLETE));
+    }
+    println!("sound: the states of all members agree with their rows and with each other");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn check(listener: &str) -> Result<CheckReport, Error> {
+    let client = Client::new([listener])?
+        .with_patience(Duration::ZERO)
+        .with_attempt_timeout(CHECK_LIMIT);
+    Admin::new(client).check().await
+}
+
+fn words(report: &CheckReport) -> String {
+    let mut text = format!(
+        "node {}: {} providers, {} consumers, at entry {}\n",
+        report.node_id,
+        report.providers,
+        report.consumers,
+        report.applied.unwrap_or_default()
+    );
+    let kinds = [("WRONG", &report.wrong), ("noticed", &report.noticed)];
+    for (kind, findings) in kinds {
+        for Finding {
+            what,
+            count,
+            examples,
+        } in findings
+        {
+            text += &format!("  {kind}: {what}: {count}\n");
+            for example in examples {
+                text += &format!("    {example}\n");
+            }
+        }
+    }
+    text
+}
+
+/// Whose states differ after the same entry. Digests of different forms, while versions are mixed, cannot
+/// be compared.
+fn differences(reports: &[CheckReport]) -> Vec<String> {
+    let mut at: BTreeMap<u64, BTreeMap<&str, BTreeMap<&str, Vec<u64>>>> = BTreeMap::new();
+    for report in reports {
+        for (index, digest) in &report.digests {
+            let form = digest.split('.').next().unwrap_or_default();
+            let forms = at.entry(*index).or_default();
+            let camps = forms.entry(form).or_default();
+            camps.entry(digest).or_default().push(report.node_id);
+        }
+    }
+    // The first place tells most: from there on all others differ.
+    let differ = at.iter().find_map(|(index, forms)| {
+        let camps = forms.values().find(|camps| camps.len() > 1)?;
+        let camps: Vec<_> = (camps.iter())
+            .map(|(digest, nodes)| format!("{digest} on nodes {nodes:?}"))
+            .collect();
+        Some(format!(
+            "the states differ after entry {index}: {}",
+            camps.join(", ")
+        ))
+    });
+    differ.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(node_id: u64, digests: &[(u64, &str)]) -> CheckReport {
+        let digests = digests
+            .iter()
+            .map(|(at, digest)| (*at, (*digest).to_owned()));
+        CheckReport {
+            node_id,
+            applied: None,
+            digests: digests.collect(),
+            providers: 0,
+            consumers: 0,
+            wrong: Vec::new(),
+            noticed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn states_are_held_against_each_other_at_equal_places_and_of_equal_forms_only() {
+        let same = [(64, "2.aa"), (128, "2.bb")];
+        let other_place = [(192, "2.cc"), (128, "2.bb")];
+        let other_form = [(128, "3.dd")];
+        let reports = [
+            report(1, &same),
+            report(2, &other_place),
+            report(3, &other_form),
+        ];
+        assert!(differences(&reports).is_empty());
+        let differs = [report(1, &same), report(2, &[(64, "2.aa"), (128, "2.ee")])];
+        let found = differences(&differs);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("after entry 128"), "{found:?}");
+    }
+}

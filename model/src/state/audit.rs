@@ -1,0 +1,242 @@
+//! Whether a state is what its rows say, and what in it an operator may want to know of.
+
+use super::State;
+
+/// How many examples of one finding are kept.
+const EXAMPLES: usize = 20;
+
+/// What a look over a whole state has found. Takes as much memory again as the state, for a moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Audit {
+    /// What no command leads to: memory or disk has lied, or there is a bug.
+    pub wrong: Vec<Finding>,
+    /// What commands may lead to, and few clouds want.
+    pub noticed: Vec<Finding>,
+}
+
+/// Something that was found, once or often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub what: &'static str,
+    /// How often.
+    pub count: u64,
+    /// The first of them, in words.
+    pub examples: Vec<String>,
+}
+
+impl Finding {
+    fn of(what: &'static str, cases: impl Iterator<Item = String>) -> Option<Self> {
+        let mut found = Self {
+            what,
+            count: 0,
+            examples: Vec::new(),
+        };
+        for case in cases {
+            found.count += 1;
+            if found.examples.len() < EXAMPLES {
+                found.examples.push(case);
+            }
+        }
+        (found.count > 0).then_some(found)
+    }
+}
+
+impl Audit {
+    /// Looks over a state.
+    pub fn of(state: &State) -> Self {
+        let recount = state.recount().into_iter().map(str::to_owned);
+        let wrong = [
+            Finding::of("does not agree with a recount of the rows", recount),
+            Finding::of("an id at or above the next one to be given", beyond(state)),
+            Finding::of("an amount that is 0", nothing(state)),
+        ];
+        let noticed = [
+            Finding::of("more is allocated than the capacity", excess(state)),
+            Finding::of("a consumer without allocations", orphans(state)),
+        ];
+        Self {
+            wrong: wrong.into_iter().flatten().collect(),
+            noticed: noticed.into_iter().flatten().collect(),
+        }
+    }
+}
+
+/// Ids are given in order, so the next one is above all that were given.
+fn beyond(state: &State) -> impl Iterator<Item = String> {
+    let next = state.counters();
+    let providers = (state.places())
+        .filter(move |(id, _)| id.0 >= next.provider)
+        .map(move |(id, _)| format!("provider {}, where the next is {}", id.0, next.provider));
+    let classes = (state.resource_class_rows())
+        .filter(move |(id, _)| *id >= next.resource_class)
+        .map(move |(id, _)| format!("class {id}, where the next is {}", next.resource_class));
+    let traits = (state.traits_by_name())
+        .filter(move |(id, _)| *id >= next.trait_)
+        .map(move |(id, _)| format!("trait {id}, where the next is {}", next.trait_));
+    providers.chain(classes).chain(traits)
+}
+
+fn nothing(state: &State) -> impl Iterator<Item = String> {
+    state.consumers.rows().flat_map(|(consumer, row)| {
+        let amounts = row.allocations.iter().filter(|amount| amount.units == 0);
+        amounts.map(move |_| format!("of consumer {consumer}"))
+    })
+}
+
+/// A smaller inventory, or a lower ratio, is taken over whatever is allocated; so this is no mistake of
+/// the service.
+fn excess(state: &State) -> impl Iterator<Item = String> {
+    let nodes = state.trees().flat_map(|(_, tree)| &tree.nodes);
+    nodes.flat_map(move |node| {
+        let over = node.inventories.iter().filter(|stock| {
+            // Compared as claims are: in floating point.
+            stock.used as f64 > stock.inventory.capacity_exact()
+        });
+        over.map(move |stock| {
+            format!(
+                "provider {}: {} of {}, of which there is {}",
+                node.uuid,
+                stock.used,
+                state.resource_class_name(stock.class),
+                stock.inventory.capacity_exact()
+            )
+        })
+    })
+}
+
+fn orphans(state: &State) -> impl Iterator<Item = String> {
+    let rows = state.consumers.rows();
+    rows.filter(|(_, row)| row.allocations.is_empty())
+        .map(|(consumer, _)| format!("consumer {consumer}"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests {
+    use uuid::Uuid;
+
+    use super::super::change::{
+        Amount, Change, ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow,
+        ResourceClassId,
+    };
+    use super::super::indexes::Indexes;
+    use super::*;
+    use crate::types::{ConsumerUuid, Generation, Inventory, ProviderUuid, Timestamp};
+
+    const WHO: ProviderId = ProviderId(0);
+    const WHAT: ResourceClassId = ResourceClassId(0);
+
+    fn inventory(total: u32) -> Change {
+        let inventory = Inventory {
+            total,
+            reserved: 0,
+            min_unit: 1,
+            max_unit: total,
+            step_size: 1,
+            allocation_ratio: 1.0,
+        };
+        let updated_at = Timestamp(0);
+        let row = InventoryRow {
+            inventory,
+            updated_at,
+        };
+        Change::PutInventory(WHO, WHAT, row)
+    }
+
+    fn consumer(name: &str, amounts: &[u64]) -> Change {
+        let amount = |units: &u64| Amount {
+            provider: WHO,
+            class: WHAT,
+            units: *units,
+        };
+        let row = ConsumerRow {
+            generation: Generation(1),
+            project: "project".into(),
+            user: "user".into(),
+            consumer_type: None,
+            allocations: amounts.iter().map(amount).collect(),
+            updated_at: Timestamp(0),
+        };
+        Change::PutConsumer(ConsumerUuid::from(name.to_owned()), row)
+    }
+
+    fn state() -> State {
+        let mut state = State::default();
+        let counters = Counters {
+            provider: 1,
+            resource_class: 1,
+            ..Counters::default()
+        };
+        let class = NameRow {
+            name: "VCPU".to_owned().try_into().unwrap(),
+            updated_at: Timestamp(0),
+        };
+        let provider = ProviderRow {
+            uuid: ProviderUuid(Uuid::from_u128(7)),
+            name: "host".to_owned().try_into().unwrap(),
+            generation: Generation(0),
+            parent: None,
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        };
+        state.commit(&[
+            Change::PutCounters(counters),
+            Change::PutResourceClass(WHAT, class),
+            Change::PutProvider(WHO, provider),
+            inventory(8),
+            consumer("holder", &[6]),
+        ]);
+        state
+    }
+
+    #[test]
+    fn a_sound_state_has_nothing_wrong() {
+        assert_eq!(Audit::of(&state()), Audit::default());
+    }
+
+    #[test]
+    fn what_commands_may_lead_to_is_only_noticed() {
+        let mut state = state();
+        state.commit(&[inventory(4), consumer("left behind", &[])]);
+        let Audit { wrong, noticed } = Audit::of(&state);
+        assert_eq!(wrong, []);
+        let whats: Vec<_> = noticed.iter().map(|found| found.what).collect();
+        assert_eq!(
+            whats,
+            [
+                "more is allocated than the capacity",
+                "a consumer without allocations"
+            ]
+        );
+        assert!(noticed[0].examples[0].ends_with("6 of VCPU, of which there is 4"));
+    }
+
+    #[test]
+    fn what_no_command_leads_to_is_wrong() {
+        let wrong = |state: &State| {
+            let found = Audit::of(state).wrong;
+            let words = found.into_iter().flat_map(|found| found.examples);
+            words.collect::<Vec<_>>()
+        };
+        let mut indexes = state();
+        indexes.indexes = Indexes::default();
+        assert_eq!(wrong(&indexes), ["the indexes of the candidate search"]);
+        let mut digest = state();
+        digest.digest = State::default().digest;
+        assert_eq!(wrong(&digest), ["the digest"]);
+        let mut sums = state();
+        sums.consumers = State::default().consumers;
+        let found = wrong(&sums);
+        assert!(found[0].contains("provider trees"), "{found:?}");
+        let mut counters = state();
+        counters.commit(&[Change::PutCounters(Counters::default())]);
+        assert_eq!(
+            wrong(&counters),
+            [
+                "provider 0, where the next is 0",
+                "class 0, where the next is 0"
+            ]
+        );
+    }
+}

@@ -8,9 +8,10 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "docs/operations.md",
+    "docs/runbook.md",
     "docs/openraft-proposals.md",
     "docs/performance.md",
     "docs/api.md",

@@ -1,0 +1,429 @@
+//! `docs/runbook.md`: every command of it is read out of the page, and run in the situation that its chapter
+//! is for.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Client, NewProvider};
+use placement_tests::binaries;
+use placement_tests::cluster::{Cluster, HEALTHY_LIMIT};
+use rustix::process::Signal;
+use uuid::Uuid;
+
+/// A command of the page, and the exit code that it is to have.
+struct Step {
+    command: Vec<String>,
+    exit: i32,
+}
+
+/// The commands of each chapter that has any.
+fn page() -> BTreeMap<String, VecDeque<Step>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/runbook.md");
+    let text = fs::read_to_string(path).unwrap();
+    let mut chapters: BTreeMap<String, VecDeque<Step>> = BTreeMap::new();
+    let mut title = None;
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            title = Some(heading.to_owned());
+        } else if let (Some(title), Some(code)) = (&title, line.strip_prefix("    ")) {
+            let (command, comment) = code.split_once('#').unwrap_or((code, ""));
+            let exit = comment.trim().strip_prefix("exits with ");
+            chapters.entry(title.clone()).or_default().push_back(Step {
+                command: command.split_whitespace().map(str::to_owned).collect(),
+                exit: exit.map_or(0, |code| code.parse().unwrap()),
+            });
+        }
+    }
+    chapters
+}
+
+/// A chapter that is being acted out.
+struct Chapter {
+    title: &'static str,
+    steps: VecDeque<Step>,
+    words: BTreeMap<&'static str, String>,
+}
+
+impl Chapter {
+    fn open(title: &'static str) -> Self {
+        let steps = page().remove(title);
+        Self {
+            title,
+            steps: steps.unwrap_or_else(|| panic!("there is no chapter {title:?} with commands")),
+            words: BTreeMap::new(),
+        }
+    }
+
+    /// What a word in capitals stands for.
+    fn with(mut self, word: &'static str, value: impl ToString) -> Self {
+        self.words.insert(word, value.to_string());
+        self
+    }
+
+    /// Runs the next command. Gives what it says.
+    fn step(&mut self, cluster: &Cluster) -> String {
+        let (output, exit, command) = self.run(cluster);
+        let said = words_of(&output);
+        assert_eq!(
+            output.status.code(),
+            Some(exit),
+            "{}: {command}: {said}",
+            self.title
+        );
+        // Taken off only when it was run.
+        self.steps.pop_front();
+        said
+    }
+
+    /// Runs the next command until it exits as it should.
+    async fn step_in_time(&mut self, cluster: &Cluster) -> String {
+        let started = Instant::now();
+        loop {
+            let (output, exit, command) = self.run(cluster);
+            if output.status.code() == Some(exit) {
+                self.steps.pop_front();
+                return words_of(&output);
+            }
+            let said = words_of(&output);
+            assert!(
+                started.elapsed() < HEALTHY_LIMIT,
+                "{}: {command}: {said}",
+                self.title
+            );
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    fn run(&self, cluster: &Cluster) -> (Output, i32, String) {
+        let step = self.steps.front();
+        let step = step.unwrap_or_else(|| panic!("{} has no further command", self.title));
+        let filled: Vec<String> = (step.command.iter())
+            .map(|word| self.words.get(word.as_str()).unwrap_or(word).clone())
+            .collect();
+        let command = filled.join(" ");
+        let output = match filled[0].as_str() {
+            "placementctl" => {
+                let arguments: Vec<_> = filled[1..].iter().map(String::as_str).collect();
+                cluster.placementctl(&arguments).unwrap()
+            }
+            "placementd" => Command::new(binaries::placementd().unwrap())
+                .args(&filled[1..])
+                .output()
+                .unwrap(),
+            other => panic!("{}: nobody knows how to run {other}", self.title),
+        };
+        (output, step.exit, command)
+    }
+
+    fn end(self) {
+        assert!(
+            self.steps.is_empty(),
+            "{}: commands were left out",
+            self.title
+        );
+    }
+}
+
+fn words_of(output: &Output) -> String {
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8(said).unwrap()
+}
+
+/// The configuration of one node, as an operator has it.
+fn config(cluster: &Cluster, id: u64) -> String {
+    let place = cluster.place(id);
+    let file = cluster.directory().join(format!("node-{id}.toml"));
+    let text = format!(
+        "node_id = {id}\ndata_dir = {:?}\n[api]\nlisten = {:?}\n[peer]\nlisten = {:?}\n[admin]\nlisten = {:?}\n",
+        place.data_dir,
+        place.api(),
+        place.peer(),
+        place.admin()
+    );
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+async fn create(client: &Client, name: &str) {
+    let client = client.clone().with_patience(Duration::from_secs(60));
+    client
+        .create_provider(&NewProvider::named(name).uuid(Uuid::new_v4()))
+        .await
+        .unwrap();
+}
+
+/// Starts a node that belongs to no cluster. Gives its number and its address for the others.
+async fn fresh(cluster: &mut Cluster) -> (u64, String) {
+    let place = cluster.add_place();
+    cluster.start_node(place.id).unwrap();
+    cluster.admin_of(place.id).status().await.unwrap();
+    (place.id, place.peer())
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let names = fs::read_dir(dir).unwrap();
+    names.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// The chapters that each test acts out.
+const ACTED: [&[&str]; 4] = [
+    &[
+        "A node is slow",
+        "A clock is far off",
+        "Too much is asked",
+        "No file descriptors are left",
+        "A link is thin or loses much",
+        "An upgrade has to be taken back",
+        "The states of nodes differ",
+        "A disk hangs",
+        "The quorum is gone",
+        "A node is dead",
+        "A data directory is damaged",
+        "A data directory is an older copy",
+    ],
+    &["A disk is full"],
+    &["A majority is lost for ever"],
+    &["An entry ends every node"],
+];
+
+#[test]
+fn every_chapter_with_commands_is_acted_out() {
+    let page = page();
+    let titles: BTreeSet<&str> = page.keys().map(String::as_str).collect();
+    let acted: BTreeSet<&str> = ACTED
+        .iter()
+        .flat_map(|titles| titles.iter().copied())
+        .collect();
+    assert_eq!(titles, acted);
+}
+
+#[tokio::test]
+async fn what_a_cluster_outlives() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    create(&cluster.client(), "before").await;
+    without_loss(&cluster).await;
+    without_a_majority(&mut cluster).await;
+    replaced(&mut cluster).await;
+    assert!(
+        cluster
+            .client_of(6)
+            .providers(&[("name", "before")])
+            .await
+            .unwrap()
+            .len()
+            == 1
+    );
+}
+
+async fn without_loss(cluster: &Cluster) {
+    let leader = cluster.leader().await.unwrap();
+    let other = cluster.followers().await.unwrap()[0];
+    let mut slow = Chapter::open("A node is slow")
+        .with("SLOW", leader)
+        .with("OTHER", other);
+    let said = slow.step(cluster);
+    assert!(said.contains("LAG"), "{said}");
+    let said = slow.step(cluster);
+    assert!(said.contains(&format!("node {other} leads")), "{said}");
+    slow.step(cluster);
+    assert!(!placement_tests::cluster::is_ready(cluster.place(leader)).await);
+    slow.step(cluster);
+    slow.end();
+
+    let mut clock = Chapter::open("A clock is far off").with("OTHER", leader);
+    clock.step_in_time(cluster).await;
+    clock.end();
+
+    let mut much = Chapter::open("Too much is asked").with("CONFIG", config(cluster, 1));
+    much.step_in_time(cluster).await;
+    let said = much.step(cluster);
+    assert!(said.contains("max_connections"), "{said}");
+    much.end();
+
+    let mut descriptors = Chapter::open("No file descriptors are left").with("NODE", 2);
+    descriptors.step(cluster);
+    descriptors.end();
+    cluster.admin_of(2).undrain().await.unwrap();
+
+    let mut link = Chapter::open("A link is thin or loses much").with("OTHER", other);
+    let said = link.step_in_time(cluster).await;
+    assert!(said.contains("LAG"), "{said}");
+    link.step_in_time(cluster).await;
+    link.end();
+
+    let mut upgrade =
+        Chapter::open("An upgrade has to be taken back").with("CONFIG", config(cluster, 1));
+    let said = upgrade.step(cluster);
+    assert!(said.contains("VERSION") && said.contains("level"), "{said}");
+    let said = upgrade.step(cluster);
+    assert!(said.contains("level_max"), "{said}");
+    upgrade.end();
+}
+
+async fn without_a_majority(cluster: &mut Cluster) {
+    let stopped = cluster.followers().await.unwrap()[0];
+    let mut differ = Chapter::open("The states of nodes differ")
+        .with("CONFIG", config(cluster, stopped))
+        .with("FROM", 1)
+        .with("TO", 10);
+    let said = differ.step(cluster);
+    assert!(said.contains("sound: "), "{said}");
+    cluster.stop_node(stopped).await.unwrap();
+    let said = differ.step(cluster);
+    assert!(said.contains("CreateProvider"), "{said}");
+    cluster.start_node(stopped).unwrap();
+    cluster.wait_ready(stopped).await.unwrap();
+    differ.step(cluster);
+    differ.end();
+
+    // From outside, a process that waits for its disk is one that is stopped.
+    let mut hung = Chapter::open("A disk hangs");
+    let hangs = cluster.followers().await.unwrap()[0];
+    cluster.process(hangs).signal(Signal::STOP);
+    let said = hung.step(cluster);
+    assert!(
+        said.contains(&format!("node {hangs} does not answer")),
+        "{said}"
+    );
+    cluster.process(hangs).signal(Signal::CONT);
+    hung.step_in_time(cluster).await;
+    hung.end();
+
+    let mut gone = Chapter::open("The quorum is gone");
+    cluster.kill_9(1);
+    cluster.kill_9(2);
+    let said = gone.step_in_time(cluster).await;
+    assert!(said.contains("nothing can be written"), "{said}");
+    cluster.start_node(1).unwrap();
+    cluster.start_node(2).unwrap();
+    gone.step_in_time(cluster).await;
+    gone.end();
+}
+
+async fn replaced(cluster: &mut Cluster) {
+    let mut dead = Chapter::open("A node is dead").with("DEAD", 1);
+    cluster.kill_9(1);
+    dead.step_in_time(cluster).await;
+    let (new, peer) = fresh(cluster).await;
+    dead = dead.with("NEW", new).with("NEW_PEER", peer);
+    dead.step(cluster);
+    dead.step_in_time(cluster).await;
+    dead.end();
+
+    let mut damaged = Chapter::open("A data directory is damaged")
+        .with("DAMAGED", 2)
+        .with("CONFIG", config(cluster, 2));
+    cluster.kill_9(2);
+    let log = cluster.data_dir(2).join("log");
+    for file in files(&log) {
+        fs::remove_file(file).unwrap();
+    }
+    let said = damaged.step(cluster);
+    assert!(said.contains("log: it holds no database"), "{said}");
+    let (new, peer) = fresh(cluster).await;
+    damaged = damaged.with("NEW", new).with("NEW_PEER", peer);
+    damaged.step(cluster);
+    damaged.step_in_time(cluster).await;
+    damaged.end();
+
+    let mut older = Chapter::open("A data directory is an older copy").with("OLD", 3);
+    cluster.kill_9(3);
+    let (new, peer) = fresh(cluster).await;
+    older = older.with("NEW", new).with("NEW_PEER", peer);
+    older.step(cluster);
+    older.step_in_time(cluster).await;
+    older.end();
+}
+
+#[tokio::test]
+async fn a_full_disk() {
+    let mut cluster = Cluster::start(1).await.unwrap();
+    cluster.stop_node(1).await.unwrap();
+    // No disk has so much room.
+    let full = format!("--disk-min-free-bytes={}", i64::MAX);
+    cluster.options_mut().flags.push(full);
+    cluster.start_node(1).unwrap();
+    cluster.wait_ready(1).await.unwrap();
+    let started = Instant::now();
+    loop {
+        let add = ApiRequest::post("/resource_providers").json(&serde_json::json!({
+            "name": Uuid::new_v4().to_string()
+        }));
+        let answer = cluster.client().request_once(add).await.unwrap();
+        if answer.status.as_u16() == 507 {
+            break;
+        }
+        assert!(started.elapsed() < HEALTHY_LIMIT, "{}", answer.status);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let mut full = Chapter::open("A disk is full").with("ENDPOINT", cluster.place(1).admin());
+    full.step_in_time(&cluster).await;
+    full.step(&cluster);
+    full.end();
+}
+
+#[tokio::test]
+async fn a_majority_that_is_lost() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    create(&cluster.client(), "before").await;
+    cluster.assert_equal_states().await;
+    for id in cluster.ids() {
+        cluster.kill_9(id);
+    }
+    for lost in [1, 2] {
+        fs::remove_dir_all(cluster.data_dir(lost)).unwrap();
+    }
+    let mut lost = Chapter::open("A majority is lost for ever").with("CONFIG", config(&cluster, 3));
+    let said = lost.step(&cluster);
+    assert!(said.lines().any(|line| line.starts_with("last ")), "{said}");
+    let said = lost.step(&cluster);
+    assert!(said.contains("Lost: "), "{said}");
+    let said = lost.step(&cluster);
+    assert!(said.contains("is the only voter"), "{said}");
+    cluster.options_mut().initial_members.clear();
+    cluster.start_node(3).unwrap();
+    cluster.wait_ready(3).await.unwrap();
+    let (new, peer) = fresh(&mut cluster).await;
+    lost = lost.with("NEW", new).with("NEW_PEER", peer);
+    lost.step(&cluster);
+    lost.step_in_time(&cluster).await;
+    lost.step_in_time(&cluster).await;
+    lost.end();
+    assert!(
+        cluster
+            .client_of(new)
+            .providers(&[("name", "before")])
+            .await
+            .unwrap()
+            .len()
+            == 1
+    );
+}
+
+#[tokio::test]
+async fn an_entry_that_ends_every_node() {
+    let mut cluster = Cluster::start(1).await.unwrap();
+    create(&cluster.client(), "poison").await;
+    let status = cluster.statuses().await.remove(0);
+    cluster.kill_9(1);
+    let mut entry = Chapter::open("An entry ends every node")
+        .with("CONFIG", config(&cluster, 1))
+        .with("INDEX", status.last_log.unwrap())
+        .with("TERM", status.term);
+    let said = entry.step(&cluster);
+    assert!(said.contains("CreateProvider"), "{said}");
+    let said = entry.step(&cluster);
+    assert!(said.contains("nothing is skipped"), "{said}");
+    entry.step(&cluster);
+    cluster.start_node(1).unwrap();
+    cluster.wait_ready(1).await.unwrap();
+    entry.step_in_time(&cluster).await;
+    entry.step(&cluster);
+    entry.end();
+    assert!(!cluster.has_provider("poison").await);
+}

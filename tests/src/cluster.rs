@@ -1,19 +1,21 @@
 //! A cluster of real processes for one test; gone when the test is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use http::StatusCode;
+use parking_lot::Mutex;
 use placement_client::{Admin, ApiRequest, Client, NodeStatus};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::binaries;
 use crate::layout::{NodePlace, initial_members, linked_members};
-use crate::link::Link;
+use crate::link::{Link, Way, Ways};
 use crate::node_process::{NodeProcess, StartOptions, log_tail};
 use crate::ports::Ports;
 
@@ -30,6 +32,9 @@ pub struct Cluster {
     places: Vec<NodePlace>,
     running: Vec<Option<NodeProcess>>,
     links: Vec<Link>,
+    ways: Ways,
+    /// The processes that were started, for telling whose a connection is.
+    pids: Arc<Mutex<BTreeMap<u32, u64>>>,
 }
 
 impl Cluster {
@@ -52,7 +57,10 @@ impl Cluster {
         cluster.options.initial_members = linked_members(&cluster.places);
         for place in &cluster.places {
             let (from, to) = (place.link().parse()?, place.peer().parse()?);
-            cluster.links.push(Link::start(from, to, bits_per_s)?);
+            let pids = cluster.pids.clone();
+            let who_has = Arc::new(move |port| process_of(&pids.lock(), port));
+            let link = Link::start(from, (place.id, to), bits_per_s, &cluster.ways, who_has)?;
+            cluster.links.push(link);
         }
         cluster.start_all().await?;
         Ok(cluster)
@@ -88,6 +96,8 @@ impl Cluster {
             running: places.iter().map(|_| None).collect(),
             places,
             links: Vec::new(),
+            ways: Ways::default(),
+            pids: Arc::default(),
         })
     }
 
@@ -141,8 +151,21 @@ impl Cluster {
         if !founder {
             options.initial_members.clear();
         }
-        self.running[index(id)] = Some(NodeProcess::start(&place, &options)?);
+        let process = NodeProcess::start(&place, &options)?;
+        self.pids.lock().insert(process.pid(), id);
+        self.running[index(id)] = Some(process);
         Ok(())
+    }
+
+    /// Cuts ways between the nodes of a cluster that was started with links.
+    pub fn cut(&self, ways: impl IntoIterator<Item = Way>) {
+        assert!(!self.links.is_empty(), "the nodes have no links");
+        self.ways.cut(ways);
+    }
+
+    /// Opens all ways again.
+    pub fn mend(&self) {
+        self.ways.mend();
     }
 
     /// Whether a node runs.
@@ -371,6 +394,25 @@ pub async fn is_ready(place: &NodePlace) -> bool {
         .request_once(ApiRequest::get("/readyz"))
         .await
         .is_ok_and(|response| response.status == StatusCode::OK)
+}
+
+/// Which of these processes has this port at its end of a connection, as the system's tables tell.
+fn process_of(pids: &BTreeMap<u32, u64>, port: u16) -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
+    let local = format!(":{port:04X}");
+    let inode = table.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let is_its = words.nth(1)?.ends_with(&local);
+        is_its.then(|| words.nth(7)).flatten()
+    })?;
+    let socket = PathBuf::from(format!("socket:[{inode}]"));
+    let has = |pid: &u32| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
+        open.is_ok_and(|mut open| {
+            open.any(|one| one.is_ok_and(|one| one.path().read_link().is_ok_and(|to| to == socket)))
+        })
+    };
+    pids.iter().find(|(pid, _)| has(pid)).map(|(_, id)| *id)
 }
 
 fn index(id: u64) -> usize {

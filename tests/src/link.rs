@@ -1,5 +1,6 @@
-//! A link of so many bits a second between a node and those who call it.
+//! Links between nodes: of so many bits a second, and open or cut.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// Bytes that go over it at once.
@@ -21,6 +22,41 @@ fn buffer_bytes(bits_per_s: u32) -> u32 {
     (bits_per_s / 8 / BUFFERED).max(BUFFER_BYTES_MIN)
 }
 
+/// A way from one node to another.
+pub type Way = (u64, u64);
+
+/// Which ways are cut. What is sent over one stays where it is until the way is open again, as TCP sends
+/// again what is lost.
+#[derive(Debug, Clone)]
+pub struct Ways(Arc<watch::Sender<BTreeSet<Way>>>);
+
+impl Default for Ways {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(BTreeSet::new())))
+    }
+}
+
+impl Ways {
+    /// Cuts some.
+    pub fn cut(&self, ways: impl IntoIterator<Item = Way>) {
+        self.0.send_modify(|cut| cut.extend(ways));
+    }
+
+    /// Opens all.
+    pub fn mend(&self) {
+        self.0.send_modify(BTreeSet::clear);
+    }
+
+    async fn open(&self, way: Way) {
+        let is_open = |cut: &BTreeSet<Way>| !cut.contains(&way);
+        // The sender lives as long as this does.
+        let _ = self.0.subscribe().wait_for(is_open).await;
+    }
+}
+
+/// Tells which node has a port of this machine.
+pub type WhoHas = Arc<dyn Fn(u16) -> Option<u64> + Send + Sync>;
+
 /// Carries connections from one address to another until it is dropped.
 pub struct Link {
     serving: tokio::task::JoinHandle<()>,
@@ -33,21 +69,32 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// Takes connections at one address and carries them to the other, so many bits a second each way,
-    /// all of them together.
-    pub fn start(from: SocketAddr, to: SocketAddr, bits_per_s: u32) -> io::Result<Self> {
+    /// Takes connections at one address and carries them to the node at the other, so many bits a second
+    /// each way, all of them together.
+    pub fn start(
+        from: SocketAddr,
+        to: (u64, SocketAddr),
+        bits_per_s: u32,
+        ways: &Ways,
+        who_has: WhoHas,
+    ) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
         socket.set_recv_buffer_size(buffer_bytes(bits_per_s))?;
         socket.bind(from)?;
         let listener = socket.listen(64)?;
-        let [there, back] = [(); 2].map(|()| Arc::new(Wire::new(bits_per_s)));
+        let wires = [(); 2].map(|()| Arc::new(Wire::new(bits_per_s)));
+        let ways = ways.clone();
         let serving = tokio::spawn(async move {
-            while let Ok((near, _)) = listener.accept().await {
-                let (there, back) = (there.clone(), back.clone());
+            while let Ok((near, caller)) = listener.accept().await {
+                // A caller that is gone has nothing to say.
+                let Some(caller) = who_has(caller.port()) else {
+                    continue;
+                };
+                let (wires, ways) = (wires.clone(), ways.clone());
                 tokio::spawn(async move {
                     // A connection that breaks is its ends' business.
-                    let _ = carry(near, to, &there, &back, buffer_bytes(bits_per_s)).await;
+                    let _ = carry((caller, near), to, wires, &ways, bits_per_s).await;
                 });
             }
         });
@@ -56,15 +103,15 @@ impl Link {
 }
 
 async fn carry(
-    near: TcpStream,
-    to: SocketAddr,
-    there: &Wire,
-    back: &Wire,
-    buffer_bytes: u32,
+    (caller, near): (u64, TcpStream),
+    (called, to): (u64, SocketAddr),
+    [there, back]: [Arc<Wire>; 2],
+    ways: &Ways,
+    bits_per_s: u32,
 ) -> io::Result<()> {
     let socket = TcpSocket::new_v4()?;
-    socket.set_recv_buffer_size(buffer_bytes)?;
-    socket.set_send_buffer_size(buffer_bytes)?;
+    socket.set_recv_buffer_size(buffer_bytes(bits_per_s))?;
+    socket.set_send_buffer_size(buffer_bytes(bits_per_s))?;
     let far = socket.connect(to).await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
@@ -72,8 +119,8 @@ async fn carry(
     let (far_read, far_write) = far.into_split();
     // Either end's close closes both.
     tokio::select! {
-        ended = there.carry(near_read, far_write) => ended,
-        ended = back.carry(far_read, near_write) => ended,
+        ended = there.carry(near_read, far_write, ways, (caller, called)) => ended,
+        ended = back.carry(far_read, near_write, ways, (called, caller)) => ended,
     }
 }
 
@@ -95,6 +142,8 @@ impl Wire {
         &self,
         mut from: impl AsyncRead + Unpin,
         mut to: impl AsyncWrite + Unpin,
+        ways: &Ways,
+        way: Way,
     ) -> io::Result<()> {
         let mut packet = vec![0; PACKET_BYTES];
         loop {
@@ -112,6 +161,7 @@ impl Wire {
             if through > Instant::now() + Duration::from_millis(2) {
                 sleep_until(through).await;
             }
+            ways.open(way).await;
             to.write_all(&packet[..length]).await?;
         }
     }

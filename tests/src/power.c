@@ -21,6 +21,7 @@
 
 static int key(int dir, const char *name, int flags, char *out, struct statx *s) {
     if (statx(dir, name, flags | AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, s) != 0) return -1;
+    if (!(s->stx_mask & STATX_BTIME)) memset(&s->stx_btime, 0, sizeof s->stx_btime);
     return sprintf(out, "%llu-%lld.%09u", (unsigned long long)s->stx_ino,
                    (long long)s->stx_btime.tv_sec, s->stx_btime.tv_nsec);
 }

@@ -184,11 +184,10 @@ impl Synced {
     }
 }
 
-/// What tells a file from every other, also from one that gets its number when it is gone.
+/// What tells a file from every other; also from one that gets its number when it is gone, where the file
+/// system says when a file was made.
 fn key(metadata: &fs::Metadata) -> anyhow::Result<String> {
-    let born = metadata
-        .created()
-        .context("the file system does not say when a file was made")?;
+    let born = metadata.created().unwrap_or(UNIX_EPOCH);
     let born = born.duration_since(UNIX_EPOCH)?;
     Ok(format!(
         "{}-{}.{:09}",

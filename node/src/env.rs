@@ -38,6 +38,9 @@ pub struct Env {
     /// What is put around the read door that the API is given: nothing. Simulations break its
     /// promises on purpose, to prove that they notice.
     pub around_read_door: fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor>,
+    /// Broken on purpose, for simulations that prove that their checks can fail. No configuration
+    /// reaches this.
+    pub faults: Faults,
     /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
     pub http_date: bool,
 }
@@ -55,9 +58,37 @@ impl Env {
             storage: StoreOptions::new(""),
             standards: StandardNames::of_this_binary(),
             around_read_door: |door| door,
+            faults: Faults::default(),
             http_date: true,
         }
     }
+}
+
+/// Bugs to inject where none of the traits reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// A write whose outcome is not known is sent again as another one.
+    pub ask_again_as_another: bool,
+    /// Of a write that was sent and not answered it is said that nothing was committed.
+    pub deny_what_was_sent: bool,
+    /// A write says of itself that it was answered.
+    pub answered_before_it_is: bool,
+    /// A leader stamps by its clock alone.
+    pub stamp_by_the_clock: bool,
+    /// A leader tells how far it has committed without asking a quorum whether it still leads.
+    pub lead_without_quorum: bool,
+    /// A read that comes in while a round is under way is answered by that round.
+    pub join_the_round: bool,
+    /// A state counts as complete as of the answer, not of the question.
+    pub fresh_as_of_the_answer: bool,
+    /// Votes are given whatever the log of the candidate lacks.
+    pub vote_for_any_log: bool,
+    /// A node does not look whether it has started under its number before.
+    pub believe_in_its_past: bool,
+    /// The leader reads of several consumers only the first.
+    pub read_amiss: bool,
+    /// The last entry of an append that takes several messages is not sent.
+    pub lose_the_end_of_appends: bool,
 }
 
 /// A byte stream between two ends.

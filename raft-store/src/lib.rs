@@ -28,6 +28,7 @@ mod log;
 mod logged;
 mod machine;
 mod metrics;
+mod observer;
 mod options;
 mod recover;
 mod rocks;
@@ -57,6 +58,7 @@ pub use machine::{
     SnapshotFile, SnapshotReceiver, StateMachine, Stopped, Views, applying,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
+pub use observer::{LogEvent, LogObserver};
 pub use options::{Disk, Faults, StoreOptions};
 pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
 pub use skip::{SkipError, Skipped, skip_entry, skipped};

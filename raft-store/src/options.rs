@@ -7,6 +7,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::applier::{Applier, Rules};
+use crate::observer::LogObserver;
 use crate::simulation::SimulatedDisk;
 
 /// What a store is opened with. Start from [`StoreOptions::new`].
@@ -22,6 +23,8 @@ pub struct StoreOptions {
     pub applier: Arc<dyn Applier>,
     /// What syncs the log.
     pub disk: Disk,
+    /// Who looks at the log from outside: nobody, but in simulations.
+    pub log_observer: Option<Arc<dyn LogObserver>>,
     /// Bytes of recent log entries kept in memory for replication and apply. Entries that are not
     /// yet on disk are kept whatever they weigh.
     pub log_cache_bytes: usize,
@@ -47,6 +50,7 @@ impl StoreOptions {
             cluster: None,
             applier: Arc::new(Rules),
             disk: Disk::Real,
+            log_observer: None,
             log_cache_bytes: 16 << 20,
             log_queue_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
@@ -74,4 +78,20 @@ pub struct Faults {
     pub acknowledge_before_sync: bool,
     /// Tells openraft that votes are durable, and writes none.
     pub forget_votes: bool,
+    /// Forgets what openraft truncates, and leaves it on disk.
+    pub drop_truncations: bool,
+    /// Tells openraft that a batch of one entry is durable, and writes it not.
+    pub drop_appends: bool,
+    /// Tells openraft at the start that the whole log is committed.
+    pub commit_the_tail: bool,
+    /// Entries that are read from disk have forgotten who asked for them.
+    pub lose_request_ids: bool,
+    /// Starts the node under the number of its last start.
+    pub reuse_boots: bool,
+    /// Leaves out of snapshots what requests were answered, and has their digest agree.
+    pub snapshots_without_sessions: bool,
+    /// Does not make the indexes of a snapshot that is installed.
+    pub stale_indexes: bool,
+    /// Puts the state of the snapshot before in place of what was applied since.
+    pub older_snapshot_returns: bool,
 }

@@ -96,7 +96,10 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     // RocksDB does not sync the directory that it makes its own in. Only what is sure to be found
     // again may count as a start: from then on a missing log means a lost one.
     data_dir::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
-    let boot = data_dir::next_boot(dir)?;
+    let boot = match data_dir::boots(dir)? {
+        last if options.faults.reuse_boots && last > 0 => last,
+        _ => data_dir::next_boot(dir)?,
+    };
     let drafts = machine.drafts();
     let metrics = StoreMetrics::new(log.database(), machine.database(), counters);
     Ok(Store {

@@ -55,6 +55,8 @@ pub struct Answer {
     pub node: Option<u64>,
     /// `Placement-Known-Leader`.
     pub known_leader: Option<u64>,
+    /// `Placement-Staleness`, if it is known.
+    pub staleness: Option<Duration>,
     /// `Placement-Effective-Consistency`.
     pub effective: Option<String>,
     /// The body as it came.

@@ -166,6 +166,7 @@ impl Host {
             start: self.starts.get(),
             vote: role.vote,
             leads: role.leads,
+            applied: self.running.borrow().as_ref()?.views()?.applied_index(),
         })
     }
 
@@ -219,8 +220,9 @@ impl Host {
         let rules = mutant::rules(self.mutant, self.node);
         let mut storage = StoreOptions::new("");
         storage.applier = self.ledger.applier(self.node, rules);
+        storage.log_observer = Some(self.ledger.log_observer(self.node));
         storage.disk = Disk::Simulated(self.disk.clone());
-        storage.faults = mutant::disk(self.mutant);
+        storage.faults = mutant::store(self.mutant);
         // Small, so that entries are read from the disk too.
         storage.log_cache_bytes = 4 << 10;
         storage.block_cache_bytes = 1 << 20;
@@ -234,6 +236,7 @@ impl Host {
             storage,
             standards: StandardNames::of_this_binary(),
             around_read_door: mutant::read_door(self.mutant),
+            faults: mutant::node(self.mutant),
             http_date: false,
         }
     }

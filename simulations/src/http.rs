@@ -82,6 +82,7 @@ async fn read(response: http::Response<hyper::body::Incoming>) -> Result<Answer,
     let index = text("placement-index").as_deref().and_then(Token::parse);
     let node = text("placement-node").and_then(|node| node.parse().ok());
     let known_leader = text("placement-known-leader").and_then(|leader| leader.parse().ok());
+    let staleness = text("placement-staleness").and_then(|age| age.parse().ok());
     let effective = text("placement-effective-consistency");
     let status = response.status().as_u16();
     let body = response.into_body().collect().await?.to_bytes();
@@ -91,6 +92,7 @@ async fn read(response: http::Response<hyper::body::Incoming>) -> Result<Answer,
         index,
         node,
         known_leader,
+        staleness: staleness.map(Duration::from_secs_f64),
         effective,
         body,
     })

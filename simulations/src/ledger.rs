@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use placement_model::{Changes, Outcome, Stamped, State};
-use placement_raft_store::Applier;
+use placement_raft_store::{Applier, LogEvent, LogObserver};
 
-use crate::invariants::{Applied, Invariant};
+use crate::invariants::{self, Applied, Hint, Invariant, LogInvariant};
+use crate::logs::{Happened, Logs};
 
 /// What all nodes applied together.
 pub struct Ledger {
@@ -21,7 +22,10 @@ pub struct Ledger {
     pub snapshots: usize,
     /// The last command that each node applied.
     last: BTreeMap<u64, u64>,
+    starts: BTreeMap<u64, u64>,
+    logs: Logs,
     invariants: Vec<Box<dyn Invariant + Send>>,
+    log_invariants: Vec<Box<dyn LogInvariant + Send>>,
 }
 
 /// The ledger as the nodes share it.
@@ -29,15 +33,18 @@ pub struct Ledger {
 pub struct SharedLedger(Arc<Mutex<Ledger>>);
 
 impl SharedLedger {
-    /// An empty ledger that holds every applied command against these invariants.
-    pub fn new(invariants: Vec<Box<dyn Invariant + Send>>) -> Self {
+    /// An empty ledger.
+    pub fn new() -> Self {
         let ledger = Ledger {
             log: BTreeMap::new(),
             violations: Vec::new(),
             applied: 0,
             snapshots: 0,
             last: BTreeMap::new(),
-            invariants,
+            starts: BTreeMap::new(),
+            logs: Logs::default(),
+            invariants: invariants::all(),
+            log_invariants: invariants::of_logs(),
         };
         Self(Arc::new(Mutex::new(ledger)))
     }
@@ -49,18 +56,48 @@ impl SharedLedger {
             .expect("nobody panics while holding the ledger")
     }
 
-    /// An applier for one node that writes into this ledger what `inner` decides.
+    /// Looks at the log of a node.
+    pub fn log_observer(&self, node: u64) -> Arc<dyn LogObserver> {
+        Arc::new(Watched {
+            node,
+            ledger: self.clone(),
+        })
+    }
+
+    /// An applier for one start of a node that writes into this ledger what `inner` decides.
     pub fn applier(&self, node: u64, inner: Arc<dyn Applier>) -> Arc<dyn Applier> {
+        let mut ledger = self.lock();
+        let starts = ledger.starts.entry(node).or_default();
+        *starts += 1;
         Arc::new(Witnessed {
             node,
+            start: *starts,
             ledger: self.clone(),
             inner,
         })
     }
 }
 
+impl Default for SharedLedger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+struct Watched {
+    node: u64,
+    ledger: SharedLedger,
+}
+
+impl LogObserver for Watched {
+    fn note(&self, event: LogEvent<'_>) {
+        self.ledger.lock().happened(self.node, &event.into());
+    }
+}
+
 struct Witnessed {
     node: u64,
+    start: u64,
     ledger: SharedLedger,
     inner: Arc<dyn Applier>,
 }
@@ -68,12 +105,17 @@ struct Witnessed {
 impl Applier for Witnessed {
     fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
         let (outcome, changes) = self.inner.apply(index, state, stamped);
+        let mut after = state.clone();
+        after.commit(&changes);
         let applied = Applied {
             node: self.node,
+            start: self.start,
             index,
             before: state,
+            after: &after,
             stamped,
             outcome: &outcome,
+            changes: &changes,
         };
         self.ledger.lock().note(&applied);
         (outcome, changes)
@@ -81,6 +123,21 @@ impl Applier for Witnessed {
 }
 
 impl Ledger {
+    fn happened(&mut self, node: u64, happened: &Happened) {
+        let committed = self.logs.note(node, happened);
+        let hint = Hint {
+            node,
+            happened,
+            committed,
+        };
+        for invariant in &mut self.log_invariants {
+            if let Err(wrong) = invariant.noted(&self.logs, &hint) {
+                self.violations
+                    .push(format!("{}: {wrong}", invariant.name()));
+            }
+        }
+    }
+
     fn note(&mut self, applied: &Applied<'_>) {
         self.applied += 1;
         let last = self

@@ -10,7 +10,8 @@
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
 //! * [`client`], [`scan`], [`shared`], [`operation`], [`http`], [`history`]: who asks what, and
 //!   what they saw.
-//! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] with [`invariants`]: what must hold.
+//! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
+//!   hold.
 
 // rustdoc is not given the flags that compilers are given.
 #[cfg(not(any(tokio_unstable, doc)))]
@@ -30,6 +31,7 @@ pub mod http;
 pub mod invariants;
 pub mod ledger;
 pub mod less;
+pub mod logs;
 pub mod mutant;
 pub mod net;
 pub mod operation;

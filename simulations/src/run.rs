@@ -6,7 +6,7 @@ use placement_raft_store::coverage;
 
 use crate::faults::{Happened, Planned, plan};
 use crate::history::{Event, History};
-use crate::invariants;
+use crate::invariants::{no_503_without_a_fault, staleness};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::operation::{Level, Operation};
@@ -29,7 +29,7 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
     coverage::begin();
     net::connections();
     let shared = Shared::new(parameters.clone());
-    let ledger = SharedLedger::new(invariants::all());
+    let ledger = SharedLedger::new();
     let mut course = Course::default();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut world = World::new(parameters, mutant, shared.clone(), ledger.clone())?;
@@ -67,6 +67,8 @@ fn judge(
     violations.extend(ledger.violations.iter().cloned());
     violations.extend(finding.violations.iter().cloned());
     violations.extend(opinion.violations);
+    violations.extend(staleness::check(&history));
+    violations.extend(no_503_without_a_fault::check(&history, course.calm_since));
     violations.extend(history.events.iter().filter_map(broken_answer));
     let mut counts = count(&history, &finding, &course.faults);
     counts.simulated = course.simulated;

@@ -12,6 +12,7 @@ use placement_model::Stamped;
 use placement_model::command::RequestId;
 
 use crate::history::{Answer, End, Event, History};
+use crate::invariants::from_history as promise;
 use crate::operation::{Level, Operation, Question, Write};
 use crate::oracle::{Effect, Oracle, Verdict};
 
@@ -72,7 +73,8 @@ fn read_log(log: &BTreeMap<u64, Stamped>, finding: &mut Finding) -> BTreeMap<u64
                 );
             }
             None => finding.violations.push(format!(
-                "entry {index} of the log says what no client asked for: {:?}",
+                "{}: entry {index} of the log says what no client asked for: {:?}",
+                promise::ASKED_FOR,
                 stamped.command
             )),
         }
@@ -156,19 +158,25 @@ fn wrong_read(question: &Question, answer: &Answer, oracle: &Oracle) -> Option<S
     let (status, body) = oracle.answer(question);
     if status != answer.status {
         return Some(format!(
-            "a read answered {} where {status} is right",
+            "{}: a read answered {} where {status} is right",
+            promise::ANSWERS_FOLLOW,
             answer.status
         ));
     }
-    (status == 200 && body != answer.json())
-        .then(|| format!("a read shows another state than the one at its place in the log: {body}"))
+    (status == 200 && body != answer.json()).then(|| {
+        format!(
+            "{}: a read shows another state than the one at its place in the log: {body}",
+            promise::ANSWERS_FOLLOW
+        )
+    })
 }
 
 fn wrong_verdict(verdict: Verdict, answer: &Answer) -> Option<String> {
     let codes_agree = verdict.status != 409 || answer.code().as_deref() == verdict.code;
     (verdict.status != answer.status || !codes_agree).then(|| {
         format!(
-            "a write answered {} where {verdict:?} is right",
+            "{}: a write answered {} where {verdict:?} is right",
+            promise::ANSWERS_FOLLOW,
             answer.status
         )
     })
@@ -177,7 +185,10 @@ fn wrong_verdict(verdict: Verdict, answer: &Answer) -> Option<String> {
 /// A write that is not at its place in the log may only have been refused, before it got there.
 fn wrong_refusal(write: &Write, answer: &Answer, oracle: &Oracle) -> Option<String> {
     if answer.status < 400 {
-        return Some("an acknowledged write is not at its place in the log".to_owned());
+        return Some(format!(
+            "{}: an acknowledged write is not at its place in the log",
+            promise::ACKNOWLEDGED_IS_THERE
+        ));
     }
     wrong_verdict(oracle.clone().write(write), answer)
 }
@@ -210,11 +221,30 @@ fn resolve(
                 finding.effects.insert(number, verdicts[index]);
                 finding.resolved += 1;
             }
-            None => finding.violations.push(format!(
-                "entry {index} of the log was applied, but no client asked for it, or it was said \
-                 that nothing was committed, or it was applied twice: {entry:?}"
-            )),
+            None => finding
+                .violations
+                .push(nobody_asked(history, *index, entry)),
         }
+    }
+}
+
+fn nobody_asked(history: &History, index: u64, entry: &Entry) -> String {
+    let denied = history.events.iter().find(|event| {
+        event.operation == Operation::Write(entry.write.clone())
+            && event.answer().is_some_and(said_nothing_committed)
+    });
+    match denied {
+        Some(event) => format!(
+            "{}: entry {index} of the log was applied, but no client asked for it but one who was \
+             told that nothing was committed\n    {}",
+            promise::NOTHING_COMMITTED,
+            event.line()
+        ),
+        None => format!(
+            "{}: entry {index} of the log was applied, but no client asked for it, or it was \
+             applied twice: {entry:?}",
+            promise::ASKED_FOR
+        ),
     }
 }
 
@@ -270,22 +300,27 @@ fn check_order(history: &History, finding: &mut Finding) {
         let Some(place) = place(number, event, finding).filter(|_| answered) else {
             continue;
         };
-        let (bound, strictly) = match &event.operation {
-            Operation::Write(_) => (before(event.sent), finding.effects.contains_key(&number)),
-            Operation::Read(_, Level::Default | Level::Linearizable) => (before(event.sent), false),
-            Operation::Read(_, Level::Session(token)) => (Some((token.index, number)), false),
+        let strictly = finding.effects.contains_key(&number);
+        let (name, bound) = match &event.operation {
+            Operation::Write(_) => (promise::REAL_TIME, before(event.sent)),
+            Operation::Read(_, Level::Default | Level::Linearizable) => {
+                (promise::LINEARIZABLE, before(event.sent))
+            }
+            Operation::Read(_, Level::Session(token)) => {
+                (promise::SESSION, Some((token.index, number)))
+            }
             Operation::Read(_, Level::Bounded(ms)) => {
                 let since = event.sent.saturating_sub(Duration::from_millis(*ms));
-                (before(since), false)
+                (promise::BOUNDED, before(since))
             }
-            Operation::Read(_, Level::Local) => (None, false),
+            Operation::Read(_, Level::Local) => continue,
         };
         let Some((bound, other)) = bound else {
             continue;
         };
         if place < bound || (strictly && place == bound) {
             late.push(format!(
-                "an answer is from place {place} of the log, but must not be before {bound}\n    \
+                "{name}: an answer is from place {place} of the log, but must not be before {bound}\n    \
                  {}\n    because of {}",
                 event.line(),
                 history.events[other].line()

@@ -150,6 +150,7 @@ fn answer(status: u16, index: u64, body: String) -> End {
         index,
         node: Some(1),
         known_leader: Some(1),
+        staleness: None,
         effective: None,
         body,
     })
@@ -321,6 +322,7 @@ fn role(node: u64, start: u64, vote: Vote, leads: bool) -> Role {
         start,
         vote,
         leads,
+        applied: None,
     }
 }
 

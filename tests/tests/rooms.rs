@@ -87,7 +87,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["log", "machine"],
             &["rocks.rs", "tables"],
             &["options.rs", "simulation.rs"],
-            &["data_dir.rs"],
+            &["data_dir.rs", "observer.rs"],
             &["error.rs", "write_version.rs"],
             &["wire", "types.rs", "logged.rs"],
             &["identity.rs", "applier.rs"],

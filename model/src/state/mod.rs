@@ -77,6 +77,11 @@ impl State {
         commit.carry_out(changes);
         commit.finish();
     }
+
+    /// Empties the indexes, for simulations that prove that stale ones are noticed.
+    pub fn lose_indexes(&mut self) {
+        self.indexes = Indexes::default();
+    }
 }
 
 /// What the search and the queries look things up by.

@@ -47,7 +47,7 @@ impl OwnPast {
     async fn look(&self, deadline: Instant) -> Result<(), Unavailable> {
         self.read_index.linearize(deadline).await?;
         match self.replica.last_start(self.replica.me) {
-            Some(last) if last >= self.start => {
+            Some(last) if last >= self.start && !self.replica.faults.believe_in_its_past => {
                 self.replica.leave_as_older_copy(self.start, last);
                 let reason = "this node's data are an older copy of what it had";
                 Err(Unavailable::nothing_committed(reason))

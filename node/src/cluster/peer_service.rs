@@ -97,6 +97,14 @@ impl PeerService {
         let running = self.running()?;
         let mut request = VoteRequest::new(Vote::from(call.vote), call.last.map(LogId::from));
         request.leadership_transfer = call.transfer;
+        if running.replica.faults.vote_for_any_log {
+            let furthest = WireLogId {
+                term: u64::MAX,
+                node: u64::MAX,
+                index: u64::MAX,
+            };
+            request.last_log_id = Some(furthest.into());
+        }
         let answer = match method {
             Method::PreVote => running.replica.raft.pre_vote(request).await,
             _ => running.replica.raft.vote(request).await,

@@ -77,7 +77,10 @@ impl Proposer {
     }
 
     async fn propose(&mut self, batch: impl Iterator<Item = Proposal>) {
-        let applied = self.replica.views.current().last_stamp;
+        let mut applied = self.replica.views.current().last_stamp;
+        if self.replica.faults.stamp_by_the_clock {
+            applied = None;
+        }
         let mut waiting = Vec::new();
         let mut commands = Vec::new();
         for proposal in batch {

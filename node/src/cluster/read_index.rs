@@ -56,7 +56,11 @@ impl ReadIndex {
             }
         };
         self.replica.apply_up_to(point.index, deadline).await?;
-        self.replica.freshness.confirm(point.asked);
+        let asked = match self.replica.faults.fresh_as_of_the_answer {
+            true => Instant::now(),
+            false => point.asked,
+        };
+        self.replica.freshness.confirm(asked);
         Ok(())
     }
 }
@@ -104,6 +108,11 @@ impl Rounds {
                     self.metrics.round(waiting.len(), asked.elapsed());
                     if waiting.len() > 1 {
                         RarePath::RoundShared.ran();
+                    }
+                    while self.replica.faults.join_the_round
+                        && let Ok(read) = queue.try_recv()
+                    {
+                        waiting.push(read);
                     }
                     for read in waiting.drain(..) {
                         // Who has given up needs no answer.
@@ -191,6 +200,12 @@ impl Rounds {
 
 /// As the leader: how far a read that is asked for now must be.
 pub(crate) async fn confirm(replica: &Replica) -> ReadIndexReply {
+    if replica.faults.lead_without_quorum
+        && replica.leads()
+        && let Some(index) = replica.raft_status().committed
+    {
+        return ReadIndexReply::At { index };
+    }
     match replica.raft.get_read_log_id(ReadPolicy::ReadIndex).await {
         Ok((read, _)) => ReadIndexReply::At {
             index: read.log_id().index(),

@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use super::freshness::Freshness;
 use crate::config::Config;
 use crate::doors::{PlacementIndex, Position, Unavailable, View};
+use crate::env::Faults;
 
 /// What a removed node says of itself.
 pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop it; to bring the \
@@ -42,6 +43,7 @@ pub(crate) struct Replica {
     pub(super) raft: Raft,
     pub(super) health: Health,
     pub(super) config: Arc<Config>,
+    pub(super) faults: Faults,
     /// How often another node, or none, came to lead since this node started.
     pub(super) leader_changes: AtomicU64,
     /// The others have said that this node was removed.
@@ -93,6 +95,7 @@ impl Replica {
         views: Views,
         health: Health,
         config: Arc<Config>,
+        faults: Faults,
     ) -> Self {
         Self {
             me: identity.node,
@@ -102,6 +105,7 @@ impl Replica {
             raft,
             health,
             config,
+            faults,
             leader_changes: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             room: AtomicBool::new(true),

@@ -20,7 +20,7 @@ use super::write_ids::WriteIds;
 use super::write_path::WritePath;
 use super::{disk_watch, divergence, leadership, level, removal, room, snapshots, standards_sync};
 use crate::config::Config;
-use crate::env::Env;
+use crate::env::{Env, Faults};
 use crate::rpc::peers::Peers;
 use crate::rpc::raft::{Limits, Networks};
 use crate::rpc::snapshots::Sending;
@@ -52,7 +52,7 @@ pub(super) async fn start(
     let networks = Networks::new(
         config.node_id,
         peers.clone(),
-        limits(config),
+        limits(config, env.faults),
         sending.clone(),
     );
     let raft_config = raft_config(config, &identity)?;
@@ -72,6 +72,7 @@ pub(super) async fn start(
         store.views,
         store.health,
         config.clone(),
+        env.faults,
     ));
     // What the cluster has reached, the configuration takes back from no one.
     peers.agree_to(config.level_max().max(replica.level()));
@@ -130,8 +131,9 @@ pub(super) async fn start(
     Ok(running)
 }
 
-fn limits(config: &Config) -> Limits {
+fn limits(config: &Config, faults: Faults) -> Limits {
     Limits {
+        lose_the_end_of_appends: faults.lose_the_end_of_appends,
         append_bytes_max: config.raft.append_bytes_max,
         append_deadline: Duration::from_millis(config.disk.hung_after_ms).max(APPEND_DEADLINE_MIN),
         snapshot_chunk_bytes: config.raft.snapshot_chunk_bytes,

@@ -89,8 +89,12 @@ impl WritePath {
         // To the leader, and from there to the others.
         let deadline = deadline + 2 * upload(record.len());
         let id = self.ids.issue();
+        let mut request = id.request();
+        if self.replica.faults.answered_before_it_is {
+            request.answered_below = request.sequence + 1;
+        }
         let call = WriteCall {
-            request: id.request(),
+            request,
             request_id,
             command: Blob(record.into()),
             patience_ms: 0,
@@ -105,7 +109,7 @@ impl WritePath {
 
     async fn send(
         &self,
-        call: WriteCall,
+        mut call: WriteCall,
         deadline: Instant,
     ) -> Result<(u64, Outcome), Unavailable> {
         // Why the write may be in a log already, if it may.
@@ -150,7 +154,12 @@ impl WritePath {
                 WriteReply::Unknown { reason } => {
                     tracing::info!(reason, "the write's outcome is not known, asking again");
                     RarePath::WriteAskedAgain.ran();
-                    unsure = Some(reason.clone());
+                    if !self.replica.faults.deny_what_was_sent {
+                        unsure = Some(reason.clone());
+                    }
+                    if self.replica.faults.ask_again_as_another {
+                        call.request = self.ids.issue().request();
+                    }
                     reason
                 }
             };
@@ -286,12 +295,17 @@ impl WritePath {
             true => runtime::blocking(move || wire::decode(&record)).await,
             false => wire::decode(&record),
         };
-        let command = read.map_err(|error| {
+        let mut command = read.map_err(|error| {
             format!(
                 "the leader, node {}, cannot read it: {error}",
                 self.replica.me
             )
         })?;
+        if self.replica.faults.read_amiss
+            && let Command::ReplaceAllocations(of) = &mut command
+        {
+            of.consumers.truncate(1);
+        }
         self.replica.permits(&command)?;
         Ok(command)
     }

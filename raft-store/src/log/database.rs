@@ -78,6 +78,20 @@ impl LogDatabase {
         })
     }
 
+    /// All entries that the log has.
+    pub(super) fn entries(&self, ends: &Ends) -> Result<Vec<Entry>, OpenError> {
+        let mut read = ReadOptions::default();
+        read.set_iterate_lower_bound(key(ends.purged.map_or(0, |id| id.index + 1)));
+        let rows = self
+            .db
+            .iterator_cf_opt(self.log(), read, IteratorMode::Start);
+        rows.map(|row| {
+            let (_, row) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
+            decode(&row).map_err(|error| OpenError::unreadable(&self.dir, &error))
+        })
+        .collect()
+    }
+
     /// The entry at an index, if it is there.
     pub(super) fn entry_at(&self, index: u64) -> Result<Option<Entry>, OpenError> {
         let row = self

@@ -15,6 +15,7 @@ use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use openraft::OptionalSend;
 use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
+use placement_model::Stamped;
 use rocksdb::{Cache, DB};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -29,6 +30,8 @@ use crate::coverage::RarePath;
 use crate::data_dir::DirLock;
 use crate::error::OpenError;
 use crate::health::Reporter;
+use crate::logged::LoggedCommand;
+use crate::observer::LogEvent;
 use crate::options::{Disk, StoreOptions};
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
 use crate::wire::{self, RecordVersion, WireEntry};
@@ -68,6 +71,13 @@ impl LogStore {
     ) -> Result<Self, OpenError> {
         let database = LogDatabase::open(options, cache)?;
         let mut ends = database.ends()?;
+        if let Some(observer) = &options.log_observer {
+            let entries = database.entries(&ends)?;
+            observer.note(LogEvent::Opened {
+                purged: ends.purged,
+                entries: &entries,
+            });
+        }
         if let Some(mark) = reached::noted(&options.dir)? {
             check_nothing_lost(&database, &ends, mark)?;
         }
@@ -88,6 +98,10 @@ impl LogStore {
             found.last = None;
             Reached::begin(&options.dir, found)?;
             database.begin_behind(version.get(), &applied)?;
+            if let Some(observer) = &options.log_observer {
+                observer.note(LogEvent::Truncated(None));
+                observer.note(LogEvent::Purged(applied));
+            }
             ends.purged = Some(applied);
             ends.last = Some(applied);
         }
@@ -96,7 +110,10 @@ impl LogStore {
             ends.purged,
             ends.last,
             ends.vote,
-            ends.committed,
+            match options.faults.commit_the_tail {
+                true => ends.last,
+                false => ends.committed,
+            },
             options.log_cache_bytes,
         );
         let dir = database.dir.clone();
@@ -227,6 +244,9 @@ impl LogReader {
         let mut entries =
             database::read(&self.shared.database, &snapshot, (start, border), bytes_max)
                 .map_err(|error| self.shared.fail("read", &error))?;
+        if self.shared.faults().lose_request_ids {
+            forget_who_asked(&mut entries);
+        }
         entries.extend(newer);
         Ok(entries)
     }
@@ -304,6 +324,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
         self.shared.check()?;
         self.shared.tail().committed = committed;
+        if let Some(committed) = committed {
+            self.shared.observed(LogEvent::Committed(committed));
+        }
         self.writer.send(Job::Committed(committed))
     }
 
@@ -339,6 +362,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             let row = wire::encode(version, &WireEntry::from(&entry));
             bytes += row.len();
             last = Some(entry.log_id);
+            self.shared.observed(LogEvent::Appended(&entry));
             cached.push((entry, row.len()));
             rows.push((index, row));
         }
@@ -365,6 +389,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.check()?;
         RarePath::LogTruncated.ran();
         self.shared.tail().truncate(last);
+        self.shared.observed(LogEvent::Truncated(last));
         self.writer.send(Job::Truncate { last })
     }
 
@@ -372,7 +397,21 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.check()?;
         RarePath::LogPurged.ran();
         self.shared.tail().purge(upto);
+        self.shared.observed(LogEvent::Purged(upto));
         self.writer.send(Job::Purge { upto })
+    }
+}
+
+/// A bug that simulations inject.
+fn forget_who_asked(entries: &mut [Entry]) {
+    for entry in entries {
+        if let Payload::Normal(logged) = &mut entry.payload {
+            let stamped = Stamped {
+                request: None,
+                ..logged.stamped().clone()
+            };
+            *logged = LoggedCommand::new(stamped, logged.record().clone());
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use super::tail::Tail;
 use crate::counters::Counters;
 use crate::data_dir::DirLock;
 use crate::health::Reporter;
+use crate::observer::{LogEvent, LogObserver};
 use crate::options::{Disk, Faults, StoreOptions};
 use crate::rocks;
 use crate::runtime;
@@ -66,6 +67,7 @@ pub(super) struct Shared {
     reporter: Reporter,
     counters: Arc<Counters>,
     faults: Faults,
+    pub(super) observer: Option<Arc<dyn LogObserver>>,
     disk: Disk,
     _lock: DirLock,
 }
@@ -89,6 +91,7 @@ impl Shared {
             reporter,
             counters,
             faults: options.faults,
+            observer: options.log_observer.clone(),
             disk: options.disk.clone(),
             _lock: lock,
         }
@@ -96,6 +99,17 @@ impl Shared {
 
     pub(super) fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock()
+    }
+
+    /// Tells who looks from outside.
+    pub(super) fn observed(&self, event: LogEvent<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.note(event);
+        }
+    }
+
+    pub(super) fn faults(&self) -> Faults {
+        self.faults
     }
 
     /// Fails once anything has failed: nothing may be written behind a hole.
@@ -215,7 +229,7 @@ fn write_for_real(shared: &Shared, mut reached: Reached, mut queue: mpsc::Unboun
         if waiting.wants_sync() && result.is_ok() {
             waiting.acknowledge_early(shared);
             result = shared.sync();
-            waiting.is_synced = true;
+            waiting.synced(shared, &result);
         }
         drop(under_way);
         waiting.answer(shared, &result);
@@ -243,7 +257,7 @@ async fn write_simulated(
             result = disk
                 .sync(&shared.database.dir)
                 .map_err(|error| shared.fail("synced", &error.to_string()));
-            waiting.is_synced = true;
+            waiting.synced(&shared, &result);
         }
         drop(under_way);
         waiting.answer(&shared, &result);
@@ -304,7 +318,8 @@ impl Waiting {
                 flushed,
                 room,
             } => {
-                for (index, row) in &rows {
+                let dropped = shared.faults.drop_appends && rows.len() == 1;
+                for (index, row) in rows.iter().filter(|_| !dropped) {
                     database.put_entry(batch, *index, row);
                 }
                 assert!(
@@ -327,7 +342,9 @@ impl Waiting {
             }
             Job::Committed(committed) => database.put_committed(batch, version, committed),
             Job::Truncate { last } => {
-                database.truncate(batch, last.map_or(0, |id| id.index + 1));
+                if !shared.faults.drop_truncations {
+                    database.truncate(batch, last.map_or(0, |id| id.index + 1));
+                }
                 self.mark.truncate(last);
                 self.truncated.push(last);
             }
@@ -340,6 +357,13 @@ impl Waiting {
     /// makes the replay at the next start longer.
     fn wants_sync(&self) -> bool {
         !self.appends.is_empty() || !self.votes.is_empty()
+    }
+
+    fn synced(&mut self, shared: &Shared, result: &io::Result<()>) {
+        self.is_synced = true;
+        if result.is_ok() {
+            shared.observed(LogEvent::Synced(self.mark.last));
+        }
     }
 
     /// Notes how far the log has come, which is true only after a sync.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use openraft::storage::EntryResponder;
 use parking_lot::Mutex;
-use placement_model::{Level, Stamped};
+use placement_model::{Change, Level, Stamped, State};
 use rocksdb::{Cache, WriteBatch};
 use tokio::time::Instant;
 
@@ -23,7 +23,7 @@ use crate::coverage::RarePath;
 use crate::data_dir::DirLock;
 use crate::error::OpenError;
 use crate::health::Reporter;
-use crate::options::StoreOptions;
+use crate::options::{Faults, StoreOptions};
 use crate::rocks;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::write_version::WriteVersion;
@@ -43,6 +43,7 @@ pub(super) struct Core {
     version: WriteVersion,
     publisher: Publisher,
     applier: Arc<dyn Applier>,
+    faults: Faults,
     reporter: Reporter,
     counters: Arc<Counters>,
     slow_apply: Duration,
@@ -83,6 +84,7 @@ impl Core {
             version,
             publisher,
             applier: Arc::clone(&options.applier),
+            faults: options.faults,
             reporter,
             counters,
             slow_apply: options.slow_apply,
@@ -248,7 +250,10 @@ impl Core {
             "a snapshot covers what is in the rows, but {:?} is later than {current:?}",
             applied.index()
         );
-        let draft = self.snapshots.draft(applied)?;
+        let draft = match self.faults.snapshots_without_sessions {
+            true => self.snapshots.draft(&without_sessions(applied))?,
+            false => self.snapshots.draft(applied)?,
+        };
         let written = started.elapsed();
         if let Err(error) = self.database.flush() {
             SnapshotDir::discard(&draft);
@@ -257,7 +262,14 @@ impl Core {
                 Err(_) => self.fail("flushed", error.as_ref()),
             });
         }
+        let before = self.snapshots.current();
         let snapshot = self.snapshots.accept(applied, &draft)?;
+        if self.faults.older_snapshot_returns
+            && let Some(Snapshot { meta, snapshot }) = before
+            && let Ok(older) = self.snapshots.read(&meta, &snapshot)
+        {
+            self.publisher.put_back(older);
+        }
         tracing::info!(
             covers = %snapshot.meta,
             bytes = snapshot.snapshot.length(),
@@ -292,7 +304,10 @@ impl Core {
     /// Replaces the state by a received snapshot, after the whole of it was verified.
     pub(super) fn install(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<()> {
         let started = Instant::now();
-        let applied = self.verified(meta, file)?;
+        let mut applied = self.verified(meta, file)?;
+        if self.faults.stale_indexes {
+            applied.state.lose_indexes();
+        }
         let current = self.current().index();
         assert!(
             applied.index() >= current,
@@ -375,6 +390,16 @@ fn finish_installation(
         .map_err(|error| rocks::open_error(&database.dir, &error))
 }
 
+/// A bug that simulations inject.
+fn without_sessions(applied: &AppliedState) -> AppliedState {
+    let rows = applied.state.rows();
+    let rows = rows.filter(|row| !matches!(row, Change::PutSession(..) | Change::PutOutcome(..)));
+    AppliedState {
+        state: State::load(rows).expect("no other row refers to a session"),
+        ..applied.clone()
+    }
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -382,7 +407,6 @@ fn millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
-    use placement_model::Change;
     use placement_model::state::change::Counters;
 
     use super::*;

@@ -1,5 +1,6 @@
 //! What was committed at a place of the log stays there: every node applies the same command at
-//! the same place and decides the same.
+//! the same place and decides the same (state machine safety, Raft paper, figure 3; the purity of
+//! `placement_model::apply`).
 
 use std::collections::BTreeMap;
 
@@ -7,15 +8,18 @@ use placement_model::{Outcome, Stamped};
 
 use super::{Applied, Invariant};
 
+/// Its name in complaints.
+pub const NAME: &str = "commit immutability";
+
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct CommitImmutable {
+pub struct CommitImmutable {
     seen: BTreeMap<u64, (Stamped, Outcome)>,
 }
 
 impl Invariant for CommitImmutable {
     fn name(&self) -> &'static str {
-        "commit immutability"
+        NAME
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {

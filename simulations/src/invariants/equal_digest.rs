@@ -1,4 +1,4 @@
-//! Equal applied index means equal state.
+//! Equal applied index means equal state (the architecture: replicas are compared by digest).
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,22 @@ use placement_model::state::Digest;
 
 use super::{Applied, Invariant};
 
+/// Its name in complaints.
+pub const NAME: &str = "equal digests";
+
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct EqualDigest {
+pub struct EqualDigest {
     seen: BTreeMap<u64, (u64, Digest)>,
 }
 
 impl Invariant for EqualDigest {
     fn name(&self) -> &'static str {
-        "equal digests"
+        NAME
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        let digest = applied.before.digest();
+        let digest = applied.after.digest();
         let first = self
             .seen
             .entry(applied.index)

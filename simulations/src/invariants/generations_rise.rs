@@ -1,17 +1,20 @@
-//! Generations of providers and of consumers only rise, as long as these exist.
+//! Generations of providers and of consumers only rise, as long as these exist, and that of a provider
+//! rises whenever its inventories change (Placement: the generation guards against lost updates).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_model::Command;
 use placement_model::command::ReplaceAllocations;
 use placement_model::types::{ConsumerUuid, Generation, ProviderUuid};
+use placement_model::{Change, Command};
 
-use super::{Applied, Invariant, Providers};
+use super::{Applied, Invariant};
+
+/// Its name in complaints.
+pub const NAME: &str = "generations rise";
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct GenerationsRise {
-    known: Providers,
+pub struct GenerationsRise {
     consumers: BTreeSet<ConsumerUuid>,
     /// Per node, as a node may be behind the others or begin again after a crash.
     last: BTreeMap<u64, Last>,
@@ -26,40 +29,39 @@ struct Last {
 
 impl Invariant for GenerationsRise {
     fn name(&self) -> &'static str {
-        "generations rise"
+        NAME
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        raised(applied)?;
+        self.learn(&applied.stamped.command);
         let mut now = Last {
             index: applied.index,
             ..Last::default()
         };
-        for uuid in &self.known.0 {
-            if let Some(provider) = applied.before.provider(uuid) {
-                now.providers.insert(*uuid, provider.generation);
-            }
+        let nodes = applied.after.trees().flat_map(|(_, tree)| &tree.nodes);
+        for node in nodes {
+            now.providers.insert(node.uuid, node.generation);
         }
         for uuid in &self.consumers {
-            if let Some(consumer) = applied.before.consumer(uuid) {
+            if let Some(consumer) = applied.after.consumer(uuid) {
                 now.consumers.insert(uuid.clone(), consumer.generation);
             }
         }
-        self.learn(&applied.stamped.command);
         let before = self.last.insert(applied.node, now).unwrap_or_default();
         let now = &self.last[&applied.node];
         if before.index + 1 != now.index {
-            // A snapshot, a blank entry or a crash lies between; a consumer may have been
-            // released and made anew.
-            return fallen(&before.providers, &now.providers, before.index < now.index);
+            // A snapshot, a blank entry or a crash lies between; a provider may have been deleted
+            // and made anew, a consumer released.
+            return Ok(());
         }
-        fallen(&before.providers, &now.providers, true)?;
-        fallen(&before.consumers, &now.consumers, true)
+        fallen(&before.providers, &now.providers)?;
+        fallen(&before.consumers, &now.consumers)
     }
 }
 
 impl GenerationsRise {
     fn learn(&mut self, command: &Command) {
-        self.known.learn(command);
         if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
             self.consumers
                 .extend(consumers.iter().map(|one| one.consumer.clone()));
@@ -67,13 +69,34 @@ impl GenerationsRise {
     }
 }
 
+/// Whether the generations of all providers whose inventories change rise.
+fn raised(applied: &Applied<'_>) -> Result<(), String> {
+    for change in applied.changes {
+        let (Change::PutInventory(id, ..) | Change::DeleteInventory(id, _)) = change else {
+            continue;
+        };
+        let (before, after) = (
+            applied.before.node_by_id(*id),
+            applied.after.node_by_id(*id),
+        );
+        if let (Some(before), Some(after)) = (before, after)
+            && before.generation >= after.generation
+        {
+            return Err(format!(
+                "the inventories of {} change, and its generation stays at {:?}",
+                after.uuid, after.generation
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn fallen<K: Ord + std::fmt::Debug>(
     before: &BTreeMap<K, Generation>,
     now: &BTreeMap<K, Generation>,
-    forwards: bool,
 ) -> Result<(), String> {
     for (key, generation) in now {
-        if forwards && before.get(key).is_some_and(|before| before > generation) {
+        if before.get(key).is_some_and(|before| before > generation) {
             return Err(format!(
                 "{key:?} fell from {:?} to {generation:?}",
                 before[key]

@@ -1,22 +1,11 @@
-//! Votes and leaders, as far as they can be seen from outside of the nodes.
-//!
-//! A leader is a term and a node. Votes are totally ordered by (term, node, granted by a quorum):
-//! a voter that granted (3, node 2) may go on to grant (3, node 4), so one term may see several
-//! leaders. Of them only the last can commit, as a quorum has moved on from the others. "One leader
-//! per term" is therefore no promise here. What is one:
-//!
-//! * **votes rise**: the vote that a node has made durable never falls while it runs.
-//! * **a leader holds its own vote**: whoever leads has voted for itself.
-//! * **one start per leader**: a node that led in a term and was started again has to be elected in
-//!   a higher one. If its vote was lost, it may be elected as the same leader again and write other
-//!   entries under the same names.
-//!
-//! That a vote outlives a loss of power is for the disk to say:
-//! [`SimulatedDisk::lost_vote`](placement_raft_store::simulation::SimulatedDisk::lost_vote).
-
-use std::collections::BTreeMap;
+//! What nodes say of themselves at each step, held against what must hold of it.
 
 use placement_raft_store::Vote;
+
+use super::applied_never_falls::SeenNeverFalls;
+use super::one_start_per_leader::OneStartPerLeader;
+use super::own_vote;
+use super::votes_rise::VotesRise;
 
 /// What a node says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,15 +18,17 @@ pub struct Role {
     pub vote: Vote,
     /// Whether it leads.
     pub leads: bool,
+    /// How far its readers see.
+    pub applied: Option<u64>,
 }
 
-/// See the module.
+/// All that is looked at in what nodes say of themselves. "One leader per term" is no promise:
+/// see [`super::one_committed_leader_per_term`].
 #[derive(Debug, Default)]
 pub struct Leadership {
-    /// The start that each leader (term, node) led in.
-    leaders: BTreeMap<(u64, u64), u64>,
-    /// Per node: its start and the vote it had then.
-    votes: BTreeMap<u64, (u64, Vote)>,
+    votes: VotesRise,
+    leaders: OneStartPerLeader,
+    seen: SeenNeverFalls,
 }
 
 impl Leadership {
@@ -46,46 +37,14 @@ impl Leadership {
     /// # Errors
     /// What is wrong, in words.
     pub fn observe(&mut self, role: Role) -> Result<(), String> {
-        let Role {
-            node, start, vote, ..
-        } = role;
-        let before = self.votes.insert(node, (start, vote));
-        if let Some((then, before)) = before
-            && then == start
-            && before > vote
-        {
-            return Err(format!(
-                "votes rise: node {node} went back from {before} to {vote}"
-            ));
-        }
-        if role.leads {
-            self.leads(role)?;
-        }
-        Ok(())
-    }
-
-    fn leads(&mut self, role: Role) -> Result<(), String> {
-        let Role {
-            node, start, vote, ..
-        } = role;
-        if vote.leader_id.node_id != node {
-            return Err(format!(
-                "a leader holds its own vote: node {node} leads, but has voted {vote}"
-            ));
-        }
-        let term = vote.leader_id.term;
-        let led = *self.leaders.entry((term, node)).or_insert(start);
-        if led != start {
-            return Err(format!(
-                "one start per leader: node {node} leads in term {term} in its start {start}, and \
-                 did so in its start {led}"
-            ));
-        }
-        Ok(())
+        self.votes.observe(&role)?;
+        own_vote::observe(&role)?;
+        self.seen.observe(&role)?;
+        self.leaders.observe(&role)
     }
 
     /// How many leaders there were.
     pub fn elections(&self) -> usize {
-        self.leaders.len()
+        self.leaders.leaders()
     }
 }

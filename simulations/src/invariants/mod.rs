@@ -1,32 +1,100 @@
-//! What must hold at every moment, one property per file.
+//! What must hold, one promise per file, with where it comes from. Each has one name, with which its
+//! complaints begin.
+//!
+//! * [`Invariant`]: looked at whenever a node applies a command.
+//! * [`LogInvariant`]: looked at whenever something happens to the log of a node.
+//! * [`Leadership`]: looked at in each step of time, in what nodes say of themselves.
+//! * the rest: read off the history at the end ([`from_history`] by [`crate::witness`]).
 
-mod commit_immutable;
-mod equal_digest;
-mod generations_rise;
+pub mod applied_never_falls;
+pub mod carried_out_once;
+pub mod commit_immutable;
+pub mod commit_on_a_quorum;
+pub mod committed_stays;
+pub mod equal_digest;
+pub mod from_history;
+pub mod generations_rise;
+pub mod indexes_agree;
+pub mod leader_completeness;
 mod leadership;
-mod no_over_allocation;
-mod usages_are_sums;
+pub mod liveness;
+pub mod log_is_kept;
+pub mod log_matching;
+pub mod no_503_without_a_fault;
+pub mod no_over_allocation;
+pub mod one_command_per_write_id;
+pub mod one_committed_leader_per_term;
+pub mod one_start_per_leader;
+pub mod own_vote;
+pub mod refusals_change_nothing;
+pub mod staleness;
+pub mod stamps_rise;
+pub mod usages_are_sums;
+pub mod votes_are_kept;
+pub mod votes_rise;
+pub mod well_formed_trees;
 
-use std::collections::BTreeSet;
+use placement_model::{Changes, Outcome, Stamped, State};
 
-use placement_model::command::CreateProvider;
-use placement_model::types::ProviderUuid;
-use placement_model::{Command, Outcome, Stamped, State};
+use crate::logs::{EntryId, Happened, Logs};
 
 pub use leadership::{Leadership, Role};
+
+/// The names of all promises.
+pub const NAMES: [&str; 33] = [
+    applied_never_falls::NAME,
+    carried_out_once::NAME,
+    commit_immutable::NAME,
+    commit_on_a_quorum::NAME,
+    committed_stays::NAME,
+    equal_digest::NAME,
+    from_history::ACKNOWLEDGED_IS_THERE,
+    from_history::ANSWERS_FOLLOW,
+    from_history::ASKED_FOR,
+    from_history::BOUNDED,
+    from_history::LINEARIZABLE,
+    from_history::NOTHING_COMMITTED,
+    from_history::REAL_TIME,
+    from_history::SESSION,
+    generations_rise::NAME,
+    indexes_agree::NAME,
+    leader_completeness::NAME,
+    liveness::NAME,
+    log_is_kept::NAME,
+    log_matching::NAME,
+    no_503_without_a_fault::NAME,
+    no_over_allocation::NAME,
+    one_command_per_write_id::NAME,
+    one_committed_leader_per_term::NAME,
+    one_start_per_leader::NAME,
+    own_vote::NAME,
+    refusals_change_nothing::NAME,
+    staleness::NAME,
+    stamps_rise::NAME,
+    usages_are_sums::NAME,
+    votes_are_kept::NAME,
+    votes_rise::NAME,
+    well_formed_trees::NAME,
+];
 
 /// A command at the moment in which one node applies it.
 pub struct Applied<'a> {
     /// The node.
     pub node: u64,
+    /// Which of its starts this is.
+    pub start: u64,
     /// The command's place in the log.
     pub index: u64,
     /// The node's state before the command.
     pub before: &'a State,
+    /// The node's state after it.
+    pub after: &'a State,
     /// The command.
     pub stamped: &'a Stamped,
     /// What the node decided.
     pub outcome: &'a Outcome,
+    /// What it changes.
+    pub changes: &'a Changes,
 }
 
 /// Something that must hold whenever a node applies a command.
@@ -41,25 +109,55 @@ pub trait Invariant {
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String>;
 }
 
+/// Something that happened to the log of a node, and what was learnt from it.
+#[derive(Debug)]
+pub struct Hint<'a> {
+    /// The node.
+    pub node: u64,
+    /// What happened.
+    pub happened: &'a Happened,
+    /// Entries that nobody knew to be committed before.
+    pub committed: Vec<EntryId>,
+}
+
+/// Something that must hold of the logs of all nodes.
+pub trait LogInvariant {
+    /// Its name, for the report.
+    fn name(&self) -> &'static str;
+
+    /// Looks at one thing that happened; `logs` are as they are after it.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String>;
+}
+
 /// All that are looked at with each applied command.
 pub fn all() -> Vec<Box<dyn Invariant + Send>> {
     vec![
+        Box::<applied_never_falls::AppliedNeverFalls>::default(),
+        Box::<carried_out_once::CarriedOutOnce>::default(),
         Box::<commit_immutable::CommitImmutable>::default(),
         Box::<equal_digest::EqualDigest>::default(),
         Box::<generations_rise::GenerationsRise>::default(),
+        Box::<indexes_agree::IndexesAgree>::default(),
         Box::<no_over_allocation::NoOverAllocation>::default(),
+        Box::<one_command_per_write_id::OneCommandPerWriteId>::default(),
+        Box::<refusals_change_nothing::RefusalsChangeNothing>::default(),
+        Box::<stamps_rise::StampsRise>::default(),
         Box::<usages_are_sums::UsagesAreSums>::default(),
+        Box::<well_formed_trees::WellFormedTrees>::default(),
     ]
 }
 
-/// The providers that the log has named so far.
-#[derive(Debug, Default)]
-struct Providers(BTreeSet<ProviderUuid>);
-
-impl Providers {
-    fn learn(&mut self, command: &Command) {
-        if let Command::CreateProvider(CreateProvider { uuid, .. }) = command {
-            self.0.insert(*uuid);
-        }
-    }
+/// All that are looked at with whatever happens to a log.
+pub fn of_logs() -> Vec<Box<dyn LogInvariant + Send>> {
+    vec![
+        Box::<commit_on_a_quorum::CommitOnAQuorum>::default(),
+        Box::<committed_stays::CommittedStays>::default(),
+        Box::<leader_completeness::LeaderCompleteness>::default(),
+        Box::<log_is_kept::LogIsKept>::default(),
+        Box::<log_matching::LogMatching>::default(),
+        Box::<one_committed_leader_per_term::OneCommittedLeaderPerTerm>::default(),
+    ]
 }

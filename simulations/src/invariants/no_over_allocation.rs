@@ -1,36 +1,40 @@
-//! No inventory ever gives out more than its capacity. (Simulated clients never shrink one: then
-//! the product allows the excess that is already there.)
+//! No command takes more of an inventory than its capacity allows (Placement's rule for allocations).
+//! An inventory may be made smaller than what is taken of it, and then what is there stays.
 
-use super::{Applied, Invariant, Providers};
+use super::{Applied, Invariant};
+
+/// Its name in complaints.
+pub const NAME: &str = "no over-allocation";
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct NoOverAllocation {
-    known: Providers,
-}
+pub struct NoOverAllocation;
 
 impl Invariant for NoOverAllocation {
     fn name(&self) -> &'static str {
-        "no over-allocation"
+        NAME
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        for uuid in &self.known.0 {
-            let (Some(stock), Some(used)) = (
-                applied.before.inventories(uuid),
-                applied.before.provider_usages(uuid),
-            ) else {
-                continue;
-            };
-            for (class, row) in &stock.inventories {
-                let taken = used.usages.get(class).copied().unwrap_or_default();
-                if taken as f64 > row.inventory.capacity_exact() {
-                    let capacity = row.inventory.capacity();
-                    return Err(format!("{taken} of {capacity} {class} of {uuid} are taken"));
+        for (_, tree) in applied.after.trees() {
+            for node in &tree.nodes {
+                for stock in &node.inventories {
+                    let capacity = stock.inventory.capacity_exact();
+                    if stock.used as f64 <= capacity {
+                        continue;
+                    }
+                    let before = applied.before.node_by_id(node.id);
+                    let used = before.and_then(|node| node.stock(stock.class));
+                    let used = used.map_or(0, |stock| stock.used);
+                    if stock.used > used {
+                        return Err(format!(
+                            "{} of {capacity} of class {:?} of {} are taken, after {used}",
+                            stock.used, stock.class, node.uuid
+                        ));
+                    }
                 }
             }
         }
-        self.known.learn(&applied.stamped.command);
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use turmoil::Sim;
 use crate::client::Client;
 use crate::faults::{Happened, Kinds, Links, Planned};
 use crate::host::Host;
-use crate::invariants::Leadership;
+use crate::invariants::{Leadership, liveness, votes_are_kept};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::parameters::{Bounds, Parameters};
@@ -35,6 +35,8 @@ pub(crate) struct Course {
     /// How long the cluster took after the storm until every client got its writes through.
     pub(crate) calm: Duration,
     pub(crate) story: Story,
+    /// From when on nobody should be turned away.
+    pub(crate) calm_since: Option<Duration>,
 }
 
 /// The simulated world.
@@ -107,6 +109,9 @@ impl World {
         let formed = |world: &Self| world.shared.phase.get() == Phase::Storm;
         self.steps(set_up, "the cluster did not form", formed)?;
         self.begins("the storm begins");
+        if faults.is_empty() {
+            self.course.calm_since = Some(self.sim.elapsed());
+        }
         let stays_down = self.storm(faults)?;
         self.mend(stays_down)?;
         self.begins("all is mended, each client has to get writes through");
@@ -115,6 +120,7 @@ impl World {
         let content = |world: &Self| world.shared.content.get() == clients;
         let unheard = "not every client got its writes through after the storm";
         self.course.calm = self.steps(calm, unheard, content)?;
+        self.course.calm_since.get_or_insert(self.sim.elapsed());
         let questions = witness::every_question(&self.ledger.lock().log);
         let scan = self.shared.parameters.scan_max(questions.len());
         self.shared.ask(questions);
@@ -146,7 +152,11 @@ impl World {
         let began = self.sim.elapsed();
         while !done(self) {
             if self.sim.elapsed() > began + most {
-                return Err(format!("{complaint} within {most:?} of simulated time").into());
+                return Err(format!(
+                    "{}: {complaint} within {most:?} of simulated time",
+                    liveness::NAME
+                )
+                .into());
             }
             self.step()?;
         }
@@ -158,7 +168,7 @@ impl World {
         self.sim.step()?;
         for host in self.hosts.values() {
             if let Some(wrong) = host.lost_vote() {
-                let wrong = format!("votes are kept: node {}: {wrong}", host.node);
+                let wrong = votes_are_kept::complaint(host.node, &wrong);
                 // Said once; the run goes on, to show what follows from it.
                 if !self.course.violations.contains(&wrong) {
                     self.course.violations.push(wrong);

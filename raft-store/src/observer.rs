@@ -1,0 +1,40 @@
+//! What happens to a node's log, told to whoever simulates the node.
+
+use std::fmt;
+
+use crate::types::{Entry, LogId};
+
+/// Looks at the log of one node from outside. The product has none; simulations hold the promises of
+/// Raft against what it sees on all nodes together.
+pub trait LogObserver: Send + Sync + 'static {
+    /// Told in the order of the calls of openraft; of a sync, before anybody else is told.
+    fn note(&self, event: LogEvent<'_>);
+}
+
+impl fmt::Debug for dyn LogObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LogObserver")
+    }
+}
+
+/// Something that happens to the log of a node.
+#[derive(Debug)]
+pub enum LogEvent<'a> {
+    /// It was opened, and this was found in it: all of that is on disk.
+    Opened {
+        /// The last entry that was purged, with all before it.
+        purged: Option<LogId>,
+        /// What follows.
+        entries: &'a [Entry],
+    },
+    /// An entry was taken behind the last one.
+    Appended(&'a Entry),
+    /// What follows this entry was removed.
+    Truncated(Option<LogId>),
+    /// Everything up to this entry was removed: the state has it, on disk.
+    Purged(LogId),
+    /// Everything up to this entry is on disk.
+    Synced(Option<LogId>),
+    /// This node knows everything up to this entry to be committed.
+    Committed(LogId),
+}

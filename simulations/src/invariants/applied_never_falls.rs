@@ -1,0 +1,57 @@
+//! While a node runs, what it has applied never falls: neither what it applies next, nor what its
+//! readers see (last applied rises monotonically, Raft paper, figure 2). After a crash it may begin
+//! again at its last snapshot.
+
+use std::collections::BTreeMap;
+
+use super::{Applied, Invariant, Role};
+
+/// Its name in complaints.
+pub const NAME: &str = "applied never falls";
+
+/// What is applied.
+#[derive(Debug, Default)]
+pub struct AppliedNeverFalls {
+    last: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Invariant for AppliedNeverFalls {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        let now = (applied.start, applied.index);
+        match self.last.insert(applied.node, now) {
+            Some((start, before)) if start == applied.start && before >= applied.index => {
+                Err(format!("{before} was applied in this start already"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What readers see.
+#[derive(Debug, Default)]
+pub struct SeenNeverFalls {
+    last: BTreeMap<u64, (u64, u64)>,
+}
+
+impl SeenNeverFalls {
+    /// Looks at what one node says of itself.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn observe(&mut self, role: &Role) -> Result<(), String> {
+        let Some(index) = role.applied else {
+            return Ok(());
+        };
+        match self.last.insert(role.node, (role.start, index)) {
+            Some((start, before)) if start == role.start && before > index => Err(format!(
+                "{NAME}: readers of node {} saw {before}, and then {index}",
+                role.node
+            )),
+            _ => Ok(()),
+        }
+    }
+}

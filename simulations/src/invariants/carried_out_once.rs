@@ -1,0 +1,104 @@
+//! A write is carried out once, however often it stands in the log: what repeats it changes nothing and
+//! gets the first answer, for as long as its node may still ask (`RequestId::answered_below`; the
+//! architecture: each write exactly once).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::command::RequestId;
+use placement_model::{Change, Command, Outcome};
+
+use super::{Applied, Invariant};
+
+/// Its name in complaints.
+pub const NAME: &str = "carried out once";
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct CarriedOutOnce {
+    /// How far the log was looked at.
+    looked: u64,
+    sessions: BTreeMap<u64, Session>,
+    retired: BTreeSet<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    boot: u64,
+    answered_below: u64,
+    outcomes: BTreeMap<u64, Outcome>,
+}
+
+impl Invariant for CarriedOutOnce {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        // That all nodes decide alike, others look after. Each entry is applied for the first time by
+        // a node that has applied all before it.
+        if applied.index <= self.looked {
+            return Ok(());
+        }
+        self.looked = applied.index;
+        if let Command::RetireNode(retired) = &applied.stamped.command {
+            self.retired.insert(retired.node);
+        }
+        let Some(id) = applied.stamped.request else {
+            return Ok(());
+        };
+        if self.retired.contains(&id.origin) {
+            return Ok(());
+        }
+        self.decide(id, applied)
+    }
+}
+
+impl CarriedOutOnce {
+    fn decide(&mut self, id: RequestId, applied: &Applied<'_>) -> Result<(), String> {
+        let outcome = applied.outcome;
+        let session = self.sessions.entry(id.origin).or_default();
+        if id.boot > session.boot {
+            *session = Session {
+                boot: id.boot,
+                ..Session::default()
+            };
+        }
+        let is_over = id.boot < session.boot || id.sequence < session.answered_below;
+        if let Some(first) = (id.boot == session.boot)
+            .then(|| session.outcomes.get(&id.sequence))
+            .flatten()
+        {
+            let changes = applied.changes.iter().filter(|change| !is_memory(change));
+            if changes.count() > 0 {
+                return Err(format!("{id:?} was carried out again"));
+            }
+            let forgotten = is_over && *outcome == Outcome::AnsweredBefore;
+            return match outcome == first || forgotten {
+                true => Ok(()),
+                false => Err(format!("{id:?} got {first:?} first, and {outcome:?} now")),
+            };
+        }
+        if is_over {
+            return match outcome {
+                Outcome::AnsweredBefore => Ok(()),
+                other => Err(format!("{id:?} is over, and got {other:?}")),
+            };
+        }
+        if *outcome == Outcome::AnsweredBefore {
+            return Err(format!(
+                "{id:?} was never decided, and is called answered before"
+            ));
+        }
+        session.answered_below = session.answered_below.max(id.answered_below);
+        session.outcomes.insert(id.sequence, outcome.clone());
+        Ok(())
+    }
+}
+
+/// Rows that remember requests, and say nothing of the cloud.
+fn is_memory(change: &Change) -> bool {
+    matches!(
+        change,
+        Change::PutSession(..) | Change::PutOutcome(..) | Change::DeleteOutcome(..)
+    )
+}

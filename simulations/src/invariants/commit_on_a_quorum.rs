@@ -1,0 +1,58 @@
+//! What is committed is on the disks of a quorum of the voters (Raft paper, 5.3; and the promise of the
+//! architecture: acknowledged means synced by a majority, of both sets of voters while they change).
+//!
+//! Looked at when the first node comes to know. The voters are those of the last membership in the
+//! log at that place, or of any that follows: an entry that is committed later may be committed by
+//! the voters of a later membership.
+
+use super::{Hint, LogInvariant};
+use crate::logs::{Happened, Logs, Voters};
+
+/// Its name in complaints.
+pub const NAME: &str = "commit on a quorum";
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct CommitOnAQuorum {
+    furthest: Option<u64>,
+}
+
+impl LogInvariant for CommitOnAQuorum {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
+        let Happened::Committed(upto) = hint.happened else {
+            return Ok(());
+        };
+        if self.furthest >= Some(upto.index) {
+            return Ok(());
+        }
+        self.furthest = Some(upto.index);
+        let log = logs.of(hint.node);
+        let known = log.voters.range(..=upto.index).next_back();
+        let known = known.or_else(|| logs.voters.range(..=upto.index).next_back());
+        let later = log.voters.range(upto.index + 1..);
+        let memberships: Vec<&Voters> = known.into_iter().chain(later).map(|one| one.1).collect();
+        let has = |node: &u64| logs.of(*node).has_durably(*upto);
+        let agrees = |voters: &Voters| {
+            let has_majority = |set: &std::collections::BTreeSet<u64>| {
+                2 * set.iter().filter(|node| has(node)).count() > set.len()
+            };
+            voters.iter().all(has_majority)
+        };
+        if memberships.is_empty() || memberships.iter().any(|voters| agrees(voters)) {
+            return Ok(());
+        }
+        let all = memberships
+            .iter()
+            .flat_map(|voters| voters.iter().flatten());
+        let there: Vec<&u64> = all.filter(|node| has(node)).collect();
+        Err(format!(
+            "node {} knows {upto} to be committed, but of the voters {memberships:?} only {there:?} \
+             have it on disk",
+            hint.node
+        ))
+    }
+}

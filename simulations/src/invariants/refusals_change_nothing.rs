@@ -1,0 +1,47 @@
+//! A command that is refused leaves stocks and allocations as they are: several consumers in one
+//! request get all or nothing (Placement's rule for `POST /allocations`; `Outcome::Refused`). Consumer
+//! records and names may stay behind, as upstream leaves them.
+
+use placement_model::types::ConsumerUuid;
+use placement_model::{Change, Outcome};
+
+use super::{Applied, Invariant};
+
+/// Its name in complaints.
+pub const NAME: &str = "refusals change nothing";
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct RefusalsChangeNothing;
+
+impl Invariant for RefusalsChangeNothing {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        let Outcome::Refused(refusal) = applied.outcome else {
+            return Ok(());
+        };
+        let before =
+            |consumer: &ConsumerUuid| applied.before.consumer(consumer).map(|one| one.allocations);
+        let after =
+            |consumer: &ConsumerUuid| applied.after.consumer(consumer).map(|one| one.allocations);
+        let held = |change: &&Change| match change {
+            Change::PutProvider(..)
+            | Change::DeleteProvider(..)
+            | Change::PutInventory(..)
+            | Change::DeleteInventory(..)
+            | Change::PutProviderTraits(..)
+            | Change::PutProviderAggregates(..) => true,
+            Change::PutConsumer(consumer, _) | Change::DeleteConsumer(consumer) => {
+                before(consumer).unwrap_or_default() != after(consumer).unwrap_or_default()
+            }
+            _ => false,
+        };
+        match applied.changes.iter().find(held) {
+            Some(change) => Err(format!("refused by {refusal:?}, it left {change:?}")),
+            None => Ok(()),
+        }
+    }
+}

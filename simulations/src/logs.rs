@@ -1,0 +1,214 @@
+//! The logs of all nodes as their stores are told to keep them, seen from outside. Nothing here
+//! believes a node: what is on disk, the disk says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use placement_raft_store::{Entry, LogEvent, LogId, Payload};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The name of an entry: nobody else may write another one under it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryId {
+    /// The leader that wrote it: its term and its node.
+    pub leader: (u64, u64),
+    /// Its place in the log.
+    pub index: u64,
+}
+
+/// Sets of voters, each of which must have a majority: two while the membership changes.
+pub type Voters = Vec<BTreeSet<u64>>;
+
+/// An entry, as far as it is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Its name.
+    pub id: EntryId,
+    /// Of what it says.
+    pub digest: u64,
+    /// If it says who votes.
+    pub voters: Option<Voters>,
+}
+
+/// What happened to the log of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// It was opened and holds this, behind what was purged.
+    Opened(Option<EntryId>, Vec<Written>),
+    /// An entry was taken.
+    Appended(Written),
+    /// What follows was removed.
+    Truncated(Option<EntryId>),
+    /// Everything up to here was removed, as the state has it.
+    Purged(EntryId),
+    /// Everything up to here is on disk.
+    Synced(Option<EntryId>),
+    /// The node knows everything up to here to be committed.
+    Committed(EntryId),
+}
+
+/// The log of one node.
+#[derive(Debug, Clone, Default)]
+pub struct NodeLog {
+    /// What it holds.
+    pub entries: BTreeMap<u64, EntryId>,
+    /// What precedes them.
+    pub purged: Option<EntryId>,
+    /// Up to where it is on disk.
+    pub durable: Option<u64>,
+    /// Who votes, by the entries that say so.
+    pub voters: BTreeMap<u64, Voters>,
+}
+
+/// The logs of all nodes.
+#[derive(Debug, Default)]
+pub struct Logs {
+    nodes: BTreeMap<u64, NodeLog>,
+    /// Every entry that any node knew to be committed while it held it.
+    pub committed: BTreeMap<u64, EntryId>,
+    /// Who votes, by the committed entries that say so.
+    pub voters: BTreeMap<u64, Voters>,
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            leader: (term, node),
+            index,
+        } = self;
+        write!(f, "{index} (term {term}, node {node})")
+    }
+}
+
+impl From<&LogId> for EntryId {
+    fn from(id: &LogId) -> Self {
+        let leader = id.committed_leader_id();
+        Self {
+            leader: (leader.term, leader.node_id),
+            index: id.index(),
+        }
+    }
+}
+
+impl From<&Entry> for Written {
+    fn from(entry: &Entry) -> Self {
+        let (said, voters) = match &entry.payload {
+            Payload::Blank => ("blank".to_owned(), None),
+            Payload::Normal(logged) => (format!("{:?}", logged.stamped()), None),
+            Payload::Membership(membership) => {
+                let voters = membership.get_joint_config().clone();
+                (format!("{membership:?}"), Some(voters))
+            }
+        };
+        Self {
+            id: EntryId::from(&entry.log_id),
+            digest: xxh3_64(said.as_bytes()),
+            voters,
+        }
+    }
+}
+
+impl From<LogEvent<'_>> for Happened {
+    fn from(event: LogEvent<'_>) -> Self {
+        let id = |id: Option<LogId>| id.as_ref().map(EntryId::from);
+        match event {
+            LogEvent::Opened { purged, entries } => {
+                Self::Opened(id(purged), entries.iter().map(Written::from).collect())
+            }
+            LogEvent::Appended(entry) => Self::Appended(Written::from(entry)),
+            LogEvent::Truncated(last) => Self::Truncated(id(last)),
+            LogEvent::Purged(upto) => Self::Purged(EntryId::from(&upto)),
+            LogEvent::Synced(last) => Self::Synced(id(last)),
+            LogEvent::Committed(upto) => Self::Committed(EntryId::from(&upto)),
+        }
+    }
+}
+
+impl NodeLog {
+    /// What stands before a place; `None` if that is not known, or nothing does.
+    pub fn before(&self, index: u64) -> Option<EntryId> {
+        let before = index.checked_sub(1)?;
+        let purged = self.purged.filter(|purged| purged.index == before);
+        self.entries.get(&before).copied().or(purged)
+    }
+
+    /// Whether this node has an entry on disk, in its log or in its state.
+    pub fn has_durably(&self, id: EntryId) -> bool {
+        let in_the_state = self.purged.is_some_and(|purged| purged.index >= id.index);
+        let in_the_log = self.entries.get(&id.index) == Some(&id);
+        in_the_state || (in_the_log && self.durable >= Some(id.index))
+    }
+
+    fn take(&mut self, written: &Written) {
+        self.entries.insert(written.id.index, written.id);
+        if let Some(voters) = &written.voters {
+            self.voters.insert(written.id.index, voters.clone());
+        }
+    }
+
+    fn note(&mut self, happened: &Happened) {
+        match happened {
+            Happened::Opened(purged, entries) => {
+                *self = Self {
+                    purged: *purged,
+                    durable: entries.last().map(|last| last.id.index),
+                    ..Self::default()
+                };
+                for written in entries {
+                    self.take(written);
+                }
+            }
+            Happened::Appended(written) => self.take(written),
+            Happened::Truncated(last) => {
+                let end = last.map_or(0, |last| last.index + 1);
+                self.entries.split_off(&end);
+                self.voters.split_off(&end);
+                self.durable = self.durable.min(last.map(|last| last.index));
+            }
+            Happened::Purged(upto) => {
+                self.entries = self.entries.split_off(&(upto.index + 1));
+                self.purged = self.purged.max(Some(*upto));
+            }
+            Happened::Synced(last) => {
+                // What was truncated meanwhile is no longer meant.
+                let there = last.filter(|last| self.entries.get(&last.index) == Some(last));
+                self.durable = self.durable.max(there.map(|last| last.index));
+            }
+            Happened::Committed(_) => {}
+        }
+    }
+}
+
+impl Logs {
+    /// The log of a node.
+    pub fn of(&self, node: u64) -> &NodeLog {
+        const NONE: &NodeLog = &NodeLog {
+            entries: BTreeMap::new(),
+            purged: None,
+            durable: None,
+            voters: BTreeMap::new(),
+        };
+        self.nodes.get(&node).unwrap_or(NONE)
+    }
+
+    /// Takes in what happened on a node. Returns the entries that nobody knew to be committed before.
+    pub fn note(&mut self, node: u64, happened: &Happened) -> Vec<EntryId> {
+        let log = self.nodes.entry(node).or_default();
+        log.note(happened);
+        let Happened::Committed(upto) = happened else {
+            return Vec::new();
+        };
+        let mut fresh = Vec::new();
+        let behind = self.committed.last_key_value().map_or(0, |last| last.0 + 1);
+        for (index, id) in log.entries.range(behind.min(upto.index)..=upto.index) {
+            if !self.committed.contains_key(index) {
+                self.committed.insert(*index, *id);
+                fresh.push(*id);
+                if let Some(voters) = log.voters.get(index) {
+                    self.voters.insert(*index, voters.clone());
+                }
+            }
+        }
+        fresh
+    }
+}

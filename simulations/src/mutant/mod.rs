@@ -1,0 +1,199 @@
+//! Bugs put in on purpose, to prove that the checks can fail. No configuration reaches them: they are
+//! put in where the world is injected, in [`rules`], [`doors`], or as faults of the store and the node.
+
+mod courses;
+mod doors;
+mod rules;
+
+use std::sync::Arc;
+
+use placement_node::doors::ReadDoor;
+use placement_node::env;
+use placement_raft_store::{Applier, Faults};
+
+use crate::faults::{Planned, drawn};
+use crate::invariants::{
+    applied_never_falls, carried_out_once, commit_immutable, commit_on_a_quorum, equal_digest,
+    from_history, generations_rise, indexes_agree, leader_completeness, log_is_kept, log_matching,
+    no_503_without_a_fault, no_over_allocation, one_command_per_write_id, refusals_change_nothing,
+    staleness, stamps_rise, votes_are_kept,
+};
+use crate::parameters::Parameters;
+use crate::report::Report;
+use crate::seed::Seed;
+
+macro_rules! mutants {
+    ($($(#[$doc:meta])* $mutant:ident, $name:literal, $promise:expr;)*) => {
+        /// A bug.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Mutant {
+            $($(#[$doc])* $mutant,)*
+        }
+
+        impl Mutant {
+            /// All of them.
+            pub const ALL: &[Mutant] = &[$(Mutant::$mutant,)*];
+
+            /// Its name on the command line.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Mutant::$mutant => $name,)*
+                }
+            }
+
+            /// The promise whose complaint must catch it. Another complaint is no proof: a cluster
+            /// that does not form fails as well.
+            pub fn complaint(self) -> &'static str {
+                match self {
+                    $(Mutant::$mutant => $promise,)*
+                }
+            }
+        }
+    };
+}
+
+mutants! {
+    /// Log entries and votes are called durable before they are synced.
+    AcknowledgeBeforeSync, "acknowledge-before-sync", commit_on_a_quorum::NAME;
+    /// The same, where the power of all nodes fails at once.
+    LoseAcknowledged, "lose-acknowledged", from_history::ACKNOWLEDGED_IS_THERE;
+    /// Votes are answered and never written.
+    ForgetVotes, "forget-votes", votes_are_kept::NAME;
+    /// What is truncated stays on disk.
+    DropTruncations, "drop-truncations", log_matching::NAME;
+    /// Some appends are called durable and never written.
+    DropAppends, "drop-appends", log_is_kept::NAME;
+    /// A node that starts takes its whole log for committed.
+    CommitTheTail, "commit-the-tail", commit_immutable::NAME;
+    /// Entries that are read from disk lose a field.
+    LoseRequestIds, "lose-request-ids", commit_immutable::NAME;
+    /// A start of a node has the number of the one before.
+    ReuseBoots, "reuse-boots", one_command_per_write_id::NAME;
+    /// Snapshots lack what requests were answered.
+    SnapshotsWithoutSessions, "snapshots-without-sessions", equal_digest::NAME;
+    /// The indexes of an installed snapshot are not made.
+    StaleIndexes, "stale-indexes", indexes_agree::NAME;
+    /// The snapshot before is put in place of what was applied since.
+    OlderSnapshotReturns, "older-snapshot-returns", applied_never_falls::NAME;
+    /// A write of unknown outcome is sent again as another one.
+    AskAgainAsAnother, "ask-again-as-another", from_history::ASKED_FOR;
+    /// Of a write that was sent it is said that nothing was committed.
+    DenyWhatWasSent, "deny-what-was-sent", from_history::NOTHING_COMMITTED;
+    /// A write calls itself answered.
+    AnsweredBeforeItIs, "answered-before-it-is", one_command_per_write_id::NAME;
+    /// Leaders stamp by their clocks alone.
+    StampByTheClock, "stamp-by-the-clock", stamps_rise::NAME;
+    /// A leader answers reads without asking a quorum.
+    LeadWithoutQuorum, "lead-without-quorum", from_history::LINEARIZABLE;
+    /// A read joins the round that is under way.
+    JoinTheRound, "join-the-round", from_history::LINEARIZABLE;
+    /// A state counts as fresh as of the leader's answer.
+    FreshAsOfTheAnswer, "fresh-as-of-the-answer", staleness::NAME;
+    /// Votes are given whatever the candidate's log lacks.
+    VoteForAnyLog, "vote-for-any-log", leader_completeness::NAME;
+    /// The leader reads a forwarded write otherwise than those who are sent its record.
+    ReadAmiss, "read-amiss", commit_immutable::NAME;
+    /// A linearizable read is answered from what the node has.
+    LocalReadAsLinearizable, "local-read-as-linearizable", from_history::LINEARIZABLE;
+    /// A session read is satisfied one entry before its token.
+    TokenLessOne, "token-less-one", from_history::SESSION;
+    /// A session read does not wait for its token.
+    TokenNotWaitedFor, "token-not-waited-for", no_503_without_a_fault::NAME;
+    /// A bounded read is answered however old the state is.
+    BoundIgnored, "bound-ignored", from_history::BOUNDED;
+    /// States are called half as old as they are.
+    HalvedStaleness, "halved-staleness", staleness::NAME;
+    /// A read is given the state that the read before it was given.
+    StateOfTheReadBefore, "state-of-the-read-before", from_history::ANSWERS_FOLLOW;
+    /// Allocations are not held against the capacity.
+    SkipCapacityCheck, "skip-capacity-check", no_over_allocation::NAME;
+    /// A repeated request is carried out again.
+    ApplyRetriesTwice, "apply-retries-twice", carried_out_once::NAME;
+    /// One node decides otherwise than the others.
+    DivergingNode, "diverging-node", equal_digest::NAME;
+    /// Of several consumers of a refused request the first keeps what it asked for.
+    FirstOfSeveralStays, "first-of-several-stays", refusals_change_nothing::NAME;
+    /// Inventories change without the generation.
+    GenerationStays, "generation-stays", generations_rise::NAME;
+    /// Of several resources that are claimed the last is forgotten.
+    LastClaimForgotten, "last-claim-forgotten", from_history::ANSWERS_FOLLOW;
+}
+
+impl Mutant {
+    /// The mutant of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|mutant| mutant.name() == name)
+    }
+
+    /// Whether the run was caught for the right reason.
+    pub fn is_caught_by(self, report: &Report) -> bool {
+        let words = self.complaint();
+        report.violations.iter().any(|one| one.starts_with(words))
+    }
+
+    /// The run that shall catch it: the one that is drawn from the seed, or one that brings about
+    /// what the bug needs. Without the bug it must hold.
+    pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
+        match self {
+            Mutant::LoseAcknowledged => courses::power_cuts(seed),
+            Mutant::TokenNotWaitedFor => courses::without_faults(seed),
+            Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
+            Mutant::JoinTheRound => courses::slow_links(seed),
+            Mutant::SnapshotsWithoutSessions | Mutant::StaleIndexes => courses::snapshots(seed),
+            _ => drawn(seed),
+        }
+    }
+}
+
+/// What is wrong with the store of a node with this bug.
+pub fn store(mutant: Option<Mutant>) -> Faults {
+    let mut faults = Faults::default();
+    match mutant {
+        Some(Mutant::AcknowledgeBeforeSync | Mutant::LoseAcknowledged) => {
+            faults.acknowledge_before_sync = true;
+        }
+        Some(Mutant::ForgetVotes) => faults.forget_votes = true,
+        Some(Mutant::DropTruncations) => faults.drop_truncations = true,
+        Some(Mutant::DropAppends) => faults.drop_appends = true,
+        Some(Mutant::CommitTheTail) => faults.commit_the_tail = true,
+        Some(Mutant::LoseRequestIds) => faults.lose_request_ids = true,
+        Some(Mutant::ReuseBoots) => faults.reuse_boots = true,
+        Some(Mutant::SnapshotsWithoutSessions) => faults.snapshots_without_sessions = true,
+        Some(Mutant::StaleIndexes) => faults.stale_indexes = true,
+        Some(Mutant::OlderSnapshotReturns) => faults.older_snapshot_returns = true,
+        _ => {}
+    }
+    faults
+}
+
+/// What is wrong with a node with this bug elsewhere.
+pub fn node(mutant: Option<Mutant>) -> env::Faults {
+    let mut faults = env::Faults::default();
+    match mutant {
+        Some(Mutant::ReuseBoots) => faults.believe_in_its_past = true,
+        Some(Mutant::AskAgainAsAnother) => faults.ask_again_as_another = true,
+        Some(Mutant::DenyWhatWasSent) => faults.deny_what_was_sent = true,
+        Some(Mutant::AnsweredBeforeItIs) => faults.answered_before_it_is = true,
+        Some(Mutant::StampByTheClock) => faults.stamp_by_the_clock = true,
+        Some(Mutant::LeadWithoutQuorum) => faults.lead_without_quorum = true,
+        Some(Mutant::JoinTheRound) => faults.join_the_round = true,
+        Some(Mutant::FreshAsOfTheAnswer) => faults.fresh_as_of_the_answer = true,
+        Some(Mutant::VoteForAnyLog) => faults.vote_for_any_log = true,
+        Some(Mutant::ReadAmiss) => faults.read_amiss = true,
+        _ => {}
+    }
+    faults
+}
+
+/// The rules that a node with this bug applies.
+pub fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
+    rules::rules(mutant, node)
+}
+
+/// What a node with this bug puts around its read door.
+pub fn read_door(mutant: Option<Mutant>) -> fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor> {
+    doors::around(mutant)
+}

@@ -80,7 +80,7 @@ pub struct Faults {
     pub forget_votes: bool,
     /// Forgets what openraft truncates, and leaves it on disk.
     pub drop_truncations: bool,
-    /// Tells openraft that a batch of one entry is durable, and writes it not.
+    /// Tells openraft that entries are durable, and does not write each sixteenth.
     pub drop_appends: bool,
     /// Tells openraft at the start that the whole log is committed.
     pub commit_the_tail: bool,

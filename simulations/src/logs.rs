@@ -64,6 +64,8 @@ pub struct NodeLog {
 #[derive(Debug, Default)]
 pub struct Logs {
     nodes: BTreeMap<u64, NodeLog>,
+    /// The logs as they were before they were last opened.
+    before: BTreeMap<u64, NodeLog>,
     /// Every entry that any node knew to be committed while it held it.
     pub committed: BTreeMap<u64, EntryId>,
     /// Who votes, by the committed entries that say so.
@@ -191,9 +193,17 @@ impl Logs {
         self.nodes.get(&node).unwrap_or(NONE)
     }
 
+    /// The log of a node as it was before it was last opened.
+    pub fn before_opening(&self, node: u64) -> Option<&NodeLog> {
+        self.before.get(&node)
+    }
+
     /// Takes in what happened on a node. Returns the entries that nobody knew to be committed before.
     pub fn note(&mut self, node: u64, happened: &Happened) -> Vec<EntryId> {
         let log = self.nodes.entry(node).or_default();
+        if let Happened::Opened(..) = happened {
+            self.before.insert(node, log.clone());
+        }
         log.note(happened);
         let Happened::Committed(upto) = happened else {
             return Vec::new();

@@ -318,8 +318,8 @@ impl Waiting {
                 flushed,
                 room,
             } => {
-                let dropped = shared.faults.drop_appends && rows.len() == 1;
-                for (index, row) in rows.iter().filter(|_| !dropped) {
+                let is_dropped = |index: &u64| shared.faults.drop_appends && index % 16 == 0;
+                for (index, row) in rows.iter().filter(|(index, _)| !is_dropped(index)) {
                     database.put_entry(batch, *index, row);
                 }
                 assert!(

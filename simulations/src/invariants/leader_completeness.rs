@@ -52,8 +52,8 @@ impl LogInvariant for LeaderCompleteness {
                 .collect(),
             purged: log.purged.map(|purged| purged.index),
         };
-        let earlier = logs.committed.values().filter(|id| id.leader < leader);
-        let checked = earlier.map(|id| at_first.check(leader, *id)).collect();
+        let mut earlier = logs.committed.values().filter(|id| id.leader < leader);
+        let checked = earlier.try_for_each(|id| at_first.check(leader, *id));
         self.leaders.insert(leader, at_first);
         checked
     }

@@ -35,10 +35,11 @@ pub mod votes_rise;
 pub mod well_formed_trees;
 
 use placement_model::{Changes, Outcome, Stamped, State};
+use placement_raft_store::Vote;
 
 use crate::logs::{EntryId, Happened, Logs};
 
-pub use leadership::{Leadership, Role};
+pub use leadership::Leadership;
 
 /// The names of all promises.
 pub const NAMES: [&str; 33] = [
@@ -76,6 +77,21 @@ pub const NAMES: [&str; 33] = [
     votes_rise::NAME,
     well_formed_trees::NAME,
 ];
+
+/// What a node says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Role {
+    /// The node.
+    pub node: u64,
+    /// Which of its starts this is, from 1.
+    pub start: u64,
+    /// The vote that it has made durable.
+    pub vote: Vote,
+    /// Whether it leads.
+    pub leads: bool,
+    /// How far its readers see.
+    pub applied: Option<u64>,
+}
 
 /// A command at the moment in which one node applies it.
 pub struct Applied<'a> {

@@ -49,16 +49,79 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Messages take long, syncs do not, and many ask at once.
+/// One link after the other is slow, syncs are not, and many ask at once.
 pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        nodes: 3,
+        sync_max: Duration::from_millis(1),
+        clients: 8,
+        pause_max: Duration::from_millis(10),
+        ..Parameters::from_seed(seed)
+    };
+    let links = [(1, 2), (2, 3), (1, 3), (1, 2), (2, 3), (1, 3)];
+    let faults = (0_u64..).zip(links).map(|(number, (one, other))| Planned {
+        begins: Duration::from_millis(200 + 1000 * number),
+        lasts: Duration::from_millis(1500),
+        fault: Fault::SlowLink(one, other),
+    });
+    let faults = faults.collect();
+    (parameters, faults)
+}
+
+/// Nothing goes wrong, but followers are behind, and many ask at once.
+pub(super) fn lagging_followers(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         latency_max: Duration::from_millis(30),
         sync_max: Duration::from_millis(1),
-        clients: 5,
+        clients: 8,
         pause_max: Duration::from_millis(10),
         ..Parameters::from_seed(seed)
     };
     (parameters, Vec::new())
+}
+
+/// Leaders are cut off, and the power fails while they have entries that nobody else has.
+pub(super) fn tails(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let (parameters, mut faults) = truncations(seed);
+    for (number, planned) in faults.iter_mut().enumerate() {
+        // Before it is healed.
+        if number % 2 == 1 {
+            planned.begins -= Duration::from_millis(300);
+        }
+    }
+    (parameters, faults)
+}
+
+/// Leaders are cut off with entries that nobody else has, and the power fails soon after they are heard
+/// again.
+pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        clients: 12,
+        writes_percent: 100,
+        pause_max: Duration::from_millis(10),
+        snapshot_every: 1000,
+        ..Parameters::from_seed(seed)
+    };
+    let lasts = 3 * parameters.election;
+    let mut faults = Vec::new();
+    for number in 0..4 {
+        let begins = Duration::from_millis(300) + (lasts + Duration::from_millis(1200)) * number;
+        let (healed, cut) = (
+            begins + lasts,
+            Duration::from_millis(30 + 40 * u64::from(number)),
+        );
+        faults.push(Planned {
+            begins,
+            lasts,
+            fault: Fault::IsolateLeader,
+        });
+        faults.push(Planned {
+            begins: healed + cut,
+            lasts: Duration::from_millis(100),
+            fault: Fault::PowerCutAll,
+        });
+    }
+    (parameters, faults)
 }
 
 /// Nodes are away for so long that they are sent snapshots.

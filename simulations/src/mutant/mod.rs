@@ -141,7 +141,10 @@ impl Mutant {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),
             Mutant::TokenNotWaitedFor => courses::without_faults(seed),
             Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
-            Mutant::JoinTheRound => courses::slow_links(seed),
+            Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
+            Mutant::DropTruncations => courses::truncations(seed),
+            Mutant::CommitTheTail => courses::tails(seed),
+            Mutant::TokenLessOne => courses::lagging_followers(seed),
             Mutant::SnapshotsWithoutSessions | Mutant::StaleIndexes => courses::snapshots(seed),
             _ => drawn(seed),
         }

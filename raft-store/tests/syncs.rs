@@ -1,0 +1,323 @@
+//! What is called durable was really synced: a process that goes through the life of a data directory is
+//! watched by strace, on a real file system. It says where it is by opening files that do not exist.
+//!
+//! A kill leaves the page cache in place, so no test that kills a process notices a sync that is gone.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+#[path = "../../tests/src/skip.rs"]
+#[allow(
+    unreachable_pub,
+    reason = "it is public in the crate that it belongs to"
+)]
+mod skip;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{append, apply, blank, history, identity, log_id, opened, options, provider, run};
+use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
+use placement_raft_store::{Store, Vote, create, leave, skip_entry};
+use skip::skipped;
+use tempfile::TempDir;
+
+/// No such directory is anywhere.
+const STEPS: &str = "/no-such-directory/placement-step-";
+
+/// Everything that is traced from here on belongs to this step.
+fn step(name: &str) {
+    File::open(format!("{STEPS}{name}")).unwrap_err();
+}
+
+async fn build(store: &mut Store) -> placement_raft_store::Snapshot {
+    store
+        .machine
+        .get_snapshot_builder()
+        .await
+        .build_snapshot()
+        .await
+        .unwrap()
+}
+
+#[test]
+#[ignore = "no test of its own: what_is_called_durable_was_synced watches it"]
+fn child_that_lives() {
+    let root = std::env::var("PLACEMENT_STORE_TEST_DIR").expect("started by the test that watches");
+    let root = Path::new(&root);
+    let dir = root.join("above").join("node");
+    step("create");
+    create(&dir, identity(1)).unwrap();
+    run(async {
+        step("open");
+        let mut store = opened(&dir);
+        step("vote");
+        store.log.save_vote(&Vote::new(1, 1)).await.unwrap();
+        step("append");
+        append(&mut store.log, history(10)).await;
+        step("truncate");
+        store.log.truncate_after(Some(log_id(1, 8))).await.unwrap();
+        append(&mut store.log, vec![blank(1, 9)]).await;
+        step("more");
+        apply(&mut store.machine, history(8)).await;
+        step("build");
+        build(&mut store).await;
+        step("close");
+        drop(store);
+        step("closed");
+    });
+    let other = root.join("other");
+    create(&other, identity(2)).unwrap();
+    run(async {
+        let mut leader = opened(&dir);
+        apply(&mut leader.machine, vec![blank(1, 9), provider(2, 10)]).await;
+        let snapshot = build(&mut leader).await;
+        let mut follower = opened(&other);
+        step("receive");
+        let mut receiver = follower.snapshots.receive().unwrap();
+        let length = usize::try_from(snapshot.snapshot.length()).unwrap();
+        let bytes = snapshot.snapshot.read_at(0, length).unwrap();
+        receiver.write(&bytes).unwrap();
+        let received = receiver.finish().unwrap();
+        step("install");
+        follower
+            .machine
+            .install_snapshot(&snapshot.meta, received)
+            .await
+            .unwrap();
+        step("receive-much");
+        let mut receiver = follower.snapshots.receive().unwrap();
+        receiver.write(&vec![0; 9 << 20]).unwrap();
+        step("received-much");
+    });
+    // The state of node 1 is ahead of its log now, by an entry that is another one there.
+    run(async {
+        let mut store = opened(&dir);
+        append(&mut store.log, vec![provider(1, 10), provider(3, 11)]).await;
+        build(&mut store).await;
+    });
+    step("overtaken");
+    run(async { drop(opened(&dir)) });
+    step("more");
+    run(async {
+        let mut store = opened(&dir);
+        append(&mut store.log, vec![provider(3, 11)]).await;
+    });
+    step("skip");
+    skip_entry(&options(&dir), 11, 3).unwrap();
+    step("leave");
+    leave(&dir, "it is tried").unwrap();
+    step("end");
+}
+
+/// What was done to files, in its order: syncs when they were over, renames when they began.
+#[derive(Debug, PartialEq, Eq)]
+enum Done {
+    Synced(String),
+    Renamed(String),
+}
+
+/// What strace wrote, by step. Paths are given without the directory that all is in.
+fn read_trace(text: &str, root: &Path) -> BTreeMap<String, Vec<Done>> {
+    let root = format!("{}/", fs::canonicalize(root).unwrap().display());
+    let mut steps: BTreeMap<String, Vec<Done>> = BTreeMap::new();
+    let mut now = String::new();
+    let mut under_way: BTreeMap<String, String> = BTreeMap::new();
+    let quoted = |text: &str| text.split('"').nth(1).unwrap_or_default().to_owned();
+    let short = |path: &str| path.strip_prefix(&root).unwrap_or(path).to_owned();
+    for line in text.lines() {
+        let (process, call) = line.split_once(' ').unwrap_or_default();
+        let call = call.trim_start();
+        if let Some(name) = call.split(STEPS).nth(1) {
+            now = name.split('"').next().unwrap_or_default().to_owned();
+            continue;
+        }
+        let done = steps.entry(now.clone()).or_default();
+        if call.starts_with("rename") {
+            done.push(Done::Renamed(short(&quoted(call))));
+        } else if call.starts_with("fsync(") || call.starts_with("fdatasync(") {
+            // fdatasync(5</path>) = 0
+            let path = call.split(['<', '>']).nth(1).unwrap_or_default();
+            if call.contains("unfinished") {
+                under_way.insert(process.to_owned(), short(path));
+            } else {
+                done.push(Done::Synced(short(path)));
+            }
+        } else if call.contains("sync resumed")
+            && let Some(path) = under_way.remove(process)
+        {
+            done.push(Done::Synced(path));
+        }
+    }
+    steps
+}
+
+/// The step did this to the files whose names are so, in this order, whatever else it did.
+#[track_caller]
+fn did(steps: &BTreeMap<String, Vec<Done>>, step: &str, wanted: &[(&str, fn(&str) -> bool)]) {
+    let done = &steps[step];
+    let mut left = done.iter();
+    for (what, is_meant) in wanted {
+        let found = left.any(|one| match one {
+            Done::Synced(path) => !what.starts_with("rename") && is_meant(path),
+            Done::Renamed(path) => what.starts_with("rename") && is_meant(path),
+        });
+        assert!(
+            found,
+            "step {step}: {what} is missing in its place: {done:#?}"
+        );
+    }
+}
+
+fn is_wal(path: &str) -> bool {
+    path.starts_with("above/node/log/") && path.ends_with(".log")
+}
+
+fn is_table(path: &str) -> bool {
+    path.contains("/state/") && path.ends_with(".sst")
+}
+
+#[test]
+fn what_is_called_durable_was_synced() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return skipped("watching for syncs", "there is no strace");
+    }
+    let root = TempDir::new().unwrap();
+    let trace = root.path().join("trace");
+    let child = Command::new("strace")
+        .args(["-f", "-y", "-qq", "-s", "200", "-o"])
+        .arg(&trace)
+        .args([
+            "-e",
+            "trace=openat,open,fsync,fdatasync,rename,renameat,renameat2",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "child_that_lives", "--nocapture"])
+        .env("PLACEMENT_STORE_TEST_DIR", root.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = fs::read_to_string(&trace).unwrap_or_default();
+    if !text.contains(STEPS) {
+        let why = String::from_utf8_lossy(&child.stderr);
+        return skipped("watching for syncs", &why);
+    }
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{said}");
+    let steps = read_trace(&text, root.path());
+
+    did(
+        &steps,
+        "create",
+        &[
+            ("the directory above", |path| path == "above"),
+            ("the identity", |path| path == "above/node/identity.new"),
+            ("rename of the identity", |path| {
+                path.ends_with("identity.new")
+            }),
+            ("its name", |path| path == "above/node"),
+        ],
+    );
+    did(
+        &steps,
+        "open",
+        &[
+            ("how far the log has come", |path| {
+                path == "above/node/reached"
+            }),
+            ("the names of log and state", |path| path == "above/node"),
+            ("the count of starts", |path| path == "above/node/boot.new"),
+            ("rename of the count", |path| path.ends_with("boot.new")),
+            ("its name", |path| path == "above/node"),
+        ],
+    );
+    did(&steps, "vote", &[("the log", is_wal)]);
+    did(&steps, "append", &[("the log", is_wal)]);
+    did(
+        &steps,
+        "truncate",
+        &[
+            ("how far the log has come", |path| {
+                path == "above/node/reached"
+            }),
+            ("the log", is_wal),
+        ],
+    );
+    did(
+        &steps,
+        "build",
+        &[
+            ("the draft", |path| path.contains("snapshots/draft-")),
+            ("the rows", is_table),
+            ("rename of the draft", |path| {
+                path.contains("snapshots/draft-")
+            }),
+            ("its name", |path| path == "above/node/snapshots"),
+        ],
+    );
+    did(
+        &steps,
+        "close",
+        &[("how far the log has come", |path| {
+            path == "above/node/reached"
+        })],
+    );
+    did(
+        &steps,
+        "receive",
+        &[("what came in", |path| path.contains("snapshots/incoming-"))],
+    );
+    let manifest: fn(&str) -> bool = |path| path.contains("other/state/MANIFEST");
+    did(
+        &steps,
+        "install",
+        &[
+            ("rename of what came in", |path| path.contains("incoming-")),
+            ("its name", |path| path == "other/snapshots"),
+            ("the note that it is being installed", |path| {
+                path.contains("other/state/") && path.ends_with(".sst")
+            }),
+            ("that note counts", manifest),
+            ("the rows", |path| {
+                path.contains("other/state/") && path.ends_with(".sst")
+            }),
+            ("they count", manifest),
+        ],
+    );
+    did(
+        &steps,
+        "receive-much",
+        &[("what came in", |path| path.contains("snapshots/incoming-"))],
+    );
+    did(
+        &steps,
+        "overtaken",
+        &[
+            ("how far the log has come", |path| {
+                path == "above/node/reached"
+            }),
+            ("the log", is_wal),
+            ("how far the log has come", |path| {
+                path == "above/node/reached"
+            }),
+        ],
+    );
+    did(
+        &steps,
+        "skip",
+        &[
+            ("the trace of it", |path| path.ends_with("skipped.new")),
+            ("its name", |path| path == "above/node"),
+            ("the log", is_wal),
+        ],
+    );
+    did(
+        &steps,
+        "leave",
+        &[
+            ("the reason", |path| path.ends_with("left.new")),
+            ("its name", |path| path == "above/node"),
+        ],
+    );
+}

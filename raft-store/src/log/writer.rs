@@ -318,7 +318,8 @@ impl Waiting {
                 flushed,
                 room,
             } => {
-                let is_dropped = |index: &u64| shared.faults.drop_appends && index % 16 == 0;
+                let is_dropped =
+                    |index: &u64| shared.faults.drop_appends && index.is_multiple_of(16);
                 for (index, row) in rows.iter().filter(|(index, _)| !is_dropped(index)) {
                     database.put_entry(batch, *index, row);
                 }

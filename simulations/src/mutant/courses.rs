@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::faults::{Fault, Planned, drawn};
+use crate::faults::{Fault, Planned};
 use crate::parameters::Parameters;
 use crate::seed::Seed;
 
@@ -31,9 +31,20 @@ pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Nothing goes wrong.
-pub(super) fn without_faults(seed: Seed) -> (Parameters, Vec<Planned>) {
-    (drawn(seed).0, Vec::new())
+/// Leaders fall while they answer, and nodes wait so long for the next one.
+pub(super) fn leaders_fall(seed: Seed, wait: Duration) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        clients: 8,
+        writes_percent: 80,
+        pause_max: Duration::from_millis(10),
+        sync_min: Duration::from_millis(1),
+        sync_max: Duration::from_millis(20),
+        wait,
+        ..Parameters::from_seed(seed)
+    };
+    let (every, lasts) = (Duration::from_millis(1500), Duration::from_millis(300));
+    let faults = again_and_again(Fault::PowerCutLeader, every, lasts, 5);
+    (parameters, faults)
 }
 
 /// Leaders lose sight of the others while clients still ask them.

@@ -6,6 +6,7 @@ mod doors;
 mod rules;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use placement_node::doors::ReadDoor;
 use placement_node::env;
@@ -139,12 +140,13 @@ impl Mutant {
     pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
         match self {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),
-            Mutant::TokenNotWaitedFor => courses::without_faults(seed),
             Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
             Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
             Mutant::DropTruncations => courses::truncations(seed),
             Mutant::CommitTheTail => courses::tails(seed),
-            Mutant::TokenLessOne => courses::lagging_followers(seed),
+            Mutant::AskAgainAsAnother => courses::leaders_fall(seed, Duration::from_secs(5)),
+            Mutant::DenyWhatWasSent => courses::leaders_fall(seed, Duration::from_millis(800)),
+            Mutant::TokenLessOne | Mutant::TokenNotWaitedFor => courses::lagging_followers(seed),
             Mutant::SnapshotsWithoutSessions | Mutant::StaleIndexes => courses::snapshots(seed),
             _ => drawn(seed),
         }

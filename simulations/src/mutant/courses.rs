@@ -91,46 +91,47 @@ pub(super) fn lagging_followers(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, Vec::new())
 }
 
-/// Leaders are cut off, and the power fails while they have entries that nobody else has.
-pub(super) fn tails(seed: Seed) -> (Parameters, Vec<Planned>) {
-    let (parameters, mut faults) = truncations(seed);
-    for (number, planned) in faults.iter_mut().enumerate() {
-        // Before it is healed.
-        if number % 2 == 1 {
-            planned.begins -= Duration::from_millis(300);
-        }
-    }
-    (parameters, faults)
-}
-
-/// Leaders are cut off with entries that nobody else has, and the power fails soon after they are heard
-/// again.
+/// Leaders are cut off with entries that nobody else has, and the power fails again and again while they
+/// are told of others.
 pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
+        heartbeat: Duration::from_millis(50),
+        election: Duration::from_millis(150),
+        sync_max: Duration::from_millis(5),
         clients: 12,
         writes_percent: 100,
         pause_max: Duration::from_millis(10),
         snapshot_every: 1000,
+        storm: Duration::from_secs(9),
         ..Parameters::from_seed(seed)
     };
-    let lasts = 3 * parameters.election;
+    let ms = Duration::from_millis;
     let mut faults = Vec::new();
-    for number in 0..4 {
-        let begins = Duration::from_millis(300) + (lasts + Duration::from_millis(1200)) * number;
-        let (healed, cut) = (
-            begins + lasts,
-            Duration::from_millis(30 + 40 * u64::from(number)),
-        );
-        faults.push(Planned {
+    for round in 0..3 {
+        let begins = ms(500 + 3000 * round);
+        let isolated = Planned {
             begins,
-            lasts,
+            lasts: ms(800),
             fault: Fault::IsolateLeader,
-        });
-        faults.push(Planned {
-            begins: healed + cut,
-            lasts: Duration::from_millis(100),
+        };
+        let cuts = (0..4).map(|cut| Planned {
+            begins: begins + ms(850 + 470 * cut),
+            lasts: ms(50),
             fault: Fault::PowerCutAll,
         });
+        faults.push(isolated);
+        faults.extend(cuts);
+    }
+    (parameters, faults)
+}
+
+/// The same, where the power fails for the first time before those who were cut off are heard again.
+pub(super) fn tails(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let (parameters, mut faults) = truncations(seed);
+    for planned in &mut faults {
+        if planned.fault == Fault::IsolateLeader {
+            planned.lasts += Duration::from_millis(600);
+        }
     }
     (parameters, faults)
 }

@@ -14,10 +14,11 @@ use placement_raft_store::{Applier, Faults};
 
 use crate::faults::{Planned, drawn};
 use crate::invariants::{
-    applied_never_falls, carried_out_once, commit_immutable, commit_on_a_quorum, equal_digest,
-    from_history, generations_rise, indexes_agree, leader_completeness, log_is_kept, log_matching,
-    no_503_without_a_fault, no_over_allocation, one_command_per_write_id, refusals_change_nothing,
-    staleness, stamps_rise, votes_are_kept,
+    applied_never_falls, carried_out_once, commit_immutable, commit_on_a_quorum, committed_stays,
+    equal_digest, from_history, generations_rise, indexes_agree, leader_completeness, log_is_kept,
+    log_matching, no_503_without_a_fault, no_over_allocation, one_command_per_write_id,
+    one_committed_leader_per_term, one_start_per_leader, refusals_change_nothing, staleness,
+    stamps_rise, votes_are_kept,
 };
 use crate::parameters::Parameters;
 use crate::report::Report;
@@ -60,6 +61,10 @@ mutants! {
     LoseAcknowledged, "lose-acknowledged", from_history::ACKNOWLEDGED_IS_THERE;
     /// Votes are answered and never written.
     ForgetVotes, "forget-votes", votes_are_kept::NAME;
+    /// The same, where two leaders of a term commit.
+    ForgetVotesTwoLeaders, "forget-votes-two-leaders", one_committed_leader_per_term::NAME;
+    /// The same, where a node leads again in its term.
+    ForgetVotesSameLeader, "forget-votes-same-leader", one_start_per_leader::NAME;
     /// What is truncated stays on disk.
     DropTruncations, "drop-truncations", log_matching::NAME;
     /// Some appends are called durable and never written.
@@ -70,6 +75,8 @@ mutants! {
     LoseRequestIds, "lose-request-ids", commit_immutable::NAME;
     /// A start of a node has the number of the one before.
     ReuseBoots, "reuse-boots", one_command_per_write_id::NAME;
+    /// The same, where a write is answered from before it was asked for.
+    ReuseBootsOutOfOrder, "reuse-boots-out-of-order", from_history::REAL_TIME;
     /// Snapshots lack what requests were answered.
     SnapshotsWithoutSessions, "snapshots-without-sessions", equal_digest::NAME;
     /// The indexes of an installed snapshot are not made.
@@ -92,8 +99,10 @@ mutants! {
     FreshAsOfTheAnswer, "fresh-as-of-the-answer", staleness::NAME;
     /// Votes are given whatever the candidate's log lacks.
     VoteForAnyLog, "vote-for-any-log", leader_completeness::NAME;
+    /// The same, where what was committed is replaced.
+    VoteForAnyLogCommitted, "vote-for-any-log-committed", committed_stays::NAME;
     /// The leader reads a forwarded write otherwise than those who are sent its record.
-    ReadAmiss, "read-amiss", commit_immutable::NAME;
+    ReadAmiss, "read-amiss", log_matching::NAME;
     /// A linearizable read is answered from what the node has.
     LocalReadAsLinearizable, "local-read-as-linearizable", from_history::LINEARIZABLE;
     /// A session read is satisfied one entry before its token.
@@ -141,6 +150,7 @@ impl Mutant {
         match self {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),
             Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
+            Mutant::VoteForAnyLog | Mutant::VoteForAnyLogCommitted => courses::truncations(seed),
             Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
             Mutant::DropTruncations => courses::truncations(seed),
             Mutant::CommitTheTail => courses::tails(seed),
@@ -160,12 +170,14 @@ pub fn store(mutant: Option<Mutant>) -> Faults {
         Some(Mutant::AcknowledgeBeforeSync | Mutant::LoseAcknowledged) => {
             faults.acknowledge_before_sync = true;
         }
-        Some(Mutant::ForgetVotes) => faults.forget_votes = true,
+        Some(
+            Mutant::ForgetVotes | Mutant::ForgetVotesTwoLeaders | Mutant::ForgetVotesSameLeader,
+        ) => faults.forget_votes = true,
         Some(Mutant::DropTruncations) => faults.drop_truncations = true,
         Some(Mutant::DropAppends) => faults.drop_appends = true,
         Some(Mutant::CommitTheTail) => faults.commit_the_tail = true,
         Some(Mutant::LoseRequestIds) => faults.lose_request_ids = true,
-        Some(Mutant::ReuseBoots) => faults.reuse_boots = true,
+        Some(Mutant::ReuseBoots | Mutant::ReuseBootsOutOfOrder) => faults.reuse_boots = true,
         Some(Mutant::SnapshotsWithoutSessions) => faults.snapshots_without_sessions = true,
         Some(Mutant::StaleIndexes) => faults.stale_indexes = true,
         Some(Mutant::OlderSnapshotReturns) => faults.older_snapshot_returns = true,
@@ -178,7 +190,9 @@ pub fn store(mutant: Option<Mutant>) -> Faults {
 pub fn node(mutant: Option<Mutant>) -> env::Faults {
     let mut faults = env::Faults::default();
     match mutant {
-        Some(Mutant::ReuseBoots) => faults.believe_in_its_past = true,
+        Some(Mutant::ReuseBoots | Mutant::ReuseBootsOutOfOrder) => {
+            faults.believe_in_its_past = true
+        }
         Some(Mutant::AskAgainAsAnother) => faults.ask_again_as_another = true,
         Some(Mutant::DenyWhatWasSent) => faults.deny_what_was_sent = true,
         Some(Mutant::AnsweredBeforeItIs) => faults.answered_before_it_is = true,
@@ -186,7 +200,9 @@ pub fn node(mutant: Option<Mutant>) -> env::Faults {
         Some(Mutant::LeadWithoutQuorum) => faults.lead_without_quorum = true,
         Some(Mutant::JoinTheRound) => faults.join_the_round = true,
         Some(Mutant::FreshAsOfTheAnswer) => faults.fresh_as_of_the_answer = true,
-        Some(Mutant::VoteForAnyLog) => faults.vote_for_any_log = true,
+        Some(Mutant::VoteForAnyLog | Mutant::VoteForAnyLogCommitted) => {
+            faults.vote_for_any_log = true
+        }
         Some(Mutant::ReadAmiss) => faults.read_amiss = true,
         _ => {}
     }

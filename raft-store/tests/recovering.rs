@@ -1,0 +1,123 @@
+//! A node goes on alone after a majority was lost, and only where it may.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{
+    CLUSTER, append, blank, history, identity, log_id, membership, new_dir, opened, options,
+    read_all, run,
+};
+use openraft::storage::{RaftLogReader, RaftLogStorage};
+use placement_raft_store::{
+    Identity, Payload, RecoverError, Recovered, Vote, former_clusters, inspect, plan_recovery,
+    recover,
+};
+use uuid::Uuid;
+
+const NEW: Uuid = Uuid::from_u128(0x0ddba110_0000_4000_8000_000000000002);
+
+/// A node that has noted entry 8 as committed, and ten entries.
+fn survivor(dir: &Path) {
+    run(async {
+        let mut store = opened(dir);
+        append(&mut store.log, history(9)).await;
+        store.log.save_vote(&Vote::new(4, 2)).await.unwrap();
+        store.log.save_committed(Some(log_id(1, 8))).await.unwrap();
+        // An append behind makes it durable.
+        append(&mut store.log, vec![blank(1, 10)]).await;
+    });
+}
+
+fn refusal(recovered: Result<Recovered, RecoverError>) -> String {
+    recovered.unwrap_err().to_string()
+}
+
+#[test]
+fn it_keeps_its_whole_log_in_a_new_term_under_a_new_name() {
+    let dir = new_dir();
+    survivor(dir.path());
+    let options = options(dir.path());
+    let plan = plan_recovery(&options).unwrap();
+    assert_eq!(plan.certain, Some(log_id(1, 8)));
+    assert_eq!(plan.last, Some(log_id(1, 10)));
+    assert_eq!(plan.members.members.len(), 3);
+    assert_eq!(
+        opened(dir.path()).identity,
+        identity(1),
+        "a plan changes nothing"
+    );
+
+    let done = recover(&options, NEW).unwrap();
+    assert_eq!(done.was, identity(1));
+    assert_eq!(done.is, Identity::of_new_cluster(NEW, 1));
+    assert_eq!(done.entry, log_id(5, 11));
+    assert_eq!(former_clusters(dir.path()).unwrap(), [CLUSTER]);
+    run(async {
+        let mut store = opened(dir.path());
+        assert_eq!(store.identity, done.is);
+        let mut reader = store.log.get_log_reader().await;
+        let vote = reader.read_vote().await.unwrap();
+        assert_eq!(vote, Some(Vote::new_committed(5, 1)));
+        let entries = read_all(&mut store.log).await;
+        assert_eq!(entries.len(), 12);
+        let Payload::Membership(alone) = &entries[11].payload else {
+            panic!("the last entry is {}", entries[11]);
+        };
+        assert_eq!(alone.voter_ids().collect::<Vec<_>>(), [1]);
+        assert_eq!(alone.nodes().count(), 1);
+    });
+    let found = inspect(dir.path()).unwrap();
+    assert_eq!(found.recovered.len(), 1);
+    assert!(found.problems.is_empty(), "{:?}", found.problems);
+    assert!(refusal(recover(&options, NEW)).contains("only voter of its cluster already"));
+}
+
+#[test]
+fn what_a_crash_has_interrupted_is_done_again() {
+    let dir = new_dir();
+    survivor(dir.path());
+    // The name is written before the log, and nothing else was.
+    let other = tempfile::TempDir::new().unwrap();
+    placement_raft_store::create(other.path(), Identity::of_new_cluster(NEW, 1)).unwrap();
+    fs::copy(other.path().join("identity"), dir.path().join("identity")).unwrap();
+    let again = Uuid::from_u128(3);
+    let done = recover(&options(dir.path()), again).unwrap();
+    assert_eq!(done.is.cluster, again);
+    assert_eq!(done.entry, log_id(5, 11));
+}
+
+#[test]
+fn it_is_refused_where_it_would_be_wrong() {
+    let running = new_dir();
+    survivor(running.path());
+    let store = opened(running.path());
+    let said = refusal(recover(&options(running.path()), NEW));
+    assert!(said.contains("in use by another placementd"), "{said}");
+    drop(store);
+
+    let damaged = new_dir();
+    survivor(damaged.path());
+    fs::remove_file(damaged.path().join("boot")).unwrap();
+    let said = refusal(recover(&options(damaged.path()), NEW));
+    assert!(said.contains("is damaged (boot: "), "{said}");
+    assert!(said.contains("restore a backup"), "{said}");
+
+    let stranger = new_dir();
+    run(async {
+        let mut store = opened(stranger.path());
+        append(&mut store.log, vec![membership(0, 0, &[2, 3]), blank(1, 1)]).await;
+    });
+    let said = refusal(recover(&options(stranger.path()), NEW));
+    assert!(said.contains("no member of its cluster"), "{said}");
+
+    let fresh = new_dir();
+    let said = refusal(recover(&options(fresh.path()), NEW));
+    assert!(said.contains("never taken part"), "{said}");
+    for dir in [&running, &damaged, &stranger, &fresh] {
+        let owner = placement_raft_store::identity(dir.path()).unwrap();
+        assert_eq!(owner, Some(identity(1)), "nothing was changed");
+    }
+}

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::error::OpenError;
+use crate::files;
 use crate::identity::{FORMAT, Identity};
 use crate::wire::{self, RecordVersion};
 
@@ -106,7 +107,9 @@ pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<(), OpenE
 fn make_durably(dir: &Path) -> io::Result<()> {
     let changed = changed_by_making(dir);
     fs::create_dir_all(dir)?;
-    changed.iter().try_for_each(|parent| sync_dir(parent))
+    changed
+        .iter()
+        .try_for_each(|parent| files::sync_dir(parent))
 }
 
 /// The directories that get a new name when `dir` is made.
@@ -236,18 +239,21 @@ fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), OpenError> 
     let path = dir.join(name);
     let draft = dir.join(format!("{name}.new"));
     let write = || -> io::Result<()> {
-        let mut file = File::create(&draft)?;
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&draft)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
+        files::point("a draft is written", &draft);
+        files::sync(&file)?;
+        files::point("a draft is synced", &draft);
         fs::rename(&draft, &path)?;
-        sync_dir(dir)
+        files::point("a draft is renamed", &draft);
+        files::sync_dir(dir)
     };
     write().map_err(|error| OpenError::io("write", &path, error))
-}
-
-/// Makes the names in a directory durable.
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 /// Keeps other processes out for as long as any clone of it lives.

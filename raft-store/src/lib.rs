@@ -18,6 +18,7 @@ pub mod coverage;
 mod data_dir;
 mod disk_wait;
 mod error;
+mod files;
 #[cfg(test)]
 mod fixtures;
 mod gate;

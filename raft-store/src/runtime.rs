@@ -18,6 +18,7 @@ use rand_openraft::rngs::StdRng;
 use rand_openraft::{Rng, SeedableRng, TryRng};
 use tokio::task::{JoinError, JoinHandle};
 
+use crate::files;
 use crate::gate::Gate;
 
 thread_local! {
@@ -112,7 +113,11 @@ where
     T: Send + 'static,
 {
     if is_simulated() {
-        return work();
+        return match files::until_power_fails(work) {
+            Some(value) => value,
+            // Nothing of this machine goes on.
+            None => std::future::pending().await,
+        };
     }
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,

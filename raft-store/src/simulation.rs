@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,14 @@ use parking_lot::{Mutex, MutexGuard};
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{RngExt, SeedableRng};
 
-use crate::data_dir::{LOG_DIR, wal_files};
+use crate::data_dir::{LOG_DIR, STATE_DIR, wal_files};
+use crate::files;
 use crate::types::Vote;
+
+pub use crate::files::POINTS;
+
+/// How many of [`POINTS`] belong to the start of a node.
+pub const START_POINTS: usize = 5;
 
 /// One simulated node's disk. It outlives the node: keep it beside the data directory and give it
 /// to every start of the node.
@@ -29,6 +36,12 @@ struct Inner {
     random: StdRng,
     latency: RangeInclusive<Duration>,
     full: bool,
+    // The next sync fails.
+    fails_once: bool,
+    hangs: bool,
+    // Where the disk is mounted, if its plain files are simulated too.
+    top: Option<PathBuf>,
+    lost_files: u64,
     // Durable length of each write-ahead log file, in bytes.
     synced: BTreeMap<PathBuf, u64>,
     // The highest vote that a node on this disk was told to be durable.
@@ -44,6 +57,10 @@ impl SimulatedDisk {
             random,
             latency,
             full: false,
+            fails_once: false,
+            hangs: false,
+            top: None,
+            lost_files: 0,
             synced: BTreeMap::new(),
             acknowledged: None,
             lost_vote: None,
@@ -61,6 +78,69 @@ impl SimulatedDisk {
     /// Fills the disk, so that every sync fails, or makes room on it again.
     pub fn set_full(&self, full: bool) {
         self.lock().full = full;
+    }
+
+    /// Has the next sync fail, with an error of the disk, or not. What it was to make durable may be lost.
+    pub fn set_failing_once(&self, fails: bool) {
+        self.lock().fails_once = fails;
+    }
+
+    /// Lets no sync come back, or all that wait.
+    pub fn set_hanging(&self, hangs: bool) {
+        self.lock().hangs = hangs;
+    }
+
+    /// Simulates the plain files below `top` too: what of them is not synced is lost with the power. For the
+    /// calling thread; `top` must be there, and the data directory below it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn mount(&self, top: &Path) -> io::Result<()> {
+        files::mount(top)?;
+        self.lock().top = Some(top.to_owned());
+        Ok(())
+    }
+
+    /// Puts an empty disk in the place of this one: the data directory `dir` is gone. The node must not run.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn wipe(&self, dir: &Path) -> io::Result<()> {
+        let mut inner = self.lock();
+        if dir.exists() {
+            fs::remove_dir_all(dir)?;
+        }
+        inner.synced.clear();
+        inner.acknowledged = None;
+        match &inner.top {
+            Some(top) => files::mount(top),
+            None => Ok(()),
+        }
+    }
+
+    /// Has the power fail when the node next comes to a point of [`POINTS`], or not at all.
+    pub fn fail_at(&self, point: Option<&'static str>) {
+        if let Some(top) = &self.lock().top {
+            files::arm(top, point);
+        }
+    }
+
+    /// The point at which the power has failed: the node takes no step any more.
+    pub fn failed_at(&self) -> Option<&'static str> {
+        files::failed_at(self.lock().top.as_ref()?)
+    }
+
+    /// Files and names that were lost with the power so far.
+    pub fn lost_files(&self) -> u64 {
+        self.lock().lost_files
+    }
+
+    /// Turns a bit of the log that was synced. The node must not run. False if there is nothing yet.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn rot_log(&self, dir: &Path) -> io::Result<bool> {
+        self.lock().rot(dir)
     }
 
     /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does.
@@ -116,6 +196,18 @@ impl SimulatedDisk {
         inner.random.random_range(latency)
     }
 
+    /// A place on the disk, as the machine sees it.
+    pub(crate) fn shown(&self, path: &Path) -> PathBuf {
+        let inner = self.lock();
+        let seen = inner.top.as_ref().map(|top| path.strip_prefix(top));
+        seen.and_then(Result::ok).unwrap_or(path).to_owned()
+    }
+
+    /// Whether a sync has to wait.
+    pub(crate) fn hangs(&self) -> bool {
+        self.lock().hangs
+    }
+
     /// Notes what is in the write-ahead log of `log_dir` now as durable, unless the disk is full.
     pub(crate) fn sync(&self, log_dir: &Path) -> io::Result<()> {
         let files = wal_files(log_dir)?;
@@ -126,6 +218,9 @@ impl SimulatedDisk {
                 "No space left on device (simulated)",
             ));
         }
+        if std::mem::take(&mut inner.fails_once) {
+            return Err(io::Error::other("Input/output error (simulated)"));
+        }
         inner.synced = files;
         Ok(())
     }
@@ -135,11 +230,51 @@ impl SimulatedDisk {
     }
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(top) = &self.top {
+            files::unmount(top);
+        }
+    }
+}
+
 impl Inner {
     /// Cuts the newest file of the log, as RocksDB syncs each that it closes, to what was synced
     /// and what `kept` of the rest survives.
     fn cut(&mut self, dir: &Path, kept: impl Fn(&mut StdRng, u64) -> u64) -> io::Result<u64> {
+        let lost = self.cut_log(dir, &kept)?;
+        if let Some(top) = &self.top {
+            // Of one byte none is kept by a disk that keeps nothing.
+            let mut is_kept = || kept(&mut self.random, 1) == 1;
+            self.lost_files += files::lose_unsynced(top, &[LOG_DIR, STATE_DIR], &mut is_kept)?;
+        }
+        Ok(lost)
+    }
+
+    fn rot(&mut self, dir: &Path) -> io::Result<bool> {
         let files = wal_files(&dir.join(LOG_DIR))?;
+        let Some((path, length)) = files.last_key_value() else {
+            return Ok(false);
+        };
+        let synced = self.synced.get(path).copied().unwrap_or(0).min(*length);
+        if synced == 0 {
+            return Ok(false);
+        }
+        let at = self.random.random_range(0..synced);
+        let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at)?;
+        byte[0] ^= 1 << self.random.random_range(0..8);
+        file.write_all_at(&byte, at)?;
+        Ok(true)
+    }
+
+    fn cut_log(&mut self, dir: &Path, kept: &impl Fn(&mut StdRng, u64) -> u64) -> io::Result<u64> {
+        let log = dir.join(LOG_DIR);
+        if !log.exists() {
+            return Ok(0);
+        }
+        let files = wal_files(&log)?;
         let Some((path, length)) = files.last_key_value() else {
             return Ok(0);
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::counters::Counters;
 use crate::data_dir::{self, DirLock, LOG_DIR, SNAPSHOT_DIR};
 use crate::error::OpenError;
+use crate::files;
 use crate::health::{Health, Reporter};
 use crate::identity::Identity;
 use crate::log::LogStore;
@@ -93,13 +94,15 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     )?;
     let is_used = log.is_used() || applied.last.is_some();
     data_dir::check_boots(dir, identity, is_used, written_in(&applied, identity))?;
+    files::point("the store is opened", dir);
     // RocksDB does not sync the directory that it makes its own in. Only what is sure to be found
     // again may count as a start: from then on a missing log means a lost one.
-    data_dir::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
+    files::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
     let boot = match data_dir::boots(dir)? {
         last if options.faults.reuse_boots && last > 0 => last,
         _ => data_dir::next_boot(dir)?,
     };
+    files::point("the start is counted", dir);
     let drafts = machine.drafts();
     let metrics = StoreMetrics::new(log.database(), machine.database(), counters);
     Ok(Store {

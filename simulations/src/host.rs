@@ -19,12 +19,10 @@ use crate::http::{API_PORT, node_name};
 use crate::invariants::Role;
 use crate::ledger::SharedLedger;
 use crate::mutant::{self, Mutant};
-use crate::net::TurmoilNet;
+use crate::net::{Bandwidth, TurmoilNet};
+use crate::operator::{ADMIN_PORT, PEER_PORT};
 use crate::outside::{SimulatedWorld, WallClock};
 use crate::parameters::Parameters;
-
-const PEER_PORT: u16 = 8779;
-const ADMIN_PORT: u16 = 8780;
 
 /// One machine.
 pub struct Host {
@@ -34,11 +32,17 @@ pub struct Host {
     pub name: String,
     parameters: Parameters,
     mutant: Option<Mutant>,
-    dir: TempDir,
+    /// The machine's disk, with the data directory in it.
+    top: TempDir,
     disk: SimulatedDisk,
+    /// Whether a bit of what is on the disk has turned, and what the node then said of its data.
+    is_rotten: Cell<bool>,
+    refused: RefCell<Option<String>>,
     ledger: SharedLedger,
     /// Its wall clock.
     pub wall: Arc<WallClock>,
+    /// What its connections carry.
+    pub bandwidth: Bandwidth,
     running: RefCell<Option<Node>>,
     starts: Cell<u64>,
     /// Whether its node shall run, as far as whoever administers the machine wants it to.
@@ -61,16 +65,23 @@ impl Host {
         ledger: SharedLedger,
     ) -> io::Result<Rc<Self>> {
         let seed = parameters.seed.number(&format!("disk {node}"));
-        let skew = parameters.skews[usize::try_from(node - 1).expect("small")];
+        let number = usize::try_from(node - 1).expect("small");
+        let skew = parameters.skews.get(number).copied().unwrap_or_default();
+        let top = scratch()?;
+        let disk = SimulatedDisk::new(seed, parameters.sync_min..=parameters.sync_max);
+        disk.mount(top.path())?;
         Ok(Rc::new(Self {
             node,
             name: node_name(node),
             parameters: parameters.clone(),
             mutant,
-            dir: scratch()?,
-            disk: SimulatedDisk::new(seed, parameters.sync_min..=parameters.sync_max),
+            top,
+            disk,
+            is_rotten: Cell::new(false),
+            refused: RefCell::default(),
             ledger,
             wall: WallClock::new(skew),
+            bandwidth: Bandwidth::default(),
             running: RefCell::new(None),
             starts: Cell::new(0),
             wanted: Cell::new(true),
@@ -95,7 +106,13 @@ impl Host {
     async fn administer(self: Rc<Self>) -> turmoil::Result {
         loop {
             self.starts.set(self.starts.get() + 1);
-            let node = Node::start(self.env(), self.config()).await?;
+            let node = match Node::start(self.env(), self.config()).await {
+                Err(error) if self.is_rotten.get() => {
+                    *self.refused.borrow_mut() = Some(error.to_string());
+                    return std::future::pending().await;
+                }
+                started => started?,
+            };
             *self.running.borrow_mut() = Some(node);
             self.until_wanted(false).await;
             let node = self.running.borrow_mut().take();
@@ -144,7 +161,48 @@ impl Host {
     /// The log's files cannot be cut.
     pub fn lose_power(&self) -> io::Result<u64> {
         self.forget();
-        self.disk.cut_power(self.dir.path())
+        self.disk.cut_power(&self.data_dir())
+    }
+
+    /// The same, but some of what was not synced has reached the disk.
+    ///
+    /// # Errors
+    /// The log's files cannot be cut.
+    pub fn lose_power_torn(&self) -> io::Result<u64> {
+        self.forget();
+        self.disk.cut_power_torn(&self.data_dir())
+    }
+
+    /// Turns a bit of the log, while the node does not run. False if there is none yet.
+    ///
+    /// # Errors
+    /// The log's files cannot be read or written.
+    pub fn rot_log(&self) -> io::Result<bool> {
+        let rots = self.disk.rot_log(&self.data_dir())?;
+        self.is_rotten.set(self.is_rotten.get() || rots);
+        Ok(rots)
+    }
+
+    /// Puts an empty disk into the machine, while the node does not run.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn wipe(&self) -> io::Result<()> {
+        self.disk.wipe(&self.data_dir())
+    }
+
+    /// What the node said of rotten data when it refused to start on them.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.borrow().clone()
+    }
+
+    /// The disk, for faults.
+    pub fn disk(&self) -> &SimulatedDisk {
+        &self.disk
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.top.path().join("data")
     }
 
     /// Makes syncs slow, or as fast as they were.
@@ -186,10 +244,14 @@ impl Host {
         let ms = |duration: Duration| u64::try_from(duration.as_millis()).expect("short");
         let mut config = Config {
             node_id: self.node,
-            data_dir: PathBuf::from(self.dir.path()),
-            initial_members: (1..=self.parameters.nodes)
-                .map(|node| format!("{node}={}:{PEER_PORT}", node_name(node)))
-                .collect(),
+            data_dir: self.data_dir(),
+            initial_members: match self.node <= self.parameters.nodes {
+                true => (1..=self.parameters.nodes)
+                    .map(|node| format!("{node}={}:{PEER_PORT}", node_name(node)))
+                    .collect(),
+                // A spare waits until it is added.
+                false => Vec::new(),
+            },
             ..Config::default()
         };
         config.api.listen = format!("0.0.0.0:{API_PORT}");
@@ -200,7 +262,13 @@ impl Host {
         config.admin.advertise = format!("{}:{ADMIN_PORT}", self.name);
         // The room on this machine is no part of a seed.
         config.disk.min_free_bytes = 0;
-        config.disk.hung_after_ms = 0;
+        let knobs = &self.parameters.knobs;
+        config.disk.hung_after_ms = ms(knobs.hung_after);
+        config.peer.silence_ms = ms(knobs.silence);
+        config.reads.probe_ms = ms(knobs.probe);
+        config.raft.append_bytes_max = knobs.append_bytes;
+        config.raft.append_entries_max = knobs.append_entries;
+        config.raft.snapshot_chunk_bytes = knobs.chunk_bytes;
         config.cluster.wait_ms = ms(self.parameters.wait);
         config.raft.heartbeat_ms = ms(self.parameters.heartbeat);
         config.raft.election_min_ms = ms(self.parameters.election);
@@ -224,11 +292,11 @@ impl Host {
         storage.disk = Disk::Simulated(self.disk.clone());
         storage.faults = mutant::store(self.mutant);
         // Small, so that entries are read from the disk too.
-        storage.log_cache_bytes = 4 << 10;
+        storage.log_cache_bytes = self.parameters.knobs.log_cache_bytes;
         storage.block_cache_bytes = 1 << 20;
-        storage.write_buffer_bytes = 8 << 20;
+        storage.write_buffer_bytes = self.parameters.knobs.write_buffer_bytes;
         Env {
-            net: Arc::new(TurmoilNet),
+            net: Arc::new(TurmoilNet::new(self.bandwidth.clone())),
             clock: world.clone(),
             ids: world.clone(),
             requests: None,

@@ -9,7 +9,7 @@
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
 //! * [`client`], [`scan`], [`shared`], [`operation`], [`http`], [`history`]: who asks what, and
-//!   what they saw.
+//!   what they saw. [`operator`]: who changes the cluster meanwhile.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
 //!   hold.
 
@@ -35,6 +35,7 @@ pub mod logs;
 pub mod mutant;
 pub mod net;
 pub mod operation;
+pub mod operator;
 pub mod oracle;
 pub mod outside;
 pub mod parameters;

@@ -16,6 +16,11 @@ const SET_UP_REQUESTS: u32 = 20;
 /// Requests that a client may need after the storm until enough of them were writes.
 const CALM_REQUESTS: u32 = 50;
 
+/// How long an operator waits for answers that are lost.
+const OPERATOR: Duration = Duration::from_secs(60);
+/// Messages with entries that a node may have to take, one after the other, until it has caught up.
+const CATCH_UP_MESSAGES: u32 = 50;
+
 /// The choices of one run.
 #[derive(Debug, Clone)]
 pub struct Parameters {
@@ -67,6 +72,74 @@ pub struct Parameters {
     pub minority_stays_down: bool,
     /// How long a node waits for a leader or a quorum before it answers 503.
     pub wait: Duration,
+    /// Machines that wait until they are added to the cluster.
+    pub spares: u64,
+    /// Whether the storm begins with the first step, before the cluster has formed.
+    pub storm_from_the_start: bool,
+    /// Sizes and times of the nodes that seldom matter, unless they are small.
+    pub knobs: Knobs,
+}
+
+/// Settings of the nodes that are drawn smaller than anybody would set them.
+#[derive(Debug, Clone)]
+pub struct Knobs {
+    /// Bytes of log entries in one message.
+    pub append_bytes: usize,
+    /// Log entries in one message.
+    pub append_entries: u64,
+    /// Bytes of a snapshot in one message.
+    pub chunk_bytes: usize,
+    /// How often an idle node asks how far it should be; zero: never.
+    pub probe: Duration,
+    /// How long a connection may say nothing.
+    pub silence: Duration,
+    /// How long a call to the disk may take before the node ends, and ten times as long as costs a leader
+    /// its office; zero: for ever.
+    pub hung_after: Duration,
+    /// Bytes of log entries in memory.
+    pub log_cache_bytes: usize,
+    /// Bytes of RocksDB's write buffers.
+    pub write_buffer_bytes: usize,
+}
+
+impl Default for Knobs {
+    /// As the product has them, but that entries are read from the disk too.
+    fn default() -> Self {
+        let config = Config::default();
+        Self {
+            append_bytes: config.raft.append_bytes_max,
+            append_entries: config.raft.append_entries_max,
+            chunk_bytes: config.raft.snapshot_chunk_bytes,
+            probe: Duration::from_millis(config.reads.probe_ms),
+            silence: Duration::from_millis(config.peer.silence_ms),
+            hung_after: Duration::from_millis(config.disk.hung_after_ms),
+            log_cache_bytes: 4 << 10,
+            write_buffer_bytes: 8 << 20,
+        }
+    }
+}
+
+impl Knobs {
+    /// The choices that follow from `seed`.
+    pub fn from_seed(seed: Seed) -> Self {
+        let random = &mut seed.stream("knobs");
+        let ms = Duration::from_millis;
+        Self {
+            append_bytes: *[1 << 10, 16 << 10, 4 << 20]
+                .choose(random)
+                .expect("not empty"),
+            append_entries: *[3, 50, 1000].choose(random).expect("not empty"),
+            chunk_bytes: *[1 << 10, 16 << 10, 1 << 20]
+                .choose(random)
+                .expect("not empty"),
+            probe: ms(*[0, 200, 1000].choose(random).expect("not empty")),
+            silence: ms(*[400, 1000, 2000].choose(random).expect("not empty")),
+            // Longer than any fault, as a process that is ended here is the simulation's own.
+            hung_after: ms(*[0, 30_000].choose(random).expect("not empty")),
+            log_cache_bytes: *[0, 4 << 10, 1 << 20].choose(random).expect("not empty"),
+            write_buffer_bytes: *[64 << 10, 8 << 20].choose(random).expect("not empty"),
+        }
+    }
 }
 
 /// How long things may take once nothing fails, in simulated time.
@@ -77,6 +150,9 @@ pub struct Bounds {
     /// From the end of the storm until every client got its writes through; also until all nodes
     /// have applied the same, and until a node that comes back has.
     pub calm: Duration,
+    /// From the end of the storm until the cluster has the members that were ordered: one try may still wait
+    /// for an answer that does not come.
+    pub changes: Duration,
 }
 
 impl Parameters {
@@ -87,10 +163,17 @@ impl Parameters {
     /// may fail; and then the client needs some tens of requests, as it chooses writes at random.
     pub fn bounds(&self) -> Bounds {
         let elections = ELECTIONS * self.election * 2;
-        let node = elections + self.silence();
+        let node = elections + self.knobs.silence + CATCH_UP_MESSAGES * self.request();
+        // What the storm took from the forming comes back with the first calm.
+        let storm = match self.storm_from_the_start {
+            true => self.storm,
+            false => Duration::ZERO,
+        };
+        let calm = node + 2 * self.patience + CALM_REQUESTS * (self.pause_max + self.request());
         Bounds {
-            set_up: node + SET_UP_REQUESTS * self.request(),
-            calm: node + 2 * self.patience + CALM_REQUESTS * (self.pause_max + self.request()),
+            set_up: node + storm + 2 * self.patience + SET_UP_REQUESTS * self.request(),
+            calm,
+            changes: 2 * calm + OPERATOR,
         }
     }
 
@@ -106,19 +189,21 @@ impl Parameters {
         8 * (self.latency_max + self.tick) + 4 * self.sync_max
     }
 
-    /// How long a node believes in a connection that says nothing.
-    fn silence(&self) -> Duration {
-        Duration::from_millis(Config::default().peer.silence_ms)
+    /// Whether one node may be lost for good: all others come back.
+    pub fn spares_a_node(&self) -> bool {
+        !self.minority_stays_down && !self.storm_from_the_start
     }
+
     /// The choices that follow from `seed`.
     pub fn from_seed(seed: Seed) -> Self {
         let random = &mut seed.stream("parameters");
         let ms = Duration::from_millis;
-        let nodes = if random.random_bool(0.15) { 5 } else { 3 };
+        let nodes = if random.random_bool(0.25) { 5 } else { 3 };
         let heartbeat = ms(*[50, 100, 150].choose(random).expect("not empty"));
         let latency_max = ms(*[2, 5, 10, 30].choose(random).expect("not empty"));
         let sync_max = ms(*[1, 5, 20, 60, 250].choose(random).expect("not empty"));
-        Self {
+        let storm_from_the_start = seed.stream("early").random_bool(0.1);
+        let drawn = Self {
             seed,
             nodes,
             tick: ms(1),
@@ -143,8 +228,21 @@ impl Parameters {
             unchecked_percent: *[0, 30, 80].choose(random).expect("not empty"),
             storm: ms(random.random_range(6000..12000)),
             fault_every: ms(*[400, 800, 1600].choose(random).expect("not empty")),
-            minority_stays_down: random.random_bool(0.15),
-            wait: ms(*[800, 2000, 5000].choose(random).expect("not empty")),
+            // All initial members have to be there until the cluster has formed.
+            minority_stays_down: random.random_bool(0.15) && !storm_from_the_start,
+            wait: ms(*[200, 800, 2000, 5000].choose(random).expect("not empty")),
+            spares: 0,
+            storm_from_the_start,
+            knobs: Knobs::from_seed(seed),
+        };
+        // Who waits less than a request takes is never answered.
+        let wait = drawn.wait.max(2 * drawn.request());
+        let changes = seed.stream("area members").random_bool(0.25);
+        let spares = u64::from(changes && drawn.spares_a_node());
+        Self {
+            wait,
+            spares,
+            ..drawn
         }
     }
 }

@@ -6,6 +6,7 @@ use placement_raft_store::coverage::Counted;
 
 use crate::faults::{Happened, Kinds};
 use crate::history::History;
+use crate::operator::{Done, Order};
 use crate::parameters::Parameters;
 use crate::story::Story;
 
@@ -24,6 +25,12 @@ pub struct Report {
     pub counts: Counts,
     /// The kinds of faults that happened.
     pub kinds: Kinds,
+    /// The points of their work at which nodes lost their power.
+    pub points: Kinds,
+    /// What nodes said of data that they refused, in which a bit had turned.
+    pub refused: Vec<String>,
+    /// What an operator was told to do, and what came of it.
+    pub orders: Vec<(Order, Done)>,
     /// The faults that happened.
     pub faults: Vec<Happened>,
     /// The phases, and what each node was when.
@@ -61,6 +68,8 @@ pub struct Counts {
     pub connections: u64,
     /// Bytes of the log that power cuts took.
     pub lost_bytes: u64,
+    /// Plain files and names that power cuts took.
+    pub lost_files: u64,
     /// Messages that were kept for a while and arrived late.
     pub late: u64,
     /// Consumers whose histories had a second opinion.

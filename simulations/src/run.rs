@@ -79,6 +79,7 @@ fn judge(
     counts.elections = course.leaders.elections();
     counts.lost_bytes = course.lost_bytes;
     counts.late = course.late;
+    counts.lost_files = course.lost_files;
     counts.searched = opinion.searched;
     counts.skipped = opinion.skipped;
     counts.calm = course.calm;
@@ -90,6 +91,9 @@ fn judge(
         trace: trace::end(),
         counts,
         kinds: course.kinds,
+        points: course.points,
+        refused: course.refused,
+        orders: course.orders,
         faults: course.faults,
         story: course.story,
         rare: coverage::end(),

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use placement_raft_store::simulation::POINTS;
 use placement_simulations::faults::{Fault, Happened, Planned};
 use placement_simulations::history::Event;
 use placement_simulations::operation::{Level, Operation};
-use placement_simulations::parameters::Parameters;
+use placement_simulations::operator::{Done, Order};
+use placement_simulations::parameters::{Knobs, Parameters};
 use placement_simulations::report::Report;
 use placement_simulations::run::run_with;
 use placement_simulations::seed::Seed;
@@ -38,6 +40,9 @@ fn quiet(seed: u64) -> Parameters {
         writes_percent: 60,
         storm: ms(10_000),
         minority_stays_down: false,
+        spares: 0,
+        storm_from_the_start: false,
+        knobs: Knobs::default(),
         ..Parameters::from_seed(Seed(seed))
     }
 }
@@ -132,6 +137,164 @@ fn all_power_fails_again_and_again() {
         .collect();
     let report = goes_well(quiet(4), faults);
     assert!(report.counts.lost_bytes > 0, "{:?}", report.counts);
+    assert!(report.counts.lost_files > 0, "{:?}", report.counts);
+}
+
+#[test]
+fn torn_writes_are_found_and_left() {
+    let faults = (1..9)
+        .flat_map(|time| {
+            let all = at(time * 1100, 200, Fault::PowerCutTornAll);
+            [all, at(time * 1100 + 500, 100, Fault::PowerCutTorn(2))]
+        })
+        .collect();
+    let parameters = Parameters {
+        sync_max: ms(60),
+        ..quiet(20)
+    };
+    let report = goes_well(parameters, faults);
+    assert!(report.counts.lost_bytes > 0, "{:?}", report.counts);
+}
+
+/// Where the power of a node has failed, if it has failed at each of these once.
+fn loses_power_at(seed: u64, points: &[&str], away_before: u64) {
+    let parameters = Parameters {
+        snapshot_every: 10,
+        keep_in_log: 0,
+        storm: ms(16_000),
+        ..impatient(seed)
+    };
+    let faults = (0..).zip(points).flat_map(|(time, point)| {
+        let point = POINTS.iter().position(|one| one == point);
+        let point = point.expect("it is one of the points");
+        let begins = 300 + time * (2500 + away_before);
+        let away = (away_before > 0).then(|| at(begins, away_before, Fault::Isolate(1)));
+        let cut = at(begins + away_before, 1000, Fault::PowerCutAt(1, point));
+        away.into_iter().chain([cut])
+    });
+    let report = goes_well(parameters, faults.collect());
+    for point in points {
+        assert!(
+            report.points.contains(point),
+            "no power was lost when {point}, but at {:?}; {:?}",
+            report.points,
+            report.counts
+        );
+    }
+}
+
+#[test]
+fn power_may_fail_at_each_point_of_a_start() {
+    loses_power_at(
+        21,
+        &POINTS[..placement_raft_store::simulation::START_POINTS],
+        0,
+    );
+}
+
+#[test]
+fn power_may_fail_in_the_middle_of_a_snapshot_or_a_sync() {
+    let points = [
+        "a snapshot is written",
+        "the rows are flushed",
+        "a snapshot is renamed",
+        "the log is written",
+        "the log is synced",
+    ];
+    loses_power_at(22, &points, 0);
+}
+
+#[test]
+fn power_may_fail_in_the_middle_of_an_installation() {
+    let points = [
+        "a snapshot has come in",
+        "a snapshot is to be installed",
+        "the rows are to be replaced",
+    ];
+    loses_power_at(23, &points, 2500);
+    loses_power_at(
+        24,
+        &["the rows are replaced", "a snapshot is installed"],
+        2500,
+    );
+}
+
+/// The node that cannot write leaves, and comes back when there is room, or its disk is replaced.
+#[test]
+fn a_disk_that_is_full_or_fails_costs_a_leader_its_office_and_nothing_else() {
+    let faults = vec![
+        at(1000, 2500, Fault::FullDiskLeader),
+        at(4000, 2000, Fault::DiskErrorLeader),
+        at(7000, 2500, Fault::FullDiskLeader),
+    ];
+    let report = goes_well(impatient(24), faults);
+    assert_eq!(report.faults.len(), 3, "{:?}", report.faults);
+    assert!(report.counts.elections >= 4, "{:?}", report.counts);
+    for fault in &report.faults {
+        let written = written_during(&report, fault, |_| true);
+        assert!(written > 0, "nobody writes during {}", fault.fault);
+    }
+}
+
+/// A disk that hangs gives no error: the leader hands its office over before its process is ended.
+#[test]
+fn a_leader_whose_disk_hangs_hands_over() {
+    let parameters = Parameters {
+        storm: ms(14_000),
+        knobs: Knobs {
+            hung_after: ms(30_000),
+            ..Knobs::default()
+        },
+        ..impatient(25)
+    };
+    let report = goes_well(parameters, vec![at(1000, 9000, Fault::HungDiskLeader)]);
+    let hung = report.faults[0];
+    assert!(report.counts.elections > 1, "{:?}", report.counts);
+    assert!(
+        written_during(&report, &hung, |_| true) > 0,
+        "nobody writes"
+    );
+}
+
+/// What was synced is not there any more: the node must not go on as if it had never been.
+#[test]
+fn a_node_whose_log_has_rotted_refuses_it() {
+    let refused = (26..29).flat_map(|seed| {
+        let report = goes_well(quiet(seed), vec![at(4000, 500, Fault::RotLog(2))]);
+        report.refused
+    });
+    let refused: Vec<String> = refused.collect();
+    assert!(
+        !refused.is_empty(),
+        "a bit that turned was noticed by nobody"
+    );
+    for words in refused {
+        assert!(
+            words.contains("lost") || words.contains("damaged"),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn a_cluster_forms_in_a_storm() {
+    for seed in 30..33 {
+        let parameters = Parameters {
+            storm_from_the_start: true,
+            storm: ms(12_000),
+            ..impatient(seed)
+        };
+        let faults = vec![
+            at(5, 300, Fault::PowerCutAt(1, 1)),
+            at(100, 500, Fault::PowerCut(2)),
+            at(250, 400, Fault::PowerCut(1)),
+            at(700, 600, Fault::PowerCutAt(3, 4)),
+            at(900, 700, Fault::Mute(2)),
+            at(1800, 300, Fault::PowerCutAll),
+            at(2300, 900, Fault::PauseLeader),
+        ];
+        goes_well(parameters, faults);
+    }
 }
 
 /// Its heartbeats keep the others quiet, but nothing can be committed: it has to notice by itself.
@@ -392,4 +555,67 @@ fn wall_clocks_that_jump_and_drift_are_no_matter() {
     let report = goes_well(quiet(19), faults);
     assert_eq!(report.faults.len(), 5, "{:?}", report.faults);
     assert!(report.counts.reads.bounded > 0, "{:?}", report.counts);
+}
+
+/// The same number never comes back: what had its disk was taken out, and a spare has its place.
+#[test]
+fn a_node_that_lost_its_disk_is_replaced_while_faults_go_on() {
+    for (seed, lost) in [(34, 1), (35, 2), (36, 3)] {
+        let parameters = Parameters {
+            spares: 1,
+            storm: ms(12_000),
+            snapshot_every: 20,
+            keep_in_log: 0,
+            ..impatient(seed)
+        };
+        let other = 1 + lost % 3;
+        let faults = vec![
+            at(1000, 0, Fault::Replace(lost)),
+            at(2500, 300, Fault::PowerCut(other)),
+            at(4000, 500, Fault::IsolateLeader),
+            at(6000, 400, Fault::KillLeader),
+        ];
+        let report = goes_well(parameters, faults);
+        let ordered = [Order::Remove(lost), Order::Add(4), Order::Promote(4)];
+        let done: Vec<_> = ordered.map(|order| (order, Done::Yes)).into();
+        assert_eq!(report.orders, done, "{:?}", report.counts);
+        let events = report.history.events.iter();
+        let asked = events.filter(|event| event.node == 4 && event.answer().is_some());
+        assert!(asked.count() > 0, "the new node answers");
+    }
+}
+
+#[test]
+fn leadership_is_handed_from_node_to_node() {
+    let faults = (0..6)
+        .map(|time| at(1000 + time * 1500, 0, Fault::Transfer(1 + time % 3)))
+        .collect();
+    let report = goes_well(quiet(37), faults);
+    let done = report.orders.iter().filter(|(_, done)| *done == Done::Yes);
+    assert!(done.count() >= 5, "{:?}", report.orders);
+    assert!(report.counts.elections >= 4, "{:?}", report.counts);
+}
+
+/// What a thin way carries is late, and in pieces.
+#[test]
+fn thin_connections_delay_and_break_nothing() {
+    let parameters = Parameters {
+        snapshot_every: 20,
+        keep_in_log: 0,
+        ..quiet(38)
+    };
+    let faults = vec![
+        at(500, 2500, Fault::ThinLeader),
+        at(3500, 1500, Fault::Isolate(2)),
+        at(4500, 3000, Fault::Thin(1)),
+        at(4500, 3000, Fault::Thin(3)),
+    ];
+    let alone = goes_well(quiet(38), Vec::new());
+    let report = goes_well(parameters, faults);
+    assert!(
+        report.counts.commits < alone.counts.commits * 9 / 10,
+        "{} commits, {} if nothing fails",
+        report.counts.commits,
+        alone.counts.commits
+    );
 }

@@ -92,6 +92,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["wire", "types.rs", "logged.rs"],
             &["identity.rs", "applier.rs"],
             &["health.rs", "counters.rs", "runtime.rs"],
+            &["files.rs"],
             &["disk_wait.rs", "coverage.rs", "gate.rs"],
         ],
     ),

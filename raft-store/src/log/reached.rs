@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::OpenError;
+use crate::files;
 use crate::types::{LogId, Vote};
 use crate::wire::{self, RecordVersion, WireLogId, WireVote};
 
@@ -112,13 +113,14 @@ impl Reached {
         let path = path(dir);
         let begin = || -> io::Result<Self> {
             let file = OpenOptions::new()
+                .read(true)
                 .write(true)
                 .create(true)
                 .truncate(false)
                 .open(&path)?;
             let mut reached = Self { file, noted: found };
             reached.write(found)?;
-            reached.file.sync_all()?;
+            files::sync(&reached.file)?;
             Ok(reached)
         };
         begin().map_err(|error| OpenError::io("write", &path, error))
@@ -137,7 +139,7 @@ impl Reached {
             return Ok(());
         }
         self.write(lower)?;
-        self.file.sync_data()
+        files::sync_data(&self.file)
     }
 
     /// Notes what has been synced.
@@ -152,7 +154,7 @@ impl Reached {
 
     /// Makes the note durable, before the store is closed.
     pub(super) fn finish(&self) {
-        if let Err(error) = self.file.sync_data() {
+        if let Err(error) = files::sync_data(&self.file) {
             tracing::warn!(%error, "it cannot be noted how far the log has come");
         }
     }

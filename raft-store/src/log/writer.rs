@@ -2,6 +2,7 @@
 //! truncation, purges, the commit index. One thread takes what waits there, writes it as one batch,
 //! syncs once, and only then tells openraft.
 
+use std::future::pending;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,6 +20,7 @@ use super::reached::{Mark, Reached};
 use super::tail::Tail;
 use crate::counters::Counters;
 use crate::data_dir::DirLock;
+use crate::files;
 use crate::health::Reporter;
 use crate::observer::{LogEvent, LogObserver};
 use crate::options::{Disk, Faults, StoreOptions};
@@ -33,6 +35,9 @@ const BATCH_BYTES: usize = 16 << 20;
 
 /// A sync that takes longer is logged.
 const SLOW_SYNC: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether a simulated disk still hangs.
+const HANGING: Duration = Duration::from_millis(5);
 
 /// One write.
 pub(super) enum Job {
@@ -122,10 +127,15 @@ impl Shared {
 
     /// Keeps and reports the first failure.
     pub(super) fn fail(&self, action: &str, error: &str) -> io::Error {
+        // These words go to clients and to other nodes: in a simulation they are the same in each run.
+        let dir = match &self.disk {
+            Disk::Real => &self.database.dir,
+            Disk::Simulated(disk) => &disk.shown(&self.database.dir),
+        };
         let words = format!(
             "the log in {} cannot be {action}: {error}; this node takes no part until the cause is \
              removed and it is started again",
-            self.database.dir.display()
+            dir.display()
         );
         self.failure.lock().get_or_insert_with(|| words.clone());
         self.reporter.report(&words);
@@ -149,6 +159,7 @@ impl Shared {
     ) -> io::Result<()> {
         for last in &waiting.truncated {
             (reached.lower(*last)).map_err(|error| self.fail("truncated", &error.to_string()))?;
+            files::point("the log is to be truncated", &self.database.dir);
         }
         self.write(batch)
     }
@@ -247,17 +258,30 @@ async fn write_simulated(
     while let Some(first) = queue.recv().await {
         let (batch, mut waiting) = gather(&shared, first, reached.noted(), &mut queue);
         let under_way = shared.counters.disk_wait.for_log();
-        let mut result = shared.write_truncating(batch, &waiting, &mut reached);
+        let wrote =
+            files::until_power_fails(|| shared.write_truncating(batch, &waiting, &mut reached));
+        let Some(mut result) = wrote else {
+            return pending().await;
+        };
         waiting.written(&shared, &result);
         if waiting.wants_sync() && result.is_ok() {
             waiting.acknowledge_early(&shared);
-            let latency = disk.next_latency();
-            tokio::time::sleep(latency).await;
-            shared.counters.sync.observe(latency.as_secs_f64());
+            if files::power_fails("the log is written", &shared.database.dir) {
+                return pending().await;
+            }
+            let began = Instant::now();
+            tokio::time::sleep(disk.next_latency()).await;
+            while disk.hangs() {
+                tokio::time::sleep(HANGING).await;
+            }
+            shared.counters.sync.observe(began.elapsed().as_secs_f64());
             result = disk
                 .sync(&shared.database.dir)
                 .map_err(|error| shared.fail("synced", &error.to_string()));
             waiting.synced(&shared, &result);
+            if files::power_fails("the log is synced", &shared.database.dir) {
+                return pending().await;
+            }
         }
         drop(under_way);
         waiting.answer(&shared, &result);

@@ -22,6 +22,7 @@ use crate::counters::Counters;
 use crate::coverage::RarePath;
 use crate::data_dir::DirLock;
 use crate::error::OpenError;
+use crate::files;
 use crate::health::Reporter;
 use crate::options::{Faults, StoreOptions};
 use crate::rocks;
@@ -255,6 +256,7 @@ impl Core {
             false => self.snapshots.draft(applied)?,
         };
         let written = started.elapsed();
+        files::point("a snapshot is written", draft.path());
         if let Err(error) = self.database.flush() {
             SnapshotDir::discard(&draft);
             return Err(match self.database.write(WriteBatch::default()) {
@@ -262,6 +264,7 @@ impl Core {
                 Err(_) => self.fail("flushed", error.as_ref()),
             });
         }
+        files::point("the rows are flushed", draft.path());
         let before = self.snapshots.current();
         let snapshot = self.snapshots.accept(applied, &draft)?;
         if self.faults.older_snapshot_returns
@@ -319,9 +322,11 @@ impl Core {
             .snapshots
             .keep(meta, file)
             .map_err(|error| self.fail("replaced by a snapshot", &error.to_string()))?;
+        files::point("a snapshot is to be installed", kept.snapshot.path());
         self.database
             .replace(&snapshot_dir::name(meta.last_log_id.as_ref()), &applied)
             .map_err(|error| self.fail("replaced by a snapshot", error.as_ref()))?;
+        files::point("a snapshot is installed", kept.snapshot.path());
         self.publish(applied);
         self.snapshots.adopt(&kept);
         RarePath::SnapshotInstalled.ran();

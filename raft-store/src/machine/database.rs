@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::views::AppliedState;
 use crate::data_dir::STATE_DIR;
 use crate::error::OpenError;
+use crate::files;
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::runtime;
@@ -260,6 +261,7 @@ impl StateDatabase {
     ) -> Result<(), rocksdb::Error> {
         let version = applied.record_version();
         self.begin_replacing(version, snapshot)?;
+        files::point("the rows are to be replaced", &self.dir);
         let mut batch = WriteBatch::default();
         for table in Table::ALL {
             // Every key begins with the partition, and no partition has this number.
@@ -274,6 +276,7 @@ impl StateDatabase {
         self.put_applied(&mut batch, version, applied);
         batch.delete_cf(self.meta(), INSTALLING);
         self.write(batch)?;
+        files::point("the rows are replaced", &self.dir);
         self.flush()
     }
 }

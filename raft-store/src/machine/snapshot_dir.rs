@@ -13,6 +13,7 @@ use super::snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
 use crate::error::OpenError;
+use crate::files;
 use crate::identity::Identity;
 use crate::types::{LogId, SnapshotMeta};
 
@@ -123,7 +124,7 @@ impl SnapshotDir {
         let mut buffered = BufWriter::with_capacity(1 << 20, file);
         snapshot_format::write(&mut buffered, &self.inner.identity, applied)?;
         buffered.flush()?;
-        file.sync_all()
+        files::sync(file)
     }
 
     /// Gives a draft up.
@@ -194,7 +195,8 @@ impl SnapshotDir {
         let path = self.inner.dir.join(name(meta.last_log_id.as_ref()));
         if file.path() != path {
             fs::rename(file.path(), &path)?;
-            self.inner.handle.sync_all()?;
+            files::point("a snapshot is renamed", &path);
+            files::sync_open_dir(&self.inner.handle, &self.inner.dir)?;
         }
         for unread in std::mem::take(&mut *self.inner.unread.lock()) {
             if unread != path {

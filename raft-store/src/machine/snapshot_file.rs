@@ -9,6 +9,7 @@ use std::sync::Arc;
 use openraft::alias::SnapshotOf;
 
 use super::views::AppliedState;
+use crate::files;
 use crate::types::TypeConfig;
 
 /// What a received file is called until it is installed.
@@ -161,7 +162,7 @@ impl SnapshotReceiver {
         self.unsynced += piece.len() as u64;
         // Syncs of the log would wait for all that the system has put off.
         if self.unsynced >= SYNC_BYTES {
-            self.file.sync_data()?;
+            files::sync_data(&self.file)?;
             self.unsynced = 0;
         }
         Ok(())
@@ -173,7 +174,8 @@ impl SnapshotReceiver {
     /// # Errors
     /// Those of the file system.
     pub fn finish(self) -> io::Result<SnapshotFile> {
-        self.file.sync_all()?;
+        files::point("a snapshot has come in", &self.draft.path);
+        files::sync(&self.file)?;
         Ok(SnapshotFile {
             path: self.draft.path.clone(),
             file: Arc::new(self.file),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use placement_raft_store::simulation::POINTS;
+
 use super::nodes::Nodes;
 
 /// One kind of trouble.
@@ -17,6 +19,17 @@ pub enum Fault {
     PowerCutAll,
     /// The power of these fails at once.
     PowerCutSome(Nodes),
+    /// The power of one node fails, and of what was not synced some has reached the disk all the same.
+    PowerCutTorn(u64),
+    /// The same for all nodes at once.
+    PowerCutTornAll,
+    /// The power of one node fails when it next comes to this one of [`POINTS`], in the middle of its work.
+    PowerCutAt(u64, usize),
+    /// A node loses its disk for good, and starts with an empty one. An operator takes it out, and a spare
+    /// machine in.
+    Replace(u64),
+    /// An operator hands leadership to this node.
+    Transfer(u64),
     /// The process of one node is killed: what it wrote is there, synced or not.
     Kill(u64),
     /// The process of the leader is killed.
@@ -65,8 +78,28 @@ pub enum Fault {
     SlowDisk(u64),
     /// Syncs of the leader take very long.
     SlowDiskLeader,
+    /// The disk of this node is full: no sync succeeds. At the end there is room, and the node is started
+    /// again.
+    FullDisk(u64),
+    /// The disk of the leader is full.
+    FullDiskLeader,
+    /// One sync of this node fails, and what it was to make durable may be lost. At the end the node is
+    /// started again.
+    DiskError(u64),
+    /// One sync of the leader fails.
+    DiskErrorLeader,
+    /// No sync of this node comes back.
+    HungDisk(u64),
+    /// No sync of the leader comes back.
+    HungDiskLeader,
+    /// A bit of the log of this node turns on the disk while it is down.
+    RotLog(u64),
     /// Messages between these two take very long.
     SlowLink(u64, u64),
+    /// Each connection carries but a few kilobytes a second away from this node.
+    Thin(u64),
+    /// Each connection of the leader does.
+    ThinLeader,
     /// Messages between these two are lost at random.
     LossyLink(u64, u64),
     /// The wall clock of a node is set forth, or back, by so many milliseconds, and set right at the end.
@@ -85,6 +118,11 @@ impl Fault {
             Fault::PowerCutFollowers => "power-cut-followers",
             Fault::PowerCutAll => "power-cut-all",
             Fault::PowerCutSome(_) => "power-cut-some",
+            Fault::PowerCutTorn(_) => "power-cut-torn",
+            Fault::PowerCutTornAll => "power-cut-torn-all",
+            Fault::PowerCutAt(..) => "power-cut-at",
+            Fault::Replace(_) => "replace",
+            Fault::Transfer(_) => "transfer",
             Fault::Kill(_) => "kill",
             Fault::KillLeader => "kill-leader",
             Fault::Restart(_) => "restart",
@@ -109,7 +147,16 @@ impl Fault {
             Fault::CutClients(_) => "cut-clients",
             Fault::SlowDisk(_) => "slow-disk",
             Fault::SlowDiskLeader => "slow-disk-leader",
+            Fault::FullDisk(_) => "full-disk",
+            Fault::FullDiskLeader => "full-disk-leader",
+            Fault::DiskError(_) => "disk-error",
+            Fault::DiskErrorLeader => "disk-error-leader",
+            Fault::HungDisk(_) => "hung-disk",
+            Fault::HungDiskLeader => "hung-disk-leader",
+            Fault::RotLog(_) => "rot-log",
             Fault::SlowLink(..) => "slow-link",
+            Fault::Thin(_) => "thin",
+            Fault::ThinLeader => "thin-leader",
             Fault::LossyLink(..) => "lossy-link",
             Fault::ClockStep(..) => "clock-step",
             Fault::ClockDrift(..) => "clock-drift",
@@ -117,12 +164,17 @@ impl Fault {
     }
 
     /// All kinds, for the gate that says each was seen.
-    pub const KINDS: [&'static str; 33] = [
+    pub const KINDS: [&'static str; 47] = [
         "power-cut",
         "power-cut-leader",
         "power-cut-followers",
         "power-cut-all",
         "power-cut-some",
+        "power-cut-torn",
+        "power-cut-torn-all",
+        "power-cut-at",
+        "replace",
+        "transfer",
         "kill",
         "kill-leader",
         "restart",
@@ -147,7 +199,16 @@ impl Fault {
         "cut-clients",
         "slow-disk",
         "slow-disk-leader",
+        "full-disk",
+        "full-disk-leader",
+        "disk-error",
+        "disk-error-leader",
+        "hung-disk",
+        "hung-disk-leader",
+        "rot-log",
         "slow-link",
+        "thin",
+        "thin-leader",
         "lossy-link",
         "clock-step",
         "clock-drift",
@@ -167,6 +228,10 @@ impl Fault {
             Fault::DeafenLeader => at_leader(Fault::Deafen),
             Fault::HoldLeader => at_leader(Fault::Hold),
             Fault::SlowDiskLeader => at_leader(Fault::SlowDisk),
+            Fault::ThinLeader => at_leader(Fault::Thin),
+            Fault::FullDiskLeader => at_leader(Fault::FullDisk),
+            Fault::DiskErrorLeader => at_leader(Fault::DiskError),
+            Fault::HungDiskLeader => at_leader(Fault::HungDisk),
             Fault::SplitLeader => (leader.into_iter())
                 .map(|leader| {
                     let others = all.clone().filter(|node| *node != leader);
@@ -179,6 +244,7 @@ impl Fault {
                 .map(Fault::PowerCut)
                 .collect(),
             Fault::PowerCutAll => all.map(Fault::PowerCut).collect(),
+            Fault::PowerCutTornAll => all.map(Fault::PowerCutTorn).collect(),
             Fault::PowerCutSome(some) => some.iter().map(Fault::PowerCut).collect(),
             fault => vec![fault],
         }
@@ -233,6 +299,25 @@ impl fmt::Display for Fault {
             Fault::PowerCutFollowers => write!(f, "the power of all but the leader fails"),
             Fault::PowerCutAll => write!(f, "the power of all nodes fails"),
             Fault::PowerCutSome(some) => write!(f, "the power of nodes {some} fails"),
+            Fault::PowerCutTorn(node) => {
+                write!(
+                    f,
+                    "the power of node {node} fails, and some of what was not synced is kept"
+                )
+            }
+            Fault::PowerCutTornAll => {
+                write!(
+                    f,
+                    "the power of all nodes fails, and some of what was not synced is kept"
+                )
+            }
+            Fault::PowerCutAt(node, point) => {
+                write!(f, "the power of node {node} fails when {}", POINTS[point])
+            }
+            Fault::Replace(node) => {
+                write!(f, "the disk of node {node} is lost, a spare replaces it")
+            }
+            Fault::Transfer(node) => write!(f, "leadership is handed to node {node}"),
             Fault::Kill(node) => write!(f, "node {node} is killed"),
             Fault::KillLeader => write!(f, "the leader is killed"),
             Fault::Restart(node) => write!(f, "node {node} is asked to stop"),
@@ -257,7 +342,16 @@ impl fmt::Display for Fault {
             Fault::CutClients(node) => write!(f, "clients are cut off from node {node}"),
             Fault::SlowDisk(node) => write!(f, "the disk of node {node} is slow"),
             Fault::SlowDiskLeader => write!(f, "the disk of the leader is slow"),
+            Fault::FullDisk(node) => write!(f, "the disk of node {node} is full"),
+            Fault::FullDiskLeader => write!(f, "the disk of the leader is full"),
+            Fault::DiskError(node) => write!(f, "a sync of node {node} fails"),
+            Fault::DiskErrorLeader => write!(f, "a sync of the leader fails"),
+            Fault::HungDisk(node) => write!(f, "the disk of node {node} hangs"),
+            Fault::HungDiskLeader => write!(f, "the disk of the leader hangs"),
+            Fault::RotLog(node) => write!(f, "a bit of the log of node {node} turns"),
             Fault::SlowLink(a, b) => write!(f, "the way between nodes {a} and {b} is slow"),
+            Fault::Thin(node) => write!(f, "connections of node {node} are thin"),
+            Fault::ThinLeader => write!(f, "connections of the leader are thin"),
             Fault::LossyLink(a, b) => {
                 write!(f, "messages between nodes {a} and {b} are lost at random")
             }
@@ -285,6 +379,14 @@ mod tests {
         let side = [1, 4].into_iter().collect();
         assert_eq!(met(5, Some(4)), [Fault::Split(side)]);
         assert_eq!(met(5, None), []);
+    }
+
+    #[test]
+    fn each_point_can_be_named() {
+        for (number, point) in POINTS.iter().enumerate() {
+            let said = Fault::PowerCutAt(2, number).to_string();
+            assert!(said.ends_with(point), "{said}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use placement_raft_store::simulation::POINTS;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -74,6 +75,22 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
             }));
         }
     }
+    let rots = (parameters.seed.stream("area rot")).random_bool(0.2);
+    if rots && parameters.spares_a_node() && parameters.spares == 0 {
+        planned.push(rot(parameters));
+    }
+    if parameters.spares > 0 {
+        let members = "faults members";
+        planned.extend(series(parameters, members, 2.0, |random| {
+            Fault::Transfer(random.random_range(1..=nodes))
+        }));
+        let random = &mut parameters.seed.stream("faults replace");
+        planned.push(Planned {
+            begins: parameters.storm.mul_f64(random.random_range(0.1..0.6)),
+            lasts: Duration::ZERO,
+            fault: Fault::Replace(random.random_range(1..=nodes)),
+        });
+    }
     planned.sort_by_key(|one| one.begins);
     planned
 }
@@ -98,6 +115,8 @@ fn series(
         // What is late may be very late.
         let longer = match fault {
             Fault::Hold(_) | Fault::HoldLeader | Fault::HoldLink(..) => 2.5,
+            // The node that waits for its point has to come to it.
+            Fault::PowerCutAt(..) => 2.0,
             _ => 1.0,
         };
         planned.push(Planned {
@@ -111,13 +130,31 @@ fn series(
     planned
 }
 
+/// At most one in a run: its node stays away from then on.
+fn rot(parameters: &Parameters) -> Planned {
+    let random = &mut parameters.seed.stream("faults rot");
+    Planned {
+        begins: parameters.storm.mul_f64(random.random_range(0.3..0.9)),
+        lasts: Duration::from_millis(random.random_range(50..1000)),
+        fault: Fault::RotLog(random.random_range(1..=parameters.nodes)),
+    }
+}
+
 /// Faults that are drawn together, or not at all.
 struct Area {
     name: &'static str,
     draw: fn(&mut SmallRng, u64) -> Fault,
 }
 
-const AREAS: [Area; 4] = [
+const AREAS: [Area; 6] = [
+    Area {
+        name: "torn",
+        draw: draw_torn,
+    },
+    Area {
+        name: "disk",
+        draw: draw_disk,
+    },
     Area {
         name: "ways",
         draw: draw_ways,
@@ -183,9 +220,11 @@ fn draw_ways(random: &mut SmallRng, nodes: u64) -> Fault {
 fn draw_late(random: &mut SmallRng, nodes: u64) -> Fault {
     let (node, other) = two(random, nodes);
     match random.random_range(0..100) {
-        0..25 => Fault::Hold(node),
-        25..50 => Fault::HoldLeader,
-        50..75 => Fault::HoldLink(node, other),
+        0..18 => Fault::Hold(node),
+        18..38 => Fault::HoldLeader,
+        38..55 => Fault::HoldLink(node, other),
+        55..67 => Fault::Thin(node),
+        67..82 => Fault::ThinLeader,
         _ => Fault::HoldClients(node),
     }
 }
@@ -200,6 +239,28 @@ fn draw_process(random: &mut SmallRng, nodes: u64) -> Fault {
         55..67 => Fault::Pause(node),
         67..85 => Fault::PauseLeader,
         _ => Fault::PowerCutSome(some(random, nodes, 2)),
+    }
+}
+
+fn draw_torn(random: &mut SmallRng, nodes: u64) -> Fault {
+    let (node, _) = two(random, nodes);
+    let point = random.random_range(0..POINTS.len());
+    match random.random_range(0..100) {
+        0..20 => Fault::PowerCutTorn(node),
+        20..40 => Fault::PowerCutTornAll,
+        _ => Fault::PowerCutAt(node, point),
+    }
+}
+
+fn draw_disk(random: &mut SmallRng, nodes: u64) -> Fault {
+    let (node, _) = two(random, nodes);
+    match random.random_range(0..100) {
+        0..15 => Fault::FullDisk(node),
+        15..32 => Fault::FullDiskLeader,
+        32..47 => Fault::DiskError(node),
+        47..65 => Fault::DiskErrorLeader,
+        65..80 => Fault::HungDisk(node),
+        _ => Fault::HungDiskLeader,
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod storm;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::host::Host;
 use crate::invariants::{Leadership, liveness, votes_are_kept};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
+use crate::operator::{Desk, Done, Order};
 use crate::parameters::{Bounds, Parameters};
 use crate::scan::scan;
 use crate::shared::{Phase, Shared};
@@ -29,6 +30,14 @@ pub(crate) struct Course {
     pub(crate) kinds: Kinds,
     pub(crate) faults: Vec<Happened>,
     pub(crate) lost_bytes: u64,
+    /// Files and names in directories that power cuts took.
+    pub(crate) lost_files: u64,
+    /// What an operator was told to do, and what came of it.
+    pub(crate) orders: Vec<(Order, Done)>,
+    /// Where in their work nodes lost their power.
+    pub(crate) points: Kinds,
+    /// What nodes said of data in which a bit had turned.
+    pub(crate) refused: Vec<String>,
     /// Messages that were kept, and let go later.
     pub(crate) late: u64,
     pub(crate) simulated: Duration,
@@ -48,6 +57,9 @@ pub(crate) struct World {
     clients: Vec<String>,
     down: BTreeMap<u64, usize>,
     links: Links,
+    desk: Rc<Desk>,
+    /// Machines that are no members: spares that wait, and those that were replaced.
+    outside: BTreeSet<u64>,
     pub(crate) course: Course,
 }
 
@@ -69,7 +81,7 @@ impl World {
             .enable_random_order()
             .build();
         let mut hosts = BTreeMap::new();
-        for node in 1..=parameters.nodes {
+        for node in 1..=parameters.nodes + parameters.spares {
             let host = Host::new(node, parameters, mutant, ledger.clone())?;
             let software = host.clone();
             sim.host(host.name.clone(), move || software.clone().run());
@@ -81,6 +93,8 @@ impl World {
             sim.client(name.clone(), Client::new(number, shared.clone()).work());
             clients.push(name);
         }
+        let desk = Rc::new(Desk::default());
+        sim.client("operator", desk.clone().work(parameters.nodes));
         sim.client("scanner", scan(shared.clone()));
         clients.push("scanner".to_owned());
         Ok(Self {
@@ -91,6 +105,8 @@ impl World {
             clients,
             down: BTreeMap::new(),
             links: Links::default(),
+            desk,
+            outside: (parameters.nodes + 1..=parameters.nodes + parameters.spares).collect(),
             course: Course::default(),
         })
     }
@@ -100,20 +116,37 @@ impl World {
         let result = self.phases(faults);
         self.course.simulated = self.sim.elapsed();
         self.course.late = self.links.late;
+        let lost = self.hosts.values().map(|host| host.disk().lost_files());
+        self.course.lost_files = lost.sum();
+        self.course.refused = self
+            .hosts
+            .values()
+            .filter_map(|host| host.refused())
+            .collect();
         result
     }
 
     fn phases(&mut self, faults: &[Planned]) -> turmoil::Result {
-        let Bounds { set_up, calm } = self.shared.parameters.bounds();
+        let Bounds {
+            set_up,
+            calm,
+            changes,
+        } = self.shared.parameters.bounds();
         self.begins("the nodes start");
         let formed = |world: &Self| world.shared.phase.get() == Phase::Storm;
-        self.steps(set_up, "the cluster did not form", formed)?;
+        if !self.shared.parameters.storm_from_the_start {
+            self.steps(set_up, "the cluster did not form", formed)?;
+        }
         self.begins("the storm begins");
         if faults.is_empty() {
             self.course.calm_since = Some(self.sim.elapsed());
         }
         let stays_down = self.storm(faults)?;
         self.mend(stays_down)?;
+        self.steps(set_up, "the cluster did not form after the storm", formed)?;
+        let ordered = |world: &Self| world.desk.is_empty();
+        self.steps(changes, "the cluster was not changed as ordered", ordered)?;
+        self.take_in();
         self.begins("all is mended, each client has to get writes through");
         self.shared.phase.set(Phase::Calm);
         let clients = self.shared.parameters.clients;
@@ -185,7 +218,31 @@ impl World {
                 self.course.leaders.observe(role)?;
             }
         }
+        self.leave_out_the_rotten();
         Ok(())
+    }
+
+    /// The spares that an operator has made voters are asked like the others.
+    fn take_in(&mut self) {
+        self.course.orders = self.desk.done();
+        for (order, done) in &self.course.orders {
+            if let (Order::Promote(node), Done::Yes) = (order, done)
+                && self.outside.remove(node)
+            {
+                self.shared.nodes.borrow_mut().push(*node);
+            }
+        }
+    }
+
+    /// A node that refuses its data stays away, and is asked nothing any more.
+    fn leave_out_the_rotten(&mut self) {
+        for (node, host) in &self.hosts {
+            let mut nodes = self.shared.nodes.borrow_mut();
+            if nodes.contains(node) && host.refused().is_some() {
+                nodes.retain(|one| one != node);
+                *self.down.entry(*node).or_default() += 1;
+            }
+        }
     }
 
     /// All running nodes have applied the same, and have the same state.
@@ -193,7 +250,7 @@ impl World {
         let mut applied = self
             .hosts
             .iter()
-            .filter(|(node, _)| !self.down.contains_key(node))
+            .filter(|(node, _)| !self.down.contains_key(node) && !self.outside.contains(node))
             .map(|(_, host)| host.applied());
         let first = applied.next().flatten();
         first.is_some() && applied.all(|one| one == first)

@@ -2,18 +2,25 @@
 
 use std::time::Duration;
 
+use placement_raft_store::simulation::{POINTS, START_POINTS};
+
 use super::World;
 use crate::faults::{Fault, Happened, Planned};
+use crate::operator::Order;
+use crate::shared::Phase;
 
 /// How long a way that flaps is open, and how long it is shut.
 const FLAP: Duration = Duration::from_millis(130);
+
+/// Bytes that a thin connection carries in a second.
+const THIN: u64 = 4_000;
 
 /// A fault that is going on.
 struct Going {
     fault: Fault,
     /// When it ends, since the storm began.
     ends: Duration,
-    /// If it comes and goes: whether it is there, and when that changes.
+    /// If it comes and goes, or waits for its moment: whether it is there, and when that changes.
     is_there: bool,
     changes: Duration,
 }
@@ -26,24 +33,27 @@ impl World {
         let mut going: Vec<Going> = Vec::new();
         while self.sim.elapsed() < began + self.shared.parameters.storm {
             let now = self.sim.elapsed() - began;
+            for one in &mut going {
+                self.come_and_go(one, now)?;
+            }
             while let Some(planned) = coming.next_if(|planned| planned.begins <= now) {
                 let met = self.begin(planned.fault)?;
                 going.extend(met.into_iter().map(|fault| Going {
                     fault,
                     ends: now + planned.lasts,
-                    is_there: true,
+                    is_there: !matches!(fault, Fault::PowerCutAt(..)),
                     changes: now + FLAP,
                 }));
             }
             let (over, rest): (Vec<_>, Vec<_>) = going.into_iter().partition(|one| one.ends <= now);
             going = rest;
             for one in over {
-                self.end(&one);
-            }
-            for one in &mut going {
-                self.come_and_go(one, now);
+                self.end(&one)?;
             }
             self.step()?;
+        }
+        for one in &mut going {
+            self.come_and_go(one, self.shared.parameters.storm)?;
         }
         let stays_down = self
             .shared
@@ -54,18 +64,22 @@ impl World {
             self.power_cut(node)?;
         }
         for one in going {
-            self.end(&one);
+            self.end(&one)?;
         }
         Ok(stays_down)
     }
 
     /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
     fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
-        let met = fault.meets(self.shared.parameters.nodes, self.leader());
-        if met.is_empty() {
-            return Ok(met);
+        let met = fault.meets(self.nodes(), self.leader());
+        let is_too_early = matches!(fault, Fault::RotLog(_) | Fault::Replace(_))
+            && self.shared.phase.get() == Phase::Setup;
+        if met.is_empty() || is_too_early {
+            return Ok(Vec::new());
         }
-        self.course.kinds.insert(fault.kind());
+        if !matches!(fault, Fault::PowerCutAt(..)) {
+            self.course.kinds.insert(fault.kind());
+        }
         tracing::info!(?fault, ?met, at = ?self.sim.elapsed(), "fault begins");
         for one in &met {
             self.strike(*one)?;
@@ -83,10 +97,40 @@ impl World {
         let now = self.sim.elapsed();
         match fault {
             Fault::PowerCut(node) => self.power_cut(node)?,
+            Fault::PowerCutTorn(node) => self.power_cut_torn(node)?,
+            Fault::PowerCutAt(node, point) => {
+                self.hosts[&node].disk().fail_at(Some(POINTS[point]));
+                if point < START_POINTS && !self.down.contains_key(&node) {
+                    self.power_cut(node)?;
+                    self.start(node);
+                }
+            }
+            Fault::FullDisk(node) => self.hosts[&node].disk().set_full(true),
+            Fault::DiskError(node) => self.hosts[&node].disk().set_failing_once(true),
+            Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(true),
+            Fault::RotLog(node) => {
+                // Killed, not without power: what the node has noted of its log is then exact.
+                self.kill(node);
+                self.hosts[&node].rot_log()?;
+            }
+            Fault::Replace(node) => {
+                self.kill(node);
+                self.hosts[&node].wipe()?;
+                self.start(node);
+                self.shared.nodes.borrow_mut().retain(|one| *one != node);
+                let spare = self.outside.iter().next().copied();
+                self.outside.insert(node);
+                self.desk.order([Order::Remove(node)]);
+                if let Some(spare) = spare {
+                    self.desk.order([Order::Add(spare), Order::Promote(spare)]);
+                }
+            }
+            Fault::Transfer(node) => self.desk.order([Order::Transfer(node)]),
             Fault::Kill(node) => self.kill(node),
             Fault::Restart(node) => self.stop(node),
             Fault::Pause(node) => self.hosts[&node].pause(),
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(true),
+            Fault::Thin(node) => self.hosts[&node].bandwidth.set(THIN),
             Fault::SlowLink(a, b) => self.link_latency(a, b, Duration::from_millis(400)),
             Fault::LossyLink(a, b) => self.loss(a, b, 0.03),
             Fault::ClockStep(node, by) => self.hosts[&node].wall.step(by),
@@ -102,7 +146,7 @@ impl World {
         Ok(())
     }
 
-    fn end(&mut self, going: &Going) {
+    fn end(&mut self, going: &Going) -> turmoil::Result {
         let (fault, now) = (going.fault, self.sim.elapsed());
         tracing::info!(?fault, at = ?now, "fault ends");
         let mut faults = self.course.faults.iter_mut();
@@ -110,7 +154,30 @@ impl World {
             ended.to = now;
         }
         match fault {
-            Fault::PowerCut(node) | Fault::Kill(node) | Fault::Restart(node) => self.start(node),
+            Fault::PowerCut(node)
+            | Fault::PowerCutTorn(node)
+            | Fault::Kill(node)
+            | Fault::Restart(node)
+            | Fault::RotLog(node) => self.start(node),
+            Fault::PowerCutAt(node, _) => {
+                self.hosts[&node].disk().fail_at(None);
+                if going.is_there {
+                    self.start(node);
+                }
+            }
+            Fault::FullDisk(node) => {
+                self.hosts[&node].disk().set_full(false);
+                self.kill(node);
+                self.start(node);
+            }
+            Fault::DiskError(node) => {
+                self.hosts[&node].disk().set_failing_once(false);
+                self.power_cut_torn(node)?;
+                self.start(node);
+            }
+            Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(false),
+            Fault::Replace(_) | Fault::Transfer(_) => {}
+            Fault::Thin(node) => self.hosts[&node].bandwidth.set(0),
             Fault::Pause(node) => self.hosts[&node].resume(),
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),
             Fault::SlowLink(a, b) => {
@@ -128,22 +195,37 @@ impl World {
                 }
             }
         }
+        Ok(())
     }
 
-    fn come_and_go(&mut self, one: &mut Going, now: Duration) {
-        let Fault::Flap(a, b) = one.fault else {
-            return;
-        };
-        if now < one.changes {
-            return;
+    fn come_and_go(&mut self, one: &mut Going, now: Duration) -> turmoil::Result {
+        match one.fault {
+            Fault::Flap(a, b) if one.changes <= now => {
+                one.changes = now + FLAP;
+                one.is_there = !one.is_there;
+                let cut = Fault::CutLink(a, b);
+                match one.is_there {
+                    true => self.cut(cut),
+                    false => self.mend_ways(cut),
+                }
+            }
+            Fault::PowerCutAt(node, _) if !one.is_there => {
+                if let Some(point) = self.hosts[&node].disk().failed_at() {
+                    tracing::info!(node, point, at = ?self.sim.elapsed(), "the power fails");
+                    one.is_there = true;
+                    self.course.kinds.insert(one.fault.kind());
+                    self.course.points.insert(point);
+                    self.power_cut(node)?;
+                }
+            }
+            _ => {}
         }
-        one.changes = now + FLAP;
-        one.is_there = !one.is_there;
-        let cut = Fault::CutLink(a, b);
-        match one.is_there {
-            true => self.cut(cut),
-            false => self.mend_ways(cut),
-        }
+        Ok(())
+    }
+
+    /// How many machines there are, spares included.
+    fn nodes(&self) -> u64 {
+        self.hosts.len() as u64
     }
 
     fn cut(&mut self, fault: Fault) {
@@ -166,14 +248,14 @@ impl World {
                 .flat_map(|(a, b)| [(a.clone(), b.clone()), (b, a)])
                 .collect();
         }
-        self.named(fault.cut_ways(self.shared.parameters.nodes))
+        self.named(fault.cut_ways(self.nodes()))
     }
 
     /// The pairs of machines whose messages a fault keeps.
     fn held(&self, fault: Fault) -> Vec<(String, String)> {
         match fault {
             Fault::HoldClients(node) => self.pairs_with_clients(node),
-            _ => self.named(fault.held_pairs(self.shared.parameters.nodes)),
+            _ => self.named(fault.held_pairs(self.nodes())),
         }
     }
 
@@ -205,6 +287,12 @@ impl World {
         self.kill(node);
         // What a node wrote before it was killed or stopped is lost too, where nothing had synced it.
         self.course.lost_bytes += self.hosts[&node].lose_power()?;
+        Ok(())
+    }
+
+    fn power_cut_torn(&mut self, node: u64) -> turmoil::Result {
+        self.kill(node);
+        self.course.lost_bytes += self.hosts[&node].lose_power_torn()?;
         Ok(())
     }
 

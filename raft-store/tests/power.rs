@@ -1,0 +1,210 @@
+//! What of the plain files survives a loss of power, at rest and in the middle of the work: each sync of the
+//! store is needed by one of these.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::{
+    append, apply, blank, history, identity, log_id, new_dir, opened, options, read_all, run,
+};
+use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
+use placement_raft_store::simulation::{POINTS, START_POINTS, SimulatedDisk};
+use placement_raft_store::{Disk, Store, StoreOptions, boots, create, open, runtime};
+use tempfile::TempDir;
+
+/// A machine whose disk forgets what is not synced.
+struct Machine {
+    top: TempDir,
+    disk: SimulatedDisk,
+    _simulation: runtime::SimulationGuard,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let simulation = runtime::simulate(1);
+        let top = TempDir::new().unwrap();
+        let disk = SimulatedDisk::new(5, Duration::from_millis(1)..=Duration::from_millis(2));
+        disk.mount(top.path()).unwrap();
+        Self {
+            top,
+            disk,
+            _simulation: simulation,
+        }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.top.path().join("data")
+    }
+
+    /// Opens the store; `None` if the power fails before that is done.
+    async fn opened(&self) -> Option<Store> {
+        let options = StoreOptions {
+            disk: Disk::Simulated(self.disk.clone()),
+            ..options(&self.dir())
+        };
+        let opening = runtime::blocking(move || open(options).unwrap());
+        let opened = tokio::time::timeout(Duration::from_millis(200), opening).await;
+        opened.ok()
+    }
+
+    /// One start of the node, until its power fails.
+    fn run<T>(&self, work: impl AsyncFnOnce(Option<Store>) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let tasks = tokio::task::LocalSet::new();
+        let done = tasks.block_on(&runtime, async { work(self.opened().await).await });
+        drop((tasks, runtime));
+        self.disk.cut_power(&self.dir()).unwrap();
+        done
+    }
+}
+
+#[test]
+fn a_node_that_was_made_and_started_is_found_again() {
+    let machine = Machine::new();
+    let dir = machine.dir();
+    create(&dir, identity(1)).unwrap();
+    machine.disk.cut_power(&dir).unwrap();
+    let found = placement_raft_store::identity(&dir).unwrap();
+    assert_eq!(found, Some(identity(1)));
+    for start in 1..=3 {
+        let boot = machine.run(async |store| store.unwrap().boot);
+        assert_eq!((boot, boots(&dir).unwrap()), (start, start));
+        assert!(dir.join("log/CURRENT").exists() && dir.join("state/CURRENT").exists());
+    }
+    let note = std::fs::read(dir.join("reached")).unwrap();
+    assert_eq!(note.len(), 512, "how far the log has come is noted");
+}
+
+/// What a start may have been used for, no later one is used for.
+#[test]
+fn a_start_that_loses_its_power_anywhere_is_followed_by_one_of_a_higher_number() {
+    for point in &POINTS[..START_POINTS] {
+        let machine = Machine::new();
+        create(&machine.dir(), identity(1)).unwrap();
+        machine.run(async |store| {
+            let mut store = store.unwrap();
+            append(&mut store.log, history(5)).await;
+        });
+        machine.disk.fail_at(Some(point));
+        let is_open = machine.run(async |store| store.is_some());
+        assert!(!is_open, "the power fails when {point}");
+        assert_eq!(machine.disk.failed_at(), Some(*point));
+        machine.disk.fail_at(None);
+        machine.run(async |store| {
+            let mut store = store.unwrap();
+            assert!(store.boot >= 2, "{} after {point}", store.boot);
+            assert_eq!(read_all(&mut store.log).await, history(5));
+        });
+    }
+}
+
+#[test]
+fn a_truncation_is_taken_back_in_the_note_before_the_log_has_it() {
+    let machine = Machine::new();
+    create(&machine.dir(), identity(1)).unwrap();
+    machine.run(async |store| {
+        append(&mut store.unwrap().log, history(20)).await;
+    });
+    machine.run(async |store| {
+        let mut store = store.unwrap();
+        store.log.truncate_after(Some(log_id(1, 9))).await.unwrap();
+        append(&mut store.log, vec![blank(2, 10)]).await;
+    });
+    // A note that still told of twenty entries would be taken for a log that has lost some.
+    machine.run(async |store| {
+        let log = read_all(&mut store.unwrap().log).await;
+        assert_eq!(log.last(), Some(&blank(2, 10)));
+    });
+}
+
+#[test]
+fn a_snapshot_that_was_built_is_found_again_and_a_draft_is_not() {
+    let machine = Machine::new();
+    create(&machine.dir(), identity(1)).unwrap();
+    let build = |last: u64| {
+        machine.run(async |store| {
+            let mut store = store.unwrap();
+            let written = read_all(&mut store.log).await.len();
+            append(&mut store.log, history(last).split_off(written)).await;
+            let applied = store.views.applied_index().map_or(0, |index| index + 1);
+            let left = history(last).split_off(usize::try_from(applied).unwrap());
+            apply(&mut store.machine, left).await;
+            let building = store.drafts.build();
+            let built = tokio::time::timeout(Duration::from_millis(200), building).await;
+            built.is_ok()
+        })
+    };
+    let newest = || machine.run(async |store| Some(store?.snapshots.newest()?.0));
+    assert!(build(10));
+    assert_eq!(newest(), Some(10));
+    for (point, last, found) in [
+        ("a snapshot is written", 20, 10),
+        ("the rows are flushed", 30, 10),
+        ("a snapshot is renamed", 40, 10),
+    ] {
+        machine.disk.fail_at(Some(point));
+        assert!(!build(last), "the power fails when {point}");
+        machine.disk.fail_at(None);
+        assert_eq!(newest(), Some(found), "after {point}");
+    }
+    assert!(build(50));
+    assert_eq!(newest(), Some(50));
+}
+
+/// One that comes in is whole on the disk before the rows are replaced by it, wherever the power fails.
+#[test]
+fn a_snapshot_that_was_installed_is_found_again() {
+    let leader_dir = new_dir();
+    let snapshot = run(async {
+        let mut leader = opened(leader_dir.path());
+        apply(&mut leader.machine, history(60)).await;
+        let mut builder = leader.machine.get_snapshot_builder().await;
+        builder.build_snapshot().await.unwrap()
+    });
+    let machine = Machine::new();
+    create(&machine.dir(), identity(1)).unwrap();
+    let bytes = std::fs::read(snapshot.snapshot.path()).unwrap();
+    let install = || {
+        machine.run(async |store| {
+            let mut store = store.unwrap();
+            let mut receiver = store.snapshots.receive().unwrap();
+            receiver.write(&bytes).unwrap();
+            let received = receiver.finish().unwrap();
+            let meta = snapshot.meta.clone();
+            let installing = store.machine.install_snapshot(&meta, received);
+            let installed = tokio::time::timeout(Duration::from_millis(500), installing).await;
+            installed.is_ok()
+        })
+    };
+    let found = || {
+        machine.run(async |store| {
+            let store = store.unwrap();
+            let newest = store.snapshots.newest().map(|(covers, _)| covers);
+            (newest, store.views.applied_index())
+        })
+    };
+    for (point, before, after) in [
+        ("a snapshot is renamed", None, None),
+        ("a snapshot is to be installed", Some(60), None),
+        ("the rows are to be replaced", Some(60), Some(60)),
+        ("the rows are replaced", Some(60), Some(60)),
+        ("a snapshot is installed", Some(60), Some(60)),
+    ] {
+        machine.disk.wipe(&machine.dir()).unwrap();
+        create(&machine.dir(), identity(1)).unwrap();
+        machine.disk.fail_at(Some(point));
+        assert!(!install(), "the power fails when {point}");
+        machine.disk.fail_at(None);
+        assert_eq!(found(), (before, after), "after {point}");
+    }
+    machine.disk.wipe(&machine.dir()).unwrap();
+    create(&machine.dir(), identity(1)).unwrap();
+    assert!(install());
+    assert_eq!(found(), (Some(60), Some(60)));
+}

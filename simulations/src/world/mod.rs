@@ -138,7 +138,7 @@ impl World {
             self.steps(set_up, "the cluster did not form", formed)?;
         }
         self.begins("the storm begins");
-        if faults.is_empty() {
+        if faults.is_empty() && !self.shared.parameters.storm_from_the_start {
             self.course.calm_since = Some(self.sim.elapsed());
         }
         let stays_down = self.storm(faults)?;

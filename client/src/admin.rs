@@ -130,6 +130,9 @@ pub struct NodeStatus {
     /// Why not.
     #[serde(default)]
     pub not_ready: Option<String>,
+    /// When its last good backup was made, in seconds since 1970, if it makes any by itself.
+    #[serde(default)]
+    pub last_backup: Option<u64>,
     /// Bytes of the files in its data directory.
     #[serde(default)]
     pub disk_used_bytes: Option<u64>,

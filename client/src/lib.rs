@@ -17,6 +17,7 @@
 //! ```
 
 mod admin;
+mod backup;
 mod client;
 mod consistency;
 mod endpoint;
@@ -27,6 +28,7 @@ mod response;
 mod transport;
 
 pub use admin::{Admin, CheckReport, Finding, Member, MemberRole, NewMember, NodeRole, NodeStatus};
+pub use backup::{BackupError, BackupReport, BackupStream};
 pub use client::{Client, MICROVERSION_DEFAULT};
 pub use consistency::{Consistency, IndexToken, Position};
 pub use endpoint::Endpoint;

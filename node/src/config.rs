@@ -58,6 +58,8 @@ section! {
         candidates: CandidatesSection,
         /// Room on the disk.
         disk: DiskSection,
+        /// Backups that this node makes by itself.
+        backup: BackupSection,
         /// Replication.
         raft: RaftSection,
         /// Logging.
@@ -210,6 +212,19 @@ section! {
         /// kept waiting by a node that is neither well nor gone, in milliseconds. A tenth of it costs
         /// a leader its office. 0: for ever.
         hung_after_ms: u64 = 30_000,
+    }
+}
+
+section! {
+    /// `[backup]`.
+    BackupSection {
+        /// Directory for backups of this node and for the log since the oldest of them; each cluster and node
+        /// has a directory of its own below it. On another disk than `data_dir`. Empty: none are made.
+        directory: Option<PathBuf> = None,
+        /// How often a backup is made, in seconds.
+        every_s: u64 = 3_600,
+        /// How many backups are kept; the oldest goes once a new one is whole and was read again.
+        keep: u64 = 24,
     }
 }
 

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
-use crate::admin::{Admin, NodeStatus};
+use crate::admin::{Admin, NodeStatus, OneAtATime};
 use crate::cluster::backlog::Backlog;
 use crate::cluster::bootstrap::Bootstrap;
 use crate::cluster::leadership::step_aside;
@@ -260,6 +260,7 @@ impl Node {
             metrics,
             checks: self.checks.clone(),
             checking: Arc::default(),
+            backups: OneAtATime::default(),
         };
         let health = (admin.clone().numbers()).merge(self.checks.clone().router());
         let router = admin.router().merge(health.clone());

@@ -5,12 +5,16 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use placement_model::types::Timestamp;
 use placement_raft_store::StoreOptions;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
+use uuid::Uuid;
 
 use crate::logging::{self, Logging};
-use crate::offline::{inspect, recover};
+use crate::offline::{inspect, recover, restore};
 use crate::{Config, Env, Node, config, descriptors, http};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
@@ -25,6 +29,8 @@ pub fn main() -> ExitCode {
         Some(("skip-entry", matches)) => skip_entry(matches),
         Some(("inspect", matches)) => look_at(matches),
         Some(("recover", matches)) => go_on_alone(matches),
+        Some(("check-backup", matches)) => restore::check(&path(matches, "file")),
+        Some(("restore", matches)) => begin_with_backup(matches),
         _ => run(&matches),
     };
     match done {
@@ -89,6 +95,20 @@ fn go_on_alone(matches: &ArgMatches) -> anyhow::Result<()> {
     let cluster = Env::production().ids.uuid();
     let confirmed = matches.get_flag("yes-the-others-are-gone-for-ever");
     recover::run(&storage(&config)?, cluster, confirmed)
+}
+
+/// Makes the data directory of a member of a new cluster, which begins with a backup.
+fn begin_with_backup(matches: &ArgMatches) -> anyhow::Result<()> {
+    let (config, _) = load(matches)?;
+    config.validate()?;
+    let until = matches.get_one::<Timestamp>("until").copied();
+    let named = matches.get_one::<Uuid>("as").copied();
+    restore::run(&config, &path(matches, "from"), until, named)
+}
+
+fn path(matches: &ArgMatches, name: &str) -> PathBuf {
+    let path = matches.get_one::<PathBuf>(name);
+    path.cloned().unwrap_or_default()
 }
 
 /// Prints what is in a data directory.
@@ -244,6 +264,40 @@ fn command() -> Command {
         "Checks the configuration and prints it as it would be used; exits with 1 if it is \
              wrong",
     )))
+    .subcommand(
+        Command::new("check-backup")
+            .about("Reads a backup, whole, and says what it holds; exits with 1 if it is no good")
+            .arg(file("file", "FILE", "The backup").required(true)),
+    )
+    .subcommand(common(
+        Command::new("restore")
+            .about(
+                "Makes the data directory of a member of a new cluster, which begins with a backup; \
+                 to be run for each of initial_members, before any of them is started",
+            )
+            .arg(
+                file("from", "PATH", "A backup, or a directory that [backup] has filled")
+                    .long("from")
+                    .required(true),
+            )
+            .arg(
+                Arg::new("until")
+                    .long("until")
+                    .value_name("TIME")
+                    .value_parser(moment)
+                    .help(
+                        "The moment that is restored, such as 2026-11-22T10:00:00Z, from a directory; \
+                         otherwise the last one that is there",
+                    ),
+            )
+            .arg(
+                Arg::new("as")
+                    .long("as")
+                    .value_name("CLUSTER_ID")
+                    .value_parser(clap::value_parser!(Uuid))
+                    .help("The new cluster, as it was named when its first member was restored"),
+            ),
+    ))
     .subcommand(common(
         Command::new("skip-entry")
             .about(
@@ -307,6 +361,20 @@ fn inspect_command(common: &impl Fn(Command) -> Command) -> Command {
             .about("Prints how many rows each table of the state has")
             .arg(json()),
     ))
+}
+
+/// A moment in RFC 3339.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|error| error.to_string())?;
+    let micros = i64::try_from(moment.unix_timestamp_nanos() / 1_000);
+    micros.map(Timestamp).map_err(|error| error.to_string())
+}
+
+fn file(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .value_name(value)
+        .value_parser(clap::value_parser!(PathBuf))
+        .help(help)
 }
 
 fn number(name: &'static str, help: &'static str) -> Arg {

@@ -103,8 +103,41 @@ pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<(), OpenE
     write_durably(dir, IDENTITY, &wire::encode(RecordVersion::NAMED, &record))
 }
 
+/// Locks a directory that holds nothing, to make it a data directory step by step; it is one once it
+/// is given to a node.
+pub(crate) fn claim(dir: &Path) -> Result<DirLock, OpenError> {
+    make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
+    let held = lock(dir)?;
+    if let Some(found) = self::identity(dir)? {
+        return Err(OpenError::Exists {
+            dir: dir.to_owned(),
+            found,
+        });
+    }
+    let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
+    let names = names.map_err(|error| OpenError::io("list", dir, error))?;
+    let may_be_there = [LOCK, "lost+found"];
+    match names
+        .iter()
+        .all(|one| may_be_there.iter().any(|name| one.file_name() == *name))
+    {
+        true => Ok(held),
+        false => Err(OpenError::NotEmpty {
+            dir: dir.to_owned(),
+        }),
+    }
+}
+
+/// Removes what was made in a directory that was claimed and is no node's yet.
+pub(crate) fn clear(dir: &Path) {
+    // Whatever stays is found by the next one who claims it.
+    let _ = fs::remove_dir_all(dir.join(LOG_DIR));
+    let _ = fs::remove_dir_all(dir.join(STATE_DIR));
+    let _ = fs::remove_file(dir.join(BOOT));
+}
+
 /// Makes a directory, and those above it that are missing, so that a loss of power leaves them.
-fn make_durably(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_durably(dir: &Path) -> io::Result<()> {
     let changed = changed_by_making(dir);
     fs::create_dir_all(dir)?;
     changed
@@ -230,8 +263,13 @@ fn add_line(dir: &Path, name: &str, words: &str) -> Result<(), OpenError> {
 /// Counts one more start of the node, durably, and returns the count.
 pub(crate) fn next_boot(dir: &Path) -> Result<u64, OpenError> {
     let boot = boots(dir)? + 1;
-    write_durably(dir, BOOT, &wire::encode(RecordVersion::NAMED, &boot))?;
+    set_boots(dir, boot)?;
     Ok(boot)
+}
+
+/// Notes, durably, how often the node has started.
+pub(crate) fn set_boots(dir: &Path, boots: u64) -> Result<(), OpenError> {
+    write_durably(dir, BOOT, &wire::encode(RecordVersion::NAMED, &boots))
 }
 
 /// Puts a whole file in place: after a crash it is the old one or the new one.

@@ -11,7 +11,7 @@ pub const FORMAT: u32 = 1;
 pub struct Identity {
     /// The cluster.
     pub cluster: Uuid,
-    /// Which history of the cluster: another one after a snapshot is restored into it.
+    /// Which history this is: a cluster that begins with a backup has another one.
     pub epoch: u64,
     /// The node. Never given to another directory: a node that lost its data joins under a new id.
     pub node: u64,

@@ -4,6 +4,7 @@
 //! * [`inspect()`] looks at a data directory while the node does not run, and changes nothing.
 //! * [`recover()`] makes a node the only one of a new cluster, after the majority of its own was lost.
 //! * [`skip_entry`] makes an entry blank that no node can apply, while the node does not run.
+//! * [`write_backup`] writes a state to be kept elsewhere; a new cluster begins with it ([`Backup`]).
 //! * [`LogStore`] is the Raft log: appends are gathered and synced by one thread.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
 //!   and the whole state in memory, and builds and installs snapshots.
@@ -13,6 +14,7 @@
 //! * [`runtime`] is the async runtime for production and simulation.
 
 mod applier;
+mod archive;
 mod counters;
 pub mod coverage;
 mod data_dir;
@@ -32,6 +34,7 @@ mod metrics;
 mod observer;
 mod options;
 mod recover;
+mod restore;
 mod rocks;
 pub mod runtime;
 pub mod simulation;
@@ -43,6 +46,7 @@ pub mod wire;
 mod write_version;
 
 pub use applier::{Applier, Rules};
+pub use archive::{ArchiveError, BackupDir, LogArchive};
 pub use data_dir::{boots, create, former_clusters, identity, in_use, leave};
 pub use error::{JOIN_ANEW, OpenError};
 pub use gate::Gate;
@@ -55,13 +59,15 @@ pub use inspect::{
 pub use log::{LogReader, LogStore};
 pub use logged::LoggedCommand;
 pub use machine::{
-    AppliedState, Checkpoints, Drafts, Snapshot, SnapshotBuilder, SnapshotDir, SnapshotError,
-    SnapshotFile, SnapshotReceiver, StateMachine, Stopped, Views, applying,
+    AppliedState, BackupInfo, Checkpoints, Drafts, Snapshot, SnapshotBuilder, SnapshotDir,
+    SnapshotError, SnapshotFile, SnapshotReceiver, StateMachine, Stopped, Views, applying,
+    check_backup, write_backup,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use observer::{LogEvent, LogObserver};
 pub use options::{Disk, Faults, StoreOptions};
 pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
+pub use restore::{Backup, NewCluster, RestoreError};
 pub use skip::{SkipError, Skipped, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{

@@ -59,6 +59,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
                 "disk_watch.rs",
                 "room.rs",
                 "snapshots.rs",
+                "backups.rs",
                 "membership.rs",
             ],
             &["slot.rs"],
@@ -71,6 +72,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &[
                 "freshness.rs",
                 "read_metrics.rs",
+                "kept_backups.rs",
                 "error.rs",
                 "addresses.rs",
                 "backlog.rs",
@@ -80,8 +82,8 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
     (
         "raft-store/src",
         &[
-            &["skip.rs", "recover.rs"],
-            &["inspect.rs"],
+            &["skip.rs", "recover.rs", "restore.rs"],
+            &["inspect.rs", "archive.rs"],
             &["store.rs", "fixtures.rs"],
             &["metrics.rs"],
             &["log", "machine"],

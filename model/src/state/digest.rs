@@ -81,7 +81,7 @@ impl Digest {
     }
 
     /// Counts in what has this digest.
-    pub(crate) fn count_in(&mut self, other: Self) {
+    pub fn count_in(&mut self, other: Self) {
         self.0 = self.0.wrapping_add(other.0);
     }
 

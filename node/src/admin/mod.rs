@@ -12,11 +12,13 @@
 //! | `DELETE /v1/drain` | takes that back |
 //! | `GET /v1/check` | recounts this node's state; gives a [`Report`] |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
+//! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can begin |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
 //!
 //! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
 //! REST API's: `{"errors": [{"status", "title", "detail"}]}`.
 
+mod backup;
 mod check;
 mod status;
 
@@ -42,11 +44,13 @@ use crate::cluster::membership::MembershipChange;
 use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 use crate::metrics::{Format, Metrics};
+pub use backup::BackupReport;
+pub(crate) use backup::OneAtATime;
 pub use check::Report;
 pub use status::{MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
 
 /// All routes, for those who ask for another one.
-const ROUTES: [&str; 13] = [
+const ROUTES: [&str; 14] = [
     "GET /v1/status",
     "POST /v1/init",
     "POST /v1/members",
@@ -57,6 +61,7 @@ const ROUTES: [&str; 13] = [
     "DELETE /v1/drain",
     "GET /v1/check",
     "POST /v1/compact",
+    "GET /v1/backup",
     "GET /metrics",
     "GET /livez",
     "GET /readyz",
@@ -70,6 +75,7 @@ pub(crate) struct Admin {
     pub(crate) checks: HealthChecks,
     /// Held while the state is recounted, which takes as much memory again: once at a time.
     pub(crate) checking: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) backups: OneAtATime,
 }
 
 /// A node to be added.
@@ -123,6 +129,7 @@ impl Admin {
             .route("/v1/drain", post(drain).delete(undrain))
             .route("/v1/check", get(check))
             .route("/v1/compact", post(compact))
+            .route("/v1/backup", get(backup::backup))
             .fallback(|| async { error(StatusCode::NOT_FOUND, &no_such_route()) })
             .with_state(self)
     }

@@ -102,6 +102,8 @@ pub struct NodeReport {
     pub ready: bool,
     /// Why not.
     pub not_ready: Option<String>,
+    /// When its last good backup was made, in seconds since 1970, if `[backup]` has it make any.
+    pub last_backup: Option<u64>,
     /// Bytes of the files in its data directory.
     pub disk_used_bytes: u64,
     /// Bytes that are free on that disk; `None` if the system does not say.
@@ -117,6 +119,7 @@ impl NodeReport {
             version: env!("CARGO_PKG_VERSION"),
             ready: not_ready.is_none(),
             not_ready,
+            last_backup: bootstrap.slot.get().and_then(|running| running.kept.last()),
             disk_used_bytes: space.used_bytes,
             disk_free_bytes: space.free_bytes,
         }

@@ -5,10 +5,11 @@
 //! remembers it, and a removed node's row is closed: what it may still send is not carried out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use openraft::Precondition;
 use openraft::errors::{ClientWriteError, RaftError};
+use openraft::{ChangeMembers, Precondition};
 use placement_model::command::{Command, RetireNode};
 use placement_raft_store::{Identity, Member, Membership as RaftMembership, Payload, TypeConfig};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 const INTRODUCTION: Duration = Duration::from_secs(5);
 /// How long a promotion waits for the learner to catch up.
 const CATCH_UP: Duration = Duration::from_secs(10);
+/// How often members are asked for addresses that are not known yet.
+const COMPLETION: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What an operator asks of the leader.
@@ -229,6 +232,40 @@ impl Membership<'_> {
         self.set_membership(now, voters, members).await
     }
 
+    /// As the leader: has the members say where their other doors are of whom the membership does not
+    /// know it.
+    async fn complete_addresses(&self) -> Result<(), Refused> {
+        let (unchanged, _) = self.now();
+        let mut found = BTreeMap::new();
+        let members = self.replica().members().into_iter();
+        for (id, member) in members.filter(|(_, member)| is_incomplete(member)) {
+            let asked = (self.0.peers).introduce::<_, Introduction>(
+                &member.peer,
+                Method::Probe,
+                &(),
+                INTRODUCTION,
+            );
+            let Ok(who) = asked.await else {
+                continue;
+            };
+            if who.node == id && who.cluster == Some(self.replica().identity.cluster) {
+                let Introduction { api, admin, .. } = who;
+                let peer = member.peer;
+                found.insert(id, Member { api, peer, admin });
+            }
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        // Where the members reach each other stays as it is, so nobody is lost by this.
+        let change = ChangeMembers::SetNodes(found);
+        let raft = &self.replica().raft;
+        match raft.change_membership_if(change, true, [unchanged]).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Refused::Unavailable(error.to_string())),
+        }
+    }
+
     async fn promote(&self, id: u64) -> Result<(), Refused> {
         self.must_be_member(id)?;
         if self.now().1.contains(&id) {
@@ -413,6 +450,29 @@ impl Membership<'_> {
                     .to_owned(),
             )),
         }
+    }
+}
+
+fn is_incomplete(member: &Member) -> bool {
+    member.api.is_empty() || member.admin.is_empty()
+}
+
+/// A cluster that begins with a backup knows of its members only where they reach each other. Whoever
+/// leads asks them for the rest.
+pub(super) async fn complete_addresses(node: Arc<Running>) {
+    // What is applied: what Raft knows, it says only once it runs.
+    let lacks_some = || {
+        let applied = node.replica.views.current();
+        let mut members = applied.membership.membership().nodes();
+        members.any(|(_, member)| is_incomplete(member))
+    };
+    while lacks_some() {
+        if node.replica.leads()
+            && let Err(refused) = Membership(&node).complete_addresses().await
+        {
+            tracing::debug!(%refused, "the addresses of the members are not complete yet");
+        }
+        sleep(COMPLETION).await;
     }
 }
 

@@ -5,11 +5,13 @@
 
 mod addresses;
 pub(crate) mod backlog;
+mod backups;
 pub(crate) mod bootstrap;
 mod disk_watch;
 mod divergence;
 mod error;
 mod freshness;
+mod kept_backups;
 pub(crate) mod leadership;
 mod level;
 pub(crate) mod membership;

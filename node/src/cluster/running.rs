@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics};
 
+use super::kept_backups::Kept;
 use super::read_index::ReadIndex;
 use super::replica::Replica;
 use super::standards::Standards;
@@ -18,6 +19,7 @@ pub(crate) struct Running {
     pub(crate) read_index: Arc<ReadIndex>,
     pub(crate) standards: Standards,
     pub(crate) store_metrics: StoreMetrics,
+    pub(crate) kept: Kept,
     pub(super) snapshots: SnapshotDir,
     pub(super) drafts: Drafts,
     pub(super) sending: Arc<Sending>,

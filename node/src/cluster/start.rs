@@ -8,6 +8,7 @@ use placement_raft_store::{Identity, Raft, runtime};
 use tokio::sync::mpsc;
 
 use super::error::StartError;
+use super::kept_backups::Kept;
 use super::own_past::OwnPast;
 use super::propose::Proposer;
 use super::read_index::{ReadIndex, Rounds};
@@ -18,7 +19,10 @@ use super::stamp::Stamper;
 use super::standards::Standards;
 use super::write_ids::WriteIds;
 use super::write_path::WritePath;
-use super::{disk_watch, divergence, leadership, level, removal, room, snapshots, standards_sync};
+use super::{
+    backups, disk_watch, divergence, leadership, level, membership, removal, room, snapshots,
+    standards_sync,
+};
 use crate::config::Config;
 use crate::env::{Env, Faults};
 use crate::rpc::peers::Peers;
@@ -55,6 +59,7 @@ pub(super) async fn start(
         limits(config, env.faults),
         sending.clone(),
     );
+    let log_reader = store.log.reader();
     let raft_config = raft_config(config, &identity)?;
     let raft = Raft::new(
         config.node_id,
@@ -87,6 +92,7 @@ pub(super) async fn start(
         read_index,
         standards: Standards::new(replica.clone(), env.standards.clone()),
         store_metrics: store.metrics,
+        kept: Kept::default(),
         snapshots: store.snapshots,
         drafts: store.drafts,
         sending,
@@ -119,6 +125,11 @@ pub(super) async fn start(
             disk_watch::watch(running.clone()),
         );
     }
+    if config.backup.directory.is_some() {
+        tasks.spawn(backups::make(running.clone(), env.clock.clone()));
+        tasks.spawn(backups::keep_log(running.clone(), log_reader));
+    }
+    tasks.spawn(membership::complete_addresses(running.clone()));
     tasks.spawn(snapshots::watch(running.clone()));
     tasks.spawn(removal::watch(replica.clone(), peers.clone()));
     tracing::info!(

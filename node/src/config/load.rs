@@ -140,6 +140,7 @@ impl Config {
         self.validate_members()?;
         self.validate_raft()?;
         self.validate_limits()?;
+        self.validate_backup()?;
         self.default_consistency()?;
         self.generation_strategy()?;
         if self.auth.strategy != "noauth2" {
@@ -177,6 +178,25 @@ impl Config {
                 "initial_members",
                 "names a node twice",
             ));
+        }
+        Ok(())
+    }
+
+    fn validate_backup(&self) -> Result<(), ConfigError> {
+        let backup = &self.backup;
+        if let Some(directory) = &backup.directory
+            && directory.starts_with(&self.data_dir)
+        {
+            let message = "must not be within data_dir: what takes the one takes the other";
+            return Err(ConfigError::invalid("backup.directory", message));
+        }
+        for (key, value) in [
+            ("backup.every_s", backup.every_s),
+            ("backup.keep", backup.keep),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::invalid(key, "must not be 0"));
+            }
         }
         Ok(())
     }

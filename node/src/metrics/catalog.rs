@@ -146,6 +146,12 @@ catalog! {
         "The last entry that was dropped from the log";
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge none ["node"]
         "Log entries that a node lacks; only the leader knows";
+    BACKUP_LAST = "placement_backup_last_timestamp" Gauge seconds []
+        "When the last good backup of [backup] was made, since 1970; its age is time() minus this. 0 if none was";
+    BACKUP_LOG_INDEX = "placement_backup_log_index" Gauge none []
+        "The last entry of the log that is kept with the backups";
+    BACKUP_FAILURES = "placement_backup_failures" Counter none []
+        "Backups of [backup] that could not be made, and entries that could not be kept; they are tried again";
     STORAGE_FAILED = "placement_storage_failed" Gauge none []
         "1 if the disk of this node has failed, or holds what this version cannot read, or a task has ended that the node needs";
     DISK_WAIT = "placement_disk_wait" Gauge seconds []

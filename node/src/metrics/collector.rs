@@ -54,6 +54,7 @@ impl Collector for NodeCollector {
         if let Some(Running {
             replica,
             store_metrics,
+            kept,
             ..
         }) = running.as_deref()
         {
@@ -62,6 +63,9 @@ impl Collector for NodeCollector {
             out.store(&store_metrics.read())?;
             let waits = store_metrics.waits_for_disk().unwrap_or_default();
             out.gauge(&catalog::DISK_WAIT, waits.as_secs_f64())?;
+            out.gauge(&catalog::BACKUP_LAST, kept.last().unwrap_or(0))?;
+            out.gauge(&catalog::BACKUP_LOG_INDEX, kept.logged())?;
+            out.counter(&catalog::BACKUP_FAILURES, kept.failures())?;
             out.model(replica)?;
         }
         out.process(&Process::read())

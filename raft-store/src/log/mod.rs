@@ -143,6 +143,13 @@ impl LogStore {
     pub(crate) fn database(&self) -> Weak<DB> {
         Arc::downgrade(&self.shared.database.db)
     }
+
+    /// Reads the log beside openraft. Holds the database open.
+    pub fn reader(&self) -> LogReader {
+        LogReader {
+            shared: Arc::clone(&self.shared),
+        }
+    }
 }
 
 /// The log of a node that does not run, for changes by hand.
@@ -161,6 +168,15 @@ impl LogEditor {
     /// The entry at an index, if it is there.
     pub(crate) fn entry(&self, index: u64) -> Result<Option<Entry>, OpenError> {
         self.0.entry_at(index)
+    }
+
+    /// Has the log begin behind the entry that the state has come to, durably.
+    pub(crate) fn begin_behind(
+        &self,
+        version: RecordVersion,
+        applied: &LogId,
+    ) -> Result<(), OpenError> {
+        self.0.begin_behind(version, applied)
     }
 
     /// Puts a blank entry in the place of another, durably.
@@ -219,6 +235,15 @@ fn is_overtaken(database: &LogDatabase, ends: &Ends, applied: LogId) -> Result<b
 }
 
 impl LogReader {
+    /// The next entries from `start` to before `end`, some megabytes at most. They begin later than
+    /// `start` if the log does.
+    ///
+    /// # Errors
+    /// The log cannot be read; the storage has failed.
+    pub fn step(&self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
+        self.read((start, end), STEP_BYTES)
+    }
+
     /// The entries of the range that exist, as many as weigh `bytes_max` and at least one.
     fn read(&self, range: (u64, u64), bytes_max: usize) -> io::Result<Vec<Entry>> {
         let tail = self.shared.tail();
@@ -307,9 +332,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn get_log_reader(&mut self) -> LogReader {
-        LogReader {
-            shared: Arc::clone(&self.shared),
-        }
+        self.reader()
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {

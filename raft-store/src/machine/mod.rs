@@ -1,6 +1,7 @@
 //! The state machine: applies committed commands, publishes the state for readers, builds and
 //! installs snapshots.
 
+mod backup;
 mod checkpoints;
 mod core;
 mod database;
@@ -30,6 +31,8 @@ use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::write_version::WriteVersion;
 
 pub use self::core::applying;
+pub use backup::{BackupInfo, check_backup, write_backup};
+pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
@@ -39,6 +42,7 @@ pub(crate) use inspect::{FoundSnapshot, StateInspector, snapshots};
 pub use snapshot_dir::SnapshotDir;
 pub use snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 pub use snapshot_format::SnapshotError;
+pub(crate) use snapshot_format::{read_frame, write_frame};
 pub use views::{AppliedState, Stopped, Views};
 
 /// Entries applied in one batch, at most.

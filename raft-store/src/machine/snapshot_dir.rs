@@ -268,7 +268,7 @@ pub(super) fn name(last: Option<&LogId>) -> String {
     }
 }
 
-fn applied_state(header: Header, state: State) -> Result<AppliedState, SnapshotError> {
+pub(super) fn applied_state(header: Header, state: State) -> Result<AppliedState, SnapshotError> {
     if state.level() > Level::NEWEST {
         return Err(SnapshotError::NewerLevel(state.level()));
     }

@@ -11,6 +11,7 @@
 
 use std::io::{self, Read, Write};
 
+use placement_model::state::Digest;
 use placement_model::types::Timestamp;
 use placement_model::{Change, Level, State};
 use serde::{Deserialize, Serialize};
@@ -175,7 +176,8 @@ fn write_record(
     write_frame(target, &body)
 }
 
-fn write_frame(target: &mut impl Write, body: &[u8]) -> io::Result<()> {
+/// Writes a frame: length, checksum, body.
+pub(crate) fn write_frame(target: &mut impl Write, body: &[u8]) -> io::Result<()> {
     if body.len() > FRAME_BYTES_MAX {
         return Err(io::Error::other("a row is too long for a snapshot"));
     }
@@ -217,31 +219,40 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
 /// their number and their digest, if it is of this binary's form.
 pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, State), SnapshotError> {
     let header = read_header(source)?;
-    let mut rows = Rows {
-        source,
-        body: Vec::new(),
-        position: 0,
-        count: 0,
-        outcome: None,
-    };
+    let mut rows = Rows::of(source);
     let state = runtime::ahead(rows.by_ref().map(tables::with_digest), |rows| {
         State::load_with_digests(rows)
     });
-    let count = rows.count;
-    match rows.outcome {
-        Some(Ok(expected)) if expected == count => {}
-        Some(Ok(expected)) => {
-            return Err(damaged(&format!("{count} rows instead of {expected}")));
-        }
-        Some(Err(error)) => return Err(error),
-        None => return Err(damaged("it has no end")),
-    }
+    rows.finish()?;
     let state = state.map_err(|dangling| damaged(&dangling.to_string()))?;
-    // A digest of another version's form says nothing; the checksums still do.
-    if state.digest().agrees_with(&header.digest) == Some(false) {
-        return Err(damaged("its rows do not have the digest that it names"));
-    }
+    header.check_digest(state.digest())?;
     Ok((header, state))
+}
+
+/// Reads a whole snapshot as [`read`] does, and keeps nothing of it. Gives the feature level, too.
+pub(super) fn check(source: &mut impl Read) -> Result<(Header, Level), SnapshotError> {
+    let header = read_header(source)?;
+    let mut rows = Rows::of(source);
+    let (mut digest, mut level) = (Digest::default(), Level::default());
+    for row in rows.by_ref() {
+        digest.count_in(Digest::of(&row));
+        if let Change::PutLevel(found) = row {
+            level = found;
+        }
+    }
+    rows.finish()?;
+    header.check_digest(digest)?;
+    Ok((header, level))
+}
+
+impl Header {
+    /// A digest of another version's form says nothing; the checksums still do.
+    fn check_digest(&self, found: Digest) -> Result<(), SnapshotError> {
+        match found.agrees_with(&self.digest) {
+            Some(false) => Err(damaged("its rows do not have the digest that it names")),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The rows of a snapshot, until its footer or the first damage.
@@ -274,7 +285,28 @@ impl<R: Read> Iterator for Rows<'_, R> {
     }
 }
 
-impl<R: Read> Rows<'_, R> {
+impl<'a, R: Read> Rows<'a, R> {
+    fn of(source: &'a mut R) -> Self {
+        Self {
+            source,
+            body: Vec::new(),
+            position: 0,
+            count: 0,
+            outcome: None,
+        }
+    }
+
+    /// Whether these were all.
+    fn finish(self) -> Result<(), SnapshotError> {
+        let count = self.count;
+        match self.outcome {
+            Some(Ok(expected)) if expected == count => Ok(()),
+            Some(Ok(expected)) => Err(damaged(&format!("{count} rows instead of {expected}"))),
+            Some(Err(error)) => Err(error),
+            None => Err(damaged("it has no end")),
+        }
+    }
+
     fn step(&mut self) -> Result<Option<Change>, SnapshotError> {
         while self.position == self.body.len() {
             self.body = read_frame(self.source)?;
@@ -318,7 +350,8 @@ impl<R: Read> Rows<'_, R> {
     }
 }
 
-fn read_frame(source: &mut impl Read) -> Result<Vec<u8>, SnapshotError> {
+/// The body of the next frame, if it has its checksum.
+pub(crate) fn read_frame(source: &mut impl Read) -> Result<Vec<u8>, SnapshotError> {
     let mut length = [0; 4];
     let mut checksum = [0; 8];
     read_exact(source, &mut length)?;

@@ -1,5 +1,6 @@
 //! `placementctl`: looks at a placement cluster and changes its membership.
 
+mod backup;
 mod check;
 mod drain;
 mod health;
@@ -8,6 +9,7 @@ mod status;
 mod survey;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -89,6 +91,16 @@ enum Action {
     /// and the log entries that it covers are dropped. This is not a backup: nothing can be
     /// restored from it.
     Compact,
+    /// Takes a backup of the running cluster, of everything that was acknowledged before.
+    #[command(
+        after_help = "A new cluster is made of it with `placementd restore`. Exits with 1 if the \
+                            file cannot be written, and with 2 if no node sends a backup, whole; \
+                            then there is no file."
+    )]
+    Backup {
+        /// The file, which must not exist; `-` for standard output.
+        file: PathBuf,
+    },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -115,9 +127,11 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let client = Client::new(&command.endpoint)?
         .with_patience(timeout)
         .with_attempt_timeout(timeout);
+    let endpoints = client.endpoints().to_vec();
     let admin = Admin::new(client);
     match command.action {
         Action::Status { output } => return status::show(&admin, output, timeout).await,
+        Action::Backup { file } => return backup::take(&endpoints, &file, timeout).await,
         Action::Init { members } => init(&admin, members.into_iter().collect()).await?,
         Action::Members(action) => members::change(&admin, action, timeout).await?,
         Action::TransferLeader { to } => {

@@ -62,6 +62,7 @@ struct MemberReport {
     snapshot: Option<u64>,
     /// Entries that the leader has and this node has not applied.
     lag: Option<u64>,
+    last_backup: Option<u64>,
     disk_used_bytes: Option<u64>,
     disk_free_bytes: Option<u64>,
     storage_failure: Option<String>,
@@ -161,6 +162,7 @@ impl MemberReport {
             lag: head
                 .zip(applied)
                 .map(|(head, applied)| head.saturating_sub(applied)),
+            last_backup: answer.and_then(|status| status.last_backup),
             disk_used_bytes: answer.and_then(|status| status.disk_used_bytes),
             disk_free_bytes: answer.and_then(|status| status.disk_free_bytes),
             storage_failure: answer.and_then(|status| status.storage_failure.clone()),
@@ -268,6 +270,7 @@ mod tests {
             version: Some("1.2.3".to_owned()),
             ready: true,
             not_ready: None,
+            last_backup: None,
             disk_used_bytes: Some(5 << 20),
             disk_free_bytes: Some(3 << 30),
             members: vec![member(1), member(2), member(3)],

@@ -1,0 +1,285 @@
+//! Taking a backup of a running cluster: `GET /v1/backup` of the admin door.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client as HyperClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::endpoint::Endpoint;
+use crate::error::ApiError;
+
+const DESCRIPTION: &str = "placement-backup";
+/// How long nothing may come before the node counts as gone.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// What a backup holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupReport {
+    /// The cluster that it was made of.
+    pub cluster_id: String,
+    /// The epoch of that cluster.
+    pub epoch: u64,
+    /// The last entry that it contains.
+    pub index: u64,
+    /// The term of that entry.
+    pub term: u64,
+    /// The digest of the state: that of every node at this entry.
+    pub digest: String,
+    /// The time of the last command, as RFC 3339.
+    pub time: Option<String>,
+    /// The feature level of the cluster.
+    pub feature_level: u32,
+}
+
+/// Why there is no backup.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// None of the nodes gave one.
+    #[error("no node gives a backup: {0}")]
+    Unavailable(String),
+    /// A node has begun to send one.
+    #[error("{endpoint}: the backup broke off after {bytes} bytes: {reason}")]
+    BrokeOff {
+        /// The node.
+        endpoint: String,
+        /// How much had come.
+        bytes: u64,
+        /// Why it came to an end.
+        reason: String,
+    },
+    /// What came is not what was sent.
+    #[error("{endpoint}: what came is no good backup: {reason}")]
+    Damaged {
+        /// The node.
+        endpoint: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// It cannot be written down.
+    #[error("{0}")]
+    Write(#[from] io::Error),
+}
+
+/// A backup that is being sent, and is checked while it comes.
+pub struct BackupStream {
+    /// What it holds.
+    pub report: BackupReport,
+    endpoint: String,
+    body: Incoming,
+    bytes: u64,
+    frames: Frames,
+}
+
+impl BackupStream {
+    /// Asks the nodes in turn, each for as long as `patience`, until one sends a backup.
+    ///
+    /// # Errors
+    /// [`BackupError::Unavailable`], with what each of them said.
+    pub async fn begin(endpoints: &[Endpoint], patience: Duration) -> Result<Self, BackupError> {
+        let mut said = Vec::new();
+        for endpoint in endpoints {
+            match timeout(patience, ask(endpoint)).await {
+                Ok(Ok(begun)) => return Ok(begun),
+                Ok(Err(reason)) => said.push(format!("{endpoint}: {reason}")),
+                Err(_) => said.push(format!("{endpoint}: no answer within {patience:?}")),
+            }
+        }
+        Err(BackupError::Unavailable(said.join("; ")))
+    }
+
+    /// How much has come.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The next piece; `None` once all of it has come and is good.
+    ///
+    /// # Errors
+    /// [`BackupError::BrokeOff`] or [`BackupError::Damaged`].
+    pub async fn next(&mut self) -> Result<Option<Bytes>, BackupError> {
+        loop {
+            let frame = match timeout(SILENCE, self.body.frame()).await {
+                Ok(None) => {
+                    return match self.frames.ended {
+                        true => Ok(None),
+                        false => Err(self.broke_off("it has no end".to_owned())),
+                    };
+                }
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(error))) => return Err(self.broke_off(error.to_string())),
+                Err(_) => return Err(self.broke_off(format!("nothing came for {SILENCE:?}"))),
+            };
+            let Ok(piece) = frame.into_data() else {
+                continue;
+            };
+            self.bytes += piece.len() as u64;
+            self.frames
+                .take(&piece)
+                .map_err(|reason| BackupError::Damaged {
+                    endpoint: self.endpoint.clone(),
+                    reason,
+                })?;
+            return Ok(Some(piece));
+        }
+    }
+
+    fn broke_off(&self, reason: String) -> BackupError {
+        BackupError::BrokeOff {
+            endpoint: self.endpoint.clone(),
+            bytes: self.bytes,
+            reason,
+        }
+    }
+}
+
+async fn ask(endpoint: &Endpoint) -> Result<BackupStream, String> {
+    let url = endpoint
+        .url("/v1/backup")
+        .map_err(|error| error.to_string())?;
+    let mut request = Request::new(Full::new(Bytes::new()));
+    *request.uri_mut() = url;
+    let client: HyperClient<HttpConnector, Full<Bytes>> =
+        HyperClient::builder(TokioExecutor::new()).build_http();
+    let answer = client.request(request).await.map_err(|error| {
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        format!(
+            "{error}{}",
+            source.map_or(String::new(), |why| format!(": {why}"))
+        )
+    })?;
+    let (parts, body) = answer.into_parts();
+    if parts.status != StatusCode::OK {
+        let body = body.collect().await.map_err(|error| error.to_string())?;
+        return Err(ApiError::parse(parts.status, &body.to_bytes()).to_string());
+    }
+    let report = (parts.headers.get(DESCRIPTION))
+        .and_then(|value| serde_json::from_slice(value.as_bytes()).ok())
+        .ok_or("the answer does not say what it holds")?;
+    Ok(BackupStream {
+        report,
+        endpoint: endpoint.to_string(),
+        body,
+        bytes: 0,
+        frames: Frames::default(),
+    })
+}
+
+const MAGIC: &[u8; 8] = b"PLACSNAP";
+const FRAME_HEAD: usize = 12;
+const FRAME_BYTES_MAX: usize = 64 << 20;
+const FOOTER: u8 = 3;
+
+/// Checks the form of a backup while it comes: each frame has its checksum, and the last one is the
+/// footer. Whether the rows have their digest, `placementd check-backup` says.
+#[derive(Default)]
+struct Frames {
+    /// What has come of the frame that is not whole yet.
+    part: Vec<u8>,
+    begun: bool,
+    ended: bool,
+}
+
+impl Frames {
+    fn take(&mut self, piece: &[u8]) -> Result<(), &'static str> {
+        self.part.extend_from_slice(piece);
+        let mut done = 0;
+        if !self.begun {
+            let Some(magic) = self.part.first_chunk::<8>() else {
+                return Ok(());
+            };
+            if magic != MAGIC {
+                return Err("it does not begin as a backup does");
+            }
+            (self.begun, done) = (true, MAGIC.len());
+        }
+        while let Some((length, checksum)) = head(&self.part[done..]) {
+            if self.ended {
+                return Err("something follows its end");
+            }
+            if length > FRAME_BYTES_MAX {
+                return Err("a frame is too long");
+            }
+            let start = done + FRAME_HEAD;
+            let Some(body) = self.part.get(start..start + length) else {
+                break;
+            };
+            if xxh3_64(body) != checksum {
+                return Err("a frame does not have its checksum");
+            }
+            self.ended = body.first() == Some(&FOOTER);
+            done = start + length;
+        }
+        self.part.drain(..done);
+        match self.ended && !self.part.is_empty() {
+            true => Err("something follows its end"),
+            false => Ok(()),
+        }
+    }
+}
+
+fn head(bytes: &[u8]) -> Option<(usize, u64)> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (checksum, _) = rest.split_first_chunk::<8>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    Some((length, u64::from_le_bytes(*checksum)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(body: &[u8]) -> Vec<u8> {
+        let mut bytes = u32::try_from(body.len()).unwrap().to_le_bytes().to_vec();
+        bytes.extend(xxh3_64(body).to_le_bytes());
+        bytes.extend(body);
+        bytes
+    }
+
+    fn backup() -> Vec<u8> {
+        [
+            MAGIC.to_vec(),
+            frame(&[1, 9, 9]),
+            frame(&[2; 300]),
+            frame(&[FOOTER, 7]),
+        ]
+        .concat()
+    }
+
+    fn take(bytes: &[u8], piece: usize) -> Result<bool, &'static str> {
+        let mut frames = Frames::default();
+        for piece in bytes.chunks(piece) {
+            frames.take(piece)?;
+        }
+        Ok(frames.ended)
+    }
+
+    #[test]
+    fn a_whole_backup_is_taken_in_pieces_of_any_size() {
+        for piece in [1, 7, 100, 1000] {
+            assert_eq!(take(&backup(), piece), Ok(true));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_not_ended_and_what_is_changed_is_refused() {
+        let whole = backup();
+        for length in 0..whole.len() {
+            assert_eq!(take(&whole[..length], 64), Ok(false), "{length}");
+        }
+        for at in [0, 8 + 4, 8 + 13, 60] {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert!(take(&changed, 64).is_err(), "{at}");
+        }
+        assert!(take(&[whole, vec![0]].concat(), 64).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! `placementctl backup`: a backup of the running cluster, into a file.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use placement_client::{BackupError, BackupReport, BackupStream, Endpoint};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A backup that takes longer than this says how far it is.
+const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// Takes a backup into `target`, or to standard output for `-`. The exit code is 2 if no node gave
+/// one, whole.
+pub(crate) async fn take(
+    endpoints: &[Endpoint],
+    target: &Path,
+    patience: Duration,
+) -> anyhow::Result<ExitCode> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let taken = tokio::select! {
+        taken = take_into(endpoints, target, patience) => taken,
+        _ = terminate.recv() => bail!("interrupted; no backup was taken"),
+        _ = interrupt.recv() => bail!("interrupted; no backup was taken"),
+    };
+    match taken {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => match error.downcast_ref::<BackupError>() {
+            Some(BackupError::Write(_)) | None => Err(error),
+            Some(_) => {
+                eprintln!("placementctl: {error:#}");
+                Ok(ExitCode::from(2))
+            }
+        },
+    }
+}
+
+async fn take_into(
+    endpoints: &[Endpoint],
+    target: &Path,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    if target == Path::new("-") {
+        let mut stream = BackupStream::begin(endpoints, patience).await?;
+        let mut stdout = io::stdout().lock();
+        copy(&mut stream, &mut stdout).await?;
+        stdout.flush().context("cannot write to standard output")?;
+        say(&stream.report, stream.bytes(), &mut io::stderr())?;
+        return Ok(());
+    }
+    if target.exists() {
+        bail!("{} exists already; nothing was changed", target.display());
+    }
+    let draft = Draft::beside(target)?;
+    let mut stream = BackupStream::begin(endpoints, patience).await?;
+    let cannot = || format!("cannot write {}", draft.path.display());
+    copy(&mut stream, &mut &draft.file)
+        .await
+        .map_err(|error| match error {
+            BackupError::Write(error) => anyhow::Error::new(error).context(cannot()),
+            error => error.into(),
+        })?;
+    draft.file.sync_all().with_context(cannot)?;
+    fs::rename(&draft.path, target).with_context(|| {
+        format!(
+            "cannot rename {} to {}",
+            draft.path.display(),
+            target.display()
+        )
+    })?;
+    let dir = directory(target);
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .with_context(|| format!("cannot sync {}", dir.display()))?;
+    say(&stream.report, stream.bytes(), &mut io::stdout())?;
+    Ok(())
+}
+
+async fn copy(stream: &mut BackupStream, target: &mut impl Write) -> Result<(), BackupError> {
+    let mut say_at = Instant::now() + PROGRESS_AFTER;
+    while let Some(piece) = stream.next().await? {
+        target.write_all(&piece)?;
+        if Instant::now() >= say_at {
+            say_at = Instant::now() + PROGRESS_EVERY;
+            eprintln!("{:.1} MB", stream.bytes() as f64 / 1e6);
+        }
+    }
+    Ok(())
+}
+
+fn say(report: &BackupReport, bytes: u64, target: &mut impl Write) -> io::Result<()> {
+    let BackupReport {
+        cluster_id,
+        epoch,
+        index,
+        term,
+        digest,
+        time,
+        feature_level,
+    } = report;
+    writeln!(
+        target,
+        "cluster_id: {cluster_id}\nepoch: {epoch}\nindex: {index}\nterm: {term}\ndigest: {digest}\n\
+         time: {}\nfeature_level: {feature_level}\nbytes: {bytes}",
+        time.as_deref().unwrap_or("none")
+    )
+}
+
+fn directory(target: &Path) -> &Path {
+    match target.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+/// What has come so far, under another name. Removed when it is dropped; once it is renamed there is
+/// nothing to remove.
+struct Draft {
+    path: PathBuf,
+    file: File,
+}
+
+impl Draft {
+    fn beside(target: &Path) -> anyhow::Result<Self> {
+        let mut name = target.as_os_str().to_owned();
+        name.push(".part");
+        let path = PathBuf::from(name);
+        let file =
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path, file })
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}

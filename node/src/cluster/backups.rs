@@ -1,0 +1,160 @@
+//! Backups that this node makes by itself, and the log that it keeps with them, as far as `[backup]` says.
+//!
+//! Nothing waits for that: committed entries are read from the log while it still has them. What it
+//! has no longer, as the place for backups was full or slow, is a gap in what is kept.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_raft_store::{BackupDir, LogArchive, LogReader, runtime};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::kept_backups::Kept;
+use super::running::Running;
+use crate::world::Clock;
+
+/// How often what was committed is added to the log that is kept.
+const LOG_EVERY: Duration = Duration::from_secs(1);
+/// How long what has failed waits for the next attempt, at first and at most.
+const RETRY_MIN: Duration = Duration::from_secs(5);
+const RETRY_MAX: Duration = Duration::from_secs(300);
+
+/// Says once what fails, and how long to wait for the next attempt.
+#[derive(Default)]
+struct Failing(u32);
+
+impl Failing {
+    fn again(
+        &mut self,
+        kept: &Kept,
+        what: &'static str,
+        error: impl std::fmt::Display,
+    ) -> Duration {
+        kept.failed();
+        if self.0 == 0 {
+            tracing::error!(%error, "{what}; it is tried again");
+        }
+        self.0 += 1;
+        (RETRY_MIN * 2_u32.pow(self.0.min(10) - 1)).min(RETRY_MAX)
+    }
+
+    fn is_over(&mut self, what: &'static str) {
+        if std::mem::take(&mut self.0) > 0 {
+            tracing::info!("{what} again");
+        }
+    }
+}
+
+async fn open(node: &Running, root: PathBuf, kept: &Kept) -> BackupDir {
+    let mut failing = Failing::default();
+    loop {
+        let (root, identity) = (root.clone(), node.replica.identity);
+        match runtime::blocking(move || BackupDir::open(&root, identity)).await {
+            Ok(dir) => return dir,
+            Err(error) => {
+                let what = "the directory for backups cannot be used";
+                sleep(failing.again(kept, what, error)).await;
+            }
+        }
+    }
+}
+
+/// Makes a backup every so often.
+pub(super) async fn make(node: Arc<Running>, clock: Arc<dyn Clock>) {
+    let (kept, settings) = (&node.kept, &node.replica.config.backup);
+    let Some(root) = settings.directory.clone() else {
+        return;
+    };
+    let dir = open(&node, root, kept).await;
+    let every = Duration::from_secs(settings.every_s);
+    let keep = usize::try_from(settings.keep).unwrap_or(usize::MAX);
+    if let Ok(Some(last)) = dir.newest() {
+        kept.made(last);
+        let age = clock.now().duration_since(last).unwrap_or_default();
+        sleep(every.saturating_sub(age)).await;
+    }
+    let mut failing = Failing::default();
+    while node.replica.failure().is_none() {
+        match one(&node, &dir, keep).await {
+            Ok(()) => {
+                kept.made(clock.now());
+                failing.is_over("backups are made");
+                // Told that it is due, or not: it is now.
+                let _ = timeout(every, kept.is_due()).await;
+            }
+            Err(error) => {
+                let wait = failing.again(kept, "no backup is made", error);
+                sleep(wait.min(every)).await;
+            }
+        }
+    }
+}
+
+/// A node that does not hear the others has nothing to keep that is worth it.
+async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<(), String> {
+    let deadline = Instant::now() + node.replica.config.wait();
+    let linearized = node.read_index.linearize(deadline).await;
+    linearized.map_err(|error| error.to_string())?;
+    let (dir, applied) = (dir.clone(), node.replica.views.current());
+    let made = runtime::blocking(move || dir.back_up(&applied, keep)).await;
+    let info = made.map_err(|error| error.to_string())?;
+    tracing::info!(index = info.index, digest = info.digest, "made a backup");
+    Ok(())
+}
+
+/// Adds what was committed to the log that is kept.
+pub(super) async fn keep_log(node: Arc<Running>, log: LogReader) {
+    let kept = &node.kept;
+    let Some(root) = node.replica.config.backup.directory.clone() else {
+        return;
+    };
+    let dir = open(&node, root, kept).await;
+    let mut failing = Failing::default();
+    // Opened anew after an error: what has come into the files is looked at again.
+    let mut archive = None;
+    while node.replica.failure().is_none() {
+        let (running, dir, log) = (node.clone(), dir.clone(), log.clone());
+        let opened: Option<LogArchive> = archive.take();
+        let added = runtime::blocking(move || {
+            let mut archive = opened.map_or_else(|| dir.log(), Ok)?;
+            add(&running, &mut archive, &log).map(|()| archive)
+        });
+        let wait = match added.await {
+            Ok(added) => {
+                archive = Some(added);
+                failing.is_over("the log since the last backup is kept");
+                LOG_EVERY
+            }
+            Err(error) => failing.again(kept, "the log since the last backup is not kept", error),
+        };
+        sleep(wait).await;
+    }
+}
+
+fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<()> {
+    let applied = node.replica.views.current();
+    let end = applied.index().map_or(0, |last| last + 1);
+    while archive.next() < end {
+        let next = archive.next();
+        let entries = log.step(next, end)?;
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            break;
+        };
+        let (first, last) = (first.log_id.index, last.log_id.index);
+        if next > 0 && first > next {
+            node.kept.failed();
+            node.kept.make_one_now();
+            tracing::error!(
+                from = next,
+                to = first - 1,
+                "the log that is kept with the backups has a gap: no moment in it can be restored, \
+                 nor one after it that is before the next backup"
+            );
+        }
+        archive.append(applied.record_version(), &entries)?;
+        node.kept.is_logged_up_to(last);
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! `placementd check-backup` and `placementd restore`: what is in a backup, and a new cluster that begins
+//! with it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::Context;
+use placement_model::types::Timestamp;
+use placement_raft_store::{Backup, BackupInfo, NewCluster};
+use uuid::Uuid;
+
+use crate::admin::BackupReport;
+use crate::{Config, Env};
+
+/// Reads a backup, whole, and says what it holds.
+pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let info = placement_raft_store::check_backup(file).map_err(|error| match error {
+        error if error.is_newer() => anyhow::anyhow!(
+            "{}: {error}: check it with the version that the cluster ran",
+            path.display()
+        ),
+        error => anyhow::anyhow!("{} is no good backup: {error}", path.display()),
+    })?;
+    say(&info);
+    println!("bytes: {bytes}");
+    Ok(())
+}
+
+/// Makes the data directory of a member of a new cluster, which begins with a backup.
+pub(crate) fn run(
+    config: &Config,
+    from: &Path,
+    until: Option<Timestamp>,
+    named: Option<Uuid>,
+) -> anyhow::Result<()> {
+    let env = Env::production();
+    let backup = Backup::read(from, until, &*env.storage.applier)?;
+    let mut members: BTreeMap<u64, String> = config.initial_members()?.into_iter().collect();
+    if members.is_empty() {
+        let own = match config.peer.advertise.as_str() {
+            "" => &config.peer.listen,
+            advertised => advertised,
+        };
+        members.insert(config.node_id, own.to_owned());
+    }
+    let cluster = match named {
+        Some(named) => NewCluster::Named(named),
+        None => NewCluster::Drawn(env.ids.uuid().as_u64_pair().1),
+    };
+    let mut options = env.storage;
+    options.dir = config.data_dir.clone();
+    let identity = backup.restore(&options, config.node_id, &members, cluster)?;
+    say(&backup.info);
+    if let Some(why) = &backup.ends_early {
+        eprintln!("placementd: warning: {why}");
+    }
+    let new = identity.cluster;
+    println!("new_cluster_id: {new}\nnew_epoch: {}", identity.epoch);
+    let others: Vec<String> = (members.keys())
+        .filter(|id| **id != config.node_id)
+        .map(u64::to_string)
+        .collect();
+    eprintln!(
+        "{} holds node {} of the new cluster {new}. Set cluster_id = \"{new}\" in its configuration",
+        config.data_dir.display(),
+        config.node_id
+    );
+    match others.is_empty() {
+        true => eprintln!("and start it; add further nodes with `placementctl members add`"),
+        false => eprintln!(
+            "and do the same on node {}, from the same backup and with --as {new}; then start them. \
+             Never restore a node of this cluster again once it has run",
+            others.join(" and node ")
+        ),
+    }
+    Ok(())
+}
+
+fn say(info: &BackupInfo) {
+    let BackupReport {
+        cluster_id,
+        epoch,
+        index,
+        term,
+        digest,
+        time,
+        feature_level,
+    } = BackupReport::of(info);
+    println!(
+        "cluster_id: {cluster_id}\nepoch: {epoch}\nindex: {index}\nterm: {term}\ndigest: {digest}\n\
+         time: {}\nfeature_level: {feature_level}",
+        time.as_deref().unwrap_or("none")
+    );
+}

@@ -1,0 +1,422 @@
+//! A directory of backups of one node, with the log since the oldest of them.
+//!
+//! ```text
+//! backup-INDEX   a backup; has this name once it is whole, on disk and read again
+//! log-FIRST      committed entries from FIRST on, in files of some megabytes:
+//!                magic "PLACELOG", a frame with the header, then a frame for each entry
+//! ```
+//!
+//! A file of the log that ends in the middle of a frame, or with a bad one, ends before it. What follows
+//! is in the next file, or nowhere: then that is a gap, which no restoring crosses.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use placement_model::Level;
+use placement_model::types::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::applier::Applier;
+use crate::data_dir::{make_durably, sync_dir};
+use crate::identity::Identity;
+use crate::machine::{
+    AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, read_frame, write_backup,
+    write_frame,
+};
+use crate::types::{Entry, Payload};
+use crate::wire::{self, RecordVersion, WireEntry};
+
+const BACKUP: &str = "backup-";
+const LOG: &str = "log-";
+const DRAFT: &str = "draft";
+const MAGIC: &[u8; 8] = b"PLACELOG";
+/// The format of the log's files that this binary writes.
+const FORMAT: u32 = 1;
+const HEADER: u8 = 1;
+const ENTRY: u8 = 2;
+/// A file of the log is followed by another one when it is longer than this.
+const LOG_FILE_BYTES: u64 = 8 << 20;
+/// What is written is brought to the disk each time so much has come.
+const SYNC_BYTES: u64 = 8 << 20;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    cluster: Uuid,
+    epoch: u64,
+}
+
+/// Why there is no way from a backup to a moment.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// A file cannot be used.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: SnapshotError,
+    },
+    /// Something is not there.
+    #[error("{0}")]
+    Missing(String),
+}
+
+impl ArchiveError {
+    fn file(path: &Path, error: impl Into<SnapshotError>) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            error: error.into(),
+        }
+    }
+}
+
+/// The directory, for the node that fills it.
+#[derive(Debug, Clone)]
+pub struct BackupDir {
+    dir: PathBuf,
+    identity: Identity,
+}
+
+impl BackupDir {
+    /// Makes a directory below `root` that is this node's alone, and removes what a crash has left.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open(root: &Path, identity: Identity) -> io::Result<Self> {
+        let dir = root
+            .join(identity.cluster.to_string())
+            .join(format!("node-{}", identity.node));
+        make_durably(&dir)?;
+        match fs::remove_file(dir.join(DRAFT)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(Self { dir, identity }),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// When the newest backup was made.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn newest(&self) -> io::Result<Option<SystemTime>> {
+        match named(&self.dir, BACKUP)?.last() {
+            Some((_, path)) => Ok(Some(fs::metadata(path)?.modified()?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Makes a backup of a state, reads it again, and only then removes the oldest, but for `keep`,
+    /// with the log that only they needed.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]: it cannot be written, or what is read is not what was written. All others
+    /// stay.
+    pub fn back_up(
+        &self,
+        applied: &AppliedState,
+        keep: usize,
+    ) -> Result<BackupInfo, SnapshotError> {
+        let draft = self.dir.join(DRAFT);
+        let made = self.make(&draft, applied);
+        if made.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        let info = made?;
+        for (_, path) in self.superfluous(keep)? {
+            fs::remove_file(path)?;
+        }
+        Ok(info)
+    }
+
+    fn make(&self, draft: &Path, applied: &AppliedState) -> Result<BackupInfo, SnapshotError> {
+        let mut target = BufWriter::with_capacity(1 << 20, Synced::create(draft)?);
+        write_backup(&mut target, &self.identity, applied)?;
+        let file = target
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        file.file.sync_all()?;
+        let info = check_backup(File::open(draft)?)?;
+        fs::rename(draft, self.dir.join(name(BACKUP, info.index)))?;
+        sync_dir(&self.dir)?;
+        Ok(info)
+    }
+
+    /// The files that the newest `keep` backups, and the log since, do not need.
+    fn superfluous(&self, keep: usize) -> io::Result<Vec<(u64, PathBuf)>> {
+        let mut backups = named(&self.dir, BACKUP)?;
+        let kept = backups.split_off(backups.len().saturating_sub(keep.max(1)));
+        let Some((oldest, _)) = kept.first() else {
+            return Ok(Vec::new());
+        };
+        let logs = named(&self.dir, LOG)?;
+        let ends = logs.iter().skip(1).map(|(first, _)| *first);
+        let covered = (logs.iter().zip(ends))
+            .filter(|(_, end)| *end <= oldest + 1)
+            .map(|(log, _)| log.clone());
+        backups.extend(covered);
+        Ok(backups)
+    }
+
+    /// The log, to be continued where it ends.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn log(&self) -> io::Result<LogArchive> {
+        let next = match named(&self.dir, LOG)?.last() {
+            Some((first, path)) => {
+                let entries = read_log(path, &self.identity).map(|(entries, _)| entries);
+                let last = entries
+                    .ok()
+                    .and_then(|entries| Some(entries.last()?.log_id.index));
+                last.map_or(*first, |last| last + 1)
+            }
+            None => 0,
+        };
+        Ok(LogArchive {
+            dir: self.clone(),
+            file: None,
+            next,
+        })
+    }
+}
+
+/// The log in a directory of backups, for the node that writes it.
+#[derive(Debug)]
+pub struct LogArchive {
+    dir: BackupDir,
+    file: Option<Synced>,
+    next: u64,
+}
+
+impl LogArchive {
+    /// The entry that comes next.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Adds committed entries, durably. They may begin later than [`LogArchive::next`]: that is a gap.
+    ///
+    /// # Errors
+    /// Those of the file system; then none counts as added.
+    pub fn append(&mut self, version: RecordVersion, entries: &[Entry]) -> io::Result<()> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Ok(());
+        };
+        // After an error it is not known what is in the file.
+        let file = match self.file.take() {
+            Some(file) if first.log_id.index == self.next && file.length < LOG_FILE_BYTES => file,
+            _ => self.begin(first.log_id.index, version)?,
+        };
+        let mut target = BufWriter::new(file);
+        for entry in entries {
+            let mut body = vec![ENTRY];
+            wire::encode_into(&mut body, version, &WireEntry::from(entry));
+            write_frame(&mut target, &body)?;
+        }
+        let file = target
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        file.file.sync_all()?;
+        self.file = Some(file);
+        self.next = last.log_id.index + 1;
+        Ok(())
+    }
+
+    fn begin(&self, first: u64, version: RecordVersion) -> io::Result<Synced> {
+        let dir = &self.dir;
+        let mut file = Synced::create(&dir.dir.join(name(LOG, first)))?;
+        let header = Header {
+            format: FORMAT,
+            cluster: dir.identity.cluster,
+            epoch: dir.identity.epoch,
+        };
+        file.write_all(MAGIC)?;
+        let mut body = vec![HEADER];
+        wire::encode_into(&mut body, version, &header);
+        write_frame(&mut file, &body)?;
+        sync_dir(&dir.dir)?;
+        Ok(file)
+    }
+}
+
+/// The newest backup in a directory whose last command is not later than a moment.
+pub(crate) fn newest_before(dir: &Path, until: Option<Timestamp>) -> Result<PathBuf, ArchiveError> {
+    let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
+    for (_, path) in backups.iter().rev() {
+        let time = backup_time(path).map_err(|error| ArchiveError::file(path, error))?;
+        if until.is_none_or(|until| time <= Some(until)) {
+            return Ok(path.clone());
+        }
+    }
+    Err(ArchiveError::Missing(match backups.is_empty() {
+        true => format!("there is no backup in {}", dir.display()),
+        false => format!(
+            "every backup in {} is of a later moment than the one that is asked for",
+            dir.display()
+        ),
+    }))
+}
+
+/// Carries out what the log in a directory has after a state, up to a moment, by the ordinary rules.
+/// Returns why it ended before that moment, if it did.
+pub(crate) fn replay(
+    dir: &Path,
+    of: &Identity,
+    applied: &mut AppliedState,
+    until: Option<Timestamp>,
+    applier: &dyn Applier,
+) -> Result<Option<String>, ArchiveError> {
+    let logs = named(dir, LOG).map_err(|error| ArchiveError::file(dir, error))?;
+    let mut damage = None;
+    for (at, (_, path)) in logs.iter().enumerate() {
+        let next = applied.index().map_or(0, |last| last + 1);
+        if logs.get(at + 1).is_some_and(|(first, _)| *first <= next) {
+            continue;
+        }
+        let (entries, bad) = read_log(path, of).map_err(|error| ArchiveError::file(path, error))?;
+        damage = bad.map(|reason| format!("{}: {reason}", path.display()));
+        for entry in entries {
+            let next = applied.index().map_or(0, |last| last + 1);
+            let index = entry.log_id.index;
+            if index < next {
+                continue;
+            }
+            if index > next {
+                // Stamps rise: what is missing is later.
+                if until.is_some() && applied.last_stamp >= until {
+                    return Ok(None);
+                }
+                return Err(ArchiveError::Missing(format!(
+                    "{} has no entries {next} to {}: what was written from there on cannot be \
+                     restored. The last moment before is that of entry {}{}",
+                    dir.display(),
+                    index - 1,
+                    next.saturating_sub(1),
+                    damage.map_or(String::new(), |words| format!("; {words}"))
+                )));
+            }
+            if let Payload::Normal(logged) = &entry.payload {
+                let stamped = logged.stamped();
+                if until.is_some_and(|until| stamped.at > until) {
+                    return Ok(None);
+                }
+                let (_, changes) = applier.apply(index, &applied.state, stamped);
+                applied.state.commit(&changes);
+                applied.last_stamp = applied.last_stamp.max(Some(stamped.at));
+                if applied.state.level() > Level::NEWEST {
+                    let error = SnapshotError::NewerLevel(applied.state.level());
+                    return Err(ArchiveError::file(path, error));
+                }
+            }
+            applied.last = Some(entry.log_id);
+        }
+    }
+    let end =
+        "the log that was kept ends there; whether anything was written after it is not known";
+    Ok((until.is_some() || damage.is_some())
+        .then(|| damage.map_or(end.to_owned(), |words| format!("{end}: {words}"))))
+}
+
+/// The entries of a file of the log up to its end or the first bad frame, and what is bad about that.
+fn read_log(path: &Path, of: &Identity) -> Result<(Vec<Entry>, Option<String>), SnapshotError> {
+    let bytes = fs::read(path)?;
+    let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
+        // A crash has left it before it had anything.
+        return match MAGIC.starts_with(&bytes) {
+            true => Ok((Vec::new(), None)),
+            false => Err(SnapshotError::NotASnapshot),
+        };
+    };
+    let mut entries = Vec::new();
+    let mut is_begun = false;
+    while !rest.is_empty() {
+        let body = match read_frame(&mut rest) {
+            Ok(body) => body,
+            Err(error) => return Ok((entries, Some(error.to_string()))),
+        };
+        match body.split_first() {
+            Some((&HEADER, record)) if !is_begun => {
+                let header: Header = wire::decode(record)?;
+                if header.format > FORMAT {
+                    return Err(SnapshotError::NewerFormat(header.format));
+                }
+                if header.cluster != of.cluster {
+                    return Err(SnapshotError::OtherCluster(header.cluster));
+                }
+                if header.epoch != of.epoch {
+                    return Err(SnapshotError::OtherEpoch(header.epoch));
+                }
+                is_begun = true;
+            }
+            Some((&ENTRY, record)) if is_begun => {
+                entries.push(wire::decode::<WireEntry>(record)?.into_entry()?);
+            }
+            _ => {
+                let reason = "a frame of no known kind".to_owned();
+                return Ok((entries, Some(reason)));
+            }
+        }
+    }
+    Ok((entries, None))
+}
+
+fn name(prefix: &str, index: u64) -> String {
+    format!("{prefix}{index:020}")
+}
+
+/// The files of a kind, by their index, the lowest first.
+fn named(dir: &Path, prefix: &str) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let index = name.and_then(|name| name.strip_prefix(prefix)?.parse().ok());
+        found.extend(index.map(|index| (index, path)));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A file that is brought to the disk as it grows: syncs of the log, on the same disk, would wait for
+/// all that the system has put off.
+#[derive(Debug)]
+struct Synced {
+    file: File,
+    length: u64,
+    unsynced: u64,
+}
+
+impl Synced {
+    fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            file: File::create(path)?,
+            length: 0,
+            unsynced: 0,
+        })
+    }
+}
+
+impl Write for Synced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        self.unsynced += written as u64;
+        if self.unsynced >= SYNC_BYTES {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

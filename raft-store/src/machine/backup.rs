@@ -1,0 +1,119 @@
+//! Backups: snapshot files that leave the node, and states that come back from them.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use placement_model::Level;
+use placement_model::types::Timestamp;
+use rocksdb::Cache;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::database::StateDatabase;
+use super::snapshot_dir::{self, applied_state};
+use super::snapshot_format::{self, Header, SnapshotError};
+use super::views::AppliedState;
+use crate::error::OpenError;
+use crate::identity::Identity;
+use crate::options::StoreOptions;
+use crate::rocks;
+use crate::types::LogId;
+use crate::wire::WireLogId;
+
+/// What a backup holds: which cluster it is of, and where in its log.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct BackupInfo {
+    /// The cluster that it was made of.
+    pub cluster: Uuid,
+    /// The epoch of that cluster.
+    pub epoch: u64,
+    /// The last entry that it contains.
+    pub index: u64,
+    /// The term of that entry.
+    pub term: u64,
+    /// The digest of the state: that of every node of the cluster at this entry.
+    pub digest: String,
+    /// The time of its last command.
+    pub last_stamp: Option<Timestamp>,
+    /// The feature level of the cluster.
+    pub level: Level,
+}
+
+impl BackupInfo {
+    /// What a backup of this state will say of itself.
+    pub fn of(identity: &Identity, applied: &AppliedState) -> Self {
+        let last = applied.last.as_ref().map(WireLogId::from);
+        Self {
+            cluster: identity.cluster,
+            epoch: identity.epoch,
+            index: last.map_or(0, |id| id.index),
+            term: last.map_or(0, |id| id.term),
+            digest: applied.digest().to_string(),
+            last_stamp: applied.last_stamp,
+            level: applied.state.level(),
+        }
+    }
+
+    fn said(header: Header, level: Level) -> Self {
+        let last = header.covers.last;
+        Self {
+            cluster: header.cluster,
+            epoch: header.epoch,
+            index: last.map_or(0, |id| id.index),
+            term: last.map_or(0, |id| id.term),
+            digest: header.digest,
+            last_stamp: header.last_stamp,
+            level,
+        }
+    }
+}
+
+/// Writes a backup of a state.
+///
+/// # Errors
+/// Those of `target`.
+pub fn write_backup(
+    target: &mut impl Write,
+    identity: &Identity,
+    applied: &AppliedState,
+) -> io::Result<()> {
+    snapshot_format::write(target, identity, applied)
+}
+
+/// Reads a backup, whole, and believes nothing; keeps no more of it in memory than a piece.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn check_backup(source: impl Read) -> Result<BackupInfo, SnapshotError> {
+    let mut source = BufReader::with_capacity(1 << 20, source);
+    let (header, level) = snapshot_format::check(&mut source)?;
+    Ok(BackupInfo::said(header, level))
+}
+
+/// The time of the last command in a backup, as its beginning says it.
+pub(crate) fn backup_time(path: &Path) -> Result<Option<Timestamp>, SnapshotError> {
+    let mut source = BufReader::new(File::open(path)?);
+    Ok(snapshot_format::read_header(&mut source)?.last_stamp)
+}
+
+/// The state in a backup, and the cluster and the epoch that it is of.
+pub(crate) fn read_backup(path: &Path) -> Result<(Uuid, u64, AppliedState), SnapshotError> {
+    let mut source = BufReader::with_capacity(1 << 20, File::open(path)?);
+    let (header, state) = snapshot_format::read(&mut source)?;
+    let (cluster, epoch) = (header.cluster, header.epoch);
+    Ok((cluster, epoch, applied_state(header, state)?))
+}
+
+/// Writes a state into a data directory that has none, durably.
+pub(crate) fn put_in_place(
+    options: &StoreOptions,
+    cache: &Cache,
+    last: &LogId,
+    applied: &AppliedState,
+) -> Result<(), OpenError> {
+    let database = StateDatabase::open(options, cache)?;
+    database
+        .replace(&snapshot_dir::name(Some(last)), applied)
+        .map_err(|error| rocks::open_error(&database.dir, &error))
+}

@@ -1,0 +1,216 @@
+//! A new cluster that begins with the state of a backup.
+//!
+//! Each of its nodes is made from the same backup, offline, and has the whole state before it starts.
+//! The id of the new cluster proves that: half of it is a hash of what the cluster begins with, the
+//! backup and the members. Who names the id on the next node, with another backup or other members,
+//! is refused there. The other half is drawn when the first node is made, so that two clusters from
+//! one backup differ, and with them their epochs.
+//!
+//! The log of the new cluster begins behind the entry that the state has come to, which keeps its
+//! index and gets term 0: no vote of the new cluster is older.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use placement_model::types::Timestamp;
+use serde::Serialize;
+use uuid::Uuid;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::applier::Applier;
+use crate::archive::{ArchiveError, newest_before, replay};
+use crate::data_dir;
+use crate::error::OpenError;
+use crate::identity::Identity;
+use crate::log::LogEditor;
+use crate::machine::{AppliedState, BackupInfo, SnapshotError, put_in_place, read_backup};
+use crate::options::StoreOptions;
+use crate::types::{LogId, Member, Membership, StoredMembership};
+use crate::wire::{self, RecordVersion, WireLogId};
+
+/// Why nothing is restored. What was begun is removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The file is no good.
+    #[error("{path}: {error}")]
+    Backup {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: SnapshotError,
+    },
+    /// There is no way to the moment that is asked for.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The data directory cannot be made.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// It would be wrong.
+    #[error("nothing is restored: {0}")]
+    Refused(String),
+}
+
+/// The id of the cluster that begins with a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewCluster {
+    /// The first node is made; half of the id is this.
+    Drawn(u64),
+    /// A further node of this cluster is made.
+    Named(Uuid),
+}
+
+/// The state that a new cluster begins with.
+#[derive(Debug)]
+pub struct Backup {
+    /// Which cluster it is of, and how far it has come.
+    pub info: BackupInfo,
+    /// Why it ends before the moment that was asked for, or may.
+    pub ends_early: Option<String>,
+    applied: AppliedState,
+}
+
+impl Backup {
+    /// Reads a backup, whole; of a directory, the newest one of before `until`, and carries out what
+    /// the log that was kept with it has from there on, up to that moment.
+    ///
+    /// # Errors
+    /// [`RestoreError::Backup`] or [`RestoreError::Archive`].
+    pub fn read(
+        from: &Path,
+        until: Option<Timestamp>,
+        applier: &dyn Applier,
+    ) -> Result<Self, RestoreError> {
+        let is_dir = from.is_dir();
+        if until.is_some() && !is_dir {
+            return Err(RestoreError::Refused(format!(
+                "{} is of one moment; another one can be chosen of a directory that [backup] has \
+                 filled",
+                from.display()
+            )));
+        }
+        let path = match is_dir {
+            true => newest_before(from, until)?,
+            false => from.to_owned(),
+        };
+        let (cluster, epoch, mut applied) =
+            read_backup(&path).map_err(|error| RestoreError::Backup { path, error })?;
+        let of = Identity {
+            cluster,
+            epoch,
+            node: 0,
+        };
+        let ends_early = match is_dir {
+            true => replay(from, &of, &mut applied, until, applier)?,
+            false => None,
+        };
+        Ok(Self {
+            info: BackupInfo::of(&of, &applied),
+            ends_early,
+            applied,
+        })
+    }
+
+    /// Makes the data directory of a member of a new cluster, which begins with this state.
+    /// `members` are all of its voters, with where they reach each other. Nothing counts before the
+    /// last step, which names the owner of the directory.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; the directory is empty again.
+    pub fn restore(
+        &self,
+        options: &StoreOptions,
+        node: u64,
+        members: &BTreeMap<u64, String>,
+        cluster: NewCluster,
+    ) -> Result<Identity, RestoreError> {
+        let identity = self.identity(node, members, cluster)?;
+        let refused = |reason: String| Err(RestoreError::Refused(reason));
+        if !members.contains_key(&node) {
+            return refused(format!(
+                "node {node} is none of the members of the new cluster"
+            ));
+        }
+        if let Some(gone) = members
+            .keys()
+            .find(|id| self.applied.state.is_retired(**id))
+        {
+            return refused(format!(
+                "a node {gone} was removed from the cluster of this backup, which shuts out its \
+                 writes for ever: give the new one a number that was never used"
+            ));
+        }
+        let _lock = data_dir::claim(&options.dir)?;
+        self.make(options, members, identity)
+            .inspect_err(|_| data_dir::clear(&options.dir))?;
+        Ok(identity)
+    }
+
+    fn make(
+        &self,
+        options: &StoreOptions,
+        members: &BTreeMap<u64, String>,
+        identity: Identity,
+    ) -> Result<(), OpenError> {
+        let dir = &options.dir;
+        let last = LogId::from(WireLogId {
+            term: 0,
+            node: 0,
+            index: self.info.index,
+        });
+        let mut applied = self.applied.clone();
+        applied.last = Some(last);
+        applied.membership = StoredMembership::new(Some(last), membership(members));
+        let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
+        put_in_place(options, &cache, &last, &applied)?;
+        LogEditor::open(options, &cache)?.begin_behind(applied.record_version(), &last)?;
+        // The state remembers the starts of its nodes, and the next one must be a later one.
+        let session = applied.state.session(identity.node);
+        data_dir::set_boots(dir, session.map_or(0, |session| session.boot).max(1))?;
+        data_dir::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
+        data_dir::write_identity(dir, identity)
+    }
+
+    fn identity(
+        &self,
+        node: u64,
+        members: &BTreeMap<u64, String>,
+        cluster: NewCluster,
+    ) -> Result<Identity, RestoreError> {
+        let drawn = match cluster {
+            NewCluster::Drawn(half) => half,
+            NewCluster::Named(named) => named.as_u64_pair().1,
+        };
+        #[derive(Serialize)]
+        struct Beginning<'a>(&'a BackupInfo, &'a BTreeMap<u64, String>, u64);
+        // The variant of a UUID takes two bits of the second half, the version four of the first.
+        let (_, drawn) = from_halves(0, drawn).as_u64_pair();
+        let beginning = Beginning(&self.info, members, drawn);
+        let hash = xxh3_64(&wire::encode(RecordVersion::COMPACT, &beginning));
+        let id = from_halves(hash, drawn);
+        match cluster {
+            NewCluster::Named(named) if named != id => Err(RestoreError::Refused(format!(
+                "cluster {named} does not begin with what is to be restored here: another backup, \
+                 another moment of it, or other initial_members. All of its nodes must be restored \
+                 from the same"
+            ))),
+            _ => Ok(Identity::of_new_cluster(id, node)),
+        }
+    }
+}
+
+fn from_halves(high: u64, low: u64) -> Uuid {
+    uuid::Builder::from_random_bytes(Uuid::from_u64_pair(high, low).into_bytes()).into_uuid()
+}
+
+/// Addresses of the other doors follow once the cluster runs: the leader asks for them.
+fn membership(members: &BTreeMap<u64, String>) -> Membership {
+    let voters: BTreeSet<u64> = members.keys().copied().collect();
+    let member = |peer: &String| Member {
+        peer: peer.clone(),
+        ..Member::default()
+    };
+    let nodes: BTreeMap<u64, Member> = (members.iter())
+        .map(|(id, peer)| (*id, member(peer)))
+        .collect();
+    Membership::new(vec![voters], nodes).expect("every voter is a member")
+}

@@ -1,0 +1,90 @@
+//! Backups, and clusters that begin with them, in tests.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::binaries;
+use crate::cluster::Cluster;
+
+/// What a command printed, line by line.
+///
+/// # Panics
+/// If it failed.
+pub fn printed(output: &Output) -> BTreeMap<String, String> {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let pairs = text.lines().filter_map(|line| line.split_once(": "));
+    pairs
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// What a command said that ended with this code.
+///
+/// # Panics
+/// If it ended with another one.
+pub fn refusal(output: &Output, code: i32) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    stderr
+}
+
+/// Takes a backup.
+///
+/// # Panics
+/// If the tool cannot be started.
+pub fn back_up(cluster: &Cluster, file: &Path) -> Output {
+    cluster
+        .placementctl(&["backup", file.to_str().unwrap()])
+        .unwrap()
+}
+
+/// Has a backup checked.
+///
+/// # Panics
+/// If the program cannot be started.
+pub fn check(file: &Path) -> Output {
+    let mut command = Command::new(binaries::placementd().unwrap());
+    command.arg("check-backup").arg(file).output().unwrap()
+}
+
+/// Makes the data directory of a node of a new cluster.
+///
+/// # Panics
+/// If the program cannot be started.
+pub fn restore(cluster: &Cluster, id: u64, from: &Path, further: &[&str]) -> Output {
+    let place = cluster.place(id);
+    Command::new(binaries::placementd().unwrap())
+        .args(["restore", "--node-id", &id.to_string(), "--data-dir"])
+        .arg(&place.data_dir)
+        .args(["--peer-listen", &place.peer()])
+        .args(["--initial-members", &cluster.options().initial_members])
+        .arg("--from")
+        .arg(from)
+        .args(further)
+        .output()
+        .unwrap()
+}
+
+/// A new cluster of three that begins with a backup, and what the restoring of its first node said.
+///
+/// # Panics
+/// If that fails.
+pub async fn restored(from: &Path, further: &[&str]) -> (Cluster, BTreeMap<String, String>) {
+    let mut cluster = Cluster::prepare(3, "").unwrap();
+    let first = printed(&restore(&cluster, 1, from, further));
+    for id in [2, 3] {
+        let further = [further, &["--as", &first["new_cluster_id"]]].concat();
+        let next = printed(&restore(&cluster, id, from, &further));
+        assert_eq!(first, next);
+    }
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    (cluster, first)
+}

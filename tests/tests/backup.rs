@@ -1,0 +1,349 @@
+//! The drill: a backup of a cluster that is written to, and a new cluster that begins with it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use placement_client::{ApiRequest, Consistency, NewProvider};
+use placement_tests::backups::{back_up, check, printed, refusal, restore, restored};
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use tokio::task::JoinHandle;
+
+async fn providers(cluster: &Cluster) -> BTreeSet<String> {
+    let found = cluster.client().providers(&[]).await.unwrap();
+    found.into_iter().map(|provider| provider.name).collect()
+}
+
+/// When a write began and when it was acknowledged.
+type Writes = Arc<Mutex<BTreeMap<String, (Instant, Option<Instant>)>>>;
+
+/// Writers that create providers through all nodes, as fast as they can.
+struct Writers {
+    stop: Arc<AtomicBool>,
+    tasks: Vec<JoinHandle<()>>,
+    writes: Writes,
+}
+
+impl Writers {
+    fn start(cluster: &Cluster) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let writes = Writes::default();
+        let write = |(writer, client): (usize, placement_client::Client)| {
+            let (stop, writes) = (stop.clone(), writes.clone());
+            tokio::spawn(async move {
+                for number in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let name = format!("w{writer}-{number}");
+                    let begun = Instant::now();
+                    writes.lock().unwrap().insert(name.clone(), (begun, None));
+                    client
+                        .create_provider(&NewProvider::named(&name))
+                        .await
+                        .unwrap();
+                    let acknowledged = Instant::now();
+                    writes
+                        .lock()
+                        .unwrap()
+                        .insert(name, (begun, Some(acknowledged)));
+                }
+            })
+        };
+        let tasks = cluster
+            .clients()
+            .into_iter()
+            .enumerate()
+            .map(write)
+            .collect();
+        Self {
+            stop,
+            tasks,
+            writes,
+        }
+    }
+
+    async fn stop(self) -> BTreeMap<String, (Instant, Option<Instant>)> {
+        self.stop.store(true, Ordering::Relaxed);
+        for task in self.tasks {
+            task.await.unwrap();
+        }
+        self.writes.lock().unwrap().clone()
+    }
+}
+
+/// The digests that a node was seen to have, by entry.
+async fn watch(cluster: &Cluster, id: u64) -> (JoinHandle<()>, Arc<Mutex<BTreeMap<u64, String>>>) {
+    let seen = Arc::new(Mutex::new(BTreeMap::new()));
+    let (admin, noted) = (cluster.admin_of(id), seen.clone());
+    let watching = tokio::spawn(async move {
+        loop {
+            let status = admin.status().await.unwrap();
+            let mut noted = noted.lock().unwrap();
+            noted.insert(status.applied.unwrap(), status.digest.unwrap());
+        }
+    });
+    (watching, seen)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
+    let cluster = Cluster::start(3).await.unwrap();
+    let session = cluster.client().with_session();
+    session
+        .create_provider(&NewProvider::named("first"))
+        .await
+        .unwrap();
+    let old_token = session.session_index().unwrap();
+    let writers = Writers::start(&cluster);
+    let (watching, seen) = watch(&cluster, 3).await;
+
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    // The digest is that of another node at the same entry: looked for until one was seen there.
+    let mut taken = None;
+    for attempt in 0..200 {
+        let file = cluster.directory().join(format!("backup-{attempt}"));
+        let (place, path) = (cluster.place(1).admin(), file.clone());
+        let begun = Instant::now();
+        let output = tokio::task::spawn_blocking(move || {
+            let mut command = Command::new(binaries::placementctl().unwrap());
+            command
+                .args(["--endpoint", &place, "backup"])
+                .arg(path)
+                .output()
+                .unwrap()
+        });
+        let said = printed(&output.await.unwrap());
+        let ended = Instant::now();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let digest = seen
+            .lock()
+            .unwrap()
+            .get(&said["index"].parse().unwrap())
+            .cloned();
+        if let Some(digest) = digest {
+            assert_eq!(said["digest"], digest, "after {attempt} attempts");
+            taken = Some((file, said, begun, ended));
+            break;
+        }
+    }
+    let (file, said, begun, ended) = taken.expect("no entry of a backup was seen on node 3");
+    watching.abort();
+    // Writes go on for a while.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let writes = writers.stop().await;
+    assert_eq!(printed(&check(&file)), said);
+
+    let (restored, told) = restored(&file, &[]).await;
+    for key in ["cluster_id", "epoch", "index", "digest", "time"] {
+        assert_eq!(told[key], said[key], "{key}");
+    }
+    restored.assert_equal_states().await;
+    for status in restored.statuses().await {
+        assert_eq!(status.digest.as_ref(), Some(&said["digest"]));
+        assert_eq!(status.cluster_id.as_ref(), Some(&told["new_cluster_id"]));
+    }
+    assert_ne!(told["new_cluster_id"], said["cluster_id"]);
+
+    let names = providers(&restored).await;
+    assert!(names.contains("first"));
+    let (mut before, mut after) = (0, 0);
+    for (name, (sent, acknowledged)) in &writes {
+        if acknowledged.is_some_and(|at| at < begun) {
+            assert!(names.contains(name), "{name} was acknowledged before");
+            before += 1;
+        }
+        if *sent > ended {
+            assert!(!names.contains(name), "{name} was written after");
+            after += 1;
+        }
+    }
+    assert!(before > 0 && after > 0, "{before} before, {after} after");
+
+    // What a client knows of the old cluster's history says nothing of this one's.
+    let request =
+        ApiRequest::get("/resource_providers").consistency(Consistency::Session(old_token));
+    let response = restored.client().request(request).await.unwrap();
+    assert_eq!(response.status, StatusCode::PRECONDITION_FAILED);
+    let words = String::from_utf8_lossy(&response.body).into_owned();
+    assert!(words.contains("belongs to another history"), "{words}");
+
+    // It is a cluster like any other: it takes writes from all nodes, loses one, and knows its doors.
+    for (client, name) in restored.clients().into_iter().zip(["n1", "n2", "n3"]) {
+        client
+            .create_provider(&NewProvider::named(name))
+            .await
+            .unwrap();
+    }
+    let started = Instant::now();
+    loop {
+        let status = restored.admin_of(1).status().await.unwrap();
+        let mut doors: Vec<_> = status
+            .members
+            .iter()
+            .map(|member| member.admin.clone())
+            .collect();
+        doors.sort();
+        let mut expected: Vec<_> = (restored.ids().iter())
+            .map(|&id| restored.place(id).admin())
+            .collect();
+        expected.sort();
+        if doors == expected {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{doors:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let mut restored = restored;
+    let leader = restored.leader().await.unwrap();
+    restored.kill_9(leader);
+    let client = restored.client().with_patience(Duration::from_secs(60));
+    client
+        .create_provider(&NewProvider::named("without"))
+        .await
+        .unwrap();
+    restored.start_node(leader).unwrap();
+    restored.wait_healthy().await.unwrap();
+    restored.assert_equal_states().await;
+    assert!(restored.has_provider("without").await);
+}
+
+#[tokio::test]
+async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    client
+        .create_provider(&NewProvider::named("one"))
+        .await
+        .unwrap();
+    let (file, later) = (
+        cluster.directory().join("one"),
+        cluster.directory().join("two"),
+    );
+    let said = printed(&back_up(&cluster, &file));
+    client
+        .create_provider(&NewProvider::named("two"))
+        .await
+        .unwrap();
+    printed(&back_up(&cluster, &later));
+    let words = refusal(&back_up(&cluster, &file), 1);
+    assert!(words.contains("exists already"), "{words}");
+    let missing = cluster.directory().join("missing/file");
+    let words = refusal(&back_up(&cluster, &missing), 1);
+    assert!(words.contains("No such file or directory"), "{words}");
+
+    // A running node's own directory.
+    let words = refusal(&restore(&cluster, 1, &file, &[]), 1);
+    assert!(words.contains("in use by another placementd"), "{words}");
+
+    let new = Cluster::prepare(3, "").unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    let damaged = cluster.directory().join("damaged");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&damaged, &bytes).unwrap();
+    let words = refusal(&check(&damaged), 1);
+    assert!(
+        words.contains("is no good backup: it is damaged"),
+        "{words}"
+    );
+    let words = refusal(&restore(&new, 1, &damaged, &[]), 1);
+    assert!(words.contains("it is damaged"), "{words}");
+    fs::write(&damaged, &bytes[..middle]).unwrap();
+    let words = refusal(&check(&damaged), 1);
+    assert!(words.contains("it is cut off"), "{words}");
+    let words = refusal(&check(Path::new("/dev/null")), 1);
+    assert!(words.contains("not a snapshot"), "{words}");
+
+    // A directory with somebody else's file, and one that is a node's already.
+    let dir = &new.place(1).data_dir;
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join("letter"), "from home").unwrap();
+    let words = refusal(&restore(&new, 1, &file, &[]), 1);
+    assert!(words.contains("holds data"), "{words}");
+    fs::remove_file(dir.join("letter")).unwrap();
+    let first = printed(&restore(&new, 1, &file, &[]));
+    assert_eq!(first["digest"], said["digest"]);
+    let words = refusal(&restore(&new, 1, &file, &[]), 1);
+    assert!(words.contains("is the data directory of node 1"), "{words}");
+
+    // All nodes begin with the same.
+    let id = first["new_cluster_id"].as_str();
+    let words = refusal(&restore(&new, 2, &later, &["--as", id]), 1);
+    assert!(words.contains("another backup"), "{words}");
+    printed(&restore(&new, 2, &file, &["--as", id]));
+    let drawn_again = printed(&restore(&new, 3, &file, &[]));
+    assert_ne!(drawn_again["new_cluster_id"], id);
+    assert_ne!(drawn_again["new_epoch"], first["new_epoch"]);
+}
+
+#[tokio::test]
+async fn a_backup_that_is_interrupted_leaves_nothing() {
+    // A piece of 64 KiB is followed by a pause of three seconds.
+    let slow = "[raft]\nsnapshot_bytes_per_s = 21845\n";
+    let mut cluster = Cluster::start_with(1, slow).await.unwrap();
+    let client = cluster.client();
+    let padding = "x".repeat(150);
+    for number in 0..700 {
+        let name = format!("{number}-{padding}");
+        client
+            .create_provider(&NewProvider::named(&name))
+            .await
+            .unwrap();
+    }
+    let full = Command::new(binaries::placementctl().unwrap())
+        .args(["--endpoint", &cluster.place(1).admin(), "backup", "-"])
+        .stdout(File::options().write(true).open("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    let words = refusal(&full, 1);
+    assert!(words.contains("No space left on device"), "{words}");
+
+    let dir = cluster.directory().join("backups");
+    fs::create_dir(&dir).unwrap();
+    let start = |cluster: &Cluster| {
+        let child = Command::new(binaries::placementctl().unwrap())
+            .args(["--endpoint", &cluster.place(1).admin(), "backup"])
+            .arg(dir.join("backup"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        while fs::metadata(dir.join("backup.part")).map_or(0, |file| file.len()) == 0 {
+            assert!(started.elapsed() < Duration::from_secs(30), "nothing comes");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child
+    };
+    let is_empty = || fs::read_dir(&dir).unwrap().next().is_none();
+
+    let child = start(&cluster);
+    let words = refusal(&back_up(&cluster, &dir.join("second")), 2);
+    assert!(words.contains("is being taken already"), "{words}");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let words = refusal(&child.wait_with_output().unwrap(), 1);
+    assert!(words.contains("interrupted"), "{words}");
+    assert!(is_empty());
+
+    // The node lets the next one begin once it has noticed.
+    let started = Instant::now();
+    while !back_up(&cluster, Path::new("-")).status.success() {
+        assert!(started.elapsed() < Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let child = start(&cluster);
+    cluster.kill_9(1);
+    let words = refusal(&child.wait_with_output().unwrap(), 2);
+    assert!(words.contains("broke off after"), "{words}");
+    assert!(is_empty());
+}

@@ -131,6 +131,7 @@ fn read_trace(text: &str, root: &Path) -> BTreeMap<String, Vec<Done>> {
         let call = call.trim_start();
         if let Some(name) = call.split(STEPS).nth(1) {
             now = name.split('"').next().unwrap_or_default().to_owned();
+            steps.entry(now.clone()).or_default();
             continue;
         }
         let done = steps.entry(now.clone()).or_default();

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::applier::Applier;
-use crate::data_dir::{make_durably, sync_dir};
+use crate::data_dir::make_durably;
+use crate::files::sync_dir;
 use crate::identity::Identity;
 use crate::machine::{
     AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, read_frame, write_backup,

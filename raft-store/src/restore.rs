@@ -21,6 +21,7 @@ use crate::applier::Applier;
 use crate::archive::{ArchiveError, newest_before, replay};
 use crate::data_dir;
 use crate::error::OpenError;
+use crate::files;
 use crate::identity::Identity;
 use crate::log::LogEditor;
 use crate::machine::{AppliedState, BackupInfo, SnapshotError, put_in_place, read_backup};
@@ -166,7 +167,7 @@ impl Backup {
         // The state remembers the starts of its nodes, and the next one must be a later one.
         let session = applied.state.session(identity.node);
         data_dir::set_boots(dir, session.map_or(0, |session| session.boot).max(1))?;
-        data_dir::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
+        files::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
         data_dir::write_identity(dir, identity)
     }
 

@@ -191,6 +191,11 @@ impl Host {
         self.disk.wipe(&self.data_dir())
     }
 
+    /// Whether a bit of what is on the disk has turned.
+    pub fn is_rotten(&self) -> bool {
+        self.is_rotten.get()
+    }
+
     /// What the node said of rotten data when it refused to start on them.
     pub fn refused(&self) -> Option<String> {
         self.refused.borrow().clone()

@@ -71,15 +71,15 @@ impl LogStore {
     ) -> Result<Self, OpenError> {
         let database = LogDatabase::open(options, cache)?;
         let mut ends = database.ends()?;
+        if let Some(mark) = reached::noted(&options.dir)? {
+            check_nothing_lost(&database, &ends, mark)?;
+        }
         if let Some(observer) = &options.log_observer {
             let entries = database.entries(&ends)?;
             observer.note(LogEvent::Opened {
                 purged: ends.purged,
                 entries: &entries,
             });
-        }
-        if let Some(mark) = reached::noted(&options.dir)? {
-            check_nothing_lost(&database, &ends, mark)?;
         }
         let mut found = Mark {
             last: ends.last,

@@ -110,8 +110,11 @@ impl World {
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(true),
             Fault::RotLog(node) => {
                 // Killed, not without power: what the node has noted of its log is then exact.
+                let was_up = !self.down.contains_key(&node);
                 self.kill(node);
-                self.hosts[&node].rot_log()?;
+                if was_up {
+                    self.hosts[&node].rot_log()?;
+                }
             }
             Fault::Replace(node) => {
                 self.kill(node);
@@ -286,13 +289,17 @@ impl World {
     fn power_cut(&mut self, node: u64) -> turmoil::Result {
         self.kill(node);
         // What a node wrote before it was killed or stopped is lost too, where nothing had synced it.
-        self.course.lost_bytes += self.hosts[&node].lose_power()?;
+        if !self.hosts[&node].is_rotten() {
+            self.course.lost_bytes += self.hosts[&node].lose_power()?;
+        }
         Ok(())
     }
 
     fn power_cut_torn(&mut self, node: u64) -> turmoil::Result {
         self.kill(node);
-        self.course.lost_bytes += self.hosts[&node].lose_power_torn()?;
+        if !self.hosts[&node].is_rotten() {
+            self.course.lost_bytes += self.hosts[&node].lose_power_torn()?;
+        }
         Ok(())
     }
 

@@ -198,7 +198,8 @@ fn everything_happened(reports: &[Report]) {
         "bounded reads are answered"
     );
     assert!(
-        sum(|one| one.counts.reads.in_faults) > 10 * reports.len(),
+        // Many a fault leaves no quorum to answer them.
+        sum(|one| one.counts.reads.in_faults) > 4 * reports.len(),
         "linearizable reads are answered while a fault is going on"
     );
     let (searched, skipped) = (

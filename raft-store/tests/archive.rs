@@ -1,0 +1,166 @@
+//! Backups with the log since: any moment can be restored, and none that something is missing for.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use common::{applied, apply, history, identity, new_dir, opened, run, stamp};
+use placement_raft_store::wire::RecordVersion;
+use placement_raft_store::{AppliedState, Backup, BackupDir, Entry, RestoreError, Rules};
+use tempfile::TempDir;
+
+/// A state after each entry of a history.
+fn states(last: u64) -> BTreeMap<u64, AppliedState> {
+    run(async {
+        let dir = new_dir();
+        let mut store = opened(dir.path());
+        let mut states = BTreeMap::new();
+        for entry in history(last) {
+            let index = entry.log_id.index;
+            apply(&mut store.machine, vec![entry]).await;
+            states.insert(index, applied(&store).as_ref().clone());
+        }
+        states
+    })
+}
+
+fn entries(from: u64, to: u64) -> Vec<Entry> {
+    let all = history(to).into_iter();
+    all.filter(|entry| entry.log_id.index >= from).collect()
+}
+
+/// Continues the log of a directory as a node does that was started again.
+fn log(dir: &BackupDir, to: u64) -> u64 {
+    let mut log = dir.log().unwrap();
+    let from = log.next();
+    log.append(RecordVersion::NEWEST, &entries(from, to))
+        .unwrap();
+    from
+}
+
+fn files(dir: &BackupDir, prefix: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let is_one = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with(prefix)
+    };
+    let mut paths: Vec<_> = paths.filter(is_one).collect();
+    paths.sort();
+    paths
+}
+
+fn shorten(path: &Path, by: u64) {
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_len(file.metadata().unwrap().len() - by).unwrap();
+}
+
+fn at(dir: &BackupDir, index: u64) -> Result<(u64, String), RestoreError> {
+    let backup = Backup::read(dir.path(), Some(stamp(index)), &Rules)?;
+    Ok((backup.info.index, backup.info.digest))
+}
+
+#[track_caller]
+fn assert_at(dir: &BackupDir, states: &BTreeMap<u64, AppliedState>, index: u64) {
+    let expected = (index, states[&index].digest().to_string());
+    assert_eq!(at(dir, index).unwrap(), expected);
+}
+
+fn refusal(dir: &BackupDir, index: u64) -> String {
+    at(dir, index).unwrap_err().to_string()
+}
+
+#[test]
+fn each_moment_comes_back_as_it_was() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    let states = states(60);
+    log(&dir, 30);
+    dir.back_up(&states[&20], 3).unwrap();
+    dir.back_up(&states[&40], 3).unwrap();
+    assert_eq!(log(&dir, 45), 31);
+    assert_eq!(log(&dir, 60), 46);
+    for index in [20, 21, 30, 31, 39, 40, 41, 45, 46, 60] {
+        assert_at(&dir, &states, index);
+    }
+    let last = Backup::read(dir.path(), None, &Rules).unwrap();
+    assert_eq!((last.info.index, last.ends_early), (60, None));
+    assert!(refusal(&dir, 19).contains("of a later moment"));
+}
+
+#[test]
+fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    let states = states(60);
+    dir.back_up(&states[&10], 3).unwrap();
+    log(&dir, 40);
+    shorten(&files(&dir, "log-")[0], 5);
+    assert_eq!(log(&dir, 60), 40, "what was cut off is written again");
+    assert_at(&dir, &states, 60);
+
+    // Another entry is gone, and nobody has it.
+    let first = &files(&dir, "log-")[0];
+    let whole = fs::read(first).unwrap();
+    while at(&dir, 60).is_ok() {
+        shorten(first, 1);
+    }
+    assert_at(&dir, &states, 38);
+    let words = refusal(&dir, 60);
+    assert!(words.contains("has no entries 39 to 39"), "{words}");
+    // Nor is a bad frame crossed.
+    let mut bytes = whole.clone();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(first, &bytes).unwrap();
+    let words = refusal(&dir, 60);
+    assert!(words.contains("has no entries"), "{words}");
+    fs::write(first, &whole).unwrap();
+    assert_at(&dir, &states, 60);
+
+    // A node whose log was cut before it could be kept.
+    let mut archive = dir.log().unwrap();
+    archive
+        .append(RecordVersion::NEWEST, &entries(70, 80))
+        .unwrap();
+    assert_at(&dir, &states, 60);
+    let words = refusal(&dir, 75);
+    assert!(words.contains("has no entries 61 to 69"), "{words}");
+}
+
+#[test]
+fn the_oldest_go_once_a_new_one_was_read_again() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    let states = states(60);
+    for to in [15, 25, 35, 45, 60] {
+        log(&dir, to);
+    }
+    for index in [10, 20, 30] {
+        dir.back_up(&states[&index], 2).unwrap();
+    }
+    assert_eq!(files(&dir, "backup-").len(), 2);
+    assert_eq!(
+        files(&dir, "log-").len(),
+        4,
+        "the one before entry 16 is not needed"
+    );
+    assert_at(&dir, &states, 21);
+    assert_at(&dir, &states, 60);
+
+    // Where there is no room the others stay, and nothing half done.
+    fs::create_dir(dir.path().join("draft")).unwrap();
+    assert!(dir.back_up(&states[&50], 2).is_err());
+    assert_eq!(files(&dir, "backup-").len(), 2);
+
+    // Another cluster's backups are in another directory, and its log is not taken for this one's.
+    let other = BackupDir::open(root.path(), identity(2)).unwrap();
+    assert_ne!(other.path(), dir.path());
+}

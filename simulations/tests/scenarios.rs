@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use placement_raft_store::simulation::POINTS;
-use placement_simulations::faults::{Fault, Happened, Planned};
+use placement_simulations::faults::{Fault, Happened, Planned, drawn};
 use placement_simulations::history::Event;
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::operator::{Done, Order};
@@ -618,4 +618,11 @@ fn thin_connections_delay_and_break_nothing() {
         report.counts.commits,
         alone.counts.commits
     );
+}
+
+/// A disk fails once while several writes of one batch wait for what comes of them.
+#[test]
+fn all_writes_of_a_batch_are_told_when_replication_ends() {
+    let (parameters, faults) = drawn(Seed(8_080_230_822));
+    goes_well(parameters, faults);
 }

@@ -122,7 +122,8 @@ impl Proposer {
             }
         };
         self.tasks.spawn(async move {
-            let mut results = results;
+            // It ends early when replication stops, and is asked once for each that waits.
+            let mut results = results.fuse();
             for (answer, span, place) in waiting {
                 let proposed = async {
                     let proposed = match results.next().await {

@@ -1,6 +1,6 @@
 //! What goes wrong, and when: a plan made from the seed before the run begins.
 //!
-//! * [`fault`]: the kinds, and whom they meet. [`plan`]: which, when, for how long.
+//! * [`fault`]: the kinds, and whom they meet. [`plan()`]: which, when, for how long.
 //! * [`links`]: what several faults together do to the ways between two machines.
 
 pub mod fault;

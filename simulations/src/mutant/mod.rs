@@ -1,5 +1,5 @@
 //! Bugs put in on purpose, to prove that the checks can fail. No configuration reaches them: they are
-//! put in where the world is injected, in [`rules`], [`doors`], or as faults of the store and the node.
+//! put in where the world is injected, in `rules.rs`, `doors.rs`, or as faults of the store and the node.
 
 mod courses;
 mod doors;

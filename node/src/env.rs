@@ -87,8 +87,6 @@ pub struct Faults {
     pub believe_in_its_past: bool,
     /// The leader reads of several consumers only the first.
     pub read_amiss: bool,
-    /// The last entry of an append that takes several messages is not sent.
-    pub lose_the_end_of_appends: bool,
 }
 
 /// A byte stream between two ends.

@@ -299,7 +299,9 @@ impl Host {
         // Small, so that entries are read from the disk too.
         storage.log_cache_bytes = self.parameters.knobs.log_cache_bytes;
         storage.block_cache_bytes = 1 << 20;
-        storage.write_buffer_bytes = self.parameters.knobs.write_buffer_bytes;
+        // Never full: RocksDB would empty it in a thread of its own, and what a loss of power leaves of the
+        // state would depend on when that was.
+        storage.write_buffer_bytes = 8 << 20;
         Env {
             net: Arc::new(TurmoilNet::new(self.bandwidth.clone())),
             clock: world.clone(),

@@ -222,7 +222,7 @@ impl Many {
         );
         let mut last = Instant::now();
         let summary = swarm.run(PAUSE, |report, summary| {
-            if let Some(report) = report
+            if let Some(report) = &report
                 && let Some(first) = report.violations.first()
                 && subject == Subject::Product
             {

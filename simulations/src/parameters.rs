@@ -98,8 +98,6 @@ pub struct Knobs {
     pub hung_after: Duration,
     /// Bytes of log entries in memory.
     pub log_cache_bytes: usize,
-    /// Bytes of RocksDB's write buffers.
-    pub write_buffer_bytes: usize,
 }
 
 impl Default for Knobs {
@@ -114,7 +112,6 @@ impl Default for Knobs {
             silence: Duration::from_millis(config.peer.silence_ms),
             hung_after: Duration::from_millis(config.disk.hung_after_ms),
             log_cache_bytes: 4 << 10,
-            write_buffer_bytes: 8 << 20,
         }
     }
 }
@@ -137,9 +134,6 @@ impl Knobs {
             // Longer than any fault, as a process that is ended here is the simulation's own.
             hung_after: ms(*[0, 30_000].choose(random).expect("not empty")),
             log_cache_bytes: *[0, 4 << 10, 1 << 20].choose(random).expect("not empty"),
-            // Never full: RocksDB would empty it in a thread of its own, and what a loss of power leaves of
-            // the state would depend on when that was.
-            ..Self::default()
         }
     }
 }

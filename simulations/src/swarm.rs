@@ -28,7 +28,7 @@ impl Swarm {
     ///
     /// # Panics
     /// If `told` does.
-    pub fn run(&self, pause: Duration, mut told: impl FnMut(Option<&Report>, &Summary)) -> Summary {
+    pub fn run(&self, pause: Duration, mut told: impl FnMut(Option<Report>, &Summary)) -> Summary {
         let mut summary = Summary::new(self.subject);
         let next = AtomicU64::new(self.seeds.start);
         let (sender, receiver) = mpsc::sync_channel::<Report>(self.jobs);
@@ -48,7 +48,7 @@ impl Swarm {
                 match receiver.recv_timeout(pause) {
                     Ok(report) => {
                         summary.add(&report);
-                        told(Some(&report), &summary);
+                        told(Some(report), &summary);
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => told(None, &summary),
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,

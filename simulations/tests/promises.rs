@@ -22,12 +22,35 @@ use placement_simulations::logs::{EntryId, Happened, Logs, Written};
 use placement_simulations::operation::{Level, Operation, Question, Token};
 use uuid::Uuid;
 
+/// What was found wrong.
+#[derive(Default)]
+struct Wrong(Vec<String>);
+
+impl Wrong {
+    fn note(&mut self, promise: &str, found: Result<(), String>) {
+        if let Err(wrong) = found {
+            self.0.push(format!("{promise}: {wrong}"));
+        }
+    }
+
+    fn is_right(&self) {
+        assert_eq!(self.0, Vec::<String>::new());
+    }
+
+    fn breaks(&self, promise: &str) {
+        assert!(NAMES.contains(&promise), "{promise}");
+        let prefix = format!("{promise}: ");
+        let found = self.0.iter().any(|wrong| wrong.starts_with(&prefix));
+        assert!(found, "{promise}: {:#?}", self.0);
+    }
+}
+
 /// The logs of some nodes, and what was found wrong with them.
 #[derive(Default)]
 struct Cluster {
     logs: Logs,
     invariants: Vec<Box<dyn placement_simulations::invariants::LogInvariant + Send>>,
-    wrong: Vec<String>,
+    wrong: Wrong,
 }
 
 fn id(term: u64, leader: u64, index: u64) -> EntryId {
@@ -72,9 +95,8 @@ impl Cluster {
             committed,
         };
         for invariant in &mut self.invariants {
-            if let Err(wrong) = invariant.noted(&self.logs, &hint) {
-                self.wrong.push(format!("{}: {wrong}", invariant.name()));
-            }
+            let found = invariant.noted(&self.logs, &hint);
+            self.wrong.note(invariant.name(), found);
         }
     }
 
@@ -83,17 +105,6 @@ impl Cluster {
             self.happens(*node, Happened::Appended(entry(id)));
             self.happens(*node, Happened::Synced(Some(id)));
         }
-    }
-
-    fn is_right(&self) {
-        assert_eq!(self.wrong, Vec::<String>::new());
-    }
-
-    fn breaks(&self, promise: &str) {
-        assert!(NAMES.contains(&promise), "{promise}");
-        let prefix = format!("{promise}: ");
-        let found = self.wrong.iter().any(|wrong| wrong.starts_with(&prefix));
-        assert!(found, "{promise}: {:#?}", self.wrong);
     }
 }
 
@@ -104,7 +115,7 @@ fn an_entry_that_a_majority_has_on_disk_may_be_committed() {
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
     cluster.takes(&[3], id(1, 1, 1));
     cluster.happens(3, Happened::Committed(id(1, 1, 1)));
-    cluster.is_right();
+    cluster.wrong.is_right();
 }
 
 #[test]
@@ -114,7 +125,7 @@ fn an_entry_that_a_minority_has_on_disk_may_not_be_committed() {
     // Taken, but not synced.
     cluster.happens(2, Happened::Appended(entry(id(1, 1, 1))));
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
-    cluster.breaks(commit_on_a_quorum::NAME);
+    cluster.wrong.breaks(commit_on_a_quorum::NAME);
 }
 
 #[test]
@@ -131,15 +142,15 @@ fn both_sets_of_voters_must_agree_while_they_change_and_learners_do_not_count() 
         }
         cluster.happens(1, Happened::Committed(id(1, 1, 1)));
         if right {
-            cluster.is_right();
+            cluster.wrong.is_right();
         } else {
-            cluster.breaks(commit_on_a_quorum::NAME);
+            cluster.wrong.breaks(commit_on_a_quorum::NAME);
         }
     }
     let mut cluster = Cluster::of_three();
     cluster.takes(&[1, 4, 5], id(1, 1, 1));
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
-    cluster.breaks(commit_on_a_quorum::NAME);
+    cluster.wrong.breaks(commit_on_a_quorum::NAME);
 }
 
 #[test]
@@ -148,7 +159,7 @@ fn what_was_purged_is_in_the_state_and_counts() {
     cluster.happens(2, Happened::Purged(id(1, 1, 1)));
     cluster.takes(&[1], id(1, 1, 1));
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
-    cluster.is_right();
+    cluster.wrong.is_right();
 }
 
 #[test]
@@ -156,12 +167,12 @@ fn under_one_name_all_hold_the_same_entry_behind_the_same_one() {
     let mut cluster = Cluster::of_three();
     cluster.takes(&[1, 2], id(1, 1, 1));
     cluster.takes(&[2], id(2, 2, 2));
-    cluster.is_right();
+    cluster.wrong.is_right();
     // Node 1 has (2, 2, 2) too, but behind another entry.
     cluster.happens(1, Happened::Truncated(Some(id(0, 0, 0))));
     cluster.takes(&[1], id(1, 3, 1));
     cluster.takes(&[1], id(2, 2, 2));
-    cluster.breaks(log_matching::NAME);
+    cluster.wrong.breaks(log_matching::NAME);
 
     let mut cluster = Cluster::of_three();
     cluster.takes(&[1], id(1, 1, 1));
@@ -170,7 +181,7 @@ fn under_one_name_all_hold_the_same_entry_behind_the_same_one() {
         ..entry(id(1, 1, 1))
     };
     cluster.happens(2, Happened::Appended(other));
-    cluster.breaks(log_matching::NAME);
+    cluster.wrong.breaks(log_matching::NAME);
 }
 
 #[test]
@@ -183,7 +194,7 @@ fn a_log_that_is_opened_with_what_was_truncated_behind_what_followed_does_not_ma
     let found = [id(0, 0, 0), id(2, 2, 1), id(1, 1, 2)];
     let found = found.into_iter().map(entry).collect();
     cluster.happens(1, Happened::Opened(None, found));
-    cluster.breaks(log_matching::NAME);
+    cluster.wrong.breaks(log_matching::NAME);
 }
 
 #[test]
@@ -192,17 +203,17 @@ fn a_leader_begins_with_all_that_was_committed_before() {
     cluster.takes(&[1, 2], id(1, 1, 1));
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
     cluster.takes(&[2], id(2, 2, 2));
-    cluster.is_right();
+    cluster.wrong.is_right();
     cluster.takes(&[3], id(3, 3, 1));
-    cluster.breaks(leader_completeness::NAME);
+    cluster.wrong.breaks(leader_completeness::NAME);
 
     // Nor may what a leader did not have become committed later.
     let mut cluster = Cluster::of_three();
     cluster.takes(&[1, 2], id(1, 1, 1));
     cluster.takes(&[3], id(2, 3, 1));
-    cluster.is_right();
+    cluster.wrong.is_right();
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
-    cluster.breaks(leader_completeness::NAME);
+    cluster.wrong.breaks(leader_completeness::NAME);
 }
 
 #[test]
@@ -213,7 +224,7 @@ fn of_two_leaders_of_one_term_one_commits() {
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
     cluster.takes(&[1, 2], id(1, 3, 2));
     cluster.happens(1, Happened::Committed(id(1, 3, 2)));
-    cluster.breaks(one_committed_leader_per_term::NAME);
+    cluster.wrong.breaks(one_committed_leader_per_term::NAME);
 }
 
 #[test]
@@ -223,7 +234,7 @@ fn what_is_committed_stays_at_its_place() {
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
     cluster.takes(&[3], id(2, 3, 1));
     cluster.happens(3, Happened::Committed(id(2, 3, 1)));
-    cluster.breaks(committed_stays::NAME);
+    cluster.wrong.breaks(committed_stays::NAME);
 }
 
 #[test]
@@ -234,16 +245,16 @@ fn what_was_synced_is_there_when_the_log_is_opened_again() {
     cluster.happens(1, Happened::Appended(entry(id(1, 1, 2))));
     let kept = vec![first.clone(), entry(id(1, 1, 1))];
     cluster.happens(1, Happened::Opened(None, kept));
-    cluster.is_right();
+    cluster.wrong.is_right();
     cluster.happens(1, Happened::Opened(None, vec![first]));
-    cluster.breaks(log_is_kept::NAME);
+    cluster.wrong.breaks(log_is_kept::NAME);
 }
 
 /// A node that applies commands, and what was found wrong.
 struct Node {
     invariants: Vec<Box<dyn placement_simulations::invariants::Invariant + Send>>,
     states: Vec<State>,
-    wrong: Vec<String>,
+    wrong: Wrong,
 }
 
 fn request(sequence: u64, answered_below: u64) -> Option<RequestId> {
@@ -273,7 +284,7 @@ impl Node {
         Self {
             invariants: all(),
             states: vec![State::default(); 4],
-            wrong: Vec::new(),
+            wrong: Wrong::default(),
         }
     }
 
@@ -307,21 +318,9 @@ impl Node {
             changes,
         };
         for invariant in &mut self.invariants {
-            if let Err(wrong) = invariant.applied(&applied) {
-                self.wrong.push(format!("{}: {wrong}", invariant.name()));
-            }
+            let found = invariant.applied(&applied);
+            self.wrong.note(invariant.name(), found);
         }
-    }
-
-    fn is_right(&self) {
-        assert_eq!(self.wrong, Vec::<String>::new());
-    }
-
-    fn breaks(&self, promise: &str) {
-        assert!(NAMES.contains(&promise), "{promise}");
-        let prefix = format!("{promise}: ");
-        let found = self.wrong.iter().any(|wrong| wrong.starts_with(&prefix));
-        assert!(found, "{promise}: {:#?}", self.wrong);
     }
 }
 
@@ -335,7 +334,7 @@ fn commands_that_are_applied_in_their_order_on_all_nodes_are_right() {
         node.applies(who, 3, &create("b", 12, request(2, 2)));
         node.applies(who, 4, &create("b", 13, request(2, 2)));
     }
-    node.is_right();
+    node.wrong.is_right();
 }
 
 #[test]
@@ -344,8 +343,8 @@ fn an_entry_is_applied_once_in_each_start() {
     node.applies(1, 1, &create("a", 10, None));
     node.applies(1, 2, &create("b", 11, None));
     node.applies(1, 2, &create("c", 11, None));
-    node.breaks(applied_never_falls::NAME);
-    node.breaks(commit_immutable::NAME);
+    node.wrong.breaks(applied_never_falls::NAME);
+    node.wrong.breaks(commit_immutable::NAME);
 }
 
 #[test]
@@ -354,7 +353,7 @@ fn two_nodes_that_come_to_other_states_have_other_digests() {
     let stamped = create("a", 10, None);
     node.applies(1, 1, &stamped);
     node.decides(2, 1, &stamped, &Outcome::Done(Reply::Done), &Vec::new());
-    node.breaks(equal_digest::NAME);
+    node.wrong.breaks(equal_digest::NAME);
 }
 
 #[test]
@@ -362,7 +361,7 @@ fn stamps_that_stand_still_are_wrong() {
     let mut node = Node::new();
     node.applies(1, 1, &create("a", 10, None));
     node.applies(1, 2, &create("b", 10, None));
-    node.breaks(stamps_rise::NAME);
+    node.wrong.breaks(stamps_rise::NAME);
 }
 
 #[test]
@@ -370,11 +369,11 @@ fn a_write_id_that_comes_back_with_another_command_is_wrong() {
     let mut node = Node::new();
     node.applies(1, 1, &create("a", 10, request(0, 0)));
     node.applies(1, 2, &create("b", 11, request(0, 0)));
-    node.breaks(one_command_per_write_id::NAME);
+    node.wrong.breaks(one_command_per_write_id::NAME);
 
     let mut node = Node::new();
     node.applies(1, 1, &create("a", 10, request(0, 1)));
-    node.breaks(one_command_per_write_id::NAME);
+    node.wrong.breaks(one_command_per_write_id::NAME);
 }
 
 #[test]
@@ -389,7 +388,7 @@ fn a_repeated_write_changes_nothing_and_gets_the_first_answer() {
         let mut node = Node::new();
         node.applies(1, 1, &first);
         node.decides(1, 2, &again, &outcome, &changes);
-        node.breaks(carried_out_once::NAME);
+        node.wrong.breaks(carried_out_once::NAME);
     }
     let mut node = Node::new();
     node.applies(1, 1, &first);
@@ -399,11 +398,11 @@ fn a_repeated_write_changes_nothing_and_gets_the_first_answer() {
         .rows()
         .find(|row| matches!(row, Change::PutProvider(..)));
     node.decides(1, 2, &again, &outcome, &class.into_iter().collect());
-    node.breaks(carried_out_once::NAME);
+    node.wrong.breaks(carried_out_once::NAME);
     // Never decided, and called answered.
     let mut node = Node::new();
     node.decides(1, 1, &first, &Outcome::AnsweredBefore, &Vec::new());
-    node.breaks(carried_out_once::NAME);
+    node.wrong.breaks(carried_out_once::NAME);
 }
 
 #[test]
@@ -415,7 +414,7 @@ fn a_refusal_that_leaves_something_is_wrong() {
     let other = create("b", 11, None);
     let (_, changes) = placement_model::apply(&node.states[1], &other);
     node.decides(1, 2, &create("a", 11, None), &outcome, &changes);
-    node.breaks(refusals_change_nothing::NAME);
+    node.wrong.breaks(refusals_change_nothing::NAME);
 }
 
 #[test]
@@ -432,7 +431,7 @@ fn a_generation_that_falls_is_wrong() {
     let changes = row.into_iter().collect();
     let done = Outcome::Done(Reply::Done);
     node.decides(1, 2, &create("a", 11, None), &done, &changes);
-    node.breaks(generations_rise::NAME);
+    node.wrong.breaks(generations_rise::NAME);
 }
 
 #[test]

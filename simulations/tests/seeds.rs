@@ -8,13 +8,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use placement_simulations::campaign::{Subject, Summary, fresh};
+use placement_simulations::campaign::{Subject, fresh};
 use placement_simulations::faults::Fault;
 use placement_simulations::report::{Counts, Report};
-use placement_simulations::seed::Seed;
+use placement_simulations::swarm::Swarm;
 use skip::skipped;
 
 #[path = "../../tests/src/skip.rs"]
@@ -25,6 +24,8 @@ const SEEDS: u64 = 40;
 const FRESH: u64 = 10;
 /// As many as the smallest machine that runs this has cores.
 const WORKERS: usize = 2;
+/// How often a swarm would say how far it is.
+const PAUSE: Duration = Duration::from_secs(2);
 /// From so many seeds on, everything must have happened at least once.
 const ENOUGH: u64 = 30;
 
@@ -57,39 +58,21 @@ fn say(line: impl Display) {
     writeln!(std::io::stderr(), "{line}").expect("standard error takes a line");
 }
 
-fn run_all(first: u64, count: u64) -> Vec<Report> {
-    let next = AtomicU64::new(first);
-    let reports = Mutex::new(Vec::new());
-    std::thread::scope(|workers| {
-        for _ in 0..WORKERS {
-            workers.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + count {
-                        return;
-                    }
-                    let report = Subject::Product.run(Seed(seed));
-                    reports.lock().expect("nobody panics").push(report);
-                }
-            });
-        }
-    });
-    let mut reports = reports.into_inner().expect("nobody panics");
-    reports.sort_by_key(|report| report.parameters.seed.0);
-    reports
-}
-
 /// Runs the seeds, and fails if one does or if too little happened in it.
 fn hold(what: &str, first: u64, count: u64) -> Vec<Report> {
     say(format!(
         "{what}: {count} seeds: scripts/simulate swarm --seeds {first}..{}",
         first + count
     ));
-    let reports = run_all(first, count);
-    let mut summary = Summary::new(Subject::Product);
-    for report in &reports {
-        summary.add(report);
-    }
+    let swarm = Swarm {
+        subject: Subject::Product,
+        seeds: first..first + count,
+        until: None,
+        jobs: WORKERS,
+    };
+    let mut reports = Vec::new();
+    let summary = swarm.run(PAUSE, |report, _| reports.extend(report));
+    reports.sort_by_key(|report: &Report| report.parameters.seed.0);
     say(format!("{what}: {summary}"));
     assert!(summary.is_well(), "{summary}");
     assert_eq!(summary.seeds as u64, count);

@@ -168,20 +168,13 @@ async fn claim(client: &Client, host: Uuid, consumer: Uuid) -> u16 {
     }
 }
 
-#[tokio::test]
-async fn nearly_full_disks_take_no_claims_but_give_back_until_there_is_room_again() {
-    let config = "[disk]\nmin_free_bytes = 16000000\n";
+/// A healthy cluster with a small disk for each node, a patient client, and a provider to claim from.
+/// `None` where no disk can be mounted.
+async fn on_small_disks(config: &str) -> Option<(Cluster, Vec<SmallDisk>, Client, Uuid)> {
     let mut cluster = Cluster::prepare(3, config).unwrap();
     let mut disks = Vec::new();
     for id in cluster.ids() {
-        let Some(disk) = SmallDisk::mount(&cluster.data_dir(id)) else {
-            skipped(
-                "nearly full disks under a cluster",
-                "no small disk can be mounted",
-            );
-            return;
-        };
-        disks.push(disk);
+        disks.push(SmallDisk::mount(&cluster.data_dir(id))?);
         cluster.start_node(id).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
@@ -191,6 +184,19 @@ async fn nearly_full_disks_take_no_claims_but_give_back_until_there_is_room_agai
     client.create_provider(&named).await.unwrap();
     let offer = [("VCPU", Inventory::of(1_000_000))];
     client.replace_inventories(host, 0, offer).await.unwrap();
+    Some((cluster, disks, client, host))
+}
+
+#[tokio::test]
+async fn nearly_full_disks_take_no_claims_but_give_back_until_there_is_room_again() {
+    let config = "[disk]\nmin_free_bytes = 16000000\n";
+    let Some((cluster, _disks, client, host)) = on_small_disks(config).await else {
+        skipped(
+            "nearly full disks under a cluster",
+            "no small disk can be mounted",
+        );
+        return;
+    };
     let held = Uuid::new_v4();
     assert_eq!(claim(&client, host, held).await, 204);
 
@@ -237,23 +243,10 @@ async fn nearly_full_disks_take_no_claims_but_give_back_until_there_is_room_agai
 #[tokio::test]
 async fn disks_that_are_full_on_all_nodes_at_once_lose_nothing_and_need_no_more_than_room() {
     let config = "[cluster]\nwait_ms = 2000\n[disk]\nmin_free_bytes = 0\n";
-    let mut cluster = Cluster::prepare(3, config).unwrap();
-    let mut disks = Vec::new();
-    for id in cluster.ids() {
-        let Some(disk) = SmallDisk::mount(&cluster.data_dir(id)) else {
-            skipped("full disks under a cluster", "no small disk can be mounted");
-            return;
-        };
-        disks.push(disk);
-        cluster.start_node(id).unwrap();
-    }
-    cluster.wait_healthy().await.unwrap();
-    let client = cluster.client().with_patience(Duration::from_secs(60));
-    let host = Uuid::new_v4();
-    let named = NewProvider::named("host").uuid(host);
-    client.create_provider(&named).await.unwrap();
-    let offer = [("VCPU", Inventory::of(1_000_000))];
-    client.replace_inventories(host, 0, offer).await.unwrap();
+    let Some((mut cluster, _disks, client, host)) = on_small_disks(config).await else {
+        skipped("full disks under a cluster", "no small disk can be mounted");
+        return;
+    };
     let mut acknowledged = Vec::new();
     for _ in 0..50 {
         acknowledged.push(write(&client, host).await.unwrap());

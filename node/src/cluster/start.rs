@@ -24,7 +24,7 @@ use super::{
     standards_sync,
 };
 use crate::config::Config;
-use crate::env::{Env, Faults};
+use crate::env::Env;
 use crate::rpc::peers::Peers;
 use crate::rpc::raft::{Limits, Networks};
 use crate::rpc::snapshots::Sending;
@@ -56,7 +56,7 @@ pub(super) async fn start(
     let networks = Networks::new(
         config.node_id,
         peers.clone(),
-        limits(config, env.faults),
+        limits(config),
         sending.clone(),
     );
     let log_reader = store.log.reader();
@@ -142,9 +142,8 @@ pub(super) async fn start(
     Ok(running)
 }
 
-fn limits(config: &Config, faults: Faults) -> Limits {
+fn limits(config: &Config) -> Limits {
     Limits {
-        lose_the_end_of_appends: faults.lose_the_end_of_appends,
         append_bytes_max: config.raft.append_bytes_max,
         append_deadline: Duration::from_millis(config.disk.hung_after_ms).max(APPEND_DEADLINE_MIN),
         snapshot_chunk_bytes: config.raft.snapshot_chunk_bytes,

@@ -57,8 +57,6 @@ pub(crate) struct Limits {
     pub(crate) snapshot_chunk_bytes: usize,
     /// How long one message of a snapshot may take.
     pub(crate) snapshot_chunk_deadline: Duration,
-    /// A bug that simulations inject.
-    pub(crate) lose_the_end_of_appends: bool,
 }
 
 /// Makes [`Network`]s.
@@ -530,9 +528,7 @@ where
             answer,
             bytes: body.len(),
         });
-        let is_lost =
-            |from| from + 1 == request.entries.len() && self.network.limits.lose_the_end_of_appends;
-        if from + taken < request.entries.len() && !is_lost(from + taken) {
+        if from + taken < request.entries.len() {
             self.split = Some((request, from + taken));
         }
         Ok(())

@@ -91,7 +91,7 @@ async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
         machine.config.raft.snapshot_after = 40;
         machine.config.raft.log_keep = 10;
         machine.config.raft.snapshot_chunk_bytes = 1024;
-        machine.config.raft.snapshot_bytes_per_s = 8 * 1024;
+        machine.config.raft.snapshot_bytes_per_s = 4 * 1024;
         machine.start().await;
     }
     let leader = settled(&machines).await;
@@ -102,10 +102,15 @@ async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
         number += 1;
         machines[leader].create(number).await;
     }
+    eventually("a log that is cut beyond what the node away has", || {
+        let purged = machines[leader].node().status().purged;
+        (purged > Some(100)).then_some(())
+    })
+    .await;
     machines[away].start().await;
     // While it takes its time, the log grows by more than is kept, and others would build snapshots.
     let (mut sends, mut sent) = (false, None);
-    let give_up = Instant::now() + Duration::from_secs(30);
+    let give_up = Instant::now() + Duration::from_secs(60);
     loop {
         for _ in 0..20 {
             number += 1;

@@ -66,7 +66,12 @@ pub struct Answer {
 impl Answer {
     /// The body as JSON; null if it is none.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.body).unwrap_or_default()
+        self.parsed().unwrap_or_default()
+    }
+
+    /// The body as JSON, if it is any.
+    pub fn parsed(&self) -> Option<serde_json::Value> {
+        serde_json::from_str(&self.body).ok()
     }
 
     /// The machine-readable code of an error body.
@@ -87,13 +92,13 @@ impl Event {
     /// One line that says everything.
     pub fn line(&self) -> String {
         let mut line = format!(
-            "{:>12} {:>12} client{} node{} {:?} -> ",
+            "{:>12} {:>12} client{} node{} {} -> ",
             self.sent.as_micros(),
             self.ended
                 .map_or_else(|| "-".to_owned(), |ended| ended.as_micros().to_string()),
             self.client,
             self.node,
-            self.operation,
+            self.operation.request(),
         );
         match &self.end {
             End::Open => line.push_str("no end"),

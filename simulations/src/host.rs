@@ -239,6 +239,13 @@ impl Host {
         self.disk.lost_vote()
     }
 
+    /// Whether all that the node derives from its rows is what a recount gives; yes if it does not run.
+    pub fn agrees_with_recount(&self) -> bool {
+        let running = self.running.borrow();
+        let views = running.as_ref().and_then(Node::views);
+        views.is_none_or(|views| views.current().state.agrees_with_recount())
+    }
+
     /// How far the node has applied the log, and its state's digest.
     pub fn applied(&self) -> Option<(u64, Digest)> {
         let current = self.running.borrow().as_ref()?.views()?.current();

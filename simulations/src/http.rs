@@ -55,9 +55,10 @@ fn render(request: &Request) -> http::Request<Full<Bytes>> {
         .uri(&request.path)
         .header("host", "placement")
         .header("x-auth-token", "admin")
+        .header("x-roles", "admin,service")
         .header(
             "openstack-api-version",
-            format!("placement {}", request.microversion),
+            format!("placement 1.{}", request.minor),
         );
     if let Some(consistency) = &request.consistency {
         builder = builder.header("placement-consistency", consistency);

@@ -8,8 +8,9 @@
 //! * [`report`] with [`story`]: what came of a run; [`explain`] and [`picture`] tell it.
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
-//! * [`client`], [`scan`], [`shared`], [`operation`], [`http`], [`history`]: who asks what, and
-//!   what they saw. [`operator`]: who changes the cluster meanwhile.
+//! * [`client`], [`scan`], [`shared`], [`workload`], [`inquiry`], [`beliefs`]: who asks what next.
+//!   [`operation`], [`http`], [`history`]: how it is said, and what came of it. [`operator`]: who changes the
+//!   cluster meanwhile.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
 //!   hold.
 
@@ -21,6 +22,7 @@ compile_error!(
      that file: unset it."
 );
 
+pub mod beliefs;
 pub mod campaign;
 pub mod client;
 pub mod explain;
@@ -28,6 +30,7 @@ pub mod faults;
 pub mod history;
 pub mod host;
 pub mod http;
+pub mod inquiry;
 pub mod invariants;
 pub mod ledger;
 pub mod less;
@@ -50,4 +53,5 @@ pub mod swarm;
 pub mod trace;
 pub mod wgl;
 pub mod witness;
+pub mod workload;
 mod world;

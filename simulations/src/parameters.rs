@@ -12,7 +12,7 @@ use crate::seed::Seed;
 /// Elections that may fail in a row.
 const ELECTIONS: u32 = 10;
 /// Requests of the first client until the storm may begin.
-const SET_UP_REQUESTS: u32 = 20;
+const SET_UP_REQUESTS: u32 = 30;
 /// Requests that a client may need after the storm until enough of them were writes.
 const CALM_REQUESTS: u32 = 50;
 

@@ -106,7 +106,7 @@ fn broken_answer(event: &Event) -> Option<String> {
     let wrong = match answer.status {
         503 => answer.code().is_none().then_some("a 503 without a code"),
         500.. => Some("a server error"),
-        400 | 401 | 403 | 405.. if answer.status != 409 => Some("a well-formed request refused"),
+        401 | 403 | 405.. if answer.status != 409 => Some("a well-formed request refused"),
         _ if answer.index.is_none() => Some("an answer that does not say where it stands"),
         _ if answer.node != Some(event.node) => Some("an answer in another node's name"),
         _ => None,

@@ -5,13 +5,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use crate::history::{Answer, End, History};
 use crate::http::call;
+use crate::inquiry::last_questions;
 use crate::operation::{Operation, Question, Token};
-use crate::outside::uuid_from;
 use crate::parameters::Parameters;
+use crate::workload::Names;
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,12 +35,8 @@ pub struct Shared {
     pub history: RefCell<History>,
     /// Where the run is.
     pub phase: Cell<Phase>,
-    /// Providers that surely exist, with inventory.
-    pub providers: RefCell<Vec<Uuid>>,
-    /// Consumers that contend.
-    pub consumers: Vec<Uuid>,
-    /// Projects that are charged.
-    pub projects: Vec<String>,
+    /// The names over which the clients meet.
+    pub names: Names,
     /// Nodes that answer, as far as the run wants them to.
     pub nodes: RefCell<Vec<u64>>,
     /// What the last client shall ask of every node.
@@ -55,18 +50,13 @@ pub struct Shared {
 impl Shared {
     /// What the clients of a run begin with.
     pub fn new(parameters: Parameters) -> Rc<Self> {
-        let random = &mut parameters.seed.stream("names");
-        let consumers = (0..parameters.consumers)
-            .map(|_| uuid_from(random))
-            .collect();
+        let names = Names::new(&parameters);
         let nodes = (1..=parameters.nodes).collect();
         Rc::new(Self {
             parameters,
             history: RefCell::default(),
             phase: Cell::new(Phase::Setup),
-            providers: RefCell::default(),
-            consumers,
-            projects: vec!["red".to_owned(), "blue".to_owned()],
+            names,
             nodes: RefCell::new(nodes),
             questions: RefCell::default(),
             content: Cell::new(0),
@@ -102,16 +92,15 @@ impl Shared {
         answer
     }
 
-    /// Gives the last client its questions: `known`, what the log made, and beside it the consumers
-    /// and projects that hold nothing.
+    /// Gives the last client its questions: `known`, what the log made, and what holds nothing.
     pub(crate) fn ask(&self, known: Vec<Question>) {
-        let consumers = self.consumers.iter().copied().map(Question::Allocations);
-        let projects = self.projects.iter().cloned().map(Question::ProjectUsages);
-        let rest: Vec<Question> = consumers
-            .chain(projects)
-            .filter(|one| !known.contains(one))
-            .collect();
-        *self.questions.borrow_mut() = known.into_iter().chain(rest).collect();
+        let mut questions = known;
+        for question in last_questions(&self.names) {
+            if !questions.contains(&question) {
+                questions.push(question);
+            }
+        }
+        *self.questions.borrow_mut() = questions;
     }
 
     /// Waits until the run is in `phase` or further.

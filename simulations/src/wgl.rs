@@ -4,14 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use placement_model::command::{
+    Command, ConsumerAllocations, ConsumerGeneration, DeleteAllocations, ReplaceAllocations,
+    Reshape,
+};
+use placement_model::{Outcome, Refusal};
 use todc_utils::linearizability::WGLChecker;
 use todc_utils::linearizability::history::{Action, History as WglHistory};
 use todc_utils::specifications::Specification;
 use uuid::Uuid;
 
-use crate::history::{Answer, History};
-use crate::operation::{Belief, Claim, Level, Operation, Question, Write};
-use crate::oracle::Verdict;
+use crate::history::{Answer, Event, History};
+use crate::operation::{Asked, Level, Operation};
+use crate::oracle::expected;
 use crate::witness::Finding;
 
 /// Longer histories are left to the witness check: the search is exponential in the worst case.
@@ -21,21 +26,23 @@ const EVENTS_MAX: usize = 400;
 #[derive(Debug, Clone)]
 enum Seen {
     /// A claim that was carried out.
-    Claimed(Belief, Held),
+    Claimed(ConsumerGeneration, Held),
     /// All was given back by an empty claim.
-    Emptied(Belief),
+    Emptied(ConsumerGeneration),
     /// A claim that met another generation than it believed.
-    Conflict(Belief),
+    Conflict(ConsumerGeneration),
     /// A claim that found no room: it says nothing of the consumer but its generation.
-    NoRoom(Belief),
+    NoRoom(ConsumerGeneration),
+    /// A claim that named an unknown provider: a consumer that was not there stays behind.
+    LeftBehind(ConsumerGeneration),
     /// Released, or nothing was there to release.
     Released(bool),
     /// What a linearizable read showed.
     Read(Option<(i64, Held)>),
 }
 
-/// Who marked the claim.
-type Held = String;
+/// Who marked the claim; `None` of a consumer that holds nothing.
+type Held = Option<String>;
 
 struct ConsumerRegister;
 
@@ -48,24 +55,30 @@ impl Specification for ConsumerRegister {
     }
 
     fn apply(operation: &Seen, state: &Self::State) -> (bool, Self::State) {
-        let agrees = |belief: &Belief| match belief {
-            Belief::Unchecked => true,
-            Belief::New => state.is_none(),
-            Belief::At(generation) => state.as_ref().is_some_and(|one| one.0 == *generation),
+        let agrees = |belief: &ConsumerGeneration| match belief {
+            ConsumerGeneration::Unchecked => true,
+            ConsumerGeneration::New => state.is_none(),
+            ConsumerGeneration::Expect(at) => state.as_ref().is_some_and(|one| one.0 == at.0),
         };
+        let held = state.clone().filter(|one| one.1.is_some());
         match operation {
             Seen::Claimed(belief, held) => {
                 let generation = state.as_ref().map_or(0, |one| one.0) + 1;
                 (agrees(belief), Some((generation, held.clone())))
             }
+            // One that held nothing stays, or is made, and holds nothing.
+            Seen::Emptied(belief) if held.is_none() => {
+                (agrees(belief), state.clone().or(Some((0, None))))
+            }
             Seen::Emptied(belief) => (agrees(belief), None),
             Seen::Conflict(belief) => (!agrees(belief), state.clone()),
             Seen::NoRoom(belief) => (agrees(belief), state.clone()),
+            Seen::LeftBehind(belief) => (agrees(belief), state.clone().or(Some((0, None)))),
             Seen::Released(found) => (
-                state.is_some() == *found,
+                held.is_some() == *found,
                 if *found { None } else { state.clone() },
             ),
-            Seen::Read(shown) => (shown == state, state.clone()),
+            Seen::Read(shown) => (*shown == held, state.clone()),
         }
     }
 }
@@ -82,7 +95,7 @@ pub struct Opinion {
 }
 
 /// Searches a linearization of each consumer's history. Of the witness's finding only this is
-/// used: which writes without an answer happened.
+/// used: which writes without an answer happened, and which refusals left a consumer behind.
 pub fn check(history: &History, finding: &Finding) -> Opinion {
     let mut opinion = Opinion::default();
     for consumer in consumers(history) {
@@ -106,14 +119,30 @@ fn consumers(history: &History) -> BTreeSet<Uuid> {
         .events
         .iter()
         .flat_map(|event| match &event.operation {
-            Operation::Write(Write::Allocate(claims)) => {
-                claims.iter().map(|claim| claim.consumer).collect()
-            }
-            Operation::Write(Write::Release { consumer }) => vec![*consumer],
-            Operation::Read(Question::Allocations(consumer), _) => vec![*consumer],
-            _ => Vec::new(),
+            Operation::Write(write) => match &write.command {
+                Command::DeleteAllocations(DeleteAllocations { consumer }) => {
+                    vec![consumer.to_string()]
+                }
+                command => claims(command)
+                    .iter()
+                    .map(|claim| claim.consumer.to_string())
+                    .collect(),
+            },
+            Operation::Read(question, _) => match &question.asked {
+                Asked::Allocations(consumer) => vec![consumer.to_string()],
+                _ => Vec::new(),
+            },
         })
+        .filter_map(|consumer| consumer.parse().ok())
         .collect()
+}
+
+fn claims(command: &Command) -> &[ConsumerAllocations] {
+    match command {
+        Command::ReplaceAllocations(ReplaceAllocations { consumers }) => consumers,
+        Command::Reshape(Reshape { allocations, .. }) => allocations,
+        _ => &[],
+    }
 }
 
 /// When it began and ended, and what was seen.
@@ -122,65 +151,81 @@ type Span = (Duration, Duration, Seen);
 fn spans(history: &History, finding: &Finding, consumer: Uuid) -> Vec<Span> {
     let mut spans = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
-        let effect = finding.effects.get(&number).map(|(_, verdict)| *verdict);
+        let outcome = finding.effects.get(&number).map(|(_, outcome)| outcome);
         let answered = event.answer().filter(|answer| answer.status < 500);
         let ended = match answered {
             Some(_) => event.ended.unwrap_or(Duration::MAX),
             None => Duration::MAX,
         };
-        let seen = match &event.operation {
-            Operation::Write(Write::Allocate(claims)) => {
-                let verdict = answered.map(verdict).or(effect);
-                claims
-                    .iter()
-                    .find(|claim| claim.consumer == consumer)
-                    .and_then(|claim| of_claim(claim, verdict?, claims.len() == 1))
-            }
-            Operation::Write(Write::Release { consumer: released }) if *released == consumer => {
-                answered
-                    .map(verdict)
-                    .or(effect)
-                    .map(|one| Seen::Released(one.status == 204))
-            }
-            Operation::Read(Question::Allocations(asked), Level::Default | Level::Linearizable)
-                if *asked == consumer =>
-            {
-                answered.map(of_read)
-            }
-            _ => None,
-        };
+        let seen = of_event(event, answered, outcome, consumer);
         spans.extend(seen.map(|seen| (event.sent, ended, seen)));
     }
     spans
 }
 
-fn verdict(answer: &Answer) -> Verdict {
-    let conflict = answer
-        .code()
-        .is_some_and(|code| code == "placement.concurrent_update");
-    Verdict {
-        status: answer.status,
-        code: conflict.then_some("placement.concurrent_update"),
+fn of_event(
+    event: &Event,
+    answered: Option<&Answer>,
+    outcome: Option<&Outcome>,
+    consumer: Uuid,
+) -> Option<Seen> {
+    let write = match &event.operation {
+        Operation::Write(write) => write,
+        Operation::Read(question, Level::Default | Level::Linearizable) => {
+            // Before 1.28 an answer does not show the generation.
+            let whole = question.asked == Asked::Allocations(consumer) && question.minor >= 28;
+            return answered.filter(|_| whole).map(of_read);
+        }
+        Operation::Read(..) => return None,
+    };
+    let (status, conflict) = match answered {
+        Some(answer) => (answer.status, says_conflict(answer)),
+        None => {
+            let right = expected(write, outcome?);
+            (right.status, right.code == Some(CONCURRENT))
+        }
+    };
+    let of =
+        |named: &placement_model::types::ConsumerUuid| named.to_string() == consumer.to_string();
+    if let Command::DeleteAllocations(DeleteAllocations { consumer: released }) = &write.command {
+        return of(released).then_some(Seen::Released(status == 204));
+    }
+    let all = claims(&write.command);
+    let claim = all.iter().find(|claim| of(&claim.consumer))?;
+    let left_behind = matches!(
+        outcome,
+        Some(Outcome::Refused(Refusal::AllocationProviderNotFound(_)))
+    );
+    match status {
+        204 if claim.allocations.is_empty() => Some(Seen::Emptied(claim.generation)),
+        204 => Some(Seen::Claimed(
+            claim.generation,
+            Some(claim.user.to_string()),
+        )),
+        409 if conflict => {
+            // Of several it is not said which, and a reshape may be about a provider.
+            let alone = matches!(write.command, Command::ReplaceAllocations(_)) && all.len() == 1;
+            alone.then_some(Seen::Conflict(claim.generation))
+        }
+        409 if matches!(write.command, Command::ReplaceAllocations(_)) => {
+            Some(Seen::NoRoom(claim.generation))
+        }
+        400 if left_behind => Some(Seen::LeftBehind(claim.generation)),
+        _ => None,
     }
 }
 
-fn of_claim(claim: &Claim, verdict: Verdict, alone: bool) -> Option<Seen> {
-    match (verdict.status, verdict.code) {
-        (204, _) if claim.amounts.is_empty() => Some(Seen::Emptied(claim.belief)),
-        (204, _) => Some(Seen::Claimed(claim.belief, claim.user.clone())),
-        (409, Some("placement.concurrent_update")) => alone.then_some(Seen::Conflict(claim.belief)),
-        (409, _) => Some(Seen::NoRoom(claim.belief)),
-        _ => None,
-    }
+const CONCURRENT: &str = "placement.concurrent_update";
+
+fn says_conflict(answer: &Answer) -> bool {
+    answer.code().is_some_and(|code| code == CONCURRENT)
 }
 
 fn of_read(answer: &Answer) -> Seen {
     let body = answer.json();
     let shown = body["consumer_generation"].as_i64().map(|generation| {
-        (
-            generation,
-            body["user_id"].as_str().unwrap_or_default().to_owned(),
-        )
+        let user = body["user_id"].as_str().unwrap_or_default();
+        (generation, Some(user.to_owned()))
     });
     Seen::Read(shown)
 }

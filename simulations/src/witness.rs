@@ -8,23 +8,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use placement_model::Stamped;
-use placement_model::command::RequestId;
+use placement_model::{Outcome, Stamped};
 
 use crate::history::{Answer, End, Event, History};
 use crate::invariants::from_history as promise;
 use crate::operation::{Level, Operation, Question, Write};
-use crate::oracle::{Effect, Oracle, Verdict};
+use crate::oracle::{Oracle, expected, is_housekeeping};
 
 /// What the check found, and what it learnt on the way.
 #[derive(Debug, Default)]
 pub struct Finding {
     /// What is wrong, in words; empty if nothing is.
     pub violations: Vec<String>,
-    /// Where the writes of the history took effect, by number of the event.
-    pub effects: BTreeMap<usize, (u64, Verdict)>,
-    /// The state at the end of the log.
-    pub oracle: Oracle,
+    /// Where the writes of the history took effect, by number of the event, and what came of them.
+    pub effects: BTreeMap<usize, (u64, Outcome)>,
     /// Entries of the log that repeated an earlier one.
     pub repeated: usize,
     /// Writes without an answer that turned out to be in the log.
@@ -33,19 +30,15 @@ pub struct Finding {
     pub compared: usize,
 }
 
-/// An entry of the log as the check needs it.
-#[derive(Debug, Clone)]
-struct Entry {
-    request: Option<RequestId>,
-    write: Write,
-}
+/// Where each entry of the log took effect: at its own place, or where it stood first.
+type Effects = BTreeMap<u64, (u64, Outcome)>;
 
 /// Checks `history` against `log`.
 pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
     let mut finding = Finding::default();
-    let entries = read_log(log, &mut finding);
-    let verdicts = replay(history, &entries, &mut finding);
-    resolve(history, &entries, &verdicts, &mut finding);
+    let effects = replay(history, log, &mut finding);
+    one_answer_each(history, &mut finding);
+    resolve(history, log, &effects, &mut finding);
     check_order(history, &mut finding);
     finding
 }
@@ -53,42 +46,14 @@ pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
 /// What can be asked of the state at the end of `log`.
 pub fn every_question(log: &BTreeMap<u64, Stamped>) -> Vec<Question> {
     let mut oracle = Oracle::default();
-    for entry in read_log(log, &mut Finding::default()).values() {
-        oracle.entry(entry.request, &entry.write);
+    for stamped in log.values() {
+        oracle.entry(stamped);
     }
     oracle.every_question()
 }
 
-fn read_log(log: &BTreeMap<u64, Stamped>, finding: &mut Finding) -> BTreeMap<u64, Entry> {
-    let mut entries = BTreeMap::new();
-    for (index, stamped) in log {
-        match Write::from_command(&stamped.command) {
-            Some(write) => {
-                entries.insert(
-                    *index,
-                    Entry {
-                        request: stamped.request,
-                        write,
-                    },
-                );
-            }
-            None => finding.violations.push(format!(
-                "{}: entry {index} of the log says what no client asked for: {:?}",
-                promise::ASKED_FOR,
-                stamped.command
-            )),
-        }
-    }
-    entries
-}
-
-/// Carries out the log entry by entry and compares every answer at its place. Returns where each
-/// request of the log took effect.
-fn replay(
-    history: &History,
-    entries: &BTreeMap<u64, Entry>,
-    finding: &mut Finding,
-) -> BTreeMap<u64, (u64, Verdict)> {
+/// Carries out the log entry by entry and compares every answer at its place.
+fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding) -> Effects {
     let mut answers: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (number, event) in history.events.iter().enumerate() {
         if let Some(index) = event
@@ -99,29 +64,22 @@ fn replay(
             answers.entry(index.index).or_default().push(number);
         }
     }
-    let places: BTreeSet<u64> = entries.keys().chain(answers.keys()).copied().collect();
+    let places: BTreeSet<u64> = log.keys().chain(answers.keys()).copied().collect();
     let mut oracle = Oracle::default();
     let mut firsts: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
-    let mut verdicts = BTreeMap::new();
+    let mut effects = Effects::new();
     for index in places {
-        if let Some(entry) = entries.get(&index) {
-            let effect = oracle.entry(entry.request, &entry.write);
-            let name = entry
+        if let Some(stamped) = log.get(&index) {
+            let outcome = oracle.entry(stamped);
+            let name = stamped
                 .request
                 .map(|one| (one.origin, one.boot, one.sequence));
-            match effect {
-                Effect::Decided(verdict) => {
-                    if let Some(name) = name {
-                        firsts.insert(name, index);
-                    }
-                    verdicts.insert(index, (index, verdict));
-                }
-                Effect::Repeated(verdict) => {
-                    finding.repeated += 1;
-                    let first = name.and_then(|name| firsts.get(&name)).copied();
-                    verdicts.insert(index, (first.unwrap_or(index), verdict));
-                }
-                Effect::Straggler => {}
+            let first = name.map_or(index, |name| *firsts.entry(name).or_insert(index));
+            if first != index {
+                finding.repeated += 1;
+            }
+            if outcome != Outcome::AnsweredBefore {
+                effects.insert(index, (first, outcome));
             }
         }
         for number in answers.remove(&index).unwrap_or_default() {
@@ -131,13 +89,16 @@ fn replay(
             };
             finding.compared += 1;
             let wrong = match &event.operation {
-                Operation::Read(question, _) => wrong_read(question, answer, &oracle),
+                Operation::Read(question, _) => wrong_read(question, answer, &mut oracle),
                 Operation::Write(write) => {
-                    let here = entries.get(&index).filter(|entry| entry.write == *write);
-                    match here.and_then(|_| verdicts.get(&index)) {
-                        Some((first, verdict)) => {
-                            finding.effects.insert(number, (*first, *verdict));
-                            wrong_verdict(*verdict, answer)
+                    let here = log
+                        .get(&index)
+                        .filter(|here| is_of(here, write, event.node));
+                    match here.and_then(|_| effects.get(&index)) {
+                        Some((first, outcome)) => {
+                            let wrong = wrong_write(write, outcome, answer);
+                            finding.effects.insert(number, (*first, outcome.clone()));
+                            wrong
                         }
                         None => wrong_refusal(write, answer, &oracle),
                     }
@@ -150,36 +111,29 @@ fn replay(
             }
         }
     }
-    finding.oracle = oracle;
-    verdicts
+    effects
 }
 
-fn wrong_read(question: &Question, answer: &Answer, oracle: &Oracle) -> Option<String> {
-    let (status, body) = oracle.answer(question);
-    if status != answer.status {
-        return Some(format!(
-            "{}: a read answered {} where {status} is right",
-            promise::ANSWERS_FOLLOW,
-            answer.status
-        ));
-    }
-    (status == 200 && body != answer.json()).then(|| {
-        format!(
-            "{}: a read shows another state than the one at its place in the log: {body}",
-            promise::ANSWERS_FOLLOW
-        )
-    })
+/// Whether an entry of the log is what a node makes of a write.
+fn is_of(entry: &Stamped, write: &Write, node: u64) -> bool {
+    entry.command == write.command && entry.request.is_none_or(|request| request.origin == node)
 }
 
-fn wrong_verdict(verdict: Verdict, answer: &Answer) -> Option<String> {
-    let codes_agree = verdict.status != 409 || answer.code().as_deref() == verdict.code;
-    (verdict.status != answer.status || !codes_agree).then(|| {
-        format!(
-            "{}: a write answered {} where {verdict:?} is right",
-            promise::ANSWERS_FOLLOW,
-            answer.status
-        )
-    })
+fn wrong_read(question: &Question, answer: &Answer, oracle: &mut Oracle) -> Option<String> {
+    let wrong = oracle.wrong(question, answer)?;
+    Some(format!(
+        "{}: a read shows another state than the one at its place in the log: {wrong}",
+        promise::ANSWERS_FOLLOW
+    ))
+}
+
+fn wrong_write(write: &Write, outcome: &Outcome, answer: &Answer) -> Option<String> {
+    let wrong = expected(write, outcome).wrong(answer)?;
+    Some(format!(
+        "{}: a write answered {}: {wrong}",
+        promise::ANSWERS_FOLLOW,
+        answer.status
+    ))
 }
 
 /// A write that is not at its place in the log may only have been refused, before it got there.
@@ -190,48 +144,74 @@ fn wrong_refusal(write: &Write, answer: &Answer, oracle: &Oracle) -> Option<Stri
             promise::ACKNOWLEDGED_IS_THERE
         ));
     }
-    wrong_verdict(oracle.clone().write(write), answer)
+    wrong_write(write, &oracle.would(write), answer)
 }
 
-/// Finds the writes without an answer in the log, and entries that nobody asked for.
-fn resolve(
-    history: &History,
-    entries: &BTreeMap<u64, Entry>,
-    verdicts: &BTreeMap<u64, (u64, Verdict)>,
-    finding: &mut Finding,
-) {
-    let claimed: BTreeSet<u64> = finding.effects.values().map(|(index, _)| *index).collect();
-    let mut unknown: Vec<usize> = (0..history.events.len())
-        .filter(|number| may_be_in_the_log(&history.events[*number]))
-        .collect();
-    for (index, entry) in entries {
-        let is_first = verdicts.get(index).is_some_and(|(first, _)| first == index);
-        if !is_first || claimed.contains(index) || entry.write == Write::Housekeeping {
-            continue;
-        }
-        let origin = entry.request.map(|request| request.origin);
-        let found = unknown.iter().position(|number| {
-            let event = &history.events[*number];
-            event.operation == Operation::Write(entry.write.clone())
-                && origin.is_none_or(|origin| origin == event.node)
-        });
-        match found {
-            Some(position) => {
-                let number = unknown.remove(position);
-                finding.effects.insert(number, verdicts[index]);
-                finding.resolved += 1;
-            }
-            None => finding
-                .violations
-                .push(nobody_asked(history, *index, entry)),
+/// No entry is the answer to two requests.
+fn one_answer_each(history: &History, finding: &mut Finding) {
+    let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
+    for (number, (index, _)) in &finding.effects {
+        if let Some(other) = seen.insert(*index, *number) {
+            finding.violations.push(format!(
+                "{}: entry {index} of the log is said to be two requests\n    {}\n    {}",
+                promise::ASKED_FOR,
+                history.events[other].line(),
+                history.events[*number].line()
+            ));
         }
     }
 }
 
-fn nobody_asked(history: &History, index: u64, entry: &Entry) -> String {
+/// Finds the writes without an answer in the log, and entries that nobody asked for.
+///
+/// Requests that say the same through the same node cannot be told apart if no answer came; the
+/// first entry of the log is then taken for the first request that was sent, which is never wrong
+/// where another choice would be right.
+fn resolve(
+    history: &History,
+    log: &BTreeMap<u64, Stamped>,
+    effects: &Effects,
+    finding: &mut Finding,
+) {
+    let claimed: BTreeSet<u64> = finding.effects.values().map(|(index, _)| *index).collect();
+    let mut unknown: Vec<(usize, &Write)> = history
+        .events
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| may_be_in_the_log(event))
+        .filter_map(|(number, event)| match &event.operation {
+            Operation::Write(write) => Some((number, write)),
+            Operation::Read(..) => None,
+        })
+        .collect();
+    for (index, stamped) in log {
+        let own = effects.get(index).filter(|(first, _)| first == index);
+        let Some(effect) = own.filter(|_| !claimed.contains(index)) else {
+            continue;
+        };
+        if is_housekeeping(&stamped.command) {
+            continue;
+        }
+        let found = unknown
+            .iter()
+            .position(|(number, write)| is_of(stamped, write, history.events[*number].node));
+        match found {
+            Some(position) => {
+                let (number, _) = unknown.remove(position);
+                finding.effects.insert(number, effect.clone());
+                finding.resolved += 1;
+            }
+            None => finding
+                .violations
+                .push(nobody_asked(history, *index, stamped)),
+        }
+    }
+}
+
+fn nobody_asked(history: &History, index: u64, stamped: &Stamped) -> String {
     let denied = history.events.iter().find(|event| {
-        event.operation == Operation::Write(entry.write.clone())
-            && event.answer().is_some_and(said_nothing_committed)
+        let denied = event.answer().is_some_and(said_nothing_committed);
+        matches!(&event.operation, Operation::Write(write) if denied && is_of(stamped, write, event.node))
     });
     match denied {
         Some(event) => format!(
@@ -242,7 +222,7 @@ fn nobody_asked(history: &History, index: u64, entry: &Entry) -> String {
         ),
         None => format!(
             "{}: entry {index} of the log was applied, but no client asked for it, or it was \
-             applied twice: {entry:?}",
+             applied twice: {stamped:?}",
             promise::ASKED_FOR
         ),
     }
@@ -297,7 +277,9 @@ fn check_order(history: &History, finding: &mut Finding) {
     let mut late = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
         let answered = event.answer().is_some_and(|answer| answer.status < 500);
-        let Some(place) = place(number, event, finding).filter(|_| answered) else {
+        // A write without an answer that is in the log stands behind what was answered before it.
+        let known = answered || finding.effects.contains_key(&number);
+        let Some(place) = place(number, event, finding).filter(|_| known) else {
             continue;
         };
         let strictly = finding.effects.contains_key(&number);

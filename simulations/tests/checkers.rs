@@ -3,20 +3,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::command;
 use placement_model::Stamped;
-use placement_model::command::RequestId;
-use placement_model::types::Timestamp;
+use placement_model::command::{
+    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    CreateProvider, DeleteAllocations, ProviderAmounts, ReplaceAllocations, ReplaceInventories,
+    RequestId, SyncStandards,
+};
+use placement_model::query::candidates::{CandidateRequest, RequestGroup};
+use placement_model::standard::StandardNames;
+use placement_model::types::{Generation, Given, Inventory, ProviderUuid, Timestamp};
 use placement_raft_store::Vote;
 use placement_simulations::history::{Answer, End, History};
 use placement_simulations::invariants::{Leadership, Role};
-use placement_simulations::operation::{Belief, Claim, Level, Operation, Question, Token, Write};
+use placement_simulations::operation::{Asked, Level, Operation, Token, Write};
 use placement_simulations::{wgl, witness};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 const HOST: Uuid = Uuid::from_u128(0xa);
@@ -29,16 +33,64 @@ struct Story {
     sequence: u64,
 }
 
-fn claim(user: &str, belief: Belief, amount: u64) -> Write {
-    let amounts = BTreeMap::from([(HOST, amount)]);
-    let (project, user) = ("red".to_owned(), user.to_owned());
-    Write::Allocate(vec![Claim {
-        consumer: ALICE,
-        project,
-        user,
-        belief,
-        amounts,
-    }])
+const NEW: ConsumerGeneration = ConsumerGeneration::New;
+const UNCHECKED: ConsumerGeneration = ConsumerGeneration::Unchecked;
+
+fn write(command: Command) -> Write {
+    let minor = 39;
+    Write { command, minor }
+}
+
+fn claim(user: &str, generation: ConsumerGeneration, amount: u64) -> Write {
+    let resources = BTreeMap::from([(Given::from("VCPU"), amount)]);
+    let minor = if generation == UNCHECKED { 27 } else { 39 };
+    let consumer_type = match generation {
+        ConsumerGeneration::Unchecked => ConsumerTypeUpdate::Keep,
+        _ => ConsumerTypeUpdate::Set("INSTANCE".parse().unwrap()),
+    };
+    let consumers = vec![ConsumerAllocations {
+        consumer: ALICE.to_string().into(),
+        allocations: vec![ProviderAmounts {
+            provider: HOST.to_string().into(),
+            resources,
+        }],
+        project: "red".into(),
+        user: user.into(),
+        generation,
+        consumer_type,
+    }];
+    let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
+    Write { command, minor }
+}
+
+fn release() -> Write {
+    let consumer = ALICE.to_string().into();
+    write(Command::DeleteAllocations(DeleteAllocations { consumer }))
+}
+
+fn host() -> Write {
+    write(Command::CreateProvider(CreateProvider {
+        uuid: ProviderUuid(HOST),
+        name: "host".to_owned().try_into().unwrap(),
+        parent: None,
+    }))
+}
+
+fn stock() -> Write {
+    let inventory = Inventory {
+        total: 4,
+        reserved: 0,
+        min_unit: 1,
+        max_unit: 1_000_000,
+        step_size: 1,
+        allocation_ratio: 1.0,
+    };
+    write(Command::ReplaceInventories(ReplaceInventories {
+        provider: ProviderUuid(HOST),
+        generation: Generation(0),
+        inventories: BTreeMap::from([(Given::from("VCPU"), inventory)]),
+        capacity_rule: CapacityRule::NotNegative,
+    }))
 }
 
 fn token(index: u64) -> Token {
@@ -55,20 +107,24 @@ impl Story {
     /// A host with four units, made at places 1 and 2 of the log.
     fn with_host() -> Self {
         let mut story = Self::default();
-        let create = Write::CreateProvider {
-            provider: HOST,
-            name: "host".to_owned(),
+        let StandardNames {
+            resource_classes,
+            traits,
+        } = StandardNames::of_this_binary();
+        let standards = Command::SyncStandards(SyncStandards {
+            resource_classes,
+            traits,
+        });
+        let standards = Stamped {
+            at: Timestamp(0),
+            request: None,
+            command: standards,
         };
-        let stock = Write::SetInventory {
-            provider: HOST,
-            generation: 0,
-            total: 4,
-            max_unit: 1_000_000,
-        };
-        story.committed(1, &create);
-        story.answered((1, 2), create, 200, 1, None);
-        story.committed(2, &stock);
-        story.answered((3, 4), stock, 200, 2, None);
+        story.log.insert(0, standards);
+        story.committed(1, &host());
+        story.answered_with((1, 2), host(), 200, 1, HOST_BODY);
+        story.committed(2, &stock());
+        story.answered_with((3, 4), stock(), 200, 2, STOCK_BODY);
         story
     }
 
@@ -88,7 +144,7 @@ impl Story {
         let stamped = Stamped {
             at: Timestamp(0),
             request: Some(request),
-            command: command(write),
+            command: write.command.clone(),
         };
         self.log.insert(index, stamped);
     }
@@ -98,6 +154,18 @@ impl Story {
             .history
             .begin(0, 1, operation, Duration::from_millis(sent));
         self.history.end(event, Duration::from_millis(ended), end);
+    }
+
+    fn answered_with(
+        &mut self,
+        span: (u64, u64),
+        write: Write,
+        status: u16,
+        index: u64,
+        body: &str,
+    ) {
+        let answer = answer(status, index, body.to_owned());
+        self.event(span, Operation::Write(write), answer);
     }
 
     fn answered(
@@ -116,7 +184,7 @@ impl Story {
     }
 
     fn read(&mut self, span: (u64, u64), level: Level, index: u64, body: &str) {
-        let operation = Operation::Read(Question::Allocations(ALICE), level);
+        let operation = Operation::Read(Asked::Allocations(ALICE).newest(), level);
         self.event(span, operation, answer(200, index, body.to_owned()));
     }
 
@@ -156,6 +224,19 @@ fn answer(status: u16, index: u64, body: String) -> End {
     })
 }
 
+const HOST_BODY: &str = r#"{"uuid":"00000000-0000-0000-0000-00000000000a","name":"host",
+    "generation":0,"parent_provider_uuid":null,
+    "root_provider_uuid":"00000000-0000-0000-0000-00000000000a","links":[
+    {"rel":"self","href":"/resource_providers/00000000-0000-0000-0000-00000000000a"},
+    {"rel":"inventories","href":"/resource_providers/00000000-0000-0000-0000-00000000000a/inventories"},
+    {"rel":"usages","href":"/resource_providers/00000000-0000-0000-0000-00000000000a/usages"},
+    {"rel":"aggregates","href":"/resource_providers/00000000-0000-0000-0000-00000000000a/aggregates"},
+    {"rel":"traits","href":"/resource_providers/00000000-0000-0000-0000-00000000000a/traits"},
+    {"rel":"allocations","href":"/resource_providers/00000000-0000-0000-0000-00000000000a/allocations"}]}"#;
+
+const STOCK_BODY: &str = r#"{"resource_provider_generation":1,"inventories":{"VCPU":{"total":4,
+    "reserved":0,"min_unit":1,"max_unit":1000000,"step_size":1,"allocation_ratio":1.0}}}"#;
+
 const NOBODY: &str = r#"{"allocations":{}}"#;
 
 fn alice_holds(amount: u64, user: &str, generations: (u64, u64)) -> String {
@@ -170,7 +251,7 @@ fn alice_holds(amount: u64, user: &str, generations: (u64, u64)) -> String {
 #[test]
 fn a_claim_and_a_read_after_it_are_right() {
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::New, 3);
+    let write = claim("u1", NEW, 3);
     story.committed(5, &write);
     story.answered((10, 20), write, 204, 5, None);
     story.read((30, 40), Level::Default, 7, &alice_holds(3, "u1", (2, 1)));
@@ -185,7 +266,7 @@ fn a_stale_linearizable_read_is_wrong_and_a_stale_local_one_is_not() {
         (Level::Local, true),
     ] {
         let mut story = Story::with_host();
-        let write = claim("u1", Belief::New, 3);
+        let write = claim("u1", NEW, 3);
         story.committed(5, &write);
         story.answered((10, 20), write, 204, 5, None);
         story.read((30, 40), level, 4, NOBODY);
@@ -201,7 +282,7 @@ fn a_stale_linearizable_read_is_wrong_and_a_stale_local_one_is_not() {
 #[test]
 fn a_read_that_overlaps_the_write_may_miss_it() {
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::New, 3);
+    let write = claim("u1", NEW, 3);
     story.committed(5, &write);
     story.answered((10, 20), write, 204, 5, None);
     story.read((15, 16), Level::Linearizable, 4, NOBODY);
@@ -211,14 +292,14 @@ fn a_read_that_overlaps_the_write_may_miss_it() {
 #[test]
 fn a_session_read_must_reach_its_token_and_a_bounded_one_its_bound() {
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::New, 3);
+    let write = claim("u1", NEW, 3);
     story.committed(5, &write);
     story.answered((10, 20), write, 204, 5, None);
     story.read((30, 40), Level::Session(token(5)), 4, NOBODY);
     story.is_wrong_because("must not be before 5");
 
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::New, 3);
+    let write = claim("u1", NEW, 3);
     story.committed(5, &write);
     story.answered((10, 20), write, 204, 5, None);
     story.read((119, 121), Level::Bounded(100), 4, NOBODY);
@@ -237,14 +318,14 @@ fn a_read_must_show_the_state_at_its_place() {
 #[test]
 fn an_acknowledged_write_that_is_not_in_the_log_is_lost() {
     let mut story = Story::with_host();
-    story.answered((10, 20), claim("u1", Belief::New, 3), 204, 5, None);
+    story.answered((10, 20), claim("u1", NEW, 3), 204, 5, None);
     story.is_wrong_because("acknowledged write is not at its place");
 }
 
 #[test]
 fn more_than_there_is_must_be_refused() {
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::New, 5);
+    let write = claim("u1", NEW, 5);
     story.committed(5, &write);
     story.answered((10, 20), write, 204, 5, None);
     story.is_wrong_because("409");
@@ -253,7 +334,7 @@ fn more_than_there_is_must_be_refused() {
 #[test]
 fn an_unknown_outcome_is_looked_up_in_the_log() {
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::New, 3);
+    let write = claim("u1", NEW, 3);
     story.committed(5, &write);
     story.event(
         (10, 20),
@@ -270,7 +351,7 @@ fn an_unknown_outcome_is_looked_up_in_the_log() {
 #[test]
 fn what_was_said_not_to_be_committed_may_not_be_in_the_log() {
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::New, 3);
+    let write = claim("u1", NEW, 3);
     story.committed(5, &write);
     let body = body(Some("placement.nothing_committed"));
     story.event((10, 20), Operation::Write(write), answer(503, 4, body));
@@ -280,7 +361,7 @@ fn what_was_said_not_to_be_committed_may_not_be_in_the_log() {
 #[test]
 fn a_repetition_counts_once() {
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::Unchecked, 3);
+    let write = claim("u1", UNCHECKED, 3);
     let request = story.committed(5, &write);
     story.repeated(6, &write, request);
     story.answered((10, 20), write.clone(), 204, 6, None);
@@ -294,10 +375,7 @@ fn a_repetition_counts_once() {
 #[test]
 fn writes_stand_in_the_log_in_the_order_of_their_answers() {
     let mut story = Story::with_host();
-    let (first, second) = (
-        claim("u1", Belief::Unchecked, 1),
-        claim("u2", Belief::Unchecked, 2),
-    );
+    let (first, second) = (claim("u1", UNCHECKED, 1), claim("u2", UNCHECKED, 2));
     story.committed(6, &first);
     story.answered((10, 20), first, 204, 6, None);
     story.committed(5, &second);
@@ -308,11 +386,125 @@ fn writes_stand_in_the_log_in_the_order_of_their_answers() {
 #[test]
 fn a_conflict_must_be_one() {
     let mut story = Story::with_host();
-    let write = claim("u1", Belief::New, 3);
+    let write = claim("u1", NEW, 3);
     story.committed(5, &write);
     story.answered((10, 20), write, 409, 5, Some("placement.concurrent_update"));
     story.is_wrong_because("a write answered 409");
     story.is_wrong_because("is not linearizable");
+}
+
+#[test]
+fn the_body_of_a_write_is_looked_at() {
+    for (body, right) in [(HOST_BODY, true), ("{}", false), ("", false)] {
+        let mut story = Story::default();
+        story.committed(1, &host());
+        story.answered_with((1, 2), host(), 200, 1, body);
+        if right {
+            story.is_right();
+        } else {
+            story.is_wrong_because("this body is right");
+        }
+    }
+}
+
+/// What a search for one `VCPU` answers: these candidates, and the host as it is.
+fn candidates(candidates: &[Value], used: u64) -> String {
+    let host = HOST.to_string();
+    let summary = json!({
+        "resources": { "VCPU": { "capacity": 4, "used": used } },
+        "traits": [],
+        "parent_provider_uuid": null,
+        "root_provider_uuid": host,
+    });
+    let summaries = json!({ host: summary });
+    json!({ "allocation_requests": candidates, "provider_summaries": summaries }).to_string()
+}
+
+#[test]
+fn candidates_are_those_that_trying_everything_finds() {
+    let host = HOST.to_string();
+    let one = |amount: u64| {
+        json!({
+            "allocations": { &host: { "resources": { "VCPU": amount } } },
+            "mappings": { "": [&host] },
+        })
+    };
+    let request = CandidateRequest {
+        groups: vec![RequestGroup {
+            resources: BTreeMap::from([(Given::from("VCPU"), 1)]),
+            ..RequestGroup::default()
+        }],
+        nested: true,
+        mappings: true,
+        ..CandidateRequest::default()
+    };
+    let question = Asked::Candidates(request).newest();
+    for (body, wrong) in [
+        (candidates(&[one(1)], 0), None),
+        (candidates(&[], 0), Some("1 candidates are right")),
+        (
+            candidates(&[one(1), one(1)], 0),
+            Some("1 candidates are right"),
+        ),
+        (
+            candidates(&[one(2)], 0),
+            Some("is none of these candidates"),
+        ),
+        (candidates(&[one(1)], 1), Some("these summaries are right")),
+    ] {
+        let mut story = Story::with_host();
+        let operation = Operation::Read(question.clone(), Level::Local);
+        story.event((30, 40), operation, answer(200, 2, body));
+        match wrong {
+            None => story.is_right(),
+            Some(words) => story.is_wrong_because(words),
+        }
+    }
+}
+
+#[test]
+fn one_entry_of_the_log_is_one_request() {
+    let mut story = Story::with_host();
+    let claim = claim("u1", NEW, 3);
+    story.committed(5, &claim);
+    story.answered((10, 20), claim, 204, 5, None);
+    story.committed(6, &release());
+    story.answered((30, 40), release(), 204, 6, None);
+    story.is_right();
+    story.answered((31, 41), release(), 204, 6, None);
+    story.is_wrong_because("is said to be two requests");
+}
+
+#[test]
+fn a_write_without_an_answer_is_not_in_the_log_before_it_was_sent() {
+    let mut story = Story::with_host();
+    let first = claim("u1", UNCHECKED, 1);
+    story.committed(6, &first);
+    story.answered((10, 20), first, 204, 6, None);
+    let second = claim("u2", UNCHECKED, 2);
+    story.committed(5, &second);
+    let lost = End::Lost("no answer in time".to_owned());
+    story.event((30, 40), Operation::Write(second), lost);
+    story.is_wrong_because("must not be before 6");
+}
+
+#[test]
+fn what_cannot_be_told_apart_is_taken_in_the_order_of_sending() {
+    let mut story = Story::with_host();
+    let claim = claim("u1", NEW, 3);
+    story.committed(5, &claim);
+    story.answered((10, 20), claim, 204, 5, None);
+    for sent in [25, 50] {
+        let lost = End::Lost("no answer in time".to_owned());
+        story.event((sent, sent + 5), Operation::Write(release()), lost);
+    }
+    story.committed(6, &release());
+    story.read((40, 45), Level::Default, 6, NOBODY);
+    story.is_right();
+    story.committed(7, &release());
+    story.is_right();
+    story.committed(8, &release());
+    story.is_wrong_because("no client asked for it");
 }
 
 /// What a node says of itself.

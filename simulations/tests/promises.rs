@@ -19,7 +19,7 @@ use placement_simulations::invariants::{
     stamps_rise,
 };
 use placement_simulations::logs::{EntryId, Happened, Logs, Written};
-use placement_simulations::operation::{Level, Operation, Question, Token};
+use placement_simulations::operation::{Asked, Level, Operation, Token};
 use uuid::Uuid;
 
 /// What was found wrong.
@@ -487,7 +487,7 @@ fn readers_never_see_less_than_before() {
 
 fn answered(history: &mut History, span: (u64, u64), status: u16, index: u64, age: Option<u64>) {
     let (sent, ended) = (Duration::from_millis(span.0), Duration::from_millis(span.1));
-    let operation = Operation::Read(Question::Allocations(Uuid::nil()), Level::Local);
+    let operation = Operation::Read(Asked::Allocations(Uuid::nil()).newest(), Level::Local);
     let event = history.begin(0, 1, operation, sent);
     let answer = Answer {
         status,

@@ -29,6 +29,8 @@ use placement_model::types::{
     ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
 };
 
+use crate::estate::{self, Estate, Stock};
+
 /// A provider with all that is its own.
 #[derive(Debug, Clone)]
 pub struct NaiveProvider {
@@ -1131,6 +1133,52 @@ impl Naive {
         wanted
             .map(|(name, named)| (name.clone(), named.made))
             .collect()
+    }
+
+    /// Whether there is a resource class of this name.
+    pub fn has_resource_class(&self, name: &ResourceClassName) -> bool {
+        self.classes.contains_key(name)
+    }
+
+    /// Whether there is a trait of this name.
+    pub fn has_trait_named(&self, name: &TraitName) -> bool {
+        self.traits.contains_key(name)
+    }
+
+    /// The cloud as [`crate::candidates::judge`] looks at it. Providers are named by their UUIDs.
+    pub fn estate(&self) -> Estate {
+        let mut providers: Vec<_> = self.providers.iter().collect();
+        providers.sort_by_key(|(_, provider)| provider.order);
+        let estate = |(uuid, provider): (&ProviderUuid, &NaiveProvider)| estate::Provider {
+            name: uuid.to_string(),
+            uuid: *uuid,
+            parent: provider.parent.map(|parent| parent.to_string()),
+            stocks: (provider.inventories.iter())
+                .map(|(class, row)| (class.to_string(), self.stock(uuid, class, row)))
+                .collect(),
+            traits: provider.traits.iter().map(ToString::to_string).collect(),
+            aggregates: (provider.aggregates.iter())
+                .map(ToString::to_string)
+                .collect(),
+        };
+        Estate {
+            providers: providers.into_iter().map(estate).collect(),
+            classes: self.classes.keys().map(ToString::to_string).collect(),
+            traits: self.traits.keys().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn stock(&self, uuid: &ProviderUuid, class: &ResourceClassName, row: &InventoryRow) -> Stock {
+        let i = row.inventory;
+        Stock {
+            total: i.total,
+            reserved: i.reserved,
+            min_unit: i.min_unit,
+            max_unit: i.max_unit,
+            step_size: i.step_size,
+            allocation_ratio: i.allocation_ratio,
+            used: self.used(uuid, class),
+        }
     }
 
     /// `GET /resource_providers`, upstream's way: one filter after the other, and an end as soon as one lets no provider through.

@@ -12,7 +12,7 @@ use turmoil::Sim;
 use crate::client::Client;
 use crate::faults::{Happened, Kinds, Links, Planned};
 use crate::host::Host;
-use crate::invariants::{Leadership, liveness, votes_are_kept};
+use crate::invariants::{Leadership, indexes_agree, liveness, votes_are_kept};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::operator::{Desk, Done, Order};
@@ -147,6 +147,7 @@ impl World {
         let ordered = |world: &Self| world.desk.is_empty();
         self.steps(changes, "the cluster was not changed as ordered", ordered)?;
         self.take_in();
+        self.recount("once all was mended");
         self.begins("all is mended, each client has to get writes through");
         self.shared.phase.set(Phase::Calm);
         let clients = self.shared.parameters.clients;
@@ -168,7 +169,23 @@ impl World {
             self.start(node);
             self.steps(calm, "the late node did not converge", Self::converged)?;
         }
+        self.recount("at the end");
         Ok(())
+    }
+
+    /// Holds what each node derives from its rows (trees, sums, indexes) against a recount.
+    fn recount(&mut self, when: &str) {
+        for host in self
+            .hosts
+            .values()
+            .filter(|host| !host.agrees_with_recount())
+        {
+            self.course.violations.push(format!(
+                "{}: on node {}, {when}",
+                indexes_agree::NAME,
+                host.node
+            ));
+        }
     }
 
     fn begins(&mut self, phase: &'static str) {

@@ -1,0 +1,147 @@
+//! What one client has seen, and believes when it writes.
+
+use std::collections::BTreeMap;
+
+use placement_model::Command;
+use placement_model::command::{
+    ConsumerAllocations, ConsumerGeneration, DeleteAllocations, ReplaceAllocations,
+};
+use placement_model::types::ConsumerUuid;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::history::Answer;
+use crate::operation::{Asked, Operation, Token, Write};
+
+/// The class that everybody contends for.
+pub const CLASS: &str = "VCPU";
+
+/// What one client has seen.
+#[derive(Debug, Clone, Default)]
+pub struct Beliefs {
+    /// Generations of consumers; `None`: no such consumer.
+    consumers: BTreeMap<Uuid, Option<i64>>,
+    /// Generations of providers.
+    providers: BTreeMap<Uuid, i64>,
+    /// Generation and units of [`CLASS`] as inventories showed them together.
+    stock: BTreeMap<Uuid, (i64, u32)>,
+    /// The furthest place in the log that this client was told.
+    pub token: Option<Token>,
+}
+
+impl Beliefs {
+    /// The generation that a consumer is believed to have, if it is believed to be there.
+    pub fn consumer(&self, consumer: Uuid) -> Option<i64> {
+        self.consumers.get(&consumer).copied().flatten()
+    }
+
+    /// The generation that a provider is believed to have.
+    pub fn generation(&self, provider: Uuid) -> i64 {
+        self.providers.get(&provider).copied().unwrap_or_default()
+    }
+
+    /// Generation and units of [`CLASS`], if a look showed them.
+    pub fn stock(&self, provider: Uuid) -> Option<(i64, u32)> {
+        self.stock.get(&provider).copied()
+    }
+
+    /// Takes in what an answer shows.
+    pub fn learn(&mut self, operation: &Operation, answer: &Answer) {
+        if answer.status >= 500 {
+            return;
+        }
+        self.token = self.token.max(answer.index);
+        match operation {
+            Operation::Read(question, _) => self.learn_read(&question.asked, answer),
+            Operation::Write(write) => self.learn_write(write, answer.status),
+        }
+    }
+
+    fn learn_read(&mut self, asked: &Asked, answer: &Answer) {
+        if answer.status != 200 {
+            return;
+        }
+        match asked {
+            Asked::Inventories(uuid) => {
+                let body = answer.json();
+                self.of_provider(*uuid, &body);
+                let total = body["inventories"][CLASS]["total"].as_u64();
+                let total = total.and_then(|total| u32::try_from(total).ok());
+                let generation = body["resource_provider_generation"].as_i64();
+                if let (Some(generation), Some(total)) = (generation, total) {
+                    self.stock.insert(*uuid, (generation, total));
+                }
+            }
+            Asked::Provider(uuid)
+            | Asked::ProviderUsages(uuid)
+            | Asked::ProviderAllocations(uuid)
+            | Asked::ProviderTraits(uuid)
+            | Asked::ProviderAggregates(uuid) => self.of_provider(*uuid, &answer.json()),
+            Asked::Allocations(consumer) => {
+                let body = answer.json();
+                let holdings = body["allocations"].as_object();
+                for (provider, holding) in holdings.into_iter().flatten() {
+                    if let Ok(uuid) = provider.parse() {
+                        self.of_provider(uuid, holding);
+                    }
+                }
+                let generation = body["consumer_generation"].as_i64();
+                let holds = holdings.is_some_and(|all| !all.is_empty());
+                if generation.is_some() || !holds {
+                    self.consumers.insert(*consumer, generation);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn of_provider(&mut self, uuid: Uuid, body: &Value) {
+        let generation = body["resource_provider_generation"].as_i64();
+        if let Some(generation) = generation.or(body["generation"].as_i64()) {
+            self.providers.insert(uuid, generation);
+        }
+    }
+
+    fn learn_write(&mut self, write: &Write, status: u16) {
+        match &write.command {
+            Command::ReplaceAllocations(ReplaceAllocations { consumers }) => {
+                for one in consumers {
+                    self.learn_claim(one, status);
+                }
+            }
+            Command::DeleteAllocations(DeleteAllocations { consumer })
+                if status == 204 || status == 404 =>
+            {
+                if let Some(consumer) = uuid(consumer) {
+                    self.consumers.insert(consumer, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_claim(&mut self, claim: &ConsumerAllocations, status: u16) {
+        let Some(consumer) = uuid(&claim.consumer) else {
+            return;
+        };
+        let believed = match (status, claim.generation) {
+            (204, _) if claim.allocations.is_empty() => None,
+            (204, ConsumerGeneration::New) => Some(1),
+            (204, ConsumerGeneration::Expect(was)) => Some(was.0 + 1),
+            // A belief that proved wrong is replaced by a guess, which a read corrects: another
+            // client was first, or a refused write left the consumer behind.
+            (409, ConsumerGeneration::New) => Some(i64::from(self.token.is_none_or(is_even))),
+            (409, ConsumerGeneration::Expect(_)) => None,
+            _ => return,
+        };
+        self.consumers.insert(consumer, believed);
+    }
+}
+
+fn is_even(token: Token) -> bool {
+    token.index.is_multiple_of(2)
+}
+
+fn uuid(consumer: &ConsumerUuid) -> Option<Uuid> {
+    consumer.to_string().parse().ok()
+}

@@ -1,0 +1,257 @@
+//! Questions, as a client spells them.
+
+use std::collections::BTreeSet;
+
+use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
+use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::types::{AggregateUuid, Given, TraitName};
+use uuid::Uuid;
+
+/// A question and the microversion in which it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// What is asked.
+    pub asked: Asked,
+    /// The microversion is `1.minor`; the question has to be one that it can say.
+    pub minor: u8,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// `GET /resource_providers`.
+    Providers(ProviderFilter),
+    /// `GET /resource_providers/{uuid}`.
+    Provider(Uuid),
+    /// `GET …/inventories`.
+    Inventories(Uuid),
+    /// `GET …/inventories/{class}`.
+    Inventory(Uuid, String),
+    /// `GET …/usages`.
+    ProviderUsages(Uuid),
+    /// `GET …/allocations`.
+    ProviderAllocations(Uuid),
+    /// `GET …/traits`, from 1.6.
+    ProviderTraits(Uuid),
+    /// `GET …/aggregates`, from 1.1.
+    ProviderAggregates(Uuid),
+    /// `GET /allocations/{consumer}`.
+    Allocations(Uuid),
+    /// `GET /usages`, from 1.9.
+    Usages {
+        /// Whose.
+        project: String,
+        /// Only this user's.
+        user: Option<String>,
+        /// Only this type's, or `all` in one; from 1.38.
+        consumer_type: Option<String>,
+    },
+    /// `GET /traits`, from 1.6.
+    Traits {
+        /// Only those that some provider has, or that none has.
+        associated: Option<bool>,
+        /// Only those that begin so.
+        prefix: Option<String>,
+    },
+    /// `GET /traits/{name}`, from 1.6.
+    Trait(String),
+    /// `GET /resource_classes`, from 1.2.
+    ResourceClasses,
+    /// `GET /resource_classes/{name}`, from 1.2.
+    ResourceClass(String),
+    /// `GET /allocation_candidates`, from 1.10.
+    Candidates(CandidateRequest),
+}
+
+impl Asked {
+    /// All kinds.
+    pub const KINDS: [&'static str; 15] = [
+        "providers",
+        "provider",
+        "inventories",
+        "inventory",
+        "provider usages",
+        "provider allocations",
+        "provider traits",
+        "provider aggregates",
+        "allocations",
+        "usages",
+        "traits",
+        "trait",
+        "resource classes",
+        "resource class",
+        "candidates",
+    ];
+
+    /// Its name, for the counts.
+    pub fn kind(&self) -> &'static str {
+        let number = match self {
+            Asked::Providers(_) => 0,
+            Asked::Provider(_) => 1,
+            Asked::Inventories(_) => 2,
+            Asked::Inventory(..) => 3,
+            Asked::ProviderUsages(_) => 4,
+            Asked::ProviderAllocations(_) => 5,
+            Asked::ProviderTraits(_) => 6,
+            Asked::ProviderAggregates(_) => 7,
+            Asked::Allocations(_) => 8,
+            Asked::Usages { .. } => 9,
+            Asked::Traits { .. } => 10,
+            Asked::Trait(_) => 11,
+            Asked::ResourceClasses => 12,
+            Asked::ResourceClass(_) => 13,
+            Asked::Candidates(_) => 14,
+        };
+        Self::KINDS[number]
+    }
+
+    /// The question in the newest microversion.
+    pub fn newest(self) -> Question {
+        Question {
+            asked: self,
+            minor: 39,
+        }
+    }
+}
+
+impl Question {
+    /// Path and query.
+    pub(super) fn path(&self) -> String {
+        let below = |uuid: &Uuid, what: &str| format!("/resource_providers/{uuid}{what}");
+        match &self.asked {
+            Asked::Providers(filter) => with_query("/resource_providers", &providers(filter)),
+            Asked::Provider(uuid) => below(uuid, ""),
+            Asked::Inventories(uuid) => below(uuid, "/inventories"),
+            Asked::Inventory(uuid, class) => below(uuid, &format!("/inventories/{class}")),
+            Asked::ProviderUsages(uuid) => below(uuid, "/usages"),
+            Asked::ProviderAllocations(uuid) => below(uuid, "/allocations"),
+            Asked::ProviderTraits(uuid) => below(uuid, "/traits"),
+            Asked::ProviderAggregates(uuid) => below(uuid, "/aggregates"),
+            Asked::Allocations(consumer) => format!("/allocations/{consumer}"),
+            Asked::Usages {
+                project,
+                user,
+                consumer_type,
+            } => {
+                let mut query = vec![format!("project_id={project}")];
+                query.extend(user.iter().map(|user| format!("user_id={user}")));
+                let types = consumer_type.iter();
+                query.extend(types.map(|name| format!("consumer_type={name}")));
+                with_query("/usages", &query)
+            }
+            Asked::Traits { associated, prefix } => {
+                let mut query = Vec::new();
+                query.extend(associated.iter().map(|yes| format!("associated={yes}")));
+                let prefix = prefix.iter();
+                query.extend(prefix.map(|prefix| format!("name=startswith:{prefix}")));
+                with_query("/traits", &query)
+            }
+            Asked::Trait(name) => format!("/traits/{name}"),
+            Asked::ResourceClasses => "/resource_classes".to_owned(),
+            Asked::ResourceClass(name) => format!("/resource_classes/{name}"),
+            Asked::Candidates(request) => {
+                with_query("/allocation_candidates", &candidates(request))
+            }
+        }
+    }
+}
+
+fn with_query(path: &str, query: &[String]) -> String {
+    if query.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{}", query.join("&"))
+    }
+}
+
+fn providers(filter: &ProviderFilter) -> Vec<String> {
+    let mut query = Vec::new();
+    query.extend(filter.name.iter().map(|name| format!("name={name}")));
+    query.extend(filter.uuid.iter().map(|uuid| format!("uuid={uuid}")));
+    query.extend(filter.in_tree.iter().map(|uuid| format!("in_tree={uuid}")));
+    query.extend(resources("", &filter.resources));
+    query.extend(member_of("", &filter.member_of, &filter.not_member_of));
+    query.extend(required("", &filter.required, &filter.forbidden));
+    query
+}
+
+fn candidates(request: &CandidateRequest) -> Vec<String> {
+    let mut query: Vec<String> = request.groups.iter().flat_map(group).collect();
+    query.extend(request.limit.iter().map(|limit| format!("limit={limit}")));
+    query.extend(request.group_policy.iter().map(|policy| {
+        let policy = match policy {
+            GroupPolicy::None => "none",
+            GroupPolicy::Isolate => "isolate",
+        };
+        format!("group_policy={policy}")
+    }));
+    let root = request.root_required.iter().map(ToString::to_string);
+    let not = request.root_forbidden.iter().map(|name| format!("!{name}"));
+    let root: Vec<String> = root.chain(not).collect();
+    if !root.is_empty() {
+        query.push(format!("root_required={}", root.join(",")));
+    }
+    query.extend(request.same_subtree.iter().map(|suffixes| {
+        let suffixes: Vec<&str> = suffixes.iter().map(String::as_str).collect();
+        format!("same_subtree={}", suffixes.join(","))
+    }));
+    query
+}
+
+fn group(group: &RequestGroup) -> Vec<String> {
+    let suffix = &group.suffix;
+    let mut query: Vec<String> = resources(suffix, &group.resources).into_iter().collect();
+    query.extend(required(suffix, &group.required, &group.forbidden));
+    query.extend(member_of(suffix, &group.member_of, &group.not_member_of));
+    let tree = group.in_tree.iter();
+    query.extend(tree.map(|uuid| format!("in_tree{suffix}={uuid}")));
+    query
+}
+
+fn resources<'a, K: std::fmt::Display + 'a>(
+    suffix: &str,
+    amounts: impl IntoIterator<Item = (&'a K, &'a u64)>,
+) -> Option<String> {
+    let amounts = amounts.into_iter();
+    let amounts: Vec<String> = amounts
+        .map(|(class, amount)| format!("{class}:{amount}"))
+        .collect();
+    (!amounts.is_empty()).then(|| format!("resources{suffix}={}", amounts.join(",")))
+}
+
+/// Sets of one trait and forbidden ones in one parameter, sets of several in one each: before 1.39
+/// only one is looked at, and it knows no sets.
+fn required(
+    suffix: &str,
+    required: &[BTreeSet<Given<TraitName>>],
+    forbidden: &BTreeSet<Given<TraitName>>,
+) -> Vec<String> {
+    let (single, several): (Vec<_>, Vec<_>) = required.iter().partition(|any| any.len() == 1);
+    let single = single.into_iter().flatten().map(ToString::to_string);
+    let not = forbidden.iter().map(|name| format!("!{name}"));
+    let all: Vec<String> = single.chain(not).collect();
+    let all = (!all.is_empty()).then(|| all.join(","));
+    let several = several.into_iter().map(|any| {
+        let names: Vec<String> = any.iter().map(ToString::to_string).collect();
+        format!("in:{}", names.join(","))
+    });
+    all.into_iter()
+        .chain(several)
+        .map(|value| format!("required{suffix}={value}"))
+        .collect()
+}
+
+fn member_of(
+    suffix: &str,
+    any_of: &[BTreeSet<AggregateUuid>],
+    forbidden: &BTreeSet<AggregateUuid>,
+) -> Vec<String> {
+    let any_of = any_of.iter().map(|any| {
+        let names: Vec<&str> = any.iter().map(AggregateUuid::as_str).collect();
+        format!("member_of{suffix}=in:{}", names.join(","))
+    });
+    let not = forbidden
+        .iter()
+        .map(|one| format!("member_of{suffix}=!{one}"));
+    any_of.chain(not).collect()
+}

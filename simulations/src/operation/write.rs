@@ -1,0 +1,254 @@
+//! Changes: a command of the log, and the microversion by which a client causes it.
+
+use placement_model::command::{
+    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateInventory,
+    CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteInventory,
+    DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
+    EnsureTrait, ParentUpdate, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, UpdateInventory, UpdateProvider,
+};
+use placement_model::types::{AggregateUuid, Given, Inventory, ProviderUuid, ResourceClassName};
+use serde_json::{Map, Value, json};
+
+use super::{Request, bare};
+
+/// A change that a client asks for.
+///
+/// The node that is asked has to make this very command of the request, so that the write can be
+/// told from others in the log even if no answer came. Most bodies carry something that no other
+/// request carries (a user, a name, an aggregate, a `max_unit`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Write {
+    /// What the log shall say.
+    pub command: Command,
+    /// The microversion is `1.minor`; the command has to be one that it can say.
+    pub minor: u8,
+}
+
+impl Write {
+    /// How the write is said in HTTP.
+    ///
+    /// # Panics
+    /// If no client can ask for the command.
+    pub fn request(&self) -> Request {
+        let minor = self.minor;
+        let (method, path, body) = match &self.command {
+            Command::CreateProvider(CreateProvider { uuid, name, parent }) => {
+                let mut body = json!({ "uuid": uuid.to_string(), "name": name.as_str() });
+                if let Some(parent) = parent {
+                    body["parent_provider_uuid"] = json!(parent.to_string());
+                }
+                ("POST", "/resource_providers".to_owned(), Some(body))
+            }
+            Command::UpdateProvider(UpdateProvider {
+                uuid, name, parent, ..
+            }) => {
+                let mut body = json!({ "name": name.as_str() });
+                match parent {
+                    ParentUpdate::Keep => {}
+                    ParentUpdate::Clear => body["parent_provider_uuid"] = Value::Null,
+                    ParentUpdate::Set(parent) => {
+                        body["parent_provider_uuid"] = json!(parent.to_string());
+                    }
+                }
+                ("PUT", below(uuid, ""), Some(body))
+            }
+            Command::DeleteProvider(DeleteProvider { uuid }) => ("DELETE", below(uuid, ""), None),
+            Command::ReplaceInventories(ReplaceInventories {
+                provider,
+                generation,
+                inventories,
+                ..
+            }) => {
+                let body = set(generation.0, inventories);
+                ("PUT", below(provider, "/inventories"), Some(body))
+            }
+            Command::CreateInventory(CreateInventory {
+                provider,
+                resource_class,
+                inventory,
+                ..
+            }) => {
+                let mut body = record(inventory);
+                body["resource_class"] = json!(resource_class.to_string());
+                ("POST", below(provider, "/inventories"), Some(body))
+            }
+            Command::UpdateInventory(UpdateInventory {
+                provider,
+                generation,
+                resource_class,
+                inventory,
+                ..
+            }) => {
+                let mut body = record(inventory);
+                body["resource_provider_generation"] = json!(generation.0);
+                let path = below(provider, &format!("/inventories/{resource_class}"));
+                ("PUT", path, Some(body))
+            }
+            Command::DeleteInventory(DeleteInventory {
+                provider,
+                resource_class,
+            }) => {
+                let path = below(provider, &format!("/inventories/{resource_class}"));
+                ("DELETE", path, None)
+            }
+            Command::DeleteInventories(DeleteInventories { provider }) => {
+                ("DELETE", below(provider, "/inventories"), None)
+            }
+            Command::ReplaceProviderTraits(ReplaceProviderTraits {
+                provider,
+                generation,
+                traits,
+            }) => {
+                let traits: Vec<String> = traits.iter().map(ToString::to_string).collect();
+                let body = json!({
+                    "resource_provider_generation": generation.0,
+                    "traits": traits,
+                });
+                ("PUT", below(provider, "/traits"), Some(body))
+            }
+            Command::DeleteProviderTraits(DeleteProviderTraits { provider }) => {
+                ("DELETE", below(provider, "/traits"), None)
+            }
+            Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
+                provider,
+                generation,
+                aggregates,
+            }) => {
+                let list: Vec<&str> = aggregates.iter().map(AggregateUuid::as_str).collect();
+                let body = match generation {
+                    None => json!(list),
+                    Some(generation) => json!({
+                        "resource_provider_generation": generation.0,
+                        "aggregates": list,
+                    }),
+                };
+                ("PUT", below(provider, "/aggregates"), Some(body))
+            }
+            Command::EnsureTrait(EnsureTrait { name }) => ("PUT", format!("/traits/{name}"), None),
+            Command::DeleteTrait(DeleteTrait { name }) => {
+                ("DELETE", format!("/traits/{name}"), None)
+            }
+            Command::CreateResourceClass(CreateResourceClass { name }) => {
+                let body = json!({ "name": name.as_str() });
+                ("POST", "/resource_classes".to_owned(), Some(body))
+            }
+            Command::EnsureResourceClass(EnsureResourceClass { name }) => {
+                ("PUT", format!("/resource_classes/{name}"), None)
+            }
+            Command::RenameResourceClass(RenameResourceClass { name, new_name }) => {
+                let body = json!({ "name": new_name.as_str() });
+                ("PUT", format!("/resource_classes/{name}"), Some(body))
+            }
+            Command::DeleteResourceClass(DeleteResourceClass { name }) => {
+                ("DELETE", format!("/resource_classes/{name}"), None)
+            }
+            Command::ReplaceAllocations(ReplaceAllocations { consumers }) => {
+                match consumers.as_slice() {
+                    [one] => {
+                        let path = format!("/allocations/{}", one.consumer);
+                        ("PUT", path, Some(consumer(one, minor)))
+                    }
+                    many => {
+                        let body = consumers_by_uuid(many, minor);
+                        ("POST", "/allocations".to_owned(), Some(body))
+                    }
+                }
+            }
+            Command::DeleteAllocations(DeleteAllocations { consumer }) => {
+                ("DELETE", format!("/allocations/{consumer}"), None)
+            }
+            Command::Reshape(Reshape {
+                inventories,
+                allocations,
+            }) => {
+                let sets: Map<String, Value> = inventories
+                    .iter()
+                    .map(|one| {
+                        let set = set(one.generation.0, &one.inventories);
+                        (one.provider.to_string(), set)
+                    })
+                    .collect();
+                let body = json!({
+                    "inventories": sets,
+                    "allocations": consumers_by_uuid(allocations, minor),
+                });
+                ("POST", "/reshaper".to_owned(), Some(body))
+            }
+            other => unreachable!("no client asks for {}", other.name()),
+        };
+        bare(method, path, minor, body)
+    }
+}
+
+/// The path of a provider, and of what is below it.
+fn below(provider: &ProviderUuid, rest: &str) -> String {
+    format!("/resource_providers/{provider}{rest}")
+}
+
+/// An inventory with all its fields.
+pub(crate) fn record(inventory: &Inventory) -> Value {
+    json!({
+        "total": inventory.total,
+        "reserved": inventory.reserved,
+        "min_unit": inventory.min_unit,
+        "max_unit": inventory.max_unit,
+        "step_size": inventory.step_size,
+        "allocation_ratio": inventory.allocation_ratio,
+    })
+}
+
+fn set<'a>(
+    generation: i64,
+    inventories: impl IntoIterator<Item = (&'a Given<ResourceClassName>, &'a Inventory)>,
+) -> Value {
+    let records: Map<String, Value> = inventories
+        .into_iter()
+        .map(|(class, inventory)| (class.to_string(), record(inventory)))
+        .collect();
+    json!({ "resource_provider_generation": generation, "inventories": records })
+}
+
+fn consumers_by_uuid(consumers: &[ConsumerAllocations], minor: u8) -> Value {
+    let bodies = consumers
+        .iter()
+        .map(|one| (one.consumer.to_string(), consumer(one, minor)));
+    Value::Object(bodies.collect())
+}
+
+/// One consumer's allocations: a list below 1.12, then a dict; with an owner from 1.8, what the
+/// client believes from 1.28, a type from 1.38.
+fn consumer(one: &ConsumerAllocations, minor: u8) -> Value {
+    let amounts = one.allocations.iter().map(|amounts| {
+        let resources: Map<String, Value> = amounts
+            .resources
+            .iter()
+            .map(|(class, amount)| (class.to_string(), json!(amount)))
+            .collect();
+        (amounts.provider.to_string(), resources)
+    });
+    let allocations = if minor >= 12 {
+        let dict =
+            amounts.map(|(provider, resources)| (provider, json!({ "resources": resources })));
+        Value::Object(dict.collect())
+    } else {
+        let list = amounts.map(|(provider, resources)| {
+            json!({ "resource_provider": { "uuid": provider }, "resources": resources })
+        });
+        Value::Array(list.collect())
+    };
+    let mut body = json!({ "allocations": allocations });
+    if minor >= 8 {
+        body["project_id"] = json!(one.project.as_str());
+        body["user_id"] = json!(one.user.as_str());
+    }
+    match one.generation {
+        ConsumerGeneration::Unchecked => {}
+        ConsumerGeneration::New => body["consumer_generation"] = Value::Null,
+        ConsumerGeneration::Expect(at) => body["consumer_generation"] = json!(at.0),
+    }
+    if let ConsumerTypeUpdate::Set(name) = &one.consumer_type {
+        body["consumer_type"] = json!(name.as_str());
+    }
+    body
+}

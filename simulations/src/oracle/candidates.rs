@@ -1,0 +1,149 @@
+//! What a search for allocation candidates is answered: sets, as the order is free, and with a
+//! limit a part of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::query::candidates::CandidateRequest;
+use placement_model::types::Given;
+use placement_naive::candidates::{Answer as Way, Verdict, judge, summarized};
+use placement_naive::estate::{Estate, Stock};
+use serde_json::{Map, Value, json};
+
+use super::{Expected, UNDEFINED};
+use crate::history::Answer;
+
+/// What is wrong with an answer, if anything is.
+pub(super) fn wrong(
+    estate: &Estate,
+    request: &CandidateRequest,
+    minor: u8,
+    answer: &Answer,
+) -> Option<String> {
+    let Verdict::Answers(mut all) = judge(estate, request) else {
+        return Expected::error(400, UNDEFINED, minor).wrong(answer);
+    };
+    if answer.status != 200 {
+        return Some("200 is right".to_owned());
+    }
+    let body = answer.json();
+    // Before 1.34 those that differ in mappings alone look the same, but are there.
+    let count = all.len().min(request.limit.unwrap_or(usize::MAX));
+    let mut right: BTreeMap<Way, usize> = BTreeMap::new();
+    for way in std::mem::take(&mut all) {
+        let way = if minor >= 34 { way } else { unmapped(way) };
+        *right.entry(way.clone()).or_default() += 1;
+        all.insert(way);
+    }
+    let list = body["allocation_requests"].as_array();
+    let list = list.map(Vec::as_slice).unwrap_or_default();
+    if list.len() != count {
+        return Some(format!("{count} candidates are right: {all:?}"));
+    }
+    let mut given = BTreeSet::new();
+    for one in list {
+        let way = read(one, minor);
+        let left = way.as_ref().and_then(|way| right.get_mut(way));
+        match left.and_then(|left| left.checked_sub(1).map(|less| *left = less)) {
+            Some(()) => given.extend(way),
+            None => return Some(format!("{one} is none of these candidates: {all:?}")),
+        }
+    }
+    let summaries = summaries(estate, request, minor, &given, &all);
+    let shown = sorted(body["provider_summaries"].clone());
+    (shown != summaries).then(|| format!("these summaries are right: {summaries}"))
+}
+
+fn unmapped(way: Way) -> Way {
+    Way {
+        mappings: BTreeMap::new(),
+        ..way
+    }
+}
+
+/// A candidate as it is written: a list below 1.12, mappings from 1.34.
+fn read(one: &Value, minor: u8) -> Option<Way> {
+    let amounts = |item: &Value| -> Option<BTreeMap<String, u64>> {
+        let resources = item["resources"].as_object()?.iter();
+        resources
+            .map(|(class, amount)| Some((class.clone(), amount.as_u64()?)))
+            .collect()
+    };
+    let allocations = if minor >= 12 {
+        let dict = one["allocations"].as_object()?.iter();
+        dict.map(|(provider, item)| Some((provider.clone(), amounts(item)?)))
+            .collect::<Option<_>>()?
+    } else {
+        let list = one["allocations"].as_array()?.iter();
+        list.map(|item| {
+            let provider = item["resource_provider"]["uuid"].as_str()?;
+            Some((provider.to_owned(), amounts(item)?))
+        })
+        .collect::<Option<_>>()?
+    };
+    let mappings = match one.get("mappings") {
+        None if minor < 34 => BTreeMap::new(),
+        mappings => mappings?
+            .as_object()?
+            .iter()
+            .map(|(suffix, providers)| {
+                let names = providers.as_array()?.iter();
+                let names = names.map(|name| Some(name.as_str()?.to_owned()));
+                Some((suffix.clone(), names.collect::<Option<BTreeSet<_>>>()?))
+            })
+            .collect::<Option<_>>()?,
+    };
+    Some(Way {
+        allocations,
+        mappings,
+    })
+}
+
+/// The traits of summaries have an order of their own, which is not looked at.
+fn sorted(mut summaries: Value) -> Value {
+    for (_, summary) in summaries.as_object_mut().into_iter().flatten() {
+        if let Some(traits) = summary.get_mut("traits").and_then(Value::as_array_mut) {
+            traits.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+        }
+    }
+    summaries
+}
+
+/// Below 1.27 only the classes asked for are shown; traits from 1.17, the tree from 1.29.
+fn summaries(
+    estate: &Estate,
+    request: &CandidateRequest,
+    minor: u8,
+    given: &BTreeSet<Way>,
+    all: &BTreeSet<Way>,
+) -> Value {
+    let groups = request
+        .groups
+        .iter()
+        .flat_map(|group| group.resources.keys());
+    let asked: BTreeSet<&str> = groups.map(Given::as_str).collect();
+    let one = |name: String| {
+        let provider = estate.get(&name);
+        let resources = provider.stocks.iter();
+        let resources: Map<String, Value> = resources
+            .filter(|(class, _)| minor >= 27 || asked.contains(class.as_str()))
+            .map(|(class, stock)| (class.clone(), stock_body(stock)))
+            .collect();
+        let mut body = json!({ "resources": resources });
+        if minor >= 17 {
+            body["traits"] = json!(provider.traits);
+        }
+        if minor >= 29 {
+            body["parent_provider_uuid"] = json!(provider.parent);
+            body["root_provider_uuid"] = json!(estate.root(&name));
+        }
+        (name, body)
+    };
+    let names = summarized(estate, request, given, all);
+    Value::Object(names.into_iter().map(one).collect())
+}
+
+fn stock_body(stock: &Stock) -> Value {
+    let left = f64::from(stock.total) - f64::from(stock.reserved);
+    let capacity = (left * stock.allocation_ratio) as i64;
+    json!({ "capacity": capacity, "used": stock.used })
+}

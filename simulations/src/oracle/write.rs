@@ -1,0 +1,154 @@
+//! What a write is answered, by its outcome.
+
+use placement_model::command::{
+    Command, CreateInventory, CreateProvider, RenameResourceClass, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, UpdateInventory, UpdateProvider,
+};
+use placement_model::outcome::{Outcome, Refusal, Reply};
+use placement_model::types::AggregateUuid;
+use serde_json::{Map, Value, json};
+
+use super::question::{class_body, provider_body};
+use super::{Expected, UNDEFINED};
+use crate::operation::{Write, record};
+
+const CONCURRENT: &str = "placement.concurrent_update";
+const DUPLICATE: &str = "placement.duplicate_name";
+
+/// What a write is answered whose entry in the log had this outcome.
+pub fn expected(write: &Write, outcome: &Outcome) -> Expected {
+    match outcome {
+        Outcome::Done(reply) => done(write, reply),
+        Outcome::Refused(refusal) => {
+            let (status, code) = refused(&write.command, refusal);
+            Expected::error(status, code, write.minor)
+        }
+        // A fresh write is never taken for an old one.
+        Outcome::AnsweredBefore => Expected::empty(0),
+    }
+}
+
+fn done(write: &Write, reply: &Reply) -> Expected {
+    let minor = write.minor;
+    match (&write.command, reply) {
+        (Command::CreateProvider(CreateProvider { .. }), Reply::Provider(provider)) => {
+            if minor >= 20 {
+                Expected::json(200, provider_body(provider, minor))
+            } else {
+                Expected::empty(201)
+            }
+        }
+        (Command::UpdateProvider(UpdateProvider { .. }), Reply::Provider(provider)) => {
+            Expected::json(200, provider_body(provider, minor))
+        }
+        (
+            Command::ReplaceInventories(ReplaceInventories { inventories, .. }),
+            Reply::ProviderWritten { generation, .. },
+        ) => {
+            let records: Map<String, Value> = inventories
+                .iter()
+                .map(|(class, inventory)| (class.to_string(), record(inventory)))
+                .collect();
+            let body = json!({
+                "resource_provider_generation": generation.0,
+                "inventories": records,
+            });
+            Expected::json(200, body)
+        }
+        (
+            Command::CreateInventory(CreateInventory { inventory, .. }),
+            Reply::ProviderWritten { generation, .. },
+        ) => {
+            let mut body = record(inventory);
+            body["resource_provider_generation"] = json!(generation.0);
+            Expected::json(201, body)
+        }
+        (
+            Command::UpdateInventory(UpdateInventory { inventory, .. }),
+            Reply::ProviderWritten { generation, .. },
+        ) => {
+            let mut body = record(inventory);
+            body["resource_provider_generation"] = json!(generation.0);
+            Expected::json(200, body)
+        }
+        (
+            Command::ReplaceProviderTraits(ReplaceProviderTraits { traits, .. }),
+            Reply::ProviderWritten { generation, .. },
+        ) => {
+            let names: Vec<String> = traits.iter().map(ToString::to_string).collect();
+            let body = json!({ "traits": names, "resource_provider_generation": generation.0 });
+            Expected::json(200, body)
+        }
+        (
+            Command::ReplaceProviderAggregates(ReplaceProviderAggregates { aggregates, .. }),
+            Reply::ProviderWritten { generation, .. },
+        ) => {
+            let list: Vec<&str> = aggregates.iter().map(AggregateUuid::as_str).collect();
+            let mut body = json!({ "aggregates": list });
+            if minor >= 19 {
+                body["resource_provider_generation"] = json!(generation.0);
+            }
+            Expected::json(200, body)
+        }
+        (Command::CreateResourceClass(_), _) => Expected::empty(201),
+        (
+            Command::EnsureTrait(_) | Command::EnsureResourceClass(_),
+            Reply::Named { created, .. },
+        ) => Expected::empty(if *created { 201 } else { 204 }),
+        (Command::RenameResourceClass(RenameResourceClass { new_name, .. }), _) => {
+            Expected::json(200, class_body(new_name.as_str()))
+        }
+        _ => Expected::empty(204),
+    }
+}
+
+/// Status and code of a refusal: some depend on what was asked for.
+fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
+    match refusal {
+        Refusal::ProviderNotFound(_) | Refusal::ConsumerHasNoAllocations(_) => (404, UNDEFINED),
+        Refusal::AllocationProviderNotFound(_) => (400, UNDEFINED),
+        Refusal::ReshapeProviderNotFound(_) => (400, "placement.resource_provider.not_found"),
+        Refusal::DuplicateProviderUuid(_) | Refusal::DuplicateProviderName(_) => (409, DUPLICATE),
+        Refusal::ParentNotFound(_) | Refusal::ParentLoop(_) | Refusal::ReparentForbidden(_) => {
+            (400, UNDEFINED)
+        }
+        Refusal::ProviderHasChildren(_) => {
+            (409, "placement.resource_provider.cannot_delete_parent")
+        }
+        Refusal::ProviderInUse(_) => (409, "placement.resource_provider.inuse"),
+        Refusal::ProviderGenerationConflict { .. } | Refusal::ConsumerGenerationConflict { .. } => {
+            (409, CONCURRENT)
+        }
+        Refusal::ResourceClassNotFound(_) => match command {
+            Command::ReplaceInventories(_)
+            | Command::CreateInventory(_)
+            | Command::ReplaceAllocations(_)
+            | Command::Reshape(_) => (400, UNDEFINED),
+            _ => (404, UNDEFINED),
+        },
+        Refusal::ResourceClassExists(_)
+        | Refusal::ResourceClassInUse(_)
+        | Refusal::TraitInUse(_) => (409, UNDEFINED),
+        Refusal::ResourceClassStandardDelete(_)
+        | Refusal::ResourceClassStandardUpdate(_)
+        | Refusal::TraitStandard(_)
+        | Refusal::InventoryCapacity { .. } => (400, UNDEFINED),
+        Refusal::TraitsNotFound(_) => match command {
+            Command::ReplaceProviderTraits(_) => (400, UNDEFINED),
+            _ => (404, UNDEFINED),
+        },
+        Refusal::InventoryExists { .. } => (409, CONCURRENT),
+        Refusal::InventoryNotFound { .. } => match command {
+            Command::DeleteInventory(_) => (404, UNDEFINED),
+            _ => (400, UNDEFINED),
+        },
+        Refusal::InventoryInUse { .. } => match command {
+            Command::DeleteInventory(_) => (409, CONCURRENT),
+            _ => (409, "placement.inventory.inuse"),
+        },
+        Refusal::AllocationWithoutInventory { .. }
+        | Refusal::AllocationConstraints { .. }
+        | Refusal::AllocationCapacity { .. } => (409, UNDEFINED),
+        Refusal::IdsExhausted => (503, UNDEFINED),
+    }
+}

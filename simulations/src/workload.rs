@@ -1,0 +1,751 @@
+//! What simulated clients do next: every command that a client can cause, over few names, so that
+//! they meet, and every question.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::command::{
+    CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
+    CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
+    DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
+    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RenameResourceClass,
+    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
+    Reshape, ReshapedInventories, UpdateInventory, UpdateProvider,
+};
+use placement_model::types::{
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderName, ProviderUuid,
+    ResourceClassName, TraitName,
+};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use uuid::Uuid;
+
+use crate::beliefs::{Beliefs, CLASS};
+use crate::operation::{Level, Token, Write};
+use crate::outside::uuid_from;
+use crate::parameters::Parameters;
+
+/// All classes that are asked for.
+pub(crate) const CLASSES: [&str; 5] =
+    ["VCPU", "DISK_GB", "CUSTOM_GOLD", "CUSTOM_IRON", "MEMORY_MB"];
+/// Those of them that clients make and delete.
+const CUSTOM_CLASSES: [&str; 3] = ["CUSTOM_GOLD", "CUSTOM_IRON", "CUSTOM_TIN"];
+/// All traits that are asked for.
+pub(crate) const TRAITS: [&str; 5] = [
+    "CUSTOM_RED",
+    "CUSTOM_BLUE",
+    "MISC_SHARES_VIA_AGGREGATE",
+    "HW_CPU_X86_VMX",
+    "CUSTOM_GREEN",
+];
+/// Those of them that clients make and delete.
+const CUSTOM_TRAITS: [&str; 3] = ["CUSTOM_RED", "CUSTOM_BLUE", "CUSTOM_GREEN"];
+/// Who is charged below 1.8, where requests do not say it.
+const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+/// The newest microversion is `1.39`.
+pub(crate) const NEWEST: u8 = 39;
+/// Providers that come and go.
+const FIELD: usize = 6;
+
+/// The few names over which the clients of a run meet.
+#[derive(Debug, Clone)]
+pub struct Names {
+    /// Providers that are made before the storm and stay: what is contended for.
+    pub core: Vec<Uuid>,
+    /// Providers that are made, moved, changed in every way, and deleted.
+    pub field: Vec<Uuid>,
+    /// Consumers that contend.
+    pub consumers: Vec<Uuid>,
+    /// Projects that are charged.
+    pub projects: Vec<String>,
+    /// Aggregates that providers are put into.
+    pub aggregates: Vec<String>,
+}
+
+impl Names {
+    /// The names of a run.
+    pub fn new(parameters: &Parameters) -> Self {
+        let random = &mut parameters.seed.stream("names");
+        let mut some =
+            |count: usize| -> Vec<Uuid> { (0..count).map(|_| uuid_from(random)).collect() };
+        Self {
+            consumers: some(parameters.consumers),
+            core: some(parameters.providers),
+            field: some(FIELD),
+            aggregates: some(2).iter().map(ToString::to_string).collect(),
+            projects: vec!["red".to_owned(), "blue".to_owned()],
+        }
+    }
+}
+
+/// A kind of write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One consumer's claim.
+    Claim,
+    /// Several consumers' claims in one request.
+    Claims,
+    /// `DELETE /allocations/{consumer}`.
+    Release,
+    /// One unit more for a provider of the core.
+    Grow,
+    /// `POST /resource_providers`.
+    CreateProvider,
+    /// `PUT /resource_providers/{uuid}`.
+    UpdateProvider,
+    /// `DELETE /resource_providers/{uuid}`.
+    DeleteProvider,
+    /// `PUT …/inventories`.
+    ReplaceInventories,
+    /// `POST …/inventories`.
+    CreateInventory,
+    /// `PUT …/inventories/{class}`.
+    UpdateInventory,
+    /// `DELETE …/inventories/{class}`.
+    DeleteInventory,
+    /// `DELETE …/inventories`.
+    DeleteInventories,
+    /// `PUT …/traits`.
+    ReplaceTraits,
+    /// `DELETE …/traits`.
+    DeleteTraits,
+    /// `PUT …/aggregates`.
+    ReplaceAggregates,
+    /// `PUT /traits/{name}`.
+    EnsureTrait,
+    /// `DELETE /traits/{name}`.
+    DeleteTrait,
+    /// `POST /resource_classes`.
+    CreateClass,
+    /// `PUT /resource_classes/{name}` from 1.7.
+    EnsureClass,
+    /// `PUT /resource_classes/{name}` below 1.7.
+    RenameClass,
+    /// `DELETE /resource_classes/{name}`.
+    DeleteClass,
+    /// `POST /reshaper`.
+    Reshape,
+}
+
+/// How often each kind is chosen: half of the writes contend for the core.
+const KINDS: [(Kind, u32); 22] = [
+    (Kind::Claim, 38),
+    (Kind::Claims, 10),
+    (Kind::Release, 10),
+    (Kind::Grow, 6),
+    (Kind::CreateProvider, 9),
+    (Kind::UpdateProvider, 5),
+    (Kind::DeleteProvider, 4),
+    (Kind::ReplaceInventories, 7),
+    (Kind::CreateInventory, 3),
+    (Kind::UpdateInventory, 3),
+    (Kind::DeleteInventory, 3),
+    (Kind::DeleteInventories, 1),
+    (Kind::ReplaceTraits, 4),
+    (Kind::DeleteTraits, 1),
+    (Kind::ReplaceAggregates, 4),
+    (Kind::EnsureTrait, 3),
+    (Kind::DeleteTrait, 3),
+    (Kind::CreateClass, 2),
+    (Kind::EnsureClass, 2),
+    (Kind::RenameClass, 1),
+    (Kind::DeleteClass, 3),
+    (Kind::Reshape, 4),
+];
+
+/// What one client chooses.
+pub struct Workload {
+    pub(crate) random: SmallRng,
+    number: usize,
+    marks: u32,
+    unchecked_percent: u32,
+}
+
+impl Workload {
+    /// The choices of the client with this number.
+    pub fn new(number: usize, parameters: &Parameters) -> Self {
+        Self {
+            random: parameters.seed.stream(&format!("workload {number}")),
+            number,
+            marks: 0,
+            unchecked_percent: parameters.unchecked_percent,
+        }
+    }
+
+    /// A number that no other write carries, fit for `max_unit`.
+    fn mark(&mut self) -> u32 {
+        self.marks += 1;
+        1_000_000 * (u32::try_from(self.number).expect("few clients") + 1) + self.marks
+    }
+
+    pub(crate) fn percent(&mut self, percent: u32) -> bool {
+        self.random.random_range(0..100) < percent
+    }
+
+    pub(crate) fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of.choose(&mut self.random).expect("not empty").clone()
+    }
+
+    /// A microversion between two, often the newest of them.
+    pub(crate) fn minor(&mut self, since: u8, until: u8) -> u8 {
+        if self.percent(40) {
+            until
+        } else {
+            self.random.random_range(since..=until)
+        }
+    }
+
+    /// What a read shall promise.
+    pub fn level(&mut self, token: Option<Token>) -> Level {
+        match (self.random.random_range(0..100), token) {
+            (0..37, _) => Level::Default,
+            (37..74, _) => Level::Linearizable,
+            (74..84, Some(token)) => Level::Session(token),
+            (84..92, _) => Level::Bounded(self.random.random_range(100..2000)),
+            _ => Level::Local,
+        }
+    }
+
+    /// The first writes of a run: the core, with what is contended for, and a part of the field.
+    pub fn set_up(&mut self, names: &Names, total: u32) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for (number, uuid) in names.core.iter().enumerate() {
+            let create = CreateProvider {
+                uuid: ProviderUuid(*uuid),
+                name: name(format!("host{number}")),
+                parent: None,
+            };
+            let inventory = self.plain(total);
+            writes.push(Command::CreateProvider(create));
+            writes.push(Command::ReplaceInventories(ReplaceInventories {
+                provider: ProviderUuid(*uuid),
+                generation: Generation(0),
+                inventories: BTreeMap::from([(Given::from(CLASS), inventory)]),
+                capacity_rule: CapacityRule::NotNegative,
+            }));
+        }
+        writes.extend(self.set_up_field(names));
+        let minor = NEWEST;
+        writes
+            .into_iter()
+            .map(|command| Write { command, minor })
+            .collect()
+    }
+
+    /// A provider below the core, one below that, and one that shares its disk with the core.
+    fn set_up_field(&mut self, names: &Names) -> Vec<Command> {
+        let [below, device, shared] = [0, 1, 2].map(|number| ProviderUuid(names.field[number]));
+        let top = ProviderUuid(names.core[0]);
+        let mut create = |uuid, parent: Option<ProviderUuid>| {
+            Command::CreateProvider(CreateProvider {
+                uuid,
+                name: self.name(),
+                parent: parent.map(|parent| Given::from(parent.to_string())),
+            })
+        };
+        let creates = [
+            create(below, Some(top)),
+            create(device, Some(below)),
+            create(shared, None),
+        ];
+        let mut stock = |provider, classes: &[&str]| {
+            Command::ReplaceInventories(ReplaceInventories {
+                provider,
+                generation: Generation(0),
+                inventories: classes
+                    .iter()
+                    .map(|class| (Given::from(*class), self.plain(8)))
+                    .collect(),
+                capacity_rule: CapacityRule::NotNegative,
+            })
+        };
+        let stocks = [
+            stock(below, &[CLASS, "CUSTOM_GOLD"]),
+            stock(device, &["CUSTOM_GOLD"]),
+            stock(shared, &["DISK_GB"]),
+        ];
+        let aggregate = AggregateUuid::from(names.aggregates[0].as_str());
+        let joins = [(top, 1), (shared, 2)].map(|(provider, generation)| {
+            Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
+                provider,
+                generation: Some(Generation(generation)),
+                aggregates: BTreeSet::from([aggregate.clone()]),
+            })
+        });
+        let shares = ReplaceProviderTraits {
+            provider: shared,
+            generation: Generation(1),
+            traits: BTreeSet::from([Given::from("MISC_SHARES_VIA_AGGREGATE")]),
+        };
+        let class = EnsureResourceClass {
+            name: class_name("CUSTOM_GOLD"),
+        };
+        let name = trait_name("CUSTOM_RED");
+        let mut writes = vec![
+            Command::EnsureTrait(EnsureTrait { name }),
+            Command::EnsureResourceClass(class),
+        ];
+        writes.extend(creates);
+        writes.extend(stocks);
+        writes.push(Command::ReplaceProviderTraits(shares));
+        writes.extend(joins);
+        writes
+    }
+
+    /// What to write next, and which providers it is about.
+    pub fn kind(&mut self, names: &Names) -> (Kind, Vec<Uuid>) {
+        let all: u32 = KINDS.iter().map(|(_, weight)| weight).sum();
+        let mut left = self.random.random_range(0..all);
+        let found = KINDS.iter().find(|(_, weight)| {
+            let here = left < *weight;
+            left = left.saturating_sub(*weight);
+            here
+        });
+        let kind = found.expect("less than all weights").0;
+        let providers = match kind {
+            Kind::Grow => vec![self.one(&names.core)],
+            Kind::ReplaceTraits | Kind::ReplaceAggregates if self.percent(30) => {
+                vec![self.one(&names.core)]
+            }
+            // One of the core comes and goes, too: it is in use more often than the field is.
+            Kind::DeleteProvider | Kind::CreateProvider
+                if names.core.len() > 1 && self.percent(20) =>
+            {
+                names.core.last().copied().into_iter().collect()
+            }
+            Kind::Reshape => {
+                let count = if self.percent(30) { 2 } else { 1 };
+                // Those that were there from the beginning, and so mostly are.
+                let some = names.field[..3].choose_multiple(&mut self.random, count);
+                let mut some: Vec<Uuid> = some.copied().collect();
+                some.sort();
+                some
+            }
+            _ => vec![self.one(&names.field)],
+        };
+        (kind, providers)
+    }
+
+    /// A write of this kind about these providers, as far as the client knows enough.
+    pub fn write(
+        &mut self,
+        kind: Kind,
+        providers: &[Uuid],
+        names: &Names,
+        beliefs: &Beliefs,
+    ) -> Option<Write> {
+        let about = *providers.first()?;
+        let provider = ProviderUuid(about);
+        let generation = Generation(beliefs.generation(about));
+        let (command, minor) = match kind {
+            Kind::Claim => return Some(self.claims(1, names, beliefs)),
+            Kind::Claims => {
+                let most = names.consumers.len().min(3);
+                return Some(self.claims(most, names, beliefs));
+            }
+            Kind::Release => {
+                let consumer = ConsumerUuid::from(self.one(&names.consumers).to_string());
+                let minor = self.minor(0, NEWEST);
+                (
+                    Command::DeleteAllocations(DeleteAllocations { consumer }),
+                    minor,
+                )
+            }
+            Kind::Grow => return self.grow(about, beliefs),
+            Kind::CreateProvider => {
+                let minor = self.minor(0, NEWEST);
+                let parent = (minor >= 14 && self.percent(60)).then(|| self.parent(names));
+                let create = CreateProvider {
+                    uuid: provider,
+                    name: self.name(),
+                    parent,
+                };
+                (Command::CreateProvider(create), minor)
+            }
+            Kind::UpdateProvider => {
+                let minor = self.minor(0, NEWEST);
+                let parent = match self.random.random_range(0..4) {
+                    _ if minor < 14 => ParentUpdate::Keep,
+                    0 => ParentUpdate::Keep,
+                    1 => ParentUpdate::Clear,
+                    _ => ParentUpdate::Set(self.parent(names)),
+                };
+                let update = UpdateProvider {
+                    uuid: provider,
+                    name: self.name(),
+                    parent,
+                    may_reparent: minor >= 37,
+                };
+                (Command::UpdateProvider(update), minor)
+            }
+            Kind::DeleteProvider => {
+                let delete = DeleteProvider { uuid: provider };
+                (Command::DeleteProvider(delete), self.minor(0, NEWEST))
+            }
+            Kind::ReplaceInventories => {
+                let minor = self.minor(0, NEWEST);
+                let replace = ReplaceInventories {
+                    provider,
+                    generation,
+                    inventories: self.inventories(),
+                    capacity_rule: capacity_rule(minor),
+                };
+                (Command::ReplaceInventories(replace), minor)
+            }
+            Kind::CreateInventory => {
+                let minor = self.minor(0, NEWEST);
+                let create = CreateInventory {
+                    provider,
+                    resource_class: self.class(),
+                    inventory: self.inventory(),
+                    capacity_rule: capacity_rule(minor),
+                };
+                (Command::CreateInventory(create), minor)
+            }
+            Kind::UpdateInventory => {
+                let minor = self.minor(0, NEWEST);
+                let update = UpdateInventory {
+                    provider,
+                    generation,
+                    resource_class: self.class(),
+                    inventory: self.inventory(),
+                    capacity_rule: capacity_rule(minor),
+                };
+                (Command::UpdateInventory(update), minor)
+            }
+            Kind::DeleteInventory => {
+                let delete = DeleteInventory {
+                    provider,
+                    resource_class: self.class(),
+                };
+                (Command::DeleteInventory(delete), self.minor(0, NEWEST))
+            }
+            Kind::DeleteInventories => {
+                let delete = DeleteInventories { provider };
+                (Command::DeleteInventories(delete), self.minor(5, NEWEST))
+            }
+            Kind::ReplaceTraits => {
+                let replace = ReplaceProviderTraits {
+                    provider,
+                    generation,
+                    traits: self.traits(2),
+                };
+                (
+                    Command::ReplaceProviderTraits(replace),
+                    self.minor(6, NEWEST),
+                )
+            }
+            Kind::DeleteTraits => {
+                let delete = DeleteProviderTraits { provider };
+                (Command::DeleteProviderTraits(delete), self.minor(6, NEWEST))
+            }
+            Kind::ReplaceAggregates => {
+                let minor = self.minor(1, NEWEST);
+                let replace = ReplaceProviderAggregates {
+                    provider,
+                    generation: (minor >= 19).then_some(generation),
+                    aggregates: self.aggregates(names),
+                };
+                (Command::ReplaceProviderAggregates(replace), minor)
+            }
+            Kind::EnsureTrait => {
+                let name = trait_name(self.one(&CUSTOM_TRAITS));
+                (
+                    Command::EnsureTrait(EnsureTrait { name }),
+                    self.minor(6, NEWEST),
+                )
+            }
+            Kind::DeleteTrait => {
+                let name = trait_name(self.one(&TRAITS));
+                (
+                    Command::DeleteTrait(DeleteTrait { name }),
+                    self.minor(6, NEWEST),
+                )
+            }
+            Kind::CreateClass => {
+                let name = class_name(self.one(&CUSTOM_CLASSES));
+                let create = CreateResourceClass { name };
+                (Command::CreateResourceClass(create), self.minor(2, NEWEST))
+            }
+            Kind::EnsureClass => {
+                let name = class_name(self.one(&CUSTOM_CLASSES));
+                let ensure = EnsureResourceClass { name };
+                (Command::EnsureResourceClass(ensure), self.minor(7, NEWEST))
+            }
+            Kind::RenameClass => {
+                let old = if self.percent(15) {
+                    CLASS
+                } else {
+                    self.one(&CUSTOM_CLASSES)
+                };
+                let rename = RenameResourceClass {
+                    name: class_name(old),
+                    new_name: class_name(self.one(&CUSTOM_CLASSES)),
+                };
+                (Command::RenameResourceClass(rename), self.minor(2, 6))
+            }
+            Kind::DeleteClass => {
+                let old = if self.percent(15) {
+                    CLASS
+                } else {
+                    self.one(&CUSTOM_CLASSES)
+                };
+                let name = class_name(old);
+                let delete = DeleteResourceClass { name };
+                (Command::DeleteResourceClass(delete), self.minor(2, NEWEST))
+            }
+            Kind::Reshape => {
+                let minor = self.minor(30, NEWEST);
+                let sets = providers.iter().map(|uuid| ReshapedInventories {
+                    provider: Given::from(uuid.to_string()),
+                    generation: Generation(beliefs.generation(*uuid)),
+                    inventories: self.inventories(),
+                });
+                let inventories: Vec<_> = sets.collect();
+                let most = self.random.random_range(0..=2).min(names.consumers.len());
+                let mut allocations = self.consumers(most, minor, providers, names, beliefs);
+                if self.percent(80) {
+                    for one in &mut allocations {
+                        one.allocations = self.some_of(&inventories);
+                    }
+                }
+                let reshape = Reshape {
+                    inventories,
+                    allocations,
+                };
+                (Command::Reshape(reshape), minor)
+            }
+        };
+        Some(Write { command, minor })
+    }
+
+    /// One unit more, on top of what a look showed. The core never shrinks.
+    fn grow(&mut self, about: Uuid, beliefs: &Beliefs) -> Option<Write> {
+        let (generation, total) = beliefs.stock(about)?;
+        let inventory = self.plain(total + 1);
+        let provider = ProviderUuid(about);
+        let generation = Generation(generation);
+        let minor = self.minor(0, NEWEST);
+        let capacity_rule = capacity_rule(minor);
+        let command = if self.percent(70) {
+            Command::ReplaceInventories(ReplaceInventories {
+                provider,
+                generation,
+                inventories: BTreeMap::from([(Given::from(CLASS), inventory)]),
+                capacity_rule,
+            })
+        } else {
+            Command::UpdateInventory(UpdateInventory {
+                provider,
+                generation,
+                resource_class: Given::from(CLASS),
+                inventory,
+                capacity_rule,
+            })
+        };
+        Some(Write { command, minor })
+    }
+
+    /// Claims of up to `most` consumers; `POST` is there from 1.13.
+    fn claims(&mut self, most: usize, names: &Names, beliefs: &Beliefs) -> Write {
+        let unchecked = self.percent(self.unchecked_percent);
+        let since = match most {
+            // Below 1.8 nothing marks the request.
+            1 if self.percent(10) => 0,
+            1 => 8,
+            _ => 13,
+        };
+        let minor = if unchecked {
+            self.minor(since, 27)
+        } else {
+            self.minor(28, NEWEST)
+        };
+        let mut providers = names.core.clone();
+        if self.percent(40) {
+            providers.extend(&names.field);
+        }
+        let consumers = self.consumers(most, minor, &providers, names, beliefs);
+        let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
+        Write { command, minor }
+    }
+
+    /// What so many consumers shall hold, in the order of their UUIDs, as JSON objects are written.
+    fn consumers(
+        &mut self,
+        most: usize,
+        minor: u8,
+        providers: &[Uuid],
+        names: &Names,
+        beliefs: &Beliefs,
+    ) -> Vec<ConsumerAllocations> {
+        let some = names.consumers.choose_multiple(&mut self.random, most);
+        let mut some: Vec<Uuid> = some.copied().collect();
+        some.sort();
+        let user = format!("user{}", self.mark());
+        some.into_iter()
+            .map(|consumer| {
+                let generation = match beliefs.consumer(consumer) {
+                    _ if minor < 28 => ConsumerGeneration::Unchecked,
+                    Some(generation) => ConsumerGeneration::Expect(Generation(generation)),
+                    None => ConsumerGeneration::New,
+                };
+                let holds = matches!(generation, ConsumerGeneration::Expect(_));
+                let consumer_type = if minor >= 38 {
+                    let name = self.one(&["INSTANCE", "INSTANCE", "MIGRATION"]);
+                    ConsumerTypeUpdate::Set(name.parse().expect("a type's name"))
+                } else {
+                    ConsumerTypeUpdate::Keep
+                };
+                let allocations = if holds && self.percent(10) {
+                    Vec::new()
+                } else {
+                    self.amounts(providers, names)
+                };
+                let (project, user) = if minor >= 8 {
+                    (self.one(&names.projects), user.as_str())
+                } else {
+                    (NOBODY.to_owned(), NOBODY)
+                };
+                ConsumerAllocations {
+                    consumer: ConsumerUuid::from(consumer.to_string()),
+                    allocations,
+                    project: project.into(),
+                    user: user.into(),
+                    generation,
+                    consumer_type,
+                }
+            })
+            .collect()
+    }
+
+    fn amounts(&mut self, providers: &[Uuid], names: &Names) -> Vec<ProviderAmounts> {
+        let count = if self.percent(25) { 2 } else { 1 };
+        let some = providers.choose_multiple(&mut self.random, count);
+        let mut some: Vec<Uuid> = some.copied().collect();
+        some.sort();
+        some.into_iter()
+            .map(|provider| {
+                let mut classes = BTreeSet::from([CLASS]);
+                if names.field.contains(&provider) {
+                    classes = BTreeSet::from([self.one(&CLASSES[..4])]);
+                    classes.extend(self.percent(30).then(|| self.one(&CLASSES[..4])));
+                }
+                let resources = classes
+                    .into_iter()
+                    .map(|class| (Given::from(class), self.random.random_range(1..=3)))
+                    .collect();
+                ProviderAmounts {
+                    provider: Given::from(provider.to_string()),
+                    resources,
+                }
+            })
+            .collect()
+    }
+
+    /// One unit of each of these inventories, as far as they hold any class.
+    fn some_of(&mut self, inventories: &[ReshapedInventories]) -> Vec<ProviderAmounts> {
+        let held = inventories.iter().filter_map(|one| {
+            let class = one.inventories.keys().next()?.clone();
+            Some(ProviderAmounts {
+                provider: one.provider.clone(),
+                resources: BTreeMap::from([(class, self.one(&[1, 1, 2]))]),
+            })
+        });
+        held.collect()
+    }
+
+    /// Mostly a name that nobody else gives.
+    fn name(&mut self) -> ProviderName {
+        let mark = self.mark();
+        name(if self.percent(15) {
+            "made".to_owned()
+        } else {
+            format!("made-{mark}")
+        })
+    }
+
+    fn parent(&mut self, names: &Names) -> Given<ProviderUuid> {
+        let from = if self.percent(40) {
+            &names.core
+        } else {
+            &names.field
+        };
+        Given::from(self.one(from).to_string())
+    }
+
+    fn class(&mut self) -> Given<ResourceClassName> {
+        Given::from(self.one(&CLASSES[..4]))
+    }
+
+    /// Nothing reserved, and marked by the largest unit.
+    fn plain(&mut self, total: u32) -> Inventory {
+        Inventory {
+            total,
+            reserved: 0,
+            min_unit: 1,
+            max_unit: self.mark(),
+            step_size: 1,
+            allocation_ratio: 1.0,
+        }
+    }
+
+    fn inventory(&mut self) -> Inventory {
+        let total = self.random.random_range(1..=10);
+        let mut inventory = self.plain(total);
+        if self.percent(30) {
+            inventory.reserved = self.random.random_range(0..=total);
+        }
+        if self.percent(20) {
+            inventory.max_unit = self.random.random_range(1..=4);
+        }
+        inventory.min_unit = self.one(&[1, 1, 1, 2]);
+        inventory.step_size = self.one(&[1, 1, 1, 2]);
+        inventory.allocation_ratio = self.one(&[1.0, 1.0, 0.5, 1.5, 4.0]);
+        inventory
+    }
+
+    fn inventories(&mut self) -> BTreeMap<Given<ResourceClassName>, Inventory> {
+        let count = self.random.random_range(0..=3);
+        (0..count)
+            .map(|_| (self.class(), self.inventory()))
+            .collect()
+    }
+
+    /// Up to so many traits.
+    pub(crate) fn traits(&mut self, most: usize) -> BTreeSet<Given<TraitName>> {
+        let count = self.random.random_range(0..=most);
+        (0..count).map(|_| Given::from(self.one(&TRAITS))).collect()
+    }
+
+    /// Some of the aggregates; one that no other request names marks the list.
+    fn aggregates(&mut self, names: &Names) -> BTreeSet<AggregateUuid> {
+        let mark = Uuid::from_u128(u128::from(self.mark())).to_string();
+        let some = names.aggregates.iter();
+        let some: Vec<String> = some.filter(|_| self.percent(60)).cloned().collect();
+        some.into_iter()
+            .chain([mark])
+            .map(AggregateUuid::from)
+            .collect()
+    }
+}
+
+/// From 1.26 everything may be reserved.
+fn capacity_rule(minor: u8) -> CapacityRule {
+    if minor >= 26 {
+        CapacityRule::NotNegative
+    } else {
+        CapacityRule::Positive
+    }
+}
+
+fn name(text: String) -> ProviderName {
+    text.try_into().expect("a short name")
+}
+
+fn class_name(text: &str) -> ResourceClassName {
+    text.parse().expect("a class's name")
+}
+
+fn trait_name(text: &str) -> TraitName {
+    text.parse().expect("a trait's name")
+}

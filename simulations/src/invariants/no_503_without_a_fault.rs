@@ -1,6 +1,6 @@
 //! Nobody is turned away while nothing fails (the architecture: 503 says that there is no quorum): from
-//! the moment on when, after all faults have ended, every client got its writes through. In a run without
-//! faults that is true from its beginning.
+//! the moment on when, after all faults have ended, every client got its writes through and every node has
+//! applied them. In a run without faults that is true from its beginning.
 
 use std::time::Duration;
 

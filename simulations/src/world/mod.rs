@@ -154,6 +154,8 @@ impl World {
         let content = |world: &Self| world.shared.content.get() == clients;
         let unheard = "not every client got its writes through after the storm";
         self.course.calm = self.steps(calm, unheard, content)?;
+        // A node behind a connection that the storm left dumb may be the last to hear of them.
+        self.steps(calm, "not every node caught up", Self::converged)?;
         self.course.calm_since.get_or_insert(self.sim.elapsed());
         let questions = witness::every_question(&self.ledger.lock().log);
         let scan = self.shared.parameters.scan_max(questions.len());

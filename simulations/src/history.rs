@@ -92,10 +92,12 @@ impl Event {
     /// One line that says everything.
     pub fn line(&self) -> String {
         let mut line = format!(
-            "{:>12} {:>12} client{} node{} {} -> ",
-            self.sent.as_micros(),
-            self.ended
-                .map_or_else(|| "-".to_owned(), |ended| ended.as_micros().to_string()),
+            "{:>7.3} to {:>7} s client{} node{} {} -> ",
+            self.sent.as_secs_f64(),
+            self.ended.map_or_else(
+                || "-".to_owned(),
+                |ended| format!("{:.3}", ended.as_secs_f64())
+            ),
             self.client,
             self.node,
             self.operation.request(),

@@ -39,6 +39,11 @@ pub struct Report {
     pub rare: Counted,
 }
 
+/// A complaint, with the moment at which it was seen.
+pub(crate) fn seen_at(wrong: &str, at: Duration) -> String {
+    format!("{wrong}\n    seen at {:.3} s", at.as_secs_f64())
+}
+
 /// What happened in one run.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {

@@ -11,7 +11,7 @@ use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::operation::{Level, Operation};
 use crate::parameters::Parameters;
-use crate::report::{Counts, Reads, Report};
+use crate::report::{Counts, Reads, Report, seen_at};
 use crate::shared::Shared;
 use crate::witness::Finding;
 use crate::world::{Course, World};
@@ -39,7 +39,9 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
     }));
     match outcome {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => course.violations.push(error.to_string()),
+        Ok(Err(error)) => course
+            .violations
+            .push(seen_at(&error.to_string(), course.simulated)),
         Err(panic) => course
             .violations
             .push(format!("something panicked: {}", words(&panic))),

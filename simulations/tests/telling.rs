@@ -33,6 +33,24 @@ fn the_story_tells_of_each_fault_and_each_leader() {
 }
 
 #[test]
+fn what_is_wrong_has_its_moment() {
+    // One is noticed in the ledger, one on a disk, one in what clients saw.
+    for (mutant, seeds) in [
+        (Mutant::SkipCapacityCheck, 1..10),
+        (Mutant::ForgetVotes, 1..10),
+        (Mutant::AnsweredBeforeItIs, 1..10),
+    ] {
+        let subject = Subject::Mutant(mutant);
+        let mut runs = seeds.map(|seed| subject.run(Seed(seed)));
+        let report = runs.find(|report| mutant.is_caught_by(report)).unwrap();
+        for wrong in &report.violations {
+            let seen = wrong.contains("\n    seen at ");
+            assert!(seen || wrong.contains(" s client"), "{wrong}");
+        }
+    }
+}
+
+#[test]
 fn of_a_run_that_fails_only_what_it_takes_is_left() {
     let subject = Subject::Mutant(Mutant::SkipCapacityCheck);
     let fails = |seed, less: &Less| {

@@ -17,6 +17,7 @@ use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::operator::{Desk, Done, Order};
 use crate::parameters::{Bounds, Parameters};
+use crate::report::seen_at;
 use crate::scan::scan;
 use crate::shared::{Phase, Shared};
 use crate::story::{Life, Story};
@@ -60,6 +61,8 @@ pub(crate) struct World {
     desk: Rc<Desk>,
     /// Machines that are no members: spares that wait, and those that were replaced.
     outside: BTreeSet<u64>,
+    /// How many complaints of the ledger bear the moment at which they were seen.
+    seen: usize,
     pub(crate) course: Course,
 }
 
@@ -107,6 +110,7 @@ impl World {
             links: Links::default(),
             desk,
             outside: (parameters.nodes + 1..=parameters.nodes + parameters.spares).collect(),
+            seen: 0,
             course: Course::default(),
         })
     }
@@ -182,11 +186,10 @@ impl World {
             .values()
             .filter(|host| !host.agrees_with_recount())
         {
-            self.course.violations.push(format!(
-                "{}: on node {}, {when}",
-                indexes_agree::NAME,
-                host.node
-            ));
+            let wrong = format!("{}: on node {}, {when}", indexes_agree::NAME, host.node);
+            self.course
+                .violations
+                .push(seen_at(&wrong, self.sim.elapsed()));
         }
     }
 
@@ -218,12 +221,17 @@ impl World {
     fn step(&mut self) -> turmoil::Result {
         trace::step();
         self.sim.step()?;
+        for wrong in self.ledger.lock().violations.iter_mut().skip(self.seen) {
+            *wrong = seen_at(wrong, self.sim.elapsed());
+            self.seen += 1;
+        }
         for host in self.hosts.values() {
             if let Some(wrong) = host.lost_vote() {
                 let wrong = votes_are_kept::complaint(host.node, &wrong);
                 // Said once; the run goes on, to show what follows from it.
-                if !self.course.violations.contains(&wrong) {
-                    self.course.violations.push(wrong);
+                let violations = &mut self.course.violations;
+                if !violations.iter().any(|one| one.starts_with(&wrong)) {
+                    violations.push(seen_at(&wrong, self.sim.elapsed()));
                 }
             }
             let role = host.role();

@@ -111,24 +111,27 @@ fn path(matches: &ArgMatches, name: &str) -> PathBuf {
     path.cloned().unwrap_or_default()
 }
 
-/// Prints what is in a data directory.
+/// Prints what is in a data directory, or in one of backups.
 fn look_at(matches: &ArgMatches) -> anyhow::Result<()> {
+    let as_json = |matches: &ArgMatches| matches.get_flag("json");
+    let number = |matches: &ArgMatches, name| matches.get_one::<u64>(name).copied();
+    let first = |matches: &ArgMatches| number(matches, "from").unwrap_or_default();
+    let last = |matches: &ArgMatches| number(matches, "to").unwrap_or(u64::MAX - 1);
     let part = matches.subcommand();
+    if let Some(("kept-log", matches)) = part {
+        let dir = path(matches, "directory");
+        return inspect::kept_log(&dir, first(matches), last(matches), as_json(matches));
+    }
     let given = part.map_or(matches, |(_, matches)| matches);
     // Whoever names the directory need not say which node it should be.
     let dir = match given.get_one::<String>("data-dir") {
         Some(dir) => PathBuf::from(dir),
         None => load(given)?.0.data_dir,
     };
-    let as_json = |matches: &ArgMatches| matches.get_flag("json");
-    let number = |matches: &ArgMatches, name| matches.get_one::<u64>(name).copied();
     match part {
-        Some(("log", matches)) => inspect::log(
-            &dir,
-            number(matches, "from").unwrap_or_default(),
-            number(matches, "to").unwrap_or(u64::MAX - 1),
-            as_json(matches),
-        ),
+        Some(("log", matches)) => {
+            inspect::log(&dir, first(matches), last(matches), as_json(matches))
+        }
         Some((_rows, matches)) => inspect::rows(&dir, as_json(matches)),
         None => inspect::all(&dir, as_json(matches)),
     }
@@ -356,6 +359,16 @@ fn inspect_command(common: &impl Fn(Command) -> Command) -> Command {
             .arg(number("to", "The last entry").required(false))
             .arg(json()),
     ))
+    .subcommand(
+        Command::new("kept-log")
+            .about(
+                "Prints the entries of the log that a node has kept with its backups; the node may run",
+            )
+            .arg(file("directory", "DIRECTORY", "`CLUSTER/node-ID` below `[backup] directory`").required(true))
+            .arg(number("from", "The first entry").required(false))
+            .arg(number("to", "The last entry").required(false))
+            .arg(json()),
+    )
     .subcommand(common(
         Command::new("rows")
             .about("Prints how many rows each table of the state has")

@@ -23,6 +23,7 @@ use crate::applier::Applier;
 use crate::data_dir::make_durably;
 use crate::files::sync_dir;
 use crate::identity::Identity;
+use crate::inspect::LogLine;
 use crate::machine::{
     AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, read_frame, write_backup,
     write_frame,
@@ -173,10 +174,10 @@ impl BackupDir {
     pub fn log(&self) -> io::Result<LogArchive> {
         let next = match named(&self.dir, LOG)?.last() {
             Some((first, path)) => {
-                let entries = read_log(path, &self.identity).map(|(entries, _)| entries);
-                let last = entries
+                let found = read_log(path).and_then(|found| found.of(&self.identity));
+                let last = found
                     .ok()
-                    .and_then(|entries| Some(entries.last()?.log_id.index));
+                    .and_then(|found| Some(found.entries.last()?.entry.log_id.index));
                 last.map_or(*first, |last| last + 1)
             }
             None => 0,
@@ -248,6 +249,56 @@ impl LogArchive {
     }
 }
 
+/// Entries `from..=to` of the log in a directory of backups, one after the other, and the gaps in it.
+///
+/// # Errors
+/// A file cannot be read, or is none of such a log.
+pub fn inspect_kept_log(
+    dir: &Path,
+    from: u64,
+    to: u64,
+    mut each: impl FnMut(LogLine),
+) -> Result<(), ArchiveError> {
+    let logs = named(dir, LOG).map_err(|error| ArchiveError::file(dir, error))?;
+    let mut next = logs.first().map_or(from, |(first, _)| from.max(*first));
+    let mut damage = None;
+    for (at, (first, path)) in logs.iter().enumerate() {
+        let is_covered = logs.get(at + 1).is_some_and(|(first, _)| *first <= next);
+        if is_covered || next > to {
+            continue;
+        }
+        if *first > next {
+            let missing = (next, (*first - 1).min(to));
+            each(gap(missing, damage.take()));
+            next = *first;
+        }
+        let found = read_log(path).map_err(|error| ArchiveError::file(path, error))?;
+        for Kept { entry, bytes } in found.entries {
+            let index = entry.log_id.index;
+            if (next..=to).contains(&index) {
+                next = index + 1;
+                let entry = Ok(entry);
+                each(LogLine {
+                    index,
+                    bytes,
+                    entry,
+                });
+            }
+        }
+        damage = (found.bad).map(|reason| format!("{}: {reason}", path.display()));
+    }
+    Ok(())
+}
+
+fn gap((from, to): (u64, u64), damage: Option<String>) -> LogLine {
+    let why = damage.map_or(String::new(), |words| format!("; {words}"));
+    LogLine {
+        index: from,
+        bytes: 0,
+        entry: Err(format!("entries {from} to {to} are missing{why}")),
+    }
+}
+
 /// The newest backup in a directory whose last command is not later than a moment.
 pub(crate) fn newest_before(dir: &Path, until: Option<Timestamp>) -> Result<PathBuf, ArchiveError> {
     let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
@@ -282,9 +333,10 @@ pub(crate) fn replay(
         if logs.get(at + 1).is_some_and(|(first, _)| *first <= next) {
             continue;
         }
-        let (entries, bad) = read_log(path, of).map_err(|error| ArchiveError::file(path, error))?;
-        damage = bad.map(|reason| format!("{}: {reason}", path.display()));
-        for entry in entries {
+        let found = read_log(path).and_then(|found| found.of(of));
+        let found = found.map_err(|error| ArchiveError::file(path, error))?;
+        damage = (found.bad).map(|reason| format!("{}: {reason}", path.display()));
+        for Kept { entry, .. } in found.entries {
             let next = applied.index().map_or(0, |last| last + 1);
             let index = entry.log_id.index;
             if index < next {
@@ -326,47 +378,73 @@ pub(crate) fn replay(
         .then(|| damage.map_or(end.to_owned(), |words| format!("{end}: {words}"))))
 }
 
-/// The entries of a file of the log up to its end or the first bad frame, and what is bad about that.
-fn read_log(path: &Path, of: &Identity) -> Result<(Vec<Entry>, Option<String>), SnapshotError> {
+/// A file of the log, up to its end or the first bad frame.
+#[derive(Default)]
+struct LogFile {
+    header: Option<Header>,
+    entries: Vec<Kept>,
+    /// What is bad about the frame behind them.
+    bad: Option<String>,
+}
+
+/// An entry, and how many bytes it takes.
+struct Kept {
+    entry: Entry,
+    bytes: usize,
+}
+
+impl LogFile {
+    /// Itself, if it belongs to this history.
+    fn of(self, of: &Identity) -> Result<Self, SnapshotError> {
+        match &self.header {
+            Some(header) if header.cluster != of.cluster => {
+                Err(SnapshotError::OtherCluster(header.cluster))
+            }
+            Some(header) if header.epoch != of.epoch => {
+                Err(SnapshotError::OtherEpoch(header.epoch))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
     let bytes = fs::read(path)?;
+    let mut found = LogFile::default();
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
         // A crash has left it before it had anything.
         return match MAGIC.starts_with(&bytes) {
-            true => Ok((Vec::new(), None)),
+            true => Ok(found),
             false => Err(SnapshotError::NotASnapshot),
         };
     };
-    let mut entries = Vec::new();
-    let mut is_begun = false;
     while !rest.is_empty() {
         let body = match read_frame(&mut rest) {
             Ok(body) => body,
-            Err(error) => return Ok((entries, Some(error.to_string()))),
+            Err(error) => {
+                found.bad = Some(error.to_string());
+                break;
+            }
         };
         match body.split_first() {
-            Some((&HEADER, record)) if !is_begun => {
+            Some((&HEADER, record)) if found.header.is_none() => {
                 let header: Header = wire::decode(record)?;
                 if header.format > FORMAT {
                     return Err(SnapshotError::NewerFormat(header.format));
                 }
-                if header.cluster != of.cluster {
-                    return Err(SnapshotError::OtherCluster(header.cluster));
-                }
-                if header.epoch != of.epoch {
-                    return Err(SnapshotError::OtherEpoch(header.epoch));
-                }
-                is_begun = true;
+                found.header = Some(header);
             }
-            Some((&ENTRY, record)) if is_begun => {
-                entries.push(wire::decode::<WireEntry>(record)?.into_entry()?);
-            }
+            Some((&ENTRY, record)) if found.header.is_some() => found.entries.push(Kept {
+                entry: wire::decode::<WireEntry>(record)?.into_entry()?,
+                bytes: record.len(),
+            }),
             _ => {
-                let reason = "a frame of no known kind".to_owned();
-                return Ok((entries, Some(reason)));
+                found.bad = Some("a frame of no known kind".to_owned());
+                break;
             }
         }
     }
-    Ok((entries, None))
+    Ok(found)
 }
 
 fn name(prefix: &str, index: u64) -> String {

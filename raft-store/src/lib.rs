@@ -46,7 +46,7 @@ pub mod wire;
 mod write_version;
 
 pub use applier::{Applier, Rules};
-pub use archive::{ArchiveError, BackupDir, LogArchive};
+pub use archive::{ArchiveError, BackupDir, LogArchive, inspect_kept_log};
 pub use data_dir::{boots, create, former_clusters, identity, in_use, leave};
 pub use error::{JOIN_ANEW, OpenError};
 pub use gate::Gate;

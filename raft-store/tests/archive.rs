@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use common::{applied, apply, history, identity, new_dir, opened, run, stamp};
 use placement_raft_store::wire::RecordVersion;
-use placement_raft_store::{AppliedState, Backup, BackupDir, Entry, RestoreError, Rules};
+use placement_raft_store::{
+    AppliedState, Backup, BackupDir, Entry, RestoreError, Rules, inspect_kept_log,
+};
 use tempfile::TempDir;
 
 /// A state after each entry of a history.
@@ -133,6 +135,50 @@ fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
     assert_at(&dir, &states, 60);
     let words = refusal(&dir, 75);
     assert!(words.contains("has no entries 61 to 69"), "{words}");
+}
+
+/// What inspection finds: indexes, and what it says of gaps.
+fn inspected(dir: &BackupDir, from: u64, to: u64) -> (Vec<u64>, Vec<String>) {
+    let (mut indexes, mut gaps) = (Vec::new(), Vec::new());
+    inspect_kept_log(dir.path(), from, to, |line| match line.entry {
+        Ok(entry) => {
+            assert_eq!(entry, entries(line.index, line.index)[0]);
+            indexes.push(line.index);
+        }
+        Err(words) => gaps.push(words),
+    })
+    .unwrap();
+    (indexes, gaps)
+}
+
+#[test]
+fn what_is_kept_can_be_looked_at_entry_by_entry_and_gaps_are_named() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    log(&dir, 20);
+    log(&dir, 40);
+    let indexes = |from, to| {
+        entries(from, to)
+            .iter()
+            .map(|one| one.log_id.index)
+            .collect()
+    };
+    assert_eq!(inspected(&dir, 0, u64::MAX), (indexes(0, 40), Vec::new()));
+    assert_eq!(inspected(&dir, 15, 25), (indexes(15, 25), Vec::new()));
+
+    // A crash has left half an entry, which the next file begins with.
+    shorten(&files(&dir, "log-")[1], 3);
+    log(&dir, 40);
+    assert_eq!(inspected(&dir, 0, 50), (indexes(0, 40), Vec::new()));
+
+    let mut archive = dir.log().unwrap();
+    let later = entries(50, 60);
+    archive.append(RecordVersion::NEWEST, &later).unwrap();
+    let (found, gaps) = inspected(&dir, 30, 55);
+    let both: Vec<u64> = (30..=40).chain(50..=55).collect();
+    assert_eq!(found, both);
+    assert_eq!(gaps, ["entries 41 to 49 are missing"]);
+    assert!(inspected(&dir, 61, 70).0.is_empty());
 }
 
 #[test]

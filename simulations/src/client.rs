@@ -6,20 +6,17 @@ use std::time::Duration;
 
 use rand::Rng;
 use rand::seq::IndexedRandom;
-use uuid::Uuid;
 
 use crate::beliefs::Beliefs;
 use crate::history::Answer;
-use crate::operation::{Asked, Level, Operation, Question, Write};
+use crate::operation::{Operation, Write};
 use crate::shared::{Phase, Shared};
-use crate::workload::{Kind, Workload};
+use crate::workload::Workload;
 
 /// Writes that each client must get through after the storm.
 const CALM_WRITES: usize = 4;
 /// Writes among 100 requests after the storm: little time is left then.
 const CALM_WRITES_PERCENT: u32 = 80;
-/// Of 100 writes that need a generation, how many are preceded by a look.
-const LOOKS_PERCENT: u32 = 70;
 
 /// A client with its own choices.
 pub struct Client {
@@ -32,7 +29,7 @@ pub struct Client {
 impl Client {
     /// The client with this number, from 0.
     pub fn new(number: usize, shared: Rc<Shared>) -> Self {
-        let workload = Workload::new(number, &shared.parameters);
+        let workload = Workload::new(number, &shared.parameters.choices());
         Self {
             number,
             shared,
@@ -96,7 +93,9 @@ impl Client {
         let node = self.node();
         if self.workload.percent(writes_percent) {
             let (kind, providers) = self.workload.kind(&self.shared.names);
-            self.look_before(node, kind, &providers).await;
+            for look in self.workload.looks(kind, &providers) {
+                self.perform(node, look).await;
+            }
             let write = (self.workload).write(kind, &providers, &self.shared.names, &self.beliefs);
             let Some(write) = write else {
                 return false;
@@ -108,28 +107,6 @@ impl Client {
         let level = self.workload.level(self.beliefs.token);
         self.perform(node, Operation::Read(question, level)).await;
         false
-    }
-
-    async fn look_before(&mut self, node: u64, kind: Kind, providers: &[Uuid]) {
-        let needed = matches!(
-            kind,
-            Kind::Grow
-                | Kind::ReplaceInventories
-                | Kind::UpdateInventory
-                | Kind::ReplaceTraits
-                | Kind::ReplaceAggregates
-                | Kind::Reshape
-        );
-        if needed && (kind == Kind::Grow || self.workload.percent(LOOKS_PERCENT)) {
-            for provider in providers {
-                let question = Question {
-                    asked: Asked::Inventories(*provider),
-                    minor: self.workload.minor(0, 39),
-                };
-                self.perform(node, Operation::Read(question, Level::Local))
-                    .await;
-            }
-        }
     }
 
     async fn perform(&mut self, node: u64, operation: Operation) -> Option<Answer> {

@@ -8,9 +8,9 @@
 //! * [`report`] with [`story`]: what came of a run; [`explain`] and [`picture`] tell it.
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
-//! * [`client`], [`scan`], [`shared`], [`workload`], [`inquiry`], [`beliefs`]: who asks what next.
-//!   [`operation`], [`http`], [`history`]: how it is said, and what came of it. [`operator`]: who changes the
-//!   cluster meanwhile.
+//! * [`client`], [`scan`], [`shared`] with [`http`]: who asks, over the simulated network. What they ask next
+//!   ([`workload`]), how it is said, and what came of it ([`history`]) is in [`placement_witness`].
+//!   [`operator`]: who changes the cluster meanwhile.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
 //!   hold.
 
@@ -22,36 +22,31 @@ compile_error!(
      that file: unset it."
 );
 
-pub mod beliefs;
 pub mod campaign;
 pub mod client;
 pub mod explain;
 pub mod faults;
-pub mod history;
 pub mod host;
 pub mod http;
-pub mod inquiry;
 pub mod invariants;
 pub mod ledger;
 pub mod less;
 pub mod logs;
 pub mod mutant;
 pub mod net;
-pub mod operation;
 pub mod operator;
-pub mod oracle;
 pub mod outside;
 pub mod parameters;
 pub mod picture;
 pub mod report;
 pub mod run;
 pub mod scan;
-pub mod seed;
 pub mod shared;
 pub mod story;
 pub mod swarm;
 pub mod trace;
-pub mod wgl;
-pub mod witness;
-pub mod workload;
 mod world;
+
+pub use placement_witness::{
+    beliefs, history, inquiry, operation, oracle, seed, wgl, witness, workload,
+};

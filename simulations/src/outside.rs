@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use placement_node::world::{Clock, Offload, UuidSource};
-use rand::Rng;
 use rand::rngs::SmallRng;
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
+
+use crate::seed::uuid_from;
 
 /// When every simulation begins: 2026-01-01T00:00:00Z, in seconds since 1970.
 const EPOCH_S: u64 = 1_767_225_600;
@@ -107,11 +108,6 @@ impl UuidSource for SimulatedWorld {
         let mut ids = self.ids.lock();
         uuid_from(&mut ids)
     }
-}
-
-/// A random UUID from a stream of the seed.
-pub fn uuid_from(random: &mut SmallRng) -> Uuid {
-    Builder::from_random_bytes(random.random()).into_uuid()
 }
 
 impl Offload for SimulatedWorld {

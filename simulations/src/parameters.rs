@@ -8,6 +8,7 @@ use rand::Rng;
 use rand::seq::IndexedRandom;
 
 use crate::seed::Seed;
+use crate::workload::Choices;
 
 /// Elections that may fail in a row.
 const ELECTIONS: u32 = 10;
@@ -152,6 +153,16 @@ pub struct Bounds {
 }
 
 impl Parameters {
+    /// What the clients are given to choose from.
+    pub fn choices(&self) -> Choices {
+        Choices {
+            seed: self.seed,
+            providers: self.providers,
+            consumers: self.consumers,
+            unchecked_percent: self.unchecked_percent,
+        }
+    }
+
     /// The bounds that follow from the choices.
     ///
     /// After the storm a client may first have to lose patience with a connection that lost a

@@ -71,7 +71,7 @@ fn judge(
     violations.extend(opinion.violations);
     violations.extend(staleness::check(&history));
     violations.extend(no_503_without_a_fault::check(&history, course.calm_since));
-    violations.extend(history.events.iter().filter_map(broken_answer));
+    violations.extend(history.events.iter().filter_map(witness::broken_answer));
     let mut counts = count(&history, &finding, &course.faults);
     counts.simulated = course.simulated;
     counts.commits = ledger.log.len();
@@ -100,20 +100,6 @@ fn judge(
         story: course.story,
         rare: coverage::end(),
     }
-}
-
-/// An answer that no client should ever get, whatever the state.
-fn broken_answer(event: &Event) -> Option<String> {
-    let answer = event.answer()?;
-    let wrong = match answer.status {
-        503 => answer.code().is_none().then_some("a 503 without a code"),
-        500.. => Some("a server error"),
-        401 | 403 | 405.. if answer.status != 409 => Some("a well-formed request refused"),
-        _ if answer.index.is_none() => Some("an answer that does not say where it stands"),
-        _ if answer.node != Some(event.node) => Some("an answer in another node's name"),
-        _ => None,
-    };
-    wrong.map(|wrong| format!("{wrong}\n    {}", event.line()))
 }
 
 fn count(history: &History, finding: &Finding, faults: &[Happened]) -> Counts {

@@ -50,7 +50,7 @@ pub struct Shared {
 impl Shared {
     /// What the clients of a run begin with.
     pub fn new(parameters: Parameters) -> Rc<Self> {
-        let names = Names::new(&parameters);
+        let names = Names::new(&parameters.choices());
         let nodes = (1..=parameters.nodes).collect();
         Rc::new(Self {
             parameters,

@@ -35,8 +35,8 @@ impl Pair {
         let mut pair = Self {
             state: State::default(),
             oracle: Oracle::default(),
-            names: Names::new(&parameters),
-            workload: Workload::new(0, &parameters),
+            names: Names::new(&parameters.choices()),
+            workload: Workload::new(0, &parameters.choices()),
             beliefs: Beliefs::default(),
             now: 0,
         };
@@ -232,8 +232,8 @@ fn clients_write_everything_and_are_refused_for_everything() {
 #[test]
 fn clients_ask_everything() {
     let parameters = Parameters::from_seed(Seed(1));
-    let names = Names::new(&parameters);
-    let mut workload = Workload::new(0, &parameters);
+    let names = Names::new(&parameters.choices());
+    let mut workload = Workload::new(0, &parameters.choices());
     let questions: Vec<_> = (0..3000).map(|_| workload.question(&names)).collect();
     let kinds: BTreeSet<&str> = questions.iter().map(|one| one.asked.kind()).collect();
     assert_eq!(kinds, BTreeSet::from(Asked::KINDS));

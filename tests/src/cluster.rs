@@ -32,6 +32,8 @@ pub struct Cluster {
     places: Vec<NodePlace>,
     running: Vec<Option<NodeProcess>>,
     links: Vec<Link>,
+    /// What each of them carries.
+    bits_per_s: Option<u32>,
     ways: Ways,
     /// The processes that were started, for telling whose a connection is.
     pids: Arc<Mutex<BTreeMap<u32, u64>>>,
@@ -52,18 +54,33 @@ impl Cluster {
 
     /// A healthy cluster whose nodes reach each other over links of so many bits a second.
     pub async fn start_linked(nodes: u64, config: &str, bits_per_s: u32) -> anyhow::Result<Self> {
+        let mut cluster = Self::prepare_linked(nodes, config, bits_per_s)?;
+        cluster.start_all().await?;
+        Ok(cluster)
+    }
+
+    /// The same, of which no node runs yet.
+    pub fn prepare_linked(nodes: u64, config: &str, bits_per_s: u32) -> anyhow::Result<Self> {
         let mut cluster = Self::prepare(nodes, config)?;
         cluster.options.linked = true;
         cluster.options.initial_members = linked_members(&cluster.places);
-        for place in &cluster.places {
-            let (from, to) = (place.link().parse()?, place.peer().parse()?);
-            let pids = cluster.pids.clone();
-            let who_has = Arc::new(move |port| process_of(&pids.lock(), port));
-            let link = Link::start(from, (place.id, to), bits_per_s, &cluster.ways, who_has)?;
-            cluster.links.push(link);
+        cluster.bits_per_s = Some(bits_per_s);
+        for place in cluster.places.clone() {
+            cluster.link(&place)?;
         }
-        cluster.start_all().await?;
         Ok(cluster)
+    }
+
+    /// Lays the link to a node of a linked cluster.
+    fn link(&mut self, place: &NodePlace) -> anyhow::Result<()> {
+        if let Some(bits_per_s) = self.bits_per_s {
+            let (from, to) = (place.link().parse()?, place.peer().parse()?);
+            let pids = self.pids.clone();
+            let who_has = Arc::new(move |port| process_of(&pids.lock(), port));
+            let link = Link::start(from, (place.id, to), bits_per_s, &self.ways, who_has)?;
+            self.links.push(link);
+        }
+        Ok(())
     }
 
     async fn start_all(&mut self) -> anyhow::Result<()> {
@@ -96,6 +113,7 @@ impl Cluster {
             running: places.iter().map(|_| None).collect(),
             places,
             links: Vec::new(),
+            bits_per_s: None,
             ways: Ways::default(),
             pids: Arc::default(),
         })
@@ -104,6 +122,21 @@ impl Cluster {
     /// Where everything is.
     pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Leaves everything where it is when the cluster is gone.
+    pub fn keep(&mut self) -> PathBuf {
+        self.directory.disable_cleanup(true);
+        self.directory().to_owned()
+    }
+
+    /// Where the other nodes reach one.
+    pub fn peer_of(&self, id: u64) -> String {
+        let place = self.place(id);
+        match self.options.linked {
+            true => place.link(),
+            false => place.peer(),
+        }
     }
 
     /// The ids of all nodes, running or not.
@@ -127,8 +160,12 @@ impl Cluster {
     }
 
     /// A place for one more node, which is not started, and which no member knows.
+    ///
+    /// # Panics
+    /// If the link to it cannot be laid.
     pub fn add_place(&mut self) -> NodePlace {
         let place = self.spare_place();
+        self.link(&place).expect("its ports are claimed");
         self.places.push(place.clone());
         self.running.push(None);
         place

@@ -4,6 +4,7 @@
 pub mod backups;
 pub mod binaries;
 pub mod cluster;
+pub mod histories;
 pub mod layout;
 pub mod link;
 pub mod load;

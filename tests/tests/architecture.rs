@@ -54,9 +54,10 @@ struct Kind {
 }
 
 /// Crate, and what of the workspace it may use outside its tests.
-const MAY_USE: [(&str, &[&str]); 7] = [
+const MAY_USE: [(&str, &[&str]); 8] = [
     ("placement-model", &[]),
     ("placement-naive", &["placement-model"]),
+    ("placement-witness", &["placement-model", "placement-naive"]),
     ("placement-raft-store", &["placement-model"]),
     (
         "placement-node",
@@ -70,6 +71,7 @@ const MAY_USE: [(&str, &[&str]); 7] = [
             "placement-raft-store",
             "placement-node",
             "placement-client",
+            "placement-witness",
         ],
     ),
     (
@@ -77,6 +79,7 @@ const MAY_USE: [(&str, &[&str]); 7] = [
         &[
             "placement-model",
             "placement-naive",
+            "placement-witness",
             "placement-raft-store",
             "placement-node",
             "placement-client",

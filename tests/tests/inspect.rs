@@ -118,7 +118,9 @@ async fn a_data_directory_is_shown_as_it_is_and_damage_is_named() {
     assert!(line.contains("of node 1, boot 1, write"), "{line}");
     assert_eq!(line.lines().count(), 1, "{line}");
     let output = inspect(&dir, &["log", "--from", &last, "--json"]);
-    assert_eq!(json(&output)["content"]["CreateProvider"]["name"], "four");
+    let line = json(&output);
+    assert_eq!(line["content"]["CreateProvider"]["name"], "four");
+    assert_eq!(line["request"]["origin"], 1);
 
     let rows = json(&inspect(&dir, &["rows", "--json"]));
     let of = |name: &str| {

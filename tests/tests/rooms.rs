@@ -361,6 +361,7 @@ fn no_files_import_each_other_in_a_circle() {
         "client/src/bin/placementctl",
         "tests/src/bin/placement-bench",
         "simulations/src",
+        "simulations/witness/src",
     ] {
         let read = Crate::read(&root().join(source));
         let circles = circles(&read.arrows());

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::bail;
+use placement_model::command::RequestId;
 use placement_model::types::Timestamp;
 use placement_raft_store::wire::{WireLogId, WireMembership, WireVote};
 use placement_raft_store::{
-    Entry, Inspection, LogId, LogLine, LogPart, Payload, StatePart, inspect, inspect_log,
-    inspect_rows,
+    Entry, Inspection, LogId, LogLine, LogPart, Payload, StatePart, inspect, inspect_kept_log,
+    inspect_log, inspect_rows,
 };
 use serde_json::{Value, json};
 
@@ -26,14 +27,24 @@ pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
 /// Prints entries of the log, one in a line.
 pub(crate) fn log(dir: &Path, from: u64, to: u64, as_json: bool) -> anyhow::Result<()> {
     let mut wrong = 0;
-    inspect_log(dir, from, to, |line| {
-        wrong += usize::from(line.entry.is_err());
-        match as_json {
-            true => println!("{}", json_of(&line)),
-            false => println!("{}", line_of(&line)),
-        }
-    })?;
+    inspect_log(dir, from, to, |line| wrong += print(&line, as_json))?;
     blame(dir, wrong)
+}
+
+/// The same of the log that a node has kept with its backups.
+pub(crate) fn kept_log(dir: &Path, from: u64, to: u64, as_json: bool) -> anyhow::Result<()> {
+    let mut wrong = 0;
+    inspect_kept_log(dir, from, to, |line| wrong += print(&line, as_json))?;
+    blame(dir, wrong)
+}
+
+/// Prints an entry. Returns how much is wrong with it.
+fn print(line: &LogLine, as_json: bool) -> usize {
+    match as_json {
+        true => println!("{}", json_of(line)),
+        false => println!("{}", line_of(line)),
+    }
+    usize::from(line.entry.is_err())
 }
 
 /// Prints how many rows each table has.
@@ -186,7 +197,7 @@ fn json_of(line: &LogLine) -> Value {
             let id = WireLogId::from(&entry.log_id);
             json!({
                 "index": id.index, "term": id.term, "node": id.node, "bytes": line.bytes,
-                "stamp": at.map(|at| at.0), "command": name, "summary": summary,
+                "stamp": at.map(|at| at.0), "request": request(entry), "command": name, "summary": summary,
                 "content": content(entry),
             })
         }
@@ -210,6 +221,14 @@ fn parts(entry: &Entry) -> (Option<Timestamp>, &'static str, String) {
             let summary = words.strip_prefix(name).unwrap_or(&words).trim().to_owned();
             (Some(stamped.at), name, summary)
         }
+    }
+}
+
+/// Which write of which node it is, if a client's.
+fn request(entry: &Entry) -> Option<RequestId> {
+    match &entry.payload {
+        Payload::Normal(logged) => logged.stamped().request,
+        Payload::Blank | Payload::Membership(_) => None,
     }
 }
 

@@ -12,7 +12,6 @@ pub mod commit_immutable;
 pub mod commit_on_a_quorum;
 pub mod committed_stays;
 pub mod equal_digest;
-pub mod from_history;
 pub mod generations_rise;
 pub mod indexes_agree;
 pub mod leader_completeness;
@@ -27,7 +26,6 @@ pub mod one_committed_leader_per_term;
 pub mod one_start_per_leader;
 pub mod own_vote;
 pub mod refusals_change_nothing;
-pub mod staleness;
 pub mod stamps_rise;
 pub mod usages_are_sums;
 pub mod votes_are_kept;
@@ -40,6 +38,7 @@ use placement_raft_store::Vote;
 use crate::logs::{EntryId, Happened, Logs};
 
 pub use leadership::Leadership;
+pub use placement_witness::{promise as from_history, staleness};
 
 /// The names of all promises.
 pub const NAMES: [&str; 33] = [

@@ -1,15 +1,19 @@
 //! Bad days for a cluster on this machine; `scripts/torture` builds everything and then calls this.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use placement_tests::cluster::Cluster;
+use placement_tests::histories::{Round, Summary};
 use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Starts a cluster of three on this machine and gives it bad days, while other clients work on. Prints
 /// what these saw, and whether the bars are met. The attackers run on the same processors.
+///
+/// With --minutes processes are killed, stopped and cut off, lose their power and are replaced, while clients
+/// use the whole API; each answer must follow from the log that the nodes kept.
 #[derive(Parser)]
 #[command(name = "scripts/torture")]
 struct Command {
@@ -25,11 +29,29 @@ struct Command {
     /// Seconds for each attack, and for each load.
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
+
+    /// Random faults, for so many minutes: clusters of three and of five in turn, for a minute each or
+    /// so. Exits with 1 at the first answer that is wrong, and says where everything is kept.
+    #[arg(long, conflicts_with_all = ["hostile", "overload", "seconds"])]
+    minutes: Option<f64>,
+
+    /// The first seed: what clients ask and which faults come follows from it, what comes of that does not.
+    /// One that nobody had unless it is given.
+    #[arg(long, requires = "minutes")]
+    seed: Option<u64>,
 }
+
+/// How long faults go on in one cluster.
+const STORM: Duration = Duration::from_secs(45);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let command = Command::parse();
+    if let Some(minutes) = command.minutes {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let seed = command.seed.unwrap_or(now.as_secs());
+        return storms(Duration::try_from_secs_f64(60.0 * minutes)?, seed).await;
+    }
     let each = Duration::try_from_secs_f64(command.seconds)?;
     let all = !command.hostile && !command.overload;
     let mut met = true;
@@ -72,6 +94,45 @@ async fn main() -> anyhow::Result<ExitCode> {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// One cluster after the other, for so long.
+async fn storms(long: Duration, first: u64) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
+    let mut summary = Summary::default();
+    for seed in first.. {
+        let left = long.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            break;
+        }
+        let round = Round {
+            seed,
+            nodes: if seed % 2 == 0 { 5 } else { 3 },
+            script: Vec::new(),
+            storm: STORM.min(left),
+        };
+        let course = round.run(|line| println!("{line}")).await?;
+        summary.add(&course);
+        let wrong = &course.verdict.violations;
+        let well = wrong.is_empty();
+        let faults: usize = course.faults.values().sum();
+        println!(
+            "{} seed {seed}: {} requests, {faults} faults",
+            self::verdict(well),
+            course.history.events.len()
+        );
+        if !well {
+            println!("{}", wrong.join("\n"));
+            let kept = course.kept.unwrap_or_default();
+            println!(
+                "seed {seed}; data directories, logs and history are kept in {}\n{summary}",
+                kept.display()
+            );
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    println!("{summary}");
+    Ok(ExitCode::SUCCESS)
 }
 
 fn verdict(met: bool) -> &'static str {

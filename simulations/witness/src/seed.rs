@@ -1,8 +1,9 @@
 //! One number from which everything uncertain follows, in streams that do not disturb each other:
 //! another fault more does not change what the clients do.
 
-use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use uuid::{Builder, Uuid};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The seed of one run.
@@ -19,4 +20,9 @@ impl Seed {
     pub fn number(self, purpose: &str) -> u64 {
         xxh3_64_with_seed(purpose.as_bytes(), self.0)
     }
+}
+
+/// A UUID that follows from a stream.
+pub fn uuid_from(random: &mut SmallRng) -> Uuid {
+    Builder::from_random_bytes(random.random()).into_uuid()
 }

@@ -21,9 +21,8 @@ use rand::seq::IndexedRandom;
 use uuid::Uuid;
 
 use crate::beliefs::{Beliefs, CLASS};
-use crate::operation::{Level, Token, Write};
-use crate::outside::uuid_from;
-use crate::parameters::Parameters;
+use crate::operation::{Asked, Level, Operation, Question, Token, Write};
+use crate::seed::{Seed, uuid_from};
 
 /// All classes that are asked for.
 pub(crate) const CLASSES: [&str; 5] =
@@ -46,6 +45,21 @@ const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 pub(crate) const NEWEST: u8 = 39;
 /// Providers that come and go.
 const FIELD: usize = 6;
+/// Of 100 writes that need a generation, how many are preceded by a look.
+const LOOKS_PERCENT: u32 = 70;
+
+/// What the clients of a run are given to choose from.
+#[derive(Debug, Clone, Copy)]
+pub struct Choices {
+    /// What they choose follows from this.
+    pub seed: Seed,
+    /// Providers that are made first and stay.
+    pub providers: usize,
+    /// Consumers that contend for them.
+    pub consumers: usize,
+    /// Writes of 100 that check no consumer generation.
+    pub unchecked_percent: u32,
+}
 
 /// The few names over which the clients of a run meet.
 #[derive(Debug, Clone)]
@@ -64,13 +78,13 @@ pub struct Names {
 
 impl Names {
     /// The names of a run.
-    pub fn new(parameters: &Parameters) -> Self {
-        let random = &mut parameters.seed.stream("names");
+    pub fn new(choices: &Choices) -> Self {
+        let random = &mut choices.seed.stream("names");
         let mut some =
             |count: usize| -> Vec<Uuid> { (0..count).map(|_| uuid_from(random)).collect() };
         Self {
-            consumers: some(parameters.consumers),
-            core: some(parameters.providers),
+            consumers: some(choices.consumers),
+            core: some(choices.providers),
             field: some(FIELD),
             aggregates: some(2).iter().map(ToString::to_string).collect(),
             projects: vec!["red".to_owned(), "blue".to_owned()],
@@ -155,7 +169,8 @@ const KINDS: [(Kind, u32); 22] = [
 
 /// What one client chooses.
 pub struct Workload {
-    pub(crate) random: SmallRng,
+    /// Its stream.
+    pub random: SmallRng,
     number: usize,
     marks: u32,
     unchecked_percent: u32,
@@ -163,12 +178,12 @@ pub struct Workload {
 
 impl Workload {
     /// The choices of the client with this number.
-    pub fn new(number: usize, parameters: &Parameters) -> Self {
+    pub fn new(number: usize, choices: &Choices) -> Self {
         Self {
-            random: parameters.seed.stream(&format!("workload {number}")),
+            random: choices.seed.stream(&format!("workload {number}")),
             number,
             marks: 0,
-            unchecked_percent: parameters.unchecked_percent,
+            unchecked_percent: choices.unchecked_percent,
         }
     }
 
@@ -178,7 +193,8 @@ impl Workload {
         1_000_000 * (u32::try_from(self.number).expect("few clients") + 1) + self.marks
     }
 
-    pub(crate) fn percent(&mut self, percent: u32) -> bool {
+    /// True so many times of 100.
+    pub fn percent(&mut self, percent: u32) -> bool {
         self.random.random_range(0..100) < percent
     }
 
@@ -324,6 +340,28 @@ impl Workload {
             _ => vec![self.one(&names.field)],
         };
         (kind, providers)
+    }
+
+    /// What to ask a node before it is told to write.
+    pub fn looks(&mut self, kind: Kind, providers: &[Uuid]) -> Vec<Operation> {
+        let needed = matches!(
+            kind,
+            Kind::Grow
+                | Kind::ReplaceInventories
+                | Kind::UpdateInventory
+                | Kind::ReplaceTraits
+                | Kind::ReplaceAggregates
+                | Kind::Reshape
+        );
+        if !needed || (kind != Kind::Grow && !self.percent(LOOKS_PERCENT)) {
+            return Vec::new();
+        }
+        let look = |provider: &Uuid| {
+            let asked = Asked::Inventories(*provider);
+            let minor = self.minor(0, NEWEST);
+            Operation::Read(Question { asked, minor }, Level::Local)
+        };
+        providers.iter().map(look).collect()
     }
 
     /// A write of this kind about these providers, as far as the client knows enough.

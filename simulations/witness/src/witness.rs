@@ -11,9 +11,9 @@ use std::time::Duration;
 use placement_model::{Outcome, Stamped};
 
 use crate::history::{Answer, End, Event, History};
-use crate::invariants::from_history as promise;
 use crate::operation::{Level, Operation, Question, Write};
 use crate::oracle::{Oracle, expected, is_housekeeping};
+use crate::promise;
 
 /// What the check found, and what it learnt on the way.
 #[derive(Debug, Default)]
@@ -41,6 +41,20 @@ pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
     resolve(history, log, &effects, &mut finding);
     check_order(history, &mut finding);
     finding
+}
+
+/// An answer that no client should ever get, whatever the state.
+pub fn broken_answer(event: &Event) -> Option<String> {
+    let answer = event.answer()?;
+    let wrong = match answer.status {
+        503 => answer.code().is_none().then_some("a 503 without a code"),
+        500.. => Some("a server error"),
+        401 | 403 | 405.. if answer.status != 409 => Some("a well-formed request refused"),
+        _ if answer.index.is_none() => Some("an answer that does not say where it stands"),
+        _ if answer.node != Some(event.node) => Some("an answer in another node's name"),
+        _ => None,
+    };
+    wrong.map(|wrong| format!("{wrong}\n    {}", event.line()))
 }
 
 /// What can be asked of the state at the end of `log`.

@@ -1,0 +1,20 @@
+//! Clients that use the whole API, and the judge of what they were told. It knows neither the simulated
+//! world nor real processes: simulations and the tests of real processes bring their own network,
+//! faults and log.
+//!
+//! * [`workload`], [`inquiry`], [`beliefs`]: who asks what next, drawn from a [`seed`].
+//! * [`operation`], [`http`], [`history`]: how it is said, and what came of it.
+//! * [`witness`] with [`oracle`], [`staleness`] and [`wgl`]: what must hold. [`promise`]: its names.
+
+pub mod beliefs;
+pub mod history;
+pub mod http;
+pub mod inquiry;
+pub mod operation;
+pub mod oracle;
+pub mod promise;
+pub mod seed;
+pub mod staleness;
+pub mod wgl;
+pub mod witness;
+pub mod workload;

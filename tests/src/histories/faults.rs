@@ -1,0 +1,402 @@
+//! What happens to the processes of a round, and to the ways between them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use http::StatusCode;
+use placement_client::{Admin, Client, Error, NewMember};
+use placement_witness::seed::Seed;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rustix::process::Signal;
+use tokio::time::sleep;
+
+use super::board::Board;
+use crate::cluster::Cluster;
+use crate::link::Way;
+use crate::power::Power;
+
+/// Something that happens to a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// `kill -9` of the leader.
+    KillLeader,
+    /// `kill -9` of any node.
+    KillOne,
+    /// `kill -9` of a majority.
+    KillMajority,
+    /// `kill -9` of all nodes.
+    KillAll,
+    /// One machine loses its power, and what it had not synced.
+    LosePower,
+    /// All of them at once.
+    LoseAllPower,
+    /// The leader's process is stopped, longer than its lease, and goes on.
+    PauseLeader,
+    /// Any process is stopped, and goes on.
+    PauseOne,
+    /// The processes of a majority are stopped, and go on.
+    PauseMajority,
+    /// The leader hears nobody, and nobody hears it.
+    CutOffLeader,
+    /// One direction between two nodes is cut.
+    CutOneWay,
+    /// Two halves do not hear each other.
+    CutInHalves,
+    /// All nodes hear one, and no others.
+    Bridge,
+    /// A node is asked to stop, and starts again.
+    Restart,
+    /// An operator hands leadership over.
+    Transfer,
+    /// A node and its disk are lost for ever; another one takes its place.
+    Replace,
+}
+
+impl Fault {
+    /// All, and how often each is chosen.
+    const WEIGHTS: [(Fault, u32); 16] = [
+        (Fault::KillLeader, 8),
+        (Fault::KillOne, 6),
+        (Fault::KillMajority, 3),
+        (Fault::KillAll, 3),
+        (Fault::LosePower, 6),
+        (Fault::LoseAllPower, 3),
+        (Fault::PauseLeader, 8),
+        (Fault::PauseOne, 4),
+        (Fault::PauseMajority, 2),
+        (Fault::CutOffLeader, 7),
+        (Fault::CutOneWay, 5),
+        (Fault::CutInHalves, 5),
+        (Fault::Bridge, 4),
+        (Fault::Restart, 5),
+        (Fault::Transfer, 6),
+        (Fault::Replace, 3),
+    ];
+
+    fn draw(random: &mut SmallRng) -> Self {
+        let chosen = Self::WEIGHTS.choose_weighted(random, |(_, weight)| *weight);
+        chosen.expect("the weights are fixed").0
+    }
+
+    /// What only cuts ways, and so may go on beneath another fault.
+    fn is_cut(self) -> bool {
+        matches!(
+            self,
+            Fault::CutOffLeader | Fault::CutOneWay | Fault::CutInHalves | Fault::Bridge
+        )
+    }
+
+    /// In words, for the counts.
+    pub fn words(self) -> &'static str {
+        match self {
+            Fault::KillLeader => "leader killed",
+            Fault::KillOne => "node killed",
+            Fault::KillMajority => "majority killed",
+            Fault::KillAll => "all killed",
+            Fault::LosePower => "power lost",
+            Fault::LoseAllPower => "all power lost",
+            Fault::PauseLeader => "leader paused",
+            Fault::PauseOne => "node paused",
+            Fault::PauseMajority => "majority paused",
+            Fault::CutOffLeader => "leader cut off",
+            Fault::CutOneWay => "one way cut",
+            Fault::CutInHalves => "cut in halves",
+            Fault::Bridge => "only a bridge left",
+            Fault::Restart => "restart",
+            Fault::Transfer => "leadership handed over",
+            Fault::Replace => "node replaced",
+        }
+    }
+}
+
+/// How long a change of the members may take while nothing else fails.
+const CHANGE_LIMIT: Duration = Duration::from_secs(60);
+/// Nodes that are replaced in one round at most: there are ports for no more.
+const REPLACED_MAX: usize = 2;
+
+/// A storm over a cluster.
+pub(super) struct Storm<'a> {
+    pub(super) cluster: &'a mut Cluster,
+    board: &'a Board,
+    power: Option<Power>,
+    random: SmallRng,
+    members: Vec<u64>,
+    replaced: usize,
+    met: BTreeMap<&'static str, usize>,
+    /// What happened when.
+    story: Vec<String>,
+}
+
+impl<'a> Storm<'a> {
+    pub(super) fn new(
+        cluster: &'a mut Cluster,
+        board: &'a Board,
+        power: Option<Power>,
+        seed: Seed,
+    ) -> Self {
+        Self {
+            members: cluster.ids(),
+            cluster,
+            board,
+            power,
+            random: seed.stream("faults"),
+            replaced: 0,
+            met: BTreeMap::new(),
+            story: Vec::new(),
+        }
+    }
+
+    /// The nodes that belong to the cluster.
+    pub(super) fn members(&self) -> &[u64] {
+        &self.members
+    }
+
+    /// How often each kind came.
+    pub(super) fn met(&self) -> &BTreeMap<&'static str, usize> {
+        &self.met
+    }
+
+    /// What happened when, one line each.
+    pub(super) fn story(&self) -> &[String] {
+        &self.story
+    }
+
+    pub(super) fn start(&mut self, node: u64) -> anyhow::Result<()> {
+        if let Some(power) = &self.power {
+            self.cluster.options_mut().environment = power.environment(node, None)?;
+        }
+        self.cluster.start_node(node)
+    }
+
+    /// Random faults for so long.
+    pub(super) async fn rage(&mut self, long: Duration) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < long {
+            let fault = Fault::draw(&mut self.random);
+            let lasts = Duration::from_millis(self.random.random_range(300..4_000));
+            let beneath = Fault::draw(&mut self.random);
+            // A change of members has a bound, which holds while nothing else fails.
+            let together = beneath.is_cut() && !fault.is_cut() && fault != Fault::Replace;
+            if together && self.random.random_bool(0.6) {
+                self.cut(beneath);
+            }
+            self.strike(fault, lasts).await?;
+            let calm = Duration::from_millis(self.random.random_range(100..1_500));
+            sleep(calm).await;
+        }
+        Ok(())
+    }
+
+    /// One fault, from its beginning to its end.
+    pub(super) async fn strike(&mut self, fault: Fault, lasts: Duration) -> anyhow::Result<()> {
+        let leader = self.leader();
+        let any = self.any();
+        let majority = self.members.len() / 2 + 1;
+        let most = self.some(majority);
+        let all = self.members.clone();
+        match fault {
+            Fault::KillLeader => self.kill(fault, vec![leader], lasts).await?,
+            Fault::KillOne | Fault::LosePower => self.kill(fault, vec![any], lasts).await?,
+            Fault::KillMajority => self.kill(fault, most, lasts).await?,
+            Fault::KillAll | Fault::LoseAllPower => self.kill(fault, all, lasts).await?,
+            Fault::PauseLeader => self.pause(fault, vec![leader], lasts.max(PAUSE_MIN)).await,
+            Fault::PauseOne => self.pause(fault, vec![any], lasts).await,
+            Fault::PauseMajority => self.pause(fault, most, lasts).await,
+            Fault::CutOffLeader | Fault::CutOneWay | Fault::CutInHalves | Fault::Bridge => {
+                self.cut(fault);
+                sleep(lasts).await;
+            }
+            Fault::Restart => {
+                self.note(fault, &[any]);
+                // Who is killed while it stops has stopped, too.
+                let _ = self.cluster.stop_node(any).await;
+                self.cluster.kill_9(any);
+                self.start(any)?;
+            }
+            Fault::Transfer => {
+                self.note(fault, &[any]);
+                // It changes nothing that must last, and may be refused.
+                let _ = self.admin().transfer_leader(Some(any)).await;
+            }
+            Fault::Replace if self.replaced < REPLACED_MAX => self.replace(any).await?,
+            Fault::Replace => {}
+        }
+        self.cluster.mend();
+        for node in self.members.clone() {
+            if !self.cluster.runs(node) {
+                self.start(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn kill(&mut self, fault: Fault, nodes: Vec<u64>, lasts: Duration) -> anyhow::Result<()> {
+        self.note(fault, &nodes);
+        for node in &nodes {
+            self.cluster.kill_9(*node);
+        }
+        let loses_power = matches!(fault, Fault::LosePower | Fault::LoseAllPower);
+        if let Some(power) = self.power.as_ref().filter(|_| loses_power) {
+            for node in &nodes {
+                let lost = power.cut(*node, &self.cluster.data_dir(*node))?;
+                self.story.push(format!("    node {node}: {lost:?}"));
+            }
+        }
+        sleep(lasts).await;
+        Ok(())
+    }
+
+    async fn pause(&mut self, fault: Fault, nodes: Vec<u64>, lasts: Duration) {
+        self.note(fault, &nodes);
+        self.signal(&nodes, Signal::STOP);
+        sleep(lasts).await;
+        self.signal(&nodes, Signal::CONT);
+    }
+
+    fn signal(&mut self, nodes: &[u64], signal: Signal) {
+        for node in nodes {
+            if self.cluster.runs(*node) {
+                self.cluster.process(*node).signal(signal);
+            }
+        }
+    }
+
+    fn cut(&mut self, fault: Fault) {
+        let leader = self.leader();
+        let all = self.members.clone();
+        let (one, other) = match self.some(2)[..] {
+            [one, other] => (one, other),
+            _ => return,
+        };
+        let half = self.some(all.len() / 2);
+        let between = |are_cut: &dyn Fn(u64, u64) -> bool| -> Vec<Way> {
+            let ways = all
+                .iter()
+                .flat_map(|from| all.iter().map(|to| (*from, *to)));
+            ways.filter(|(from, to)| are_cut(*from, *to)).collect()
+        };
+        let (about, ways) = match fault {
+            Fault::CutOffLeader => (
+                vec![leader],
+                between(&|from, to| (from == leader) != (to == leader)),
+            ),
+            Fault::CutOneWay => (vec![one, other], vec![(one, other)]),
+            Fault::Bridge => (
+                vec![one],
+                between(&|from, to| from != to && from != one && to != one),
+            ),
+            _ => (
+                half.clone(),
+                between(&|from, to| half.contains(&from) != half.contains(&to)),
+            ),
+        };
+        self.note(fault, &about);
+        self.cluster.cut(ways);
+    }
+
+    /// One node is gone for ever; a new one comes in under a number that nobody had.
+    async fn replace(&mut self, old: u64) -> anyhow::Result<()> {
+        self.replaced += 1;
+        self.cluster.kill_9(old);
+        std::fs::remove_dir_all(self.cluster.data_dir(old))?;
+        self.members.retain(|member| *member != old);
+        self.board.nodes.borrow_mut().remove(&old);
+        let new = self.cluster.add_place().id;
+        self.note(Fault::Replace, &[old, new]);
+        self.start(new)?;
+        let admin = self.admin();
+        until_done("to be taken out", async || {
+            done_or(admin.remove_member(old).await, StatusCode::NOT_FOUND)
+        })
+        .await?;
+        let door = self.cluster.admin_of(new);
+        until_done("to wait for its invitation", async || {
+            door.status().await.map(drop)
+        })
+        .await?;
+        let member = NewMember {
+            id: new,
+            peer: self.cluster.peer_of(new),
+            api: String::new(),
+            admin: String::new(),
+        };
+        until_done("to be added", async || {
+            done_or(admin.add_member(&member).await, StatusCode::CONFLICT)
+        })
+        .await?;
+        until_done("to be made a voter", async || {
+            admin.promote_member(new).await
+        })
+        .await?;
+        self.members.push(new);
+        let address = self.cluster.place(new).api();
+        self.board.nodes.borrow_mut().insert(new, address);
+        Ok(())
+    }
+
+    fn note(&mut self, fault: Fault, about: &[u64]) {
+        *self.met.entry(fault.words()).or_default() += 1;
+        let at = self.board.elapsed().as_secs_f64();
+        self.story
+            .push(format!("{at:>8.3} s {}: {about:?}", fault.words()));
+    }
+
+    /// Whoever is said to lead, or anybody.
+    fn leader(&mut self) -> u64 {
+        let leader = self.board.leader.get();
+        let is_there = leader.filter(|leader| self.members.contains(leader));
+        is_there.unwrap_or_else(|| self.any())
+    }
+
+    fn any(&mut self) -> u64 {
+        *self
+            .members
+            .choose(&mut self.random)
+            .expect("a cluster has members")
+    }
+
+    fn some(&mut self, count: usize) -> Vec<u64> {
+        let some = self.members.choose_multiple(&mut self.random, count);
+        some.copied().collect()
+    }
+
+    /// The admin doors of all members.
+    fn admin(&self) -> Admin {
+        let doors = self
+            .members
+            .iter()
+            .map(|id| self.cluster.place(*id).admin());
+        let client = Client::new(doors).expect("places are endpoints");
+        Admin::new(client.with_patience(Duration::from_secs(5)))
+    }
+}
+
+/// Longer than a leader may go on believing that it leads.
+const PAUSE_MIN: Duration = Duration::from_secs(2);
+
+/// An earlier try may have done it.
+fn done_or(result: Result<(), Error>, done: StatusCode) -> Result<(), Error> {
+    match result {
+        Err(error) if error.status() == Some(done) => Ok(()),
+        other => other,
+    }
+}
+
+async fn until_done(
+    what: &str,
+    mut attempt: impl AsyncFnMut() -> Result<(), Error>,
+) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match attempt().await {
+            Ok(()) => return Ok(()),
+            Err(error) if begun.elapsed() > CHANGE_LIMIT => {
+                return Err(error).with_context(|| format!("a node waits {what}"));
+            }
+            Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The log as the nodes kept it with their backups, all of them together, read by `placementd inspect`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use placement_model::command::RequestId;
+use placement_model::types::Timestamp;
+use placement_model::{Command as Model, Stamped};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::binaries;
+
+/// An entry as one node kept it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Entry {
+    index: u64,
+    term: u64,
+    node: u64,
+    stamp: Option<i64>,
+    request: Option<RequestId>,
+    content: Value,
+}
+
+/// What all nodes kept together.
+#[derive(Debug, Clone, Default)]
+pub struct KeptLog {
+    /// The commands.
+    pub commands: BTreeMap<u64, Stamped>,
+    /// What is wrong, in words.
+    pub wrong: Vec<String>,
+    entries: BTreeMap<u64, Entry>,
+}
+
+/// A line of the output.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Entry(Entry),
+    Damaged {
+        #[serde(rename = "damaged")]
+        _why: String,
+    },
+}
+
+/// The promise in whose name this complains.
+const LOG_MATCHING: &str = "log matching";
+
+impl KeptLog {
+    /// Reads what is below a directory for backups.
+    pub fn read(backups: &Path) -> anyhow::Result<Self> {
+        let mut all = Self::default();
+        for cluster in below(backups)? {
+            for node in below(&cluster)? {
+                all.add(&node)?;
+            }
+        }
+        for (index, entry) in &all.entries {
+            if let (Some(at), Some(command)) = (entry.stamp, command(entry)?) {
+                let stamped = Stamped {
+                    at: Timestamp(at),
+                    request: entry.request,
+                    command,
+                };
+                all.commands.insert(*index, stamped);
+            }
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, node: &Path) -> anyhow::Result<()> {
+        let output = Command::new(binaries::placementd()?)
+            .args(["inspect", "kept-log", "--json"])
+            .arg(node)
+            .output()?;
+        let name = node.file_name().unwrap_or_default().to_string_lossy();
+        let text = String::from_utf8(output.stdout)?;
+        for line in text.lines() {
+            let line: Line = serde_json::from_str(line)
+                .with_context(|| format!("an entry cannot be read: {line}"))?;
+            // What one node lacks, another one has.
+            let Line::Entry(entry) = line else {
+                continue;
+            };
+            let index = entry.index;
+            let first = self.entries.entry(index).or_insert_with(|| entry.clone());
+            if *first != entry {
+                self.wrong.push(format!(
+                    "{LOG_MATCHING}: entry {index} of {name} is {entry:?}, of another node {first:?}"
+                ));
+            }
+        }
+        if text.is_empty() && !output.status.success() {
+            bail!("{name}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
+    /// Up to which entry there is every one, counted from the first.
+    pub fn reaches(&self) -> u64 {
+        let (mut next, mut entries) = match self.entries.keys().next() {
+            // Entry 0 is the first membership.
+            Some(first) if *first <= 1 => (*first, self.entries.keys()),
+            _ => return 0,
+        };
+        while entries.next() == Some(&next) {
+            next += 1;
+        }
+        next.saturating_sub(1)
+    }
+
+    /// How many entries there are.
+    pub fn entries(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many leaders have committed something.
+    pub fn leaders(&self) -> usize {
+        let leaders: BTreeSet<_> = (self.entries.values())
+            .map(|entry| (entry.term, entry.node))
+            .collect();
+        leaders.len()
+    }
+
+    /// One entry in a line.
+    pub fn text(&self) -> String {
+        let lines = self.entries.values().map(|entry| format!("{entry:?}\n"));
+        lines.collect()
+    }
+}
+
+fn command(entry: &Entry) -> anyhow::Result<Option<Model>> {
+    match &entry.content {
+        Value::Null => Ok(None),
+        content => serde_json::from_value(content.clone())
+            .with_context(|| format!("entry {} is no command: {content}", entry.index)),
+    }
+}
+
+fn below(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(directory)
+        .with_context(|| format!("nothing is kept in {}", directory.display()))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        found.push(entry?.path());
+    }
+    found.sort();
+    Ok(found)
+}

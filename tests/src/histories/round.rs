@@ -1,0 +1,286 @@
+//! One round: a cluster of processes, its clients, a storm of faults, a calm, and the judgement.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use placement_witness::history::History;
+use placement_witness::inquiry::last_questions;
+use placement_witness::seed::Seed;
+use placement_witness::workload::Choices;
+use placement_witness::{staleness, wgl, witness};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+
+use super::board::{Board, Phase};
+use super::client::Client;
+use super::faults::{Fault, Storm};
+use super::kept_log::KeptLog;
+use crate::cluster::{Cluster, HEALTHY_LIMIT};
+use crate::power::Power;
+
+/// Elections come soon, and so do snapshots and purges. What is kept in the log is what is written in some
+/// seconds: within one, the nodes have it in the log beside their backups.
+const CONFIG: &str = "[cluster]\nwait_ms = 1500\n\
+    [raft]\nheartbeat_ms = 150\nelection_min_ms = 600\nelection_max_ms = 1200\n\
+    snapshot_after = 300\nlog_keep = 600\n\
+    [backup]\nevery_s = 86400\nkeep = 1000\n\
+    [log]\nlevel = \"warn,placement::access=off\"\n";
+/// More than the nodes ever say.
+const BITS_PER_S: u32 = 200_000_000;
+const CLIENTS: usize = 6;
+/// How long a node may go on with a request whose client has given up.
+const LATE: Duration = Duration::from_secs(2);
+/// How often a round says how far it is.
+const SAY_EVERY: Duration = Duration::from_secs(5);
+
+/// What one round is made of.
+#[derive(Debug, Clone)]
+pub struct Round {
+    /// Chooses what clients ask and which faults come. The processes go their own way: the same seed does
+    /// not give the same history.
+    pub seed: u64,
+    /// Nodes of the cluster.
+    pub nodes: u64,
+    /// Faults that come one after the other, and how long each lasts.
+    pub script: Vec<(Fault, Duration)>,
+    /// How long random faults go on after them.
+    pub storm: Duration,
+}
+
+/// What came of a round.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// What the clients saw.
+    pub history: History,
+    /// What the nodes kept.
+    pub log: KeptLog,
+    /// How often each fault came.
+    pub faults: BTreeMap<&'static str, usize>,
+    /// What was judged.
+    pub verdict: Verdict,
+    /// Where everything was kept, if something is wrong.
+    pub kept: Option<PathBuf>,
+}
+
+/// What the witness says.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// What is wrong, in words.
+    pub violations: Vec<String>,
+    /// Answers that were compared with what they must be.
+    pub compared: usize,
+    /// Writes without an answer that were found in the log.
+    pub resolved: usize,
+    /// Consumers for whose histories an order was searched without the log.
+    pub searched: usize,
+}
+
+/// Holds what clients saw against the log.
+pub fn judge(history: &History, log: &KeptLog) -> Verdict {
+    let finding = witness::check(history, &log.commands);
+    let opinion = wgl::check(history, &finding);
+    let mut violations = log.wrong.clone();
+    violations.extend(finding.violations.iter().cloned());
+    violations.extend(opinion.violations);
+    violations.extend(staleness::check(history));
+    let events = history.events.iter();
+    violations.extend(events.filter_map(witness::broken_answer));
+    Verdict {
+        violations,
+        compared: finding.compared,
+        resolved: finding.resolved,
+        searched: opinion.searched,
+    }
+}
+
+impl Round {
+    /// Runs it. `say` is told from time to time how far it is.
+    ///
+    /// # Errors
+    /// The cluster cannot be prepared. All else is a violation.
+    pub async fn run(&self, say: impl Fn(&str) + 'static) -> anyhow::Result<Course> {
+        let mut cluster = Cluster::prepare_linked(self.nodes, CONFIG, BITS_PER_S)?;
+        let backups = cluster.directory().join("backups");
+        let flag = backups.display().to_string();
+        cluster.options_mut().flags = vec!["--backup-directory".to_owned(), flag];
+        let power = Power::new(cluster.directory())?;
+        let choices = Choices {
+            seed: Seed(self.seed),
+            providers: 3,
+            consumers: 12,
+            unchecked_percent: 30,
+        };
+        let api = |id| (id, cluster.place(id).api());
+        let nodes = cluster.ids().into_iter().map(api).collect();
+        let board = Rc::new(Board::new(choices, nodes));
+        let mut storm = Storm::new(&mut cluster, &board, power, choices.seed);
+        let mut log = KeptLog::default();
+        let went = LocalSet::new()
+            .run_until(self.go(&mut storm, &board, &backups, &mut log, say))
+            .await;
+        let faults = storm.met().clone();
+        let story = storm.story().join("\n");
+        let history = board.history.borrow().clone();
+        let mut verdict = Verdict::default();
+        if went.is_ok() {
+            verdict = judge(&history, &log);
+        }
+        verdict
+            .violations
+            .extend(went.err().map(|error| format!("{error:#}")));
+        let mut course = Course {
+            history,
+            log,
+            faults,
+            verdict,
+            kept: None,
+        };
+        if !course.verdict.violations.is_empty() {
+            let directory = cluster.keep();
+            course.write(&directory, &story)?;
+            course.kept = Some(directory);
+        }
+        Ok(course)
+    }
+
+    async fn go(
+        &self,
+        storm: &mut Storm<'_>,
+        board: &Rc<Board>,
+        backups: &Path,
+        log: &mut KeptLog,
+        say: impl Fn(&str) + 'static,
+    ) -> anyhow::Result<()> {
+        for id in storm.cluster.ids() {
+            storm.start(id)?;
+        }
+        storm.cluster.wait_healthy().await?;
+        let mut first = Client::new(0, board.clone());
+        let set_up = timeout(HEALTHY_LIMIT, first.set_up()).await;
+        set_up.context("the first providers cannot be made")?;
+        // What is kept begins with the first entry: the oldest backup comes first.
+        backed_up(storm).await?;
+        for number in 1..CLIENTS {
+            spawn_local(Client::new(number, board.clone()).work());
+        }
+        spawn_local(first.work());
+        let speaker = spawn_local(speak(self.clone(), board.clone(), say));
+        for (fault, lasts) in &self.script {
+            storm.strike(*fault, *lasts).await?;
+            sleep(Duration::from_millis(500)).await;
+        }
+        storm.rage(self.storm).await?;
+        for id in storm.members().to_vec() {
+            storm.cluster.wait_ready(id).await?;
+        }
+        board.phase.set(Phase::Calm);
+        let begun = Instant::now();
+        while board.content.get() < CLIENTS {
+            if begun.elapsed() > HEALTHY_LIMIT {
+                bail!("not every client got its writes through after the storm");
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        board.phase.set(Phase::Over);
+        speaker.abort();
+        sleep(LATE).await;
+        *log = all_is_kept(storm, backups).await?;
+        scan(storm, board, log).await?;
+        *log = all_is_kept(storm, backups).await?;
+        for id in storm.members() {
+            let report = storm.cluster.admin_of(*id).check().await?;
+            if !report.wrong.is_empty() {
+                bail!(
+                    "what node {id} derives from its rows is wrong: {:?}",
+                    report.wrong
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits until each node has made its first backup.
+async fn backed_up(storm: &Storm<'_>) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    for id in storm.members() {
+        while (storm.cluster.admin_of(*id).status().await?.last_backup).is_none() {
+            if begun.elapsed() > HEALTHY_LIMIT {
+                bail!("node {id} makes no backup");
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until all nodes have applied the same, with the same state, and the log up to there is kept.
+async fn all_is_kept(storm: &Storm<'_>, backups: &Path) -> anyhow::Result<KeptLog> {
+    let begun = Instant::now();
+    let (mut states, mut reaches) = (BTreeSet::new(), 0);
+    while begun.elapsed() < HEALTHY_LIMIT {
+        states.clear();
+        for id in storm.members() {
+            let status = storm.cluster.admin_of(*id).status().await?;
+            states.insert((status.applied, status.digest));
+        }
+        let places: BTreeSet<_> = states.iter().map(|(applied, _)| *applied).collect();
+        if states.len() > places.len() {
+            bail!("the same entries, but different states: {states:?}");
+        }
+        if let (1, Some(Some(applied))) = (places.len(), places.first()) {
+            let log = KeptLog::read(backups)?;
+            reaches = log.reaches();
+            if reaches >= *applied {
+                return Ok(log);
+            }
+        }
+        sleep(Duration::from_millis(300)).await;
+    }
+    bail!("the nodes are at {states:?}, the log that they kept reaches {reaches}")
+}
+
+/// Every node is asked everything.
+async fn scan(storm: &Storm<'_>, board: &Rc<Board>, log: &KeptLog) -> anyhow::Result<()> {
+    let mut questions = witness::every_question(&log.commands);
+    questions.extend(last_questions(&board.names));
+    let questions = Rc::new(questions);
+    let mut scans = Vec::new();
+    for (nth, id) in storm.members().iter().enumerate() {
+        let scanner = Client::new(CLIENTS + nth, board.clone());
+        scans.push(spawn_local(scanner.read_all(*id, questions.clone())));
+    }
+    for scan in scans {
+        let answered = timeout(HEALTHY_LIMIT, scan).await;
+        answered.context("not every node answered everything after the storm")??;
+    }
+    Ok(())
+}
+
+async fn speak(round: Round, board: Rc<Board>, say: impl Fn(&str)) {
+    loop {
+        sleep(SAY_EVERY).await;
+        let requests = board.history.borrow().events.len();
+        let passed = board.elapsed().as_secs();
+        let leader = board.leader.get().unwrap_or_default();
+        let (seed, nodes) = (round.seed, round.nodes);
+        say(&format!(
+            "seed {seed}, {nodes} nodes: {passed} s, {requests} requests, node {leader} leads"
+        ));
+    }
+}
+
+impl Course {
+    /// Writes down what is needed to understand what went wrong, beside the data directories.
+    fn write(&self, directory: &Path, story: &str) -> anyhow::Result<()> {
+        std::fs::write(directory.join("history.txt"), self.history.text())?;
+        std::fs::write(directory.join("log.txt"), self.log.text())?;
+        std::fs::write(directory.join("faults.txt"), story)?;
+        let violations = self.verdict.violations.join("\n");
+        std::fs::write(directory.join("violations.txt"), violations)?;
+        Ok(())
+    }
+}

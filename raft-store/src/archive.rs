@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::applier::Applier;
 use crate::data_dir::make_durably;
-use crate::files::sync_dir;
+use crate::files;
 use crate::identity::Identity;
 use crate::inspect::LogLine;
 use crate::machine::{
@@ -144,10 +144,10 @@ impl BackupDir {
         let file = target
             .into_inner()
             .map_err(io::IntoInnerError::into_error)?;
-        file.file.sync_all()?;
+        files::sync(&file.file)?;
         let info = check_backup(File::open(draft)?)?;
         fs::rename(draft, self.dir.join(name(BACKUP, info.index)))?;
-        sync_dir(&self.dir)?;
+        files::sync_dir(&self.dir)?;
         Ok(info)
     }
 
@@ -204,6 +204,12 @@ impl LogArchive {
         self.next
     }
 
+    /// Goes on at a later entry, in another file: those before it are nowhere any more.
+    pub fn go_on_at(&mut self, next: u64) {
+        self.file = None;
+        self.next = next;
+    }
+
     /// Adds committed entries, durably. They may begin later than [`LogArchive::next`]: that is a gap.
     ///
     /// # Errors
@@ -226,7 +232,7 @@ impl LogArchive {
         let file = target
             .into_inner()
             .map_err(io::IntoInnerError::into_error)?;
-        file.file.sync_all()?;
+        files::sync(&file.file)?;
         self.file = Some(file);
         self.next = last.log_id.index + 1;
         Ok(())
@@ -244,7 +250,7 @@ impl LogArchive {
         let mut body = vec![HEADER];
         wire::encode_into(&mut body, version, &header);
         write_frame(&mut file, &body)?;
-        sync_dir(&dir.dir)?;
+        files::sync_dir(&dir.dir)?;
         Ok(file)
     }
 }
@@ -475,8 +481,14 @@ struct Synced {
 
 impl Synced {
     fn create(path: &Path) -> io::Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
         Ok(Self {
-            file: File::create(path)?,
+            file,
             length: 0,
             unsynced: 0,
         })
@@ -489,7 +501,7 @@ impl Write for Synced {
         self.length += written as u64;
         self.unsynced += written as u64;
         if self.unsynced >= SYNC_BYTES {
-            self.file.sync_data()?;
+            files::sync_data(&self.file)?;
             self.unsynced = 0;
         }
         Ok(written)
@@ -497,5 +509,26 @@ impl Write for Synced {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_does_not_wait_for_its_end_to_reach_the_disk() {
+        let top = tempfile::TempDir::new().unwrap();
+        let path = top.path().join("much");
+        files::mount(top.path()).unwrap();
+        let mut file = Synced::create(&path).unwrap();
+        files::sync_dir(top.path()).unwrap();
+        for _ in 0..9 {
+            file.write_all(&vec![7; 1 << 20]).unwrap();
+        }
+        files::lose_unsynced(top.path(), &[], &mut || false).unwrap();
+        let durable = fs::metadata(&path).unwrap().len();
+        files::unmount(top.path());
+        assert_eq!(durable, SYNC_BYTES, "one piece is not synced yet");
     }
 }

@@ -21,7 +21,6 @@ use crate::applier::Applier;
 use crate::archive::{ArchiveError, newest_before, replay};
 use crate::data_dir;
 use crate::error::OpenError;
-use crate::files;
 use crate::identity::Identity;
 use crate::log::LogEditor;
 use crate::machine::{AppliedState, BackupInfo, SnapshotError, put_in_place, read_backup};
@@ -164,10 +163,10 @@ impl Backup {
         let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
         put_in_place(options, &cache, &last, &applied)?;
         LogEditor::open(options, &cache)?.begin_behind(applied.record_version(), &last)?;
-        // The state remembers the starts of its nodes, and the next one must be a later one.
+        // The state remembers the starts of its nodes, and the next one must be a later one. The names of
+        // log and state become durable with this one, so the owner is never there without them.
         let session = applied.state.session(identity.node);
         data_dir::set_boots(dir, session.map_or(0, |session| session.boot).max(1))?;
-        files::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
         data_dir::write_identity(dir, identity)
     }
 

@@ -8,11 +8,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use common::{
-    append, apply, blank, history, identity, log_id, new_dir, opened, options, read_all, run,
+    append, applied, apply, blank, history, identity, log_id, new_dir, opened, options, read_all,
+    run,
 };
 use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
 use placement_raft_store::simulation::{POINTS, START_POINTS, SimulatedDisk};
-use placement_raft_store::{Disk, Store, StoreOptions, boots, create, open, runtime};
+use placement_raft_store::wire::RecordVersion;
+use placement_raft_store::{
+    Backup, BackupDir, Disk, Rules, Store, StoreOptions, boots, create, open, runtime,
+};
 use tempfile::TempDir;
 
 /// A machine whose disk forgets what is not synced.
@@ -46,8 +50,21 @@ impl Machine {
             ..options(&self.dir())
         };
         let opening = runtime::blocking(move || open(options).unwrap());
-        let opened = tokio::time::timeout(Duration::from_millis(200), opening).await;
-        opened.ok()
+        self.until_power_fails(opening).await
+    }
+
+    /// What is done, or `None` if the power fails before that.
+    async fn until_power_fails<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let failing = async {
+            while self.disk.failed_at().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = failing => None,
+        }
     }
 
     /// One start of the node, until its power fails.
@@ -135,9 +152,8 @@ fn a_snapshot_that_was_built_is_found_again_and_a_draft_is_not() {
             let applied = store.views.applied_index().map_or(0, |index| index + 1);
             let left = history(last).split_off(usize::try_from(applied).unwrap());
             apply(&mut store.machine, left).await;
-            let building = store.drafts.build();
-            let built = tokio::time::timeout(Duration::from_millis(200), building).await;
-            built.is_ok()
+            let built = machine.until_power_fails(store.drafts.build()).await;
+            built.is_some()
         })
     };
     let newest = || machine.run(async |store| Some(store?.snapshots.newest()?.0));
@@ -178,8 +194,7 @@ fn a_snapshot_that_was_installed_is_found_again() {
             let received = receiver.finish().unwrap();
             let meta = snapshot.meta.clone();
             let installing = store.machine.install_snapshot(&meta, received);
-            let installed = tokio::time::timeout(Duration::from_millis(500), installing).await;
-            installed.is_ok()
+            machine.until_power_fails(installing).await.is_some()
         })
     };
     let found = || {
@@ -207,4 +222,45 @@ fn a_snapshot_that_was_installed_is_found_again() {
     create(&machine.dir(), identity(1)).unwrap();
     assert!(install());
     assert_eq!(found(), (Some(60), Some(60)));
+}
+
+/// What this node keeps for the day on which the cluster is lost.
+#[test]
+fn a_backup_and_the_log_that_is_kept_are_found_again() {
+    let states_dir = new_dir();
+    let states = run(async {
+        let mut store = opened(states_dir.path());
+        let mut states = Vec::new();
+        for step in history(30).chunks(11) {
+            apply(&mut store.machine, step.to_vec()).await;
+            states.push(applied(&store));
+        }
+        states
+    });
+    let machine = Machine::new();
+    let root = machine.top.path().join("backups");
+    let reopened = || {
+        machine.disk.cut_power(&machine.dir()).unwrap();
+        BackupDir::open(&root, identity(1)).unwrap()
+    };
+    let entries = |from: usize, to: u64| history(to).split_off(from);
+    let newest = |dir: &BackupDir| Backup::read(dir.path(), None, &Rules).unwrap().info.index;
+
+    let dir = BackupDir::open(&root, identity(1)).unwrap();
+    dir.back_up(&states[0], 2).unwrap();
+    let dir = reopened();
+    assert_eq!(newest(&dir), 10);
+    dir.back_up(&states[1], 1).unwrap();
+    let dir = reopened();
+    assert_eq!(newest(&dir), 21);
+
+    let mut log = dir.log().unwrap();
+    log.append(RecordVersion::NEWEST, &entries(22, 24)).unwrap();
+    let dir = reopened();
+    assert_eq!((dir.log().unwrap().next(), newest(&dir)), (25, 24));
+    let mut log = dir.log().unwrap();
+    log.append(RecordVersion::NEWEST, &entries(25, 27)).unwrap();
+    log.append(RecordVersion::NEWEST, &entries(28, 30)).unwrap();
+    let dir = reopened();
+    assert_eq!((dir.log().unwrap().next(), newest(&dir)), (31, 30));
 }

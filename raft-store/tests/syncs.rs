@@ -17,11 +17,17 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{append, apply, blank, history, identity, log_id, opened, options, provider, run};
+use common::{
+    append, applied, apply, blank, history, identity, log_id, opened, options, provider, run,
+};
 use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
-use placement_raft_store::{Store, Vote, create, leave, skip_entry};
+use placement_raft_store::wire::RecordVersion;
+use placement_raft_store::{
+    Backup, BackupDir, NewCluster, Rules, Store, Vote, create, leave, recover, skip_entry,
+};
 use skip::skipped;
 use tempfile::TempDir;
+use uuid::Uuid;
 
 /// No such directory is anywhere.
 const STEPS: &str = "/no-such-directory/placement-step-";
@@ -106,6 +112,30 @@ fn child_that_lives() {
     });
     step("skip");
     skip_entry(&options(&dir), 11, 3).unwrap();
+    let backups = run(async {
+        let store = opened(&dir);
+        step("back-up");
+        let backups = BackupDir::open(&root.join("backups"), identity(1)).unwrap();
+        backups.back_up(&applied(&store), 1).unwrap();
+        step("keep-log");
+        let mut log = backups.log().unwrap();
+        log.append(RecordVersion::NEWEST, &history(3)).unwrap();
+        backups
+    });
+    step("read-backup");
+    let backup = Backup::read(backups.path(), None, &Rules).unwrap();
+    let members = BTreeMap::from([(1, "node1:8779".to_owned())]);
+    let anew = options(&root.join("anew").join("node"));
+    step("restore");
+    backup
+        .restore(&anew, 1, &members, NewCluster::Drawn(7))
+        .unwrap();
+    step("restored");
+    let alone = root.join("alone");
+    create(&alone, identity(1)).unwrap();
+    run(async { append(&mut opened(&alone).log, history(9)).await });
+    step("recover");
+    recover(&options(&alone), Uuid::from_u128(2)).unwrap();
     step("leave");
     leave(&dir, "it is tried").unwrap();
     step("end");
@@ -179,7 +209,11 @@ fn left_out(
 }
 
 fn is_wal(path: &str) -> bool {
-    path.starts_with("above/node/log/") && path.ends_with(".log")
+    path.contains("/log/") && path.ends_with(".log")
+}
+
+fn is_backups(path: &str) -> bool {
+    path.starts_with("backups/") && path.ends_with("/node-1")
 }
 
 fn is_table(path: &str) -> bool {
@@ -309,6 +343,56 @@ fn what_is_called_durable_was_synced() {
         &[
             ("the trace of it", |path| path.ends_with("skipped.new")),
             ("its name", |path| path == "above/node"),
+            ("the log", is_wal),
+        ],
+    );
+    look(
+        "back-up",
+        &[
+            ("the directory above", |path| path == "backups"),
+            ("the draft", |path| path.ends_with("/node-1/draft")),
+            ("rename of the draft", |path| {
+                path.ends_with("/node-1/draft")
+            }),
+            ("its name", is_backups),
+        ],
+    );
+    look(
+        "keep-log",
+        &[
+            ("the name of the file", is_backups),
+            ("the entries", |path| path.contains("/node-1/log-")),
+        ],
+    );
+    look(
+        "restore",
+        &[
+            ("the directory above", |path| path == "anew"),
+            ("the rows", is_table),
+            ("where the log begins", is_wal),
+            ("the count of starts", |path| path == "anew/node/boot.new"),
+            ("rename of the count", |path| path.ends_with("boot.new")),
+            ("the names of log and state", |path| path == "anew/node"),
+            ("the identity", |path| path == "anew/node/identity.new"),
+            ("rename of the identity", |path| {
+                path.ends_with("identity.new")
+            }),
+            ("its name", |path| path == "anew/node"),
+        ],
+    );
+    look(
+        "recover",
+        &[
+            ("the trace of it", |path| path == "alone/recovered.new"),
+            ("rename of the trace", |path| {
+                path.ends_with("recovered.new")
+            }),
+            ("its name", |path| path == "alone"),
+            ("the identity", |path| path == "alone/identity.new"),
+            ("rename of the identity", |path| {
+                path.ends_with("identity.new")
+            }),
+            ("its name", |path| path == "alone"),
             ("the log", is_wal),
         ],
     );

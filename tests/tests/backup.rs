@@ -15,6 +15,8 @@ use placement_client::{ApiRequest, Consistency, NewProvider};
 use placement_tests::backups::{back_up, check, printed, refusal, restore, restored};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
+use placement_tests::power::Power;
+use placement_tests::skip::skipped;
 use tokio::task::JoinHandle;
 
 async fn providers(cluster: &Cluster) -> BTreeSet<String> {
@@ -346,4 +348,31 @@ async fn a_backup_that_is_interrupted_leaves_nothing() {
     let words = refusal(&child.wait_with_output().unwrap(), 2);
     assert!(words.contains("broke off after"), "{words}");
     assert!(is_empty());
+}
+
+#[tokio::test]
+async fn a_backup_that_was_taken_survives_a_loss_of_power() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let Some(power) = Power::new(cluster.directory()).unwrap() else {
+        skipped("a backup and a loss of power", "there is no C compiler");
+        return;
+    };
+    let taken = |number: u64, unsynced: Option<&str>| {
+        let dir = cluster.directory().join(format!("backups-{number}"));
+        fs::create_dir(&dir).unwrap();
+        let file = dir.join("monday");
+        let output = Command::new(binaries::placementctl().unwrap())
+            .envs(power.environment(number, unsynced).unwrap())
+            .args(["--endpoint", &cluster.place(1).admin(), "backup"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        printed(&output);
+        power.cut(number, &dir).unwrap();
+        check(&file)
+    };
+    printed(&taken(8, None));
+    // What shows that it could be lost.
+    refusal(&taken(9, Some("/monday.part$")), 1);
+    refusal(&taken(10, Some("/backups-10/$")), 1);
 }

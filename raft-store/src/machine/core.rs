@@ -257,7 +257,7 @@ impl Core {
         };
         let written = started.elapsed();
         files::point("a snapshot is written", draft.path());
-        if let Err(error) = self.database.flush() {
+        if let Err(error) = self.database.sync() {
             SnapshotDir::discard(&draft);
             return Err(match self.database.write(WriteBatch::default()) {
                 Ok(()) => rocks::io_error(error),
@@ -468,7 +468,7 @@ mod tests {
                 &Change::PutOutcome(1, 1, placement_model::Outcome::AnsweredBefore),
             );
             core.database.write(half).unwrap();
-            core.database.flush().unwrap();
+            core.database.sync().unwrap();
             assert_eq!(kept.meta.last_log_id, new.last);
             assert!(
                 store
@@ -532,7 +532,7 @@ mod tests {
             };
             database.put(&mut batch, VERSION, &Change::PutCounters(counters));
             database.write(batch).unwrap();
-            database.flush().unwrap();
+            database.sync().unwrap();
         }
         let error = open(options).err().unwrap();
         assert!(matches!(error, OpenError::Damaged { .. }), "{error}");

@@ -228,7 +228,7 @@ impl StateDatabase {
     }
 
     /// Makes everything written so far durable.
-    pub(super) fn flush(&self) -> Result<(), rocksdb::Error> {
+    pub(super) fn sync(&self) -> Result<(), rocksdb::Error> {
         let families = families().map(|name| rocks::family(&self.db, name));
         let mut options = FlushOptions::default();
         options.set_wait(true);
@@ -249,7 +249,7 @@ impl StateDatabase {
         let mut batch = WriteBatch::default();
         batch.put_cf(self.meta(), INSTALLING, wire::encode(version, snapshot));
         self.write(batch)?;
-        self.flush()
+        self.sync()
     }
 
     /// Puts a whole state in place of what is there. A crash in between leaves the note that
@@ -277,7 +277,7 @@ impl StateDatabase {
         batch.delete_cf(self.meta(), INSTALLING);
         self.write(batch)?;
         files::point("the rows are replaced", &self.dir);
-        self.flush()
+        self.sync()
     }
 }
 
@@ -333,7 +333,7 @@ mod tests {
                 let record = wire::encode(RecordVersion::NEWEST, &record);
                 batch.put_cf(database.meta(), APPLIED, record);
                 database.write(batch).unwrap();
-                database.flush().unwrap();
+                database.sync().unwrap();
             }
             let store = open(options).unwrap();
             let mut state = State::default();

@@ -1,0 +1,189 @@
+//! The table of syncs in `raft-store/DESIGN.md` is that of the code: a sync that comes in is written down there
+//! with the test that fails without it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::visit::{self, Visit};
+
+/// What brings something to the disk: the system's names, RocksDB's, and our own for them.
+const SYNCS: [&str; 19] = [
+    "sync_all",
+    "sync_data",
+    "fsync",
+    "fdatasync",
+    "syncfs",
+    "sync_file_range",
+    "set_sync",
+    "sync_wal",
+    "flush_wal",
+    "flush_opt",
+    "flush_cf",
+    "flush_cf_opt",
+    "flush_cfs_opt",
+    "sync",
+    "sync_dir",
+    "sync_open_dir",
+    "write_synced",
+    "write_durably",
+    "make_durably",
+];
+
+/// Where files are written, and where `sync` means nothing else.
+const SOURCES: [(&str, bool); 5] = [
+    ("raft-store/src", true),
+    ("node/src", false),
+    ("client/src", false),
+    ("model/src", false),
+    ("model/naive/src", false),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// File, function and call, and how many of them there are.
+type Calls = BTreeMap<(String, String, String), usize>;
+
+struct Found {
+    file: String,
+    function: String,
+    is_ours: bool,
+    calls: Calls,
+}
+
+impl Found {
+    fn note(&mut self, call: &syn::Ident) {
+        let call = call.to_string();
+        // Of the other crates one has a method of this name, and it is about the names of traits.
+        if SYNCS.contains(&call.as_str()) && (self.is_ours || call != "sync") {
+            let place = (self.file.clone(), self.function.clone(), call);
+            *self.calls.entry(place).or_default() += 1;
+        }
+    }
+
+    fn within(&mut self, function: &syn::Ident, visit: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.function, function.to_string());
+        visit(self);
+        self.function = outer;
+    }
+}
+
+fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|one| {
+        let words = match &one.meta {
+            syn::Meta::List(list) => list.tokens.to_string(),
+            _ => String::new(),
+        };
+        one.path().is_ident("cfg") && words == "test"
+    })
+}
+
+impl<'ast> Visit<'ast> for Found {
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if !is_test(&module.attrs) {
+            visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        self.within(&function.sig.ident, |found| {
+            visit::visit_item_fn(found, function);
+        });
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        self.within(&function.sig.ident, |found| {
+            visit::visit_impl_item_fn(found, function);
+        });
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        self.note(&call.method);
+        visit::visit_expr_method_call(self, call);
+    }
+
+    // Also where a function is handed to another.
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        if let Some(last) = path.path.segments.last() {
+            self.note(&last.ident);
+        }
+        visit::visit_expr_path(self, path);
+    }
+}
+
+fn in_code() -> Calls {
+    let mut calls = Calls::new();
+    for (source, is_ours) in SOURCES {
+        let mut left = vec![root().join(source)];
+        while let Some(path) = left.pop() {
+            if path.is_dir() {
+                let entries = fs::read_dir(&path).unwrap();
+                left.extend(entries.map(|entry| entry.unwrap().path()));
+                continue;
+            }
+            if path.extension().is_none_or(|extension| extension != "rs") {
+                continue;
+            }
+            let file = path.strip_prefix(root()).unwrap();
+            let mut found = Found {
+                file: file.to_str().unwrap().to_owned(),
+                function: String::new(),
+                is_ours,
+                calls: Calls::new(),
+            };
+            found.visit_file(&syn::parse_file(&fs::read_to_string(&path).unwrap()).unwrap());
+            calls.extend(found.calls);
+        }
+    }
+    calls
+}
+
+/// The words between backticks.
+fn quoted(cell: &str) -> Vec<String> {
+    let words = cell.split('`').skip(1).step_by(2);
+    words.map(str::to_owned).collect()
+}
+
+/// The rows of the table: the calls, and the tests that fail without them, as file and name.
+fn in_table() -> (Calls, Vec<(String, String)>) {
+    let text = fs::read_to_string(root().join("raft-store/DESIGN.md")).unwrap();
+    let chapter = text.split("\n## ").find(|one| one.starts_with("Syncs\n"));
+    let rows = chapter
+        .unwrap()
+        .lines()
+        .filter(|line| line.starts_with("| `"));
+    let (mut calls, mut tests) = (Calls::new(), Vec::new());
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        let [place, _, test] = cells[..] else {
+            panic!("not three cells: {row}");
+        };
+        let place = quoted(place);
+        let [file, function, call] = &place[..] else {
+            panic!("not a file, a function and a call: {row}");
+        };
+        let place = (file.clone(), function.clone(), call.clone());
+        *calls.entry(place).or_default() += 1;
+        let test = quoted(test);
+        let [file, name] = &test[..] else {
+            panic!("not a file and a test: {row}");
+        };
+        tests.push((file.clone(), name.clone()));
+    }
+    (calls, tests)
+}
+
+#[test]
+fn each_sync_is_in_the_table_with_the_test_that_fails_without_it() {
+    let (listed, tests) = in_table();
+    assert_eq!(in_code(), listed);
+    for (file, name) in tests {
+        let text = fs::read_to_string(root().join(&file)).unwrap();
+        let is_there = text.contains(&format!("fn {name}("));
+        assert!(is_there, "there is no test {name} in {file}");
+    }
+}

@@ -133,6 +133,9 @@ pub struct NodeStatus {
     /// When its last good backup was made, in seconds since 1970, if it makes any by itself.
     #[serde(default)]
     pub last_backup: Option<u64>,
+    /// What is wrong with the backups that it makes by itself.
+    #[serde(default)]
+    pub backup_problem: Option<String>,
     /// Bytes of the files in its data directory.
     #[serde(default)]
     pub disk_used_bytes: Option<u64>,

@@ -270,7 +270,15 @@ fn command() -> Command {
     .subcommand(
         Command::new("check-backup")
             .about("Reads a backup, whole, and says what it holds; exits with 1 if it is no good")
-            .arg(file("file", "FILE", "The backup").required(true)),
+            .arg(
+                file(
+                    "file",
+                    "PATH",
+                    "The backup, or a directory that [backup] has filled: its newest backup and the \
+                     log since are read, as a restore reads them",
+                )
+                .required(true),
+            ),
     )
     .subcommand(common(
         Command::new("restore")

@@ -182,15 +182,23 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     );
     fs::remove_file(backups.path()).unwrap();
     fs::rename(cluster.directory().join("away"), backups.path()).unwrap();
-    // It shows with the next entry.
-    let provider = NewProvider::named("after");
-    client.create_provider(&provider).await.unwrap();
+    // It shows by itself, with no further entry.
     wait_for("the gap is found", async || {
         cluster.log(1, 2000).contains("has a gap")
     })
     .await;
+    assert!(metric(&cluster, 1, "placement_backup_log_gaps_total").await > 0.0);
     wait_for("a backup after the gap", async || {
         cluster.log(1, 2000).matches("made a backup").count() > 0 && made().len() == 2
+    })
+    .await;
+    // What is written then is kept again, and the gap is behind a backup.
+    let provider = NewProvider::named("after");
+    client.create_provider(&provider).await.unwrap();
+    wait_for("the next entry is kept", async || {
+        let status = cluster.admin_of(1).status().await.unwrap();
+        let kept = metric(&cluster, 1, "placement_backup_log_index").await;
+        kept >= status.applied.unwrap() as f64 && status.backup_problem.is_none()
     })
     .await;
     cluster.stop_node(1).await.unwrap();

@@ -104,6 +104,8 @@ pub struct NodeReport {
     pub not_ready: Option<String>,
     /// When its last good backup was made, in seconds since 1970, if `[backup]` has it make any.
     pub last_backup: Option<u64>,
+    /// What is wrong with the backups of `[backup]`: they are overdue, fail, or the kept log has a gap.
+    pub backup_problem: Option<String>,
     /// Bytes of the files in its data directory.
     pub disk_used_bytes: u64,
     /// Bytes that are free on that disk; `None` if the system does not say.
@@ -114,12 +116,14 @@ impl NodeReport {
     pub(crate) async fn of(bootstrap: &Bootstrap, checks: &HealthChecks) -> Self {
         let not_ready = checks.not_ready().await.err();
         let space = DiskSpace::of(bootstrap.config.data_dir.clone()).await;
+        let running = bootstrap.slot.get();
         Self {
             status: NodeStatus::of(bootstrap),
             version: env!("CARGO_PKG_VERSION"),
             ready: not_ready.is_none(),
             not_ready,
-            last_backup: bootstrap.slot.get().and_then(|running| running.kept.last()),
+            last_backup: running.as_ref().and_then(|running| running.kept.last()),
+            backup_problem: running.and_then(|running| running.kept.problem()),
             disk_used_bytes: space.used_bytes,
             disk_free_bytes: space.free_bytes,
         }

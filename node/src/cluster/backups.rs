@@ -11,7 +11,7 @@ use std::time::Duration;
 use placement_raft_store::{BackupDir, LogArchive, LogReader, runtime};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::kept_backups::Kept;
+use super::kept_backups::{Kept, Part};
 use super::running::Running;
 use crate::world::Clock;
 
@@ -22,40 +22,47 @@ const RETRY_MIN: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// Says once what fails, and how long to wait for the next attempt.
-#[derive(Default)]
-struct Failing(u32);
+struct Failing<'a> {
+    kept: &'a Kept,
+    part: Part,
+    times: u32,
+}
 
-impl Failing {
-    fn again(
-        &mut self,
-        kept: &Kept,
-        what: &'static str,
-        error: impl std::fmt::Display,
-    ) -> Duration {
-        kept.failed();
-        if self.0 == 0 {
+impl<'a> Failing<'a> {
+    fn of(kept: &'a Kept, part: Part) -> Self {
+        Self {
+            kept,
+            part,
+            times: 0,
+        }
+    }
+
+    fn again(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
+        self.kept.failed(self.part, what, &error);
+        if self.times == 0 {
             tracing::error!(%error, "{what}; it is tried again");
         }
-        self.0 += 1;
-        (RETRY_MIN * 2_u32.pow(self.0.min(10) - 1)).min(RETRY_MAX)
+        self.times += 1;
+        (RETRY_MIN * 2_u32.pow(self.times.min(10) - 1)).min(RETRY_MAX)
     }
 
     fn is_over(&mut self, what: &'static str) {
-        if std::mem::take(&mut self.0) > 0 {
+        self.kept.is_well(self.part);
+        if std::mem::take(&mut self.times) > 0 {
             tracing::info!("{what} again");
         }
     }
 }
 
-async fn open(node: &Running, root: PathBuf, kept: &Kept) -> BackupDir {
-    let mut failing = Failing::default();
+async fn open(node: &Running, root: PathBuf, part: Part) -> BackupDir {
+    let mut failing = Failing::of(&node.kept, part);
     loop {
         let (root, identity) = (root.clone(), node.replica.identity);
         match runtime::blocking(move || BackupDir::open(&root, identity)).await {
             Ok(dir) => return dir,
             Err(error) => {
                 let what = "the directory for backups cannot be used";
-                sleep(failing.again(kept, what, error)).await;
+                sleep(failing.again(what, error)).await;
             }
         }
     }
@@ -67,33 +74,36 @@ pub(super) async fn make(node: Arc<Running>, clock: Arc<dyn Clock>) {
     let Some(root) = settings.directory.clone() else {
         return;
     };
-    let dir = open(&node, root, kept).await;
     let every = Duration::from_secs(settings.every_s);
+    kept.begin(every);
+    let dir = open(&node, root, Part::Backups).await;
     let keep = usize::try_from(settings.keep).unwrap_or(usize::MAX);
     if let Ok(Some(last)) = dir.newest() {
-        kept.made(last);
         let age = clock.now().duration_since(last).unwrap_or_default();
+        kept.found(last, age);
+        kept.is_well(Part::Backups);
         sleep(every.saturating_sub(age)).await;
     }
-    let mut failing = Failing::default();
+    let mut failing = Failing::of(kept, Part::Backups);
     while node.replica.failure().is_none() {
         match one(&node, &dir, keep).await {
-            Ok(()) => {
-                kept.made(clock.now());
+            Ok(index) => {
+                kept.made(clock.now(), index);
                 failing.is_over("backups are made");
                 // Told that it is due, or not: it is now.
                 let _ = timeout(every, kept.is_due()).await;
             }
             Err(error) => {
-                let wait = failing.again(kept, "no backup is made", error);
+                let wait = failing.again("no backup is made", error);
                 sleep(wait.min(every)).await;
             }
         }
     }
 }
 
-/// A node that does not hear the others has nothing to keep that is worth it.
-async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<(), String> {
+/// A node that does not hear the others has nothing to keep that is worth it. Gives the entry that the
+/// backup has come to.
+async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String> {
     let deadline = Instant::now() + node.replica.config.wait();
     let linearized = node.read_index.linearize(deadline).await;
     linearized.map_err(|error| error.to_string())?;
@@ -101,17 +111,16 @@ async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<(), String>
     let made = runtime::blocking(move || dir.back_up(&applied, keep)).await;
     let info = made.map_err(|error| error.to_string())?;
     tracing::info!(index = info.index, digest = info.digest, "made a backup");
-    Ok(())
+    Ok(info.index)
 }
 
 /// Adds what was committed to the log that is kept.
 pub(super) async fn keep_log(node: Arc<Running>, log: LogReader) {
-    let kept = &node.kept;
     let Some(root) = node.replica.config.backup.directory.clone() else {
         return;
     };
-    let dir = open(&node, root, kept).await;
-    let mut failing = Failing::default();
+    let dir = open(&node, root, Part::Log).await;
+    let mut failing = Failing::of(&node.kept, Part::Log);
     // Opened anew after an error: what has come into the files is looked at again.
     let mut archive = None;
     while node.replica.failure().is_none() {
@@ -127,7 +136,7 @@ pub(super) async fn keep_log(node: Arc<Running>, log: LogReader) {
                 failing.is_over("the log since the last backup is kept");
                 LOG_EVERY
             }
-            Err(error) => failing.again(kept, "the log since the last backup is not kept", error),
+            Err(error) => failing.again("the log since the last backup is not kept", error),
         };
         sleep(wait).await;
     }
@@ -139,13 +148,11 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
     while archive.next() < end {
         let next = archive.next();
         let entries = log.step(next, end)?;
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            break;
-        };
-        let (first, last) = (first.log_id.index, last.log_id.index);
+        // What is applied and in the log no more, nobody can keep any more.
+        let first = entries.first().map_or(end, |entry| entry.log_id.index);
         if next > 0 && first > next {
-            node.kept.failed();
-            node.kept.make_one_now();
+            archive.go_on_at(first);
+            node.kept.misses(next, first - 1);
             tracing::error!(
                 from = next,
                 to = first - 1,
@@ -153,6 +160,10 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
                  nor one after it that is before the next backup"
             );
         }
+        let Some(last) = entries.last() else {
+            break;
+        };
+        let last = last.log_id.index;
         archive.append(applied.record_version(), &entries)?;
         node.kept.is_logged_up_to(last);
     }

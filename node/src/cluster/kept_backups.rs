@@ -1,9 +1,24 @@
 //! What is known of the backups that this node makes by itself.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// After so many times the interval without a good backup, one is overdue: one may fail, or take long.
+const OVERDUE_AFTER: u32 = 2;
+
+/// What is done for the day on which the cluster is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Backups.
+    Backups,
+    /// The log since the oldest of them.
+    Log,
+}
 
 /// The numbers of a node, and how its two tasks for backups talk to each other.
 #[derive(Debug, Default)]
@@ -14,7 +29,41 @@ pub(crate) struct Kept {
     logged: AtomicU64,
     /// Backups that were not made, and entries that could not be kept.
     failures: AtomicU64,
+    /// Gaps in the log that is kept.
+    gaps: AtomicU64,
     due: Notify,
+    standing: Mutex<Standing>,
+}
+
+#[derive(Debug, Default)]
+struct Standing {
+    /// `None` where none are made.
+    schedule: Option<Schedule>,
+    /// Why no backup is made just now.
+    no_backup: Option<String>,
+    /// Why the log is not kept just now.
+    no_log: Option<String>,
+    /// The first and the last entry that are not in the log that is kept, nor in a backup.
+    gap: Option<(u64, u64)>,
+}
+
+/// When a backup should be there.
+#[derive(Debug)]
+struct Schedule {
+    every: Duration,
+    /// How old the last good one was at that moment; of a node that has none, how long it waits for one.
+    seen: (Instant, Duration),
+    has_one: bool,
+}
+
+impl Schedule {
+    fn age(&self) -> Duration {
+        self.seen.0.elapsed() + self.seen.1
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.age() > self.every * OVERDUE_AFTER
+    }
 }
 
 impl Kept {
@@ -33,16 +82,68 @@ impl Kept {
         self.failures.load(Ordering::Relaxed)
     }
 
-    pub(super) fn failed(&self) {
+    /// Gaps in the log that is kept, since the start.
+    pub(crate) fn gaps(&self) -> u64 {
+        self.gaps.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last good backup is older than it should be, or there should be one and is none.
+    pub(crate) fn is_overdue(&self) -> bool {
+        let standing = self.standing.lock();
+        standing.schedule.as_ref().is_some_and(Schedule::is_overdue)
+    }
+
+    /// What is wrong with backups on this node, in words.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let standing = self.standing.lock();
+        let mut words = Vec::new();
+        if let Some(schedule) = standing.schedule.as_ref().filter(|one| one.is_overdue()) {
+            let (age, every) = (schedule.age().as_secs(), schedule.every.as_secs());
+            words.push(match schedule.has_one {
+                true => {
+                    format!("the last good backup is {age} s old, and one is due every {every} s")
+                }
+                false => format!("no backup was made for {age} s, and one is due every {every} s"),
+            });
+        }
+        words.extend(standing.no_backup.clone());
+        words.extend(standing.no_log.clone());
+        if let Some((from, to)) = standing.gap {
+            words.push(format!(
+                "the log that is kept lacks entries {from} to {to}, and no backup was made since"
+            ));
+        }
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    /// From now on one is to be made every so often.
+    pub(super) fn begin(&self, every: Duration) {
+        self.standing.lock().schedule = Some(Schedule {
+            every,
+            seen: (Instant::now(), Duration::ZERO),
+            has_one: false,
+        });
+    }
+
+    pub(super) fn failed(&self, part: Part, what: &str, error: &dyn Display) {
         self.failures.fetch_add(1, Ordering::Relaxed);
+        *self.standing.lock().of(part) = Some(format!("{what}: {error}"));
+    }
+
+    pub(super) fn is_well(&self, part: Part) {
+        *self.standing.lock().of(part) = None;
     }
 
     pub(super) fn is_logged_up_to(&self, index: u64) {
         self.logged.store(index, Ordering::Relaxed);
     }
 
-    /// The next backup does not wait for its time.
-    pub(super) fn make_one_now(&self) {
+    /// Notes a gap in the log that is kept: the next backup does not wait for its time.
+    pub(super) fn misses(&self, from: u64, to: u64) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.gaps.fetch_add(1, Ordering::Relaxed);
+        let gap = &mut self.standing.lock().gap;
+        *gap = Some((gap.map_or(from, |(first, _)| first), to));
         self.due.notify_one();
     }
 
@@ -51,8 +152,78 @@ impl Kept {
         self.due.notified().await;
     }
 
-    pub(super) fn made(&self, at: SystemTime) {
+    /// Notes a good backup of an earlier start.
+    pub(super) fn found(&self, at: SystemTime, age: Duration) {
         let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
         self.last.store(since.as_secs(), Ordering::Relaxed);
+        if let Some(schedule) = &mut self.standing.lock().schedule {
+            schedule.seen = (Instant::now(), age);
+            schedule.has_one = true;
+        }
+    }
+
+    /// Notes a good backup of now, of the state after an entry.
+    pub(super) fn made(&self, at: SystemTime, index: u64) {
+        self.found(at, Duration::ZERO);
+        self.is_well(Part::Backups);
+        let gap = &mut self.standing.lock().gap;
+        *gap = gap.filter(|(_, to)| *to > index);
+    }
+}
+
+impl Standing {
+    fn of(&mut self, part: Part) -> &mut Option<String> {
+        match part {
+            Part::Backups => &mut self.no_backup,
+            Part::Log => &mut self.no_log,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_backup_that_is_late_is_told_and_one_that_is_made_ends_it() {
+        let kept = Kept::default();
+        tokio::time::advance(Duration::from_secs(1_000)).await;
+        assert!(!kept.is_overdue(), "none are made");
+
+        kept.begin(Duration::from_secs(60));
+        tokio::time::advance(Duration::from_secs(120)).await;
+        assert_eq!((kept.is_overdue(), kept.problem()), (false, None));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let words = kept.problem().unwrap();
+        assert!(words.contains("no backup was made for 121 s"), "{words}");
+
+        kept.found(UNIX_EPOCH, Duration::from_secs(100));
+        assert!(!kept.is_overdue());
+        tokio::time::advance(Duration::from_secs(21)).await;
+        let words = kept.problem().unwrap();
+        assert!(words.contains("is 121 s old"), "{words}");
+        kept.made(UNIX_EPOCH + Duration::from_secs(5), 7);
+        assert_eq!((kept.is_overdue(), kept.problem()), (false, None));
+        assert_eq!(kept.last(), Some(5));
+    }
+
+    #[test]
+    fn what_fails_is_told_until_it_works_again_and_a_gap_until_a_backup_is_behind_it() {
+        let kept = Kept::default();
+        kept.failed(Part::Backups, "no backup is made", &"full");
+        kept.failed(Part::Log, "the log is not kept", &"gone");
+        let words = kept.problem().unwrap();
+        assert_eq!(words, "no backup is made: full; the log is not kept: gone");
+        kept.is_well(Part::Log);
+        kept.made(UNIX_EPOCH, 1);
+        assert_eq!((kept.problem(), kept.failures()), (None, 2));
+
+        kept.misses(5, 7);
+        kept.misses(9, 20);
+        kept.made(UNIX_EPOCH, 19);
+        let words = kept.problem().unwrap();
+        assert!(words.contains("lacks entries 5 to 20"), "{words}");
+        kept.made(UNIX_EPOCH, 20);
+        assert_eq!((kept.problem(), kept.gaps()), (None, 2));
     }
 }

@@ -150,6 +150,10 @@ catalog! {
         "When the last good backup of [backup] was made, since 1970; its age is time() minus this. 0 if none was";
     BACKUP_LOG_INDEX = "placement_backup_log_index" Gauge none []
         "The last entry of the log that is kept with the backups";
+    BACKUP_OVERDUE = "placement_backup_overdue" Gauge none []
+        "1 if the last good backup of [backup] is more than twice every_s old, or none was made in that time";
+    BACKUP_LOG_GAPS = "placement_backup_log_gaps" Counter none []
+        "Gaps in the log that is kept with the backups, since the start of the process";
     BACKUP_FAILURES = "placement_backup_failures" Counter none []
         "Backups of [backup] that could not be made, and entries that could not be kept; they are tried again";
     STORAGE_FAILED = "placement_storage_failed" Gauge none []

@@ -65,6 +65,8 @@ impl Collector for NodeCollector {
             out.gauge(&catalog::DISK_WAIT, waits.as_secs_f64())?;
             out.gauge(&catalog::BACKUP_LAST, kept.last().unwrap_or(0))?;
             out.gauge(&catalog::BACKUP_LOG_INDEX, kept.logged())?;
+            out.gauge(&catalog::BACKUP_OVERDUE, u64::from(kept.is_overdue()))?;
+            out.counter(&catalog::BACKUP_LOG_GAPS, kept.gaps())?;
             out.counter(&catalog::BACKUP_FAILURES, kept.failures())?;
             out.model(replica)?;
         }

@@ -13,8 +13,14 @@ use uuid::Uuid;
 use crate::admin::BackupReport;
 use crate::{Config, Env};
 
-/// Reads a backup, whole, and says what it holds.
+/// Reads a backup, whole, and says what it holds; of a directory, what a restore from it would come to.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    if path.is_dir() {
+        let backup = Backup::read(path, None, &*Env::production().storage.applier)?;
+        say(&backup.info);
+        warn(&backup);
+        return Ok(());
+    }
     let file = File::open(path).with_context(|| path.display().to_string())?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let info = placement_raft_store::check_backup(file).map_err(|error| match error {
@@ -54,9 +60,7 @@ pub(crate) fn run(
     options.dir = config.data_dir.clone();
     let identity = backup.restore(&options, config.node_id, &members, cluster)?;
     say(&backup.info);
-    if let Some(why) = &backup.ends_early {
-        eprintln!("placementd: warning: {why}");
-    }
+    warn(&backup);
     let new = identity.cluster;
     println!("new_cluster_id: {new}\nnew_epoch: {}", identity.epoch);
     let others: Vec<String> = (members.keys())
@@ -77,6 +81,12 @@ pub(crate) fn run(
         ),
     }
     Ok(())
+}
+
+fn warn(backup: &Backup) {
+    if let Some(why) = &backup.ends_early {
+        eprintln!("placementd: warning: {why}");
+    }
 }
 
 fn say(info: &BackupInfo) {

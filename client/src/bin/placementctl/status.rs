@@ -63,6 +63,8 @@ struct MemberReport {
     /// Entries that the leader has and this node has not applied.
     lag: Option<u64>,
     last_backup: Option<u64>,
+    /// What is wrong with the backups that it makes by itself.
+    backup_problem: Option<String>,
     disk_used_bytes: Option<u64>,
     disk_free_bytes: Option<u64>,
     storage_failure: Option<String>,
@@ -113,7 +115,12 @@ impl ClusterReport {
             true => String::new(),
             false => align(&rows) + "\n",
         };
-        format!("{head}\n{table}{}", self.health.words())
+        // Clients are served all the same, so they make no other exit code.
+        let warnings: String = (self.members.iter())
+            .filter_map(|member| Some((member.id, member.backup_problem.as_ref()?)))
+            .map(|(id, words)| format!("warning: backups of node {id}: {words}\n"))
+            .collect();
+        format!("{head}\n{table}{}{warnings}", self.health.words())
     }
 }
 
@@ -163,6 +170,7 @@ impl MemberReport {
                 .zip(applied)
                 .map(|(head, applied)| head.saturating_sub(applied)),
             last_backup: answer.and_then(|status| status.last_backup),
+            backup_problem: answer.and_then(|status| status.backup_problem.clone()),
             disk_used_bytes: answer.and_then(|status| status.disk_used_bytes),
             disk_free_bytes: answer.and_then(|status| status.disk_free_bytes),
             storage_failure: answer.and_then(|status| status.storage_failure.clone()),
@@ -271,6 +279,7 @@ mod tests {
             ready: true,
             not_ready: None,
             last_backup: None,
+            backup_problem: None,
             disk_used_bytes: Some(5 << 20),
             disk_free_bytes: Some(3 << 30),
             members: vec![member(1), member(2), member(3)],
@@ -312,6 +321,21 @@ mod tests {
         assert!(text.contains("feature level 1\n"), "{text}");
         assert!(text.contains("1.2.3    2  "), "{text}");
         assert!(text.contains("5.0 MiB    3.0 GiB"), "{text}");
+    }
+
+    #[test]
+    fn trouble_with_backups_is_a_warning() {
+        let mut answers = [leader(), follower(2), follower(3)];
+        if let Some(status) = &mut answers[1] {
+            status.backup_problem = Some("no backup is made: full".to_owned());
+        }
+        let report = ClusterReport::new(&survey(answers));
+        assert_eq!(report.health.condition, Condition::Healthy);
+        let text = report.text();
+        assert!(
+            text.ends_with("can lose 1\nwarning: backups of node 2: no backup is made: full\n"),
+            "{text}"
+        );
     }
 
     #[test]

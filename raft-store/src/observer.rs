@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::types::{Entry, LogId};
+use crate::types::{Entry, LogId, Vote};
 
 /// Looks at the log of one node from outside. The product has none; simulations hold the promises of
 /// Raft against what it sees on all nodes together.
@@ -17,7 +17,7 @@ impl fmt::Debug for dyn LogObserver {
     }
 }
 
-/// Something that happens to the log of a node.
+/// Something that happens to the log of a node, or to its vote.
 #[derive(Debug)]
 pub enum LogEvent<'a> {
     /// It was opened, and this was found in it: all of that is on disk.
@@ -27,6 +27,8 @@ pub enum LogEvent<'a> {
         /// What follows.
         entries: &'a [Entry],
     },
+    /// The node is about to write down this vote.
+    Voted(&'a Vote),
     /// An entry was taken behind the last one.
     Appended(&'a Entry),
     /// What follows this entry was removed.

@@ -35,6 +35,8 @@ pub struct Written {
 pub enum Happened {
     /// It was opened and holds this, behind what was purged.
     Opened(Option<EntryId>, Vec<Written>),
+    /// The node votes: for whom, in which term.
+    Voted((u64, u64)),
     /// An entry was taken.
     Appended(Written),
     /// What follows was removed.
@@ -117,6 +119,7 @@ impl From<LogEvent<'_>> for Happened {
             LogEvent::Opened { purged, entries } => {
                 Self::Opened(id(purged), entries.iter().map(Written::from).collect())
             }
+            LogEvent::Voted(vote) => Self::Voted((vote.leader_id.term, vote.leader_id.node_id)),
             LogEvent::Appended(entry) => Self::Appended(Written::from(entry)),
             LogEvent::Truncated(last) => Self::Truncated(id(last)),
             LogEvent::Purged(upto) => Self::Purged(EntryId::from(&upto)),
@@ -176,7 +179,7 @@ impl NodeLog {
                 let there = last.filter(|last| self.entries.get(&last.index) == Some(last));
                 self.durable = self.durable.max(there.map(|last| last.index));
             }
-            Happened::Committed(_) => {}
+            Happened::Voted(_) | Happened::Committed(_) => {}
         }
     }
 }

@@ -209,11 +209,37 @@ fn a_leader_begins_with_all_that_was_committed_before() {
 
     // Nor may what a leader did not have become committed later.
     let mut cluster = Cluster::of_three();
+    cluster.happens(1, Happened::Voted((1, 1)));
     cluster.takes(&[1, 2], id(1, 1, 1));
     cluster.takes(&[3], id(2, 3, 1));
     cluster.wrong.is_right();
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
     cluster.wrong.breaks(leader_completeness::NAME);
+}
+
+/// The Raft paper, figure 8: what was written in term 1 is committed in term 3, and the leader of term 2
+/// did not have it.
+#[test]
+fn a_later_leader_commits_what_an_earlier_one_wrote() {
+    let mut cluster = Cluster::of_three();
+    cluster.happens(1, Happened::Voted((1, 1)));
+    cluster.takes(&[1], id(1, 1, 1));
+    cluster.takes(&[3], id(2, 3, 1));
+    cluster.happens(1, Happened::Voted((3, 1)));
+    cluster.takes(&[2], id(1, 1, 1));
+    cluster.takes(&[1, 2], id(3, 1, 2));
+    cluster.happens(1, Happened::Committed(id(3, 1, 2)));
+    cluster.wrong.is_right();
+
+    // Another node may tell of it first.
+    let mut cluster = Cluster::of_three();
+    cluster.takes(&[1], id(1, 1, 1));
+    cluster.takes(&[3], id(2, 3, 1));
+    cluster.takes(&[2], id(1, 1, 1));
+    cluster.happens(1, Happened::Voted((3, 2)));
+    cluster.takes(&[2], id(3, 2, 2));
+    cluster.happens(1, Happened::Committed(id(1, 1, 1)));
+    cluster.wrong.is_right();
 }
 
 #[test]

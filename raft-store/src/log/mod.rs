@@ -336,6 +336,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
+        self.shared.observed(LogEvent::Voted(vote));
         self.shared.check()?;
         let (done, saved) = oneshot::channel();
         self.writer.send(Job::Vote { vote: *vote, done })?;

@@ -1,6 +1,11 @@
 //! Leader completeness (Raft paper, figure 3): if an entry is committed in a given term, it is present
 //! in the logs of the leaders of all higher-numbered terms.
 //!
+//! The term that counts is the one in which the entry is committed: that of the leader that commits it, which
+//! may be long after the one in which it was written (section 5.4.2). A node that votes for itself and commits
+//! an entry of its own in that term is that leader. Where another node tells of it first, any leader so far
+//! may have committed it.
+//!
 //! Leaders are ordered by term and node here, as openraft orders them. The log of a leader is looked at
 //! when it takes its own first entry; what was purged from it is in its state.
 
@@ -12,10 +17,17 @@ use crate::logs::{EntryId, Happened, Logs};
 /// Its name in complaints.
 pub const NAME: &str = "leader completeness";
 
+/// A term and its leader.
+type Leader = (u64, u64);
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct LeaderCompleteness {
-    leaders: BTreeMap<(u64, u64), AtFirst>,
+    leaders: BTreeMap<Leader, AtFirst>,
+    /// For whom each node has voted last, since it was started.
+    votes: BTreeMap<u64, Leader>,
+    /// What is committed, and the last leader that can have done it.
+    committed: Vec<(Leader, EntryId)>,
 }
 
 /// The log of a leader before its own first entry.
@@ -31,10 +43,23 @@ impl LogInvariant for LeaderCompleteness {
     }
 
     fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
-        for id in &hint.committed {
-            for (leader, log) in self.leaders.range((id.leader.0, id.leader.1 + 1)..) {
-                log.check(*leader, *id)?;
+        match hint.happened {
+            Happened::Opened(..) => {
+                self.votes.remove(&hint.node);
             }
+            Happened::Voted(leader) => {
+                self.votes.insert(hint.node, *leader);
+            }
+            Happened::Committed(upto) => {
+                let by = self.committed_by(hint.node, *upto);
+                for id in &hint.committed {
+                    self.committed.push((by, *id));
+                    for (leader, log) in self.leaders.range((by.0, by.1 + 1)..) {
+                        log.check(*leader, *id)?;
+                    }
+                }
+            }
+            _ => {}
         }
         let Happened::Appended(written) = hint.happened else {
             return Ok(());
@@ -52,15 +77,27 @@ impl LogInvariant for LeaderCompleteness {
                 .collect(),
             purged: log.purged.map(|purged| purged.index),
         };
-        let mut earlier = logs.committed.values().filter(|id| id.leader < leader);
-        let checked = earlier.try_for_each(|id| at_first.check(leader, *id));
+        let mut earlier = self.committed.iter().filter(|(by, _)| *by < leader);
+        let checked = earlier.try_for_each(|(_, id)| at_first.check(leader, *id));
         self.leaders.insert(leader, at_first);
         checked
     }
 }
 
+impl LeaderCompleteness {
+    /// The last leader that can have committed what `node` knows to be committed up to an entry.
+    fn committed_by(&self, node: u64, upto: EntryId) -> Leader {
+        let leads = upto.leader.1 == node && self.votes.get(&node) == Some(&upto.leader);
+        let newest = self.leaders.last_key_value().map(|(leader, _)| *leader);
+        match newest {
+            Some(newest) if !leads => newest.max(upto.leader),
+            _ => upto.leader,
+        }
+    }
+}
+
 impl AtFirst {
-    fn check(&self, (term, node): (u64, u64), id: EntryId) -> Result<(), String> {
+    fn check(&self, (term, node): Leader, id: EntryId) -> Result<(), String> {
         if self.purged >= Some(id.index) || self.entries.get(&id.index) == Some(&id) {
             return Ok(());
         }

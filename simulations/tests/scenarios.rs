@@ -28,6 +28,7 @@ fn at(begins: u64, lasts: u64, fault: Fault) -> Planned {
 fn quiet(seed: u64) -> Parameters {
     Parameters {
         nodes: 3,
+        tick: ms(1),
         latency_max: ms(5),
         sync_max: ms(5),
         heartbeat: ms(100),

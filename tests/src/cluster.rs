@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -210,6 +210,21 @@ impl Cluster {
         self.running[index(id)]
             .as_mut()
             .is_some_and(|process| process.ended().is_none())
+    }
+
+    /// How a node ended that nobody has ended.
+    pub fn gave_up(&mut self, id: u64) -> Option<ExitStatus> {
+        self.running[index(id)].as_mut()?.ended()
+    }
+
+    /// What nodes said of panics.
+    pub fn panics(&self) -> Vec<String> {
+        let logs = self
+            .places
+            .iter()
+            .map(|place| log_tail(&place.log, usize::MAX));
+        let lines = logs.flat_map(|log| log.lines().map(str::to_owned).collect::<Vec<_>>());
+        lines.filter(|line| line.contains("panicked")).collect()
     }
 
     /// The process of a running node.

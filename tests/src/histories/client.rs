@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::board::{Board, Phase};
 
 /// Longest pause between two requests.
-const PAUSE_MAX: Duration = Duration::from_millis(60);
+const PAUSE_MAX: Duration = Duration::from_millis(90);
 const WRITES_PERCENT: u32 = 60;
 /// Writes that each client must get through after the storm.
 const CALM_WRITES: usize = 4;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use http::StatusCode;
 use placement_client::{Admin, Client, Error, NewMember};
 use placement_witness::seed::Seed;
@@ -11,7 +11,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rustix::process::Signal;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::board::Board;
 use crate::cluster::Cluster;
@@ -25,6 +25,8 @@ pub enum Fault {
     KillLeader,
     /// `kill -9` of any node.
     KillOne,
+    /// The same, for so long that it needs a snapshot when it comes back.
+    MissMuch,
     /// `kill -9` of a majority.
     KillMajority,
     /// `kill -9` of all nodes.
@@ -57,9 +59,10 @@ pub enum Fault {
 
 impl Fault {
     /// All, and how often each is chosen.
-    const WEIGHTS: [(Fault, u32); 16] = [
+    const WEIGHTS: [(Fault, u32); 17] = [
         (Fault::KillLeader, 8),
         (Fault::KillOne, 6),
+        (Fault::MissMuch, 4),
         (Fault::KillMajority, 3),
         (Fault::KillAll, 3),
         (Fault::LosePower, 6),
@@ -94,6 +97,7 @@ impl Fault {
         match self {
             Fault::KillLeader => "leader killed",
             Fault::KillOne => "node killed",
+            Fault::MissMuch => "node long away",
             Fault::KillMajority => "majority killed",
             Fault::KillAll => "all killed",
             Fault::LosePower => "power lost",
@@ -114,8 +118,8 @@ impl Fault {
 
 /// How long a change of the members may take while nothing else fails.
 const CHANGE_LIMIT: Duration = Duration::from_secs(60);
-/// Nodes that are replaced in one round at most: there are ports for no more.
-const REPLACED_MAX: usize = 2;
+/// New nodes in one round at most: there are ports for no more.
+const INVITED_MAX: usize = 3;
 
 /// A storm over a cluster.
 pub(super) struct Storm<'a> {
@@ -124,7 +128,7 @@ pub(super) struct Storm<'a> {
     power: Option<Power>,
     random: SmallRng,
     members: Vec<u64>,
-    replaced: usize,
+    invited: usize,
     met: BTreeMap<&'static str, usize>,
     /// What happened when.
     story: Vec<String>,
@@ -143,7 +147,7 @@ impl<'a> Storm<'a> {
             board,
             power,
             random: seed.stream("faults"),
-            replaced: 0,
+            invited: 0,
             met: BTreeMap::new(),
             story: Vec::new(),
         }
@@ -200,6 +204,7 @@ impl<'a> Storm<'a> {
         match fault {
             Fault::KillLeader => self.kill(fault, vec![leader], lasts).await?,
             Fault::KillOne | Fault::LosePower => self.kill(fault, vec![any], lasts).await?,
+            Fault::MissMuch => self.kill(fault, vec![any], lasts.max(MISS_MUCH)).await?,
             Fault::KillMajority => self.kill(fault, most, lasts).await?,
             Fault::KillAll | Fault::LoseAllPower => self.kill(fault, all, lasts).await?,
             Fault::PauseLeader => self.pause(fault, vec![leader], lasts.max(PAUSE_MIN)).await,
@@ -211,21 +216,23 @@ impl<'a> Storm<'a> {
             }
             Fault::Restart => {
                 self.note(fault, &[any]);
-                // Who is killed while it stops has stopped, too.
-                let _ = self.cluster.stop_node(any).await;
-                self.cluster.kill_9(any);
-                self.start(any)?;
+                self.cluster.stop_node(any).await?;
             }
             Fault::Transfer => {
                 self.note(fault, &[any]);
                 // It changes nothing that must last, and may be refused.
                 let _ = self.admin().transfer_leader(Some(any)).await;
             }
-            Fault::Replace if self.replaced < REPLACED_MAX => self.replace(any).await?,
+            // One of them may not be let in.
+            Fault::Replace if self.invited + 1 < INVITED_MAX => self.replace(any).await?,
             Fault::Replace => {}
         }
         self.cluster.mend();
         for node in self.members.clone() {
+            if let Some(status) = self.cluster.gave_up(node) {
+                let said = self.cluster.log(node, 20);
+                bail!("node {node} ended by itself with {status}:\n{said}");
+            }
             if !self.cluster.runs(node) {
                 self.start(node)?;
             }
@@ -299,34 +306,35 @@ impl<'a> Storm<'a> {
 
     /// One node is gone for ever; a new one comes in under a number that nobody had.
     async fn replace(&mut self, old: u64) -> anyhow::Result<()> {
-        self.replaced += 1;
         self.cluster.kill_9(old);
         std::fs::remove_dir_all(self.cluster.data_dir(old))?;
         self.members.retain(|member| *member != old);
         self.board.nodes.borrow_mut().remove(&old);
-        let new = self.cluster.add_place().id;
-        self.note(Fault::Replace, &[old, new]);
-        self.start(new)?;
+        self.note(Fault::Replace, &[old]);
         let admin = self.admin();
         until_done("to be taken out", async || {
-            done_or(admin.remove_member(old).await, StatusCode::NOT_FOUND)
+            let removed = admin.remove_member(old).await;
+            refused(removed, |error| {
+                error.status() == Some(StatusCode::NOT_FOUND)
+            })
         })
         .await?;
-        let door = self.cluster.admin_of(new);
-        until_done("to wait for its invitation", async || {
-            door.status().await.map(drop)
-        })
-        .await?;
-        let member = NewMember {
-            id: new,
-            peer: self.cluster.peer_of(new),
-            api: String::new(),
-            admin: String::new(),
-        };
-        until_done("to be added", async || {
-            done_or(admin.add_member(&member).await, StatusCode::CONFLICT)
-        })
-        .await?;
+        let new = self.invite(&admin).await?;
+        if self.random.random_bool(0.4) {
+            // Perhaps while a snapshot comes in.
+            sleep(Duration::from_millis(self.random.random_range(0..300))).await;
+            self.note(Fault::KillOne, &[new]);
+            self.cluster.kill_9(new);
+            self.start(new)?;
+        }
+        if self.random.random_bool(0.4) {
+            let while_it_changes = Duration::from_millis(self.random.random_range(1..100));
+            let _ = timeout(while_it_changes, admin.promote_member(new)).await;
+            let leader = self.leader();
+            self.note(Fault::KillLeader, &[leader]);
+            self.cluster.kill_9(leader);
+            self.start(leader)?;
+        }
         until_done("to be made a voter", async || {
             admin.promote_member(new).await
         })
@@ -335,6 +343,44 @@ impl<'a> Storm<'a> {
         let address = self.cluster.place(new).api();
         self.board.nodes.borrow_mut().insert(new, address);
         Ok(())
+    }
+
+    /// Starts a node under a new number and has it added. One that has heard of a membership that was never
+    /// committed is refused; then comes the next.
+    async fn invite(&mut self, admin: &Admin) -> anyhow::Result<u64> {
+        loop {
+            self.invited += 1;
+            if self.invited > INVITED_MAX {
+                bail!("the last of {INVITED_MAX} new nodes was not let in");
+            }
+            let new = self.cluster.add_place().id;
+            self.start(new)?;
+            let door = self.cluster.admin_of(new);
+            until_done("to wait for its invitation", async || {
+                door.status().await.map(drop)
+            })
+            .await?;
+            let member = NewMember {
+                id: new,
+                peer: self.cluster.peer_of(new),
+                api: String::new(),
+                admin: String::new(),
+            };
+            let mut is_in = true;
+            until_done("to be added", async || {
+                let added = admin.add_member(&member).await;
+                refused(added, |error| {
+                    let words = error.to_string();
+                    is_in = !words.contains("has been a member") && !words.contains("has data of");
+                    error.status() == Some(StatusCode::CONFLICT)
+                })
+            })
+            .await?;
+            if is_in {
+                return Ok(new);
+            }
+            self.cluster.kill_9(new);
+        }
     }
 
     fn note(&mut self, fault: Fault, about: &[u64]) {
@@ -374,14 +420,19 @@ impl<'a> Storm<'a> {
     }
 }
 
+/// So long that the others write more than they keep in their logs.
+const MISS_MUCH: Duration = Duration::from_secs(10);
 /// Longer than a leader may go on believing that it leads.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 
-/// An earlier try may have done it.
-fn done_or(result: Result<(), Error>, done: StatusCode) -> Result<(), Error> {
+/// Whether it is over: it was done, or refused in a way that stays.
+fn refused(
+    result: Result<(), Error>,
+    mut for_good: impl FnMut(&Error) -> bool,
+) -> Result<(), Error> {
     match result {
-        Err(error) if error.status() == Some(done) => Ok(()),
-        other => other,
+        Err(error) if !for_good(&error) => Err(error),
+        _ => Ok(()),
     }
 }
 

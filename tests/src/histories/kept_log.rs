@@ -31,6 +31,8 @@ pub struct KeptLog {
     pub commands: BTreeMap<u64, Stamped>,
     /// What is wrong, in words.
     pub wrong: Vec<String>,
+    /// How often a node went on behind entries that it never had: a snapshot had them.
+    pub snapshots: usize,
     entries: BTreeMap<u64, Entry>,
 }
 
@@ -77,14 +79,16 @@ impl KeptLog {
             .output()?;
         let name = node.file_name().unwrap_or_default().to_string_lossy();
         let text = String::from_utf8(output.stdout)?;
-        for line in text.lines() {
+        for (nth, line) in text.lines().enumerate() {
             let line: Line = serde_json::from_str(line)
                 .with_context(|| format!("an entry cannot be read: {line}"))?;
             // What one node lacks, another one has.
             let Line::Entry(entry) = line else {
+                self.snapshots += 1;
                 continue;
             };
             let index = entry.index;
+            self.snapshots += usize::from(nth == 0 && index > 1);
             let first = self.entries.entry(index).or_insert_with(|| entry.clone());
             if *first != entry {
                 self.wrong.push(format!(

@@ -21,11 +21,11 @@ use super::kept_log::KeptLog;
 use crate::cluster::{Cluster, HEALTHY_LIMIT};
 use crate::power::Power;
 
-/// Elections come soon, and so do snapshots and purges. What is kept in the log is what is written in some
-/// seconds: within one, the nodes have it in the log beside their backups.
+/// Elections come soon, and so do snapshots and purges. What is kept in the log is more than
+/// these clients write in two seconds: within one, the nodes have it in the log beside their backups.
 const CONFIG: &str = "[cluster]\nwait_ms = 1500\n\
     [raft]\nheartbeat_ms = 150\nelection_min_ms = 600\nelection_max_ms = 1200\n\
-    snapshot_after = 300\nlog_keep = 600\n\
+    snapshot_after = 50\nlog_keep = 100\n\
     [backup]\nevery_s = 86400\nkeep = 1000\n\
     [log]\nlevel = \"warn,placement::access=off\"\n";
 /// More than the nodes ever say.
@@ -124,10 +124,12 @@ impl Round {
         let faults = storm.met().clone();
         let story = storm.story().join("\n");
         let history = board.history.borrow().clone();
+        let panics = cluster.panics();
         let mut verdict = Verdict::default();
         if went.is_ok() {
             verdict = judge(&history, &log);
         }
+        verdict.violations.extend(panics);
         verdict
             .violations
             .extend(went.err().map(|error| format!("{error:#}")));

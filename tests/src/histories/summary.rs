@@ -20,6 +20,7 @@ pub struct Summary {
     faults: BTreeMap<&'static str, usize>,
     elections: usize,
     entries: usize,
+    snapshots: usize,
     compared: usize,
     resolved: usize,
     searched: usize,
@@ -41,6 +42,7 @@ impl Summary {
         // The first leader is elected without a fault.
         self.elections += course.log.leaders().saturating_sub(1);
         self.entries += course.log.entries();
+        self.snapshots += course.log.snapshots;
         self.compared += course.verdict.compared;
         self.resolved += course.verdict.resolved;
         self.searched += course.verdict.searched;
@@ -83,9 +85,15 @@ impl fmt::Display for Summary {
         writeln!(f, "{faults} faults: {}", list(&self.faults))?;
         writeln!(
             f,
-            "{} new leaders; {} entries of the log judged, {} answers compared with what they must be, \
-             {} writes without an answer found in the log, {} consumers' histories searched",
-            self.elections, self.entries, self.compared, self.resolved, self.searched
+            "{} new leaders; {} times a node went on from a snapshot; {} entries of the log judged, {} answers \
+             compared with what they must be, {} writes without an answer found in the log, {} consumers' \
+             histories searched",
+            self.elections,
+            self.snapshots,
+            self.entries,
+            self.compared,
+            self.resolved,
+            self.searched
         )
     }
 }

@@ -9,7 +9,10 @@ use rand::seq::IndexedRandom;
 
 use crate::beliefs::Beliefs;
 use crate::history::Answer;
+use crate::library::Library;
+use crate::mutant::Mutant;
 use crate::operation::{Operation, Write};
+use crate::parameters::OurClient;
 use crate::shared::{Phase, Shared};
 use crate::workload::Workload;
 
@@ -24,22 +27,34 @@ pub struct Client {
     shared: Rc<Shared>,
     workload: Workload,
     beliefs: Beliefs,
+    mutant: Option<Mutant>,
+    /// Our own client, if this is it.
+    library: Option<Library>,
 }
+
+/// Which client is our own, if it is among them.
+const OURS: usize = 1;
 
 impl Client {
     /// The client with this number, from 0.
-    pub fn new(number: usize, shared: Rc<Shared>) -> Self {
+    pub fn new(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> Self {
         let workload = Workload::new(number, &shared.parameters.choices());
         Self {
             number,
             shared,
             workload,
             beliefs: Beliefs::default(),
+            mutant,
+            library: None,
         }
     }
 
     /// Makes the first providers, then works through storm and calm.
     pub async fn work(mut self) -> turmoil::Result {
+        if self.number == OURS && self.shared.parameters.our_client != OurClient::Absent {
+            let lies = self.mutant == Some(Mutant::LostAsNotSent);
+            self.library = Some(Library::new(self.number, &self.shared, lies));
+        }
         if self.number == 0 {
             self.set_up().await;
             self.shared.phase.set(Phase::Storm);
@@ -111,7 +126,10 @@ impl Client {
 
     async fn perform(&mut self, node: u64, operation: Operation) -> Option<Answer> {
         let asked = operation.clone();
-        let answer = self.shared.perform(self.number, node, operation).await;
+        let answer = match &self.library {
+            Some(library) => library.perform(operation).await,
+            None => self.shared.perform(self.number, node, operation).await,
+        };
         if let Some(answer) = &answer {
             self.beliefs.learn(&asked, answer);
         }

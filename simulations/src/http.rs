@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use placement_witness::http::ask;
+use bytes::Bytes;
+use http_body_util::Full;
+use placement_witness::http;
 
 use crate::history::End;
 use crate::operation::Request;
@@ -18,5 +20,20 @@ pub fn node_name(node: u64) -> String {
 /// Sends a request to a node, on a connection of its own, and waits for the answer.
 pub async fn call(node: u64, request: &Request, patience: Duration) -> End {
     let address = (node_name(node), API_PORT);
-    ask(turmoil::net::TcpStream::connect(address), request, patience).await
+    let connect = turmoil::net::TcpStream::connect(address);
+    http::ask(connect, request, patience).await
+}
+
+/// The same for a request that is made already.
+///
+/// # Errors
+/// What came of it instead of an answer.
+pub async fn send(
+    node: u64,
+    request: ::http::Request<Full<Bytes>>,
+    patience: Duration,
+) -> Result<::http::Response<Bytes>, End> {
+    let address = (node_name(node), API_PORT);
+    let connect = turmoil::net::TcpStream::connect(address);
+    http::send(connect, request, patience).await
 }

@@ -10,7 +10,7 @@
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
 //! * [`client`], [`scan`], [`shared`] with [`http`]: who asks, over the simulated network. What they ask next
 //!   ([`workload`]), how it is said, and what came of it ([`history`]) is in [`placement_witness`].
-//!   [`operator`]: who changes the cluster meanwhile.
+//!   [`library`]: our own client among them. [`operator`]: who changes the cluster meanwhile.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
 //!   hold.
 
@@ -31,6 +31,7 @@ pub mod http;
 pub mod invariants;
 pub mod ledger;
 pub mod less;
+pub mod library;
 pub mod logs;
 pub mod mutant;
 pub mod net;

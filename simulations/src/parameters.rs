@@ -61,6 +61,8 @@ pub struct Parameters {
     pub pause_max: Duration,
     /// How long a client waits for an answer.
     pub patience: Duration,
+    /// Whether one of the clients is our own.
+    pub our_client: OurClient,
     /// Writes among 100 requests.
     pub writes_percent: u32,
     /// Writes of 100 that check no consumer generation.
@@ -79,6 +81,17 @@ pub struct Parameters {
     pub storm_from_the_start: bool,
     /// Sizes and times of the nodes that seldom matter, unless they are small.
     pub knobs: Knobs,
+}
+
+/// Whether our own client is among those of a run, and how it treats what may have happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OurClient {
+    /// It is not there.
+    Absent,
+    /// It tells that the outcome of a write is not known.
+    Careful,
+    /// It sends the write again.
+    Repeating,
 }
 
 /// Settings of the nodes that are drawn smaller than anybody would set them.
@@ -234,6 +247,9 @@ impl Parameters {
             consumers: random.random_range(2..=6),
             pause_max: ms(*[10, 50, 150].choose(random).expect("not empty")),
             patience: ms(*[2000, 7000].choose(random).expect("not empty")),
+            our_client: *[OurClient::Absent, OurClient::Careful, OurClient::Repeating]
+                .choose(&mut seed.stream("our client"))
+                .expect("not empty"),
             writes_percent: *[40, 60, 80].choose(random).expect("not empty"),
             unchecked_percent: *[0, 30, 80].choose(random).expect("not empty"),
             storm: ms(random.random_range(6000..12000)),

@@ -72,24 +72,30 @@ impl Shared {
         operation: Operation,
     ) -> Option<Answer> {
         let request = operation.request();
-        let event = self
-            .history
-            .borrow_mut()
-            .begin(client, node, operation, now());
+        let event = self.begin(client, node, operation);
         let end = call(node, &request, self.parameters.patience).await;
         let answer = match &end {
             End::Answer(answer) => Some(answer.clone()),
             _ => None,
         };
-        self.history.borrow_mut().end(event, now(), end);
-        if let Some(index) = answer
-            .as_ref()
-            .filter(|one| one.status < 500)
-            .and_then(|one| one.index)
-        {
-            self.furthest.set(self.furthest.get().max(Some(index)));
-        }
+        self.end(event, end);
         answer
+    }
+
+    /// Writes down that a request is being sent.
+    pub(crate) fn begin(&self, client: usize, node: u64, operation: Operation) -> usize {
+        let mut history = self.history.borrow_mut();
+        history.begin(client, node, operation, now())
+    }
+
+    /// Writes down what came of a request.
+    pub(crate) fn end(&self, event: usize, end: End) {
+        if let End::Answer(answer) = &end
+            && answer.status < 500
+        {
+            self.furthest.set(self.furthest.get().max(answer.index));
+        }
+        self.history.borrow_mut().end(event, now(), end);
     }
 
     /// Gives the last client its questions: `known`, what the log made, and what holds nothing.

@@ -90,6 +90,7 @@ caught! {
     a_node_that_decides_otherwise: DivergingNode from 1;
     keeping_the_first_of_several: FirstOfSeveralStays from 1;
     leaving_the_generation: GenerationStays from 1;
+    a_client_told_that_nothing_was_sent: LostAsNotSent from 4;
     forgetting_the_last_claim: LastClaimForgotten from 1;
 }
 

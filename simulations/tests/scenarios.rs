@@ -7,7 +7,7 @@ use placement_simulations::faults::{Fault, Happened, Planned, drawn};
 use placement_simulations::history::Event;
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::operator::{Done, Order};
-use placement_simulations::parameters::{Knobs, Parameters};
+use placement_simulations::parameters::{Knobs, OurClient, Parameters};
 use placement_simulations::report::Report;
 use placement_simulations::run::run_with;
 use placement_simulations::seed::Seed;
@@ -38,6 +38,7 @@ fn quiet(seed: u64) -> Parameters {
         clients: 3,
         pause_max: ms(20),
         patience: ms(7000),
+        our_client: OurClient::Absent,
         writes_percent: 60,
         storm: ms(10_000),
         minority_stays_down: false,

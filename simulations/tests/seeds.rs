@@ -260,6 +260,14 @@ fn everything_happened(reports: &[Report]) {
         sum(|one| one.counts.reads.bounded) > reports.len(),
         "bounded reads are answered"
     );
+    let several = sum(|one| {
+        let calls = one.history.calls.iter();
+        calls.filter(|call| call.requests.len() > 1).count()
+    });
+    assert!(
+        several > reports.len(),
+        "our own client sends requests again: {several} times"
+    );
     let in_faults = sum(|one| one.counts.reads.in_faults);
     assert!(
         // Many a fault leaves no quorum to answer them.

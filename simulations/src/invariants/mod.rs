@@ -41,7 +41,7 @@ pub use leadership::Leadership;
 pub use placement_witness::{promise as from_history, staleness};
 
 /// The names of all promises.
-pub const NAMES: [&str; 33] = [
+pub const NAMES: [&str; 34] = [
     applied_never_falls::NAME,
     carried_out_once::NAME,
     commit_immutable::NAME,
@@ -52,6 +52,7 @@ pub const NAMES: [&str; 33] = [
     from_history::ANSWERS_FOLLOW,
     from_history::ASKED_FOR,
     from_history::BOUNDED,
+    from_history::CLIENT,
     from_history::LINEARIZABLE,
     from_history::NOTHING_COMMITTED,
     from_history::REAL_TIME,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::faults::{Fault, Planned};
-use crate::parameters::Parameters;
+use crate::parameters::{OurClient, Parameters};
 use crate::seed::Seed;
 
 /// A fault every so often.
@@ -147,5 +147,15 @@ pub(super) fn snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
     };
     let (every, lasts) = (Duration::from_millis(2500), Duration::from_millis(1500));
     let faults = again_and_again(Fault::PowerCut(1), every, lasts, 3);
+    (parameters, faults)
+}
+
+/// Our own client is there, and leaders fall while they answer it.
+pub(super) fn careful_client(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let (parameters, faults) = leaders_fall(seed, Duration::from_millis(800));
+    let parameters = Parameters {
+        our_client: OurClient::Careful,
+        ..parameters
+    };
     (parameters, faults)
 }

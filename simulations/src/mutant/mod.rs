@@ -125,6 +125,8 @@ mutants! {
     FirstOfSeveralStays, "first-of-several-stays", refusals_change_nothing::NAME;
     /// Inventories change without the generation.
     GenerationStays, "generation-stays", generations_rise::NAME;
+    /// Of a request without an answer our own client is told that it was not sent.
+    LostAsNotSent, "lost-as-not-sent", from_history::CLIENT;
     /// Of several resources that are claimed the last is forgotten.
     LastClaimForgotten, "last-claim-forgotten", from_history::ANSWERS_FOLLOW;
 }
@@ -153,6 +155,7 @@ impl Mutant {
             Mutant::VoteForAnyLog | Mutant::VoteForAnyLogCommitted => courses::truncations(seed),
             Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
             Mutant::DropTruncations => courses::truncations(seed),
+            Mutant::LostAsNotSent => courses::careful_client(seed),
             Mutant::CommitTheTail => courses::tails(seed),
             Mutant::AskAgainAsAnother => courses::leaders_fall(seed, Duration::from_secs(5)),
             Mutant::DenyWhatWasSent => courses::leaders_fall(seed, Duration::from_millis(800)),

@@ -93,7 +93,10 @@ impl World {
         let mut clients = Vec::new();
         for number in 0..parameters.clients {
             let name = format!("client{number}");
-            sim.client(name.clone(), Client::new(number, shared.clone()).work());
+            sim.client(
+                name.clone(),
+                Client::new(number, shared.clone(), mutant).work(),
+            );
             clients.push(name);
         }
         let desk = Rc::new(Desk::default());

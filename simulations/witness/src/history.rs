@@ -12,6 +12,32 @@ use crate::operation::{Operation, Token};
 pub struct History {
     /// One per request.
     pub events: Vec<Event>,
+    /// What our own client made of several requests, where it was asked.
+    pub calls: Vec<Call>,
+}
+
+/// What our own client was asked for once: it may have sent several requests.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Its requests, by their numbers, in the order in which they were sent.
+    pub requests: Vec<usize>,
+    /// Whether it may send a write again of which it doesn't know what came of it.
+    pub repeats_unknown: bool,
+    /// What it said.
+    pub said: Said,
+}
+
+/// What our own client says in the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// This status was answered.
+    Answered(u16),
+    /// Nothing was committed.
+    NothingCommitted,
+    /// Nobody knows whether anything was committed.
+    Unknown,
+    /// Something else.
+    Other(String),
 }
 
 /// One request and what came of it.

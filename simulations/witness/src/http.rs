@@ -12,8 +12,7 @@ use tokio::time::timeout;
 use crate::history::{Answer, End};
 use crate::operation::{Request, Token};
 
-/// Sends a request on a connection of its own and waits for the answer, for so long each. It has to run
-/// in a [`tokio::task::LocalSet`].
+/// Says what a client asks for on a connection of its own and waits for the answer, as [`send`] does.
 pub async fn ask<S>(
     connect: impl Future<Output = io::Result<S>>,
     request: &Request,
@@ -22,32 +21,59 @@ pub async fn ask<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let stream = match timeout(patience, connect).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return End::NotSent(error.kind().to_string()),
-        Err(_) => return End::NotSent("no connection in time".to_owned()),
-    };
-    match timeout(patience, exchange(stream, request)).await {
-        Ok(Ok(answer)) => End::Answer(answer),
-        Ok(Err(error)) => End::Lost(error.to_string()),
-        Err(_) => End::Lost("no answer in time".to_owned()),
+    match send(connect, render(request), patience).await {
+        Ok(response) => End::Answer(answer(&response)),
+        Err(end) => end,
     }
 }
 
-async fn exchange<S>(stream: S, request: &Request) -> Result<Answer, hyper::Error>
+/// Sends a request on a connection of its own and waits for the answer, for so long each. It has to run
+/// in a [`tokio::task::LocalSet`].
+///
+/// # Errors
+/// What came of it instead.
+pub async fn send<S>(
+    connect: impl Future<Output = io::Result<S>>,
+    request: http::Request<Full<Bytes>>,
+    patience: Duration,
+) -> Result<http::Response<Bytes>, End>
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let stream = match timeout(patience, connect).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(End::NotSent(error.kind().to_string())),
+        Err(_) => return Err(End::NotSent("no connection in time".to_owned())),
+    };
+    match timeout(patience, exchange(stream, request)).await {
+        Ok(Ok(response)) => Ok(response),
+        Ok(Err(error)) => Err(End::Lost(error.to_string())),
+        Err(_) => Err(End::Lost("no answer in time".to_owned())),
+    }
+}
+
+async fn exchange<S>(
+    stream: S,
+    request: http::Request<Full<Bytes>>,
+) -> Result<http::Response<Bytes>, hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let connection = tokio::task::spawn_local(connection);
-    let response = sender.send_request(render(request)).await;
-    let answer = match response {
-        Ok(response) => read(response).await,
-        Err(error) => Err(error),
-    };
-    connection.abort();
-    answer
+    let _connection = AbortOnDrop(tokio::task::spawn_local(connection));
+    let (parts, body) = sender.send_request(request).await?.into_parts();
+    let body = body.collect().await?.to_bytes();
+    Ok(http::Response::from_parts(parts, body))
+}
+
+/// Whoever gives up closes the connection.
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 fn render(request: &Request) -> http::Request<Full<Bytes>> {
@@ -79,23 +105,18 @@ fn render(request: &Request) -> http::Request<Full<Bytes>> {
         .expect("a client's requests are well formed")
 }
 
-async fn read(response: http::Response<hyper::body::Incoming>) -> Result<Answer, hyper::Error> {
+/// What of an answer is held against the log.
+pub fn answer(response: &http::Response<Bytes>) -> Answer {
     let text = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
-    let index = text("placement-index").as_deref().and_then(Token::parse);
-    let node = text("placement-node").and_then(|node| node.parse().ok());
-    let known_leader = text("placement-known-leader").and_then(|leader| leader.parse().ok());
-    let staleness = text("placement-staleness").and_then(|age| age.parse().ok());
-    let effective = text("placement-effective-consistency");
-    let status = response.status().as_u16();
-    let body = response.into_body().collect().await?.to_bytes();
-    let body = String::from_utf8_lossy(&body).into_owned();
-    Ok(Answer {
-        status,
-        index,
-        node,
-        known_leader,
-        staleness: staleness.map(Duration::from_secs_f64),
-        effective,
-        body,
-    })
+    Answer {
+        status: response.status().as_u16(),
+        index: text("placement-index").as_deref().and_then(Token::parse),
+        node: text("placement-node").and_then(|node| node.parse().ok()),
+        known_leader: text("placement-known-leader").and_then(|leader| leader.parse().ok()),
+        staleness: text("placement-staleness")
+            .and_then(|age| age.parse().ok())
+            .map(Duration::from_secs_f64),
+        effective: text("placement-effective-consistency"),
+        body: String::from_utf8_lossy(response.body()).into_owned(),
+    }
 }

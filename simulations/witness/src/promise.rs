@@ -19,3 +19,6 @@ pub const LINEARIZABLE: &str = "linearizable reads";
 pub const SESSION: &str = "session reads";
 /// A bounded read is at or after whatever was acknowledged so long before it was asked for.
 pub const BOUNDED: &str = "bounded reads";
+/// What our own client says of all its requests together is so, and it asks no node for less than it was
+/// shown (`client/DESIGN.md`).
+pub const CLIENT: &str = "our client tells the truth";

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use placement_model::{Outcome, Stamped};
 
-use crate::history::{Answer, End, Event, History};
-use crate::operation::{Level, Operation, Question, Write};
+use crate::history::{Answer, End, Event, History, Said};
+use crate::operation::{Level, Operation, Question, Token, Write};
 use crate::oracle::{Oracle, expected, is_housekeeping};
 use crate::promise;
 
@@ -40,6 +40,7 @@ pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
     one_answer_each(history, &mut finding);
     resolve(history, log, &effects, &mut finding);
     check_order(history, &mut finding);
+    check_calls(history, &mut finding);
     finding
 }
 
@@ -324,6 +325,62 @@ fn check_order(history: &History, finding: &mut Finding) {
         }
     }
     finding.violations.extend(late);
+}
+
+/// What our own client said is what came of its requests.
+fn check_calls(history: &History, finding: &mut Finding) {
+    let mut shown: BTreeMap<usize, Token> = BTreeMap::new();
+    for call in &history.calls {
+        let in_the_log = call
+            .requests
+            .iter()
+            .filter(|number| finding.effects.contains_key(*number));
+        let (in_the_log, last) = (in_the_log.count(), call.requests.last());
+        let last = last.and_then(|number| history.events[*number].answer());
+        let wrong = match &call.said {
+            _ if in_the_log > 1 && !call.repeats_unknown => {
+                Some("one write was carried out more than once".to_owned())
+            }
+            Said::Answered(status) if last.map(|one| one.status) != Some(*status) => {
+                Some(format!("it says {status}, which was not the last answer"))
+            }
+            Said::NothingCommitted if in_the_log > 0 => {
+                Some("it says that nothing was committed, and it is in the log".to_owned())
+            }
+            Said::Other(what) => Some(what.clone()),
+            Said::Answered(_) | Said::NothingCommitted | Said::Unknown => None,
+        };
+        let mut wrong: Vec<String> = wrong.into_iter().collect();
+        for number in &call.requests {
+            let event = &history.events[*number];
+            let shown = shown
+                .entry(event.client)
+                .or_insert(Token { epoch: 0, index: 0 });
+            if let Operation::Read(_, Level::Session(asked)) = &event.operation
+                && asked < shown
+            {
+                wrong.push(format!("it asks for {asked} after it was shown {shown}"));
+            }
+            let success = event
+                .answer()
+                .filter(|one| (200..300).contains(&one.status));
+            *shown = success
+                .and_then(|one| one.index)
+                .unwrap_or(*shown)
+                .max(*shown);
+        }
+        finding.violations.extend(wrong.into_iter().map(|wrong| {
+            let lines = call
+                .requests
+                .iter()
+                .map(|number| history.events[*number].line());
+            format!(
+                "{}: {wrong}\n    {}",
+                promise::CLIENT,
+                lines.collect::<Vec<_>>().join("\n    ")
+            )
+        }));
+    }
 }
 
 /// Where an event stands in the log.

@@ -1,0 +1,212 @@
+//! The project's own client among the simulated ones: it chooses the node, waits, repeats what is safe and
+//! keeps a session. Each request that it sends is one of the history, and so is what it made of them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::uri::Uri;
+use http::{HeaderValue, Method, Request, Response};
+use http_body_util::Full;
+use placement_client::{ApiRequest, BoxFuture, Consistency, Error, Transport, TransportError};
+use placement_witness::http::answer;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::history::{Answer, Call, End, Said};
+use crate::http::{API_PORT, node_name, send};
+use crate::operation::{Level, Operation, Token};
+use crate::parameters::OurClient;
+use crate::shared::Shared;
+
+/// Our own client, as one of those of a run.
+pub(crate) struct Library {
+    client: placement_client::Client,
+    repeats_unknown: bool,
+    shared: Rc<Shared>,
+    under_way: Rc<RefCell<UnderWay>>,
+}
+
+/// What it is asked for now, and the requests that it has sent.
+#[derive(Default)]
+struct UnderWay {
+    operation: Option<Operation>,
+    requests: Vec<usize>,
+}
+
+type Reply = oneshot::Sender<Result<Response<Bytes>, TransportError>>;
+
+/// Hands requests over to the task that may touch what the clients of a run share.
+struct Wire(mpsc::UnboundedSender<(Request<Full<Bytes>>, Reply)>);
+
+impl Transport for Wire {
+    fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> BoxFuture<Result<Response<Bytes>, TransportError>> {
+        let (reply, answered) = oneshot::channel();
+        // Without the task there is no reply either.
+        let _ = self.0.send((request, reply));
+        Box::pin(async move {
+            let gone = |_| Err(TransportError::NotSent("the run is over".to_owned()));
+            answered.await.unwrap_or_else(gone)
+        })
+    }
+}
+
+impl Library {
+    /// The client with this number. `lies`: its transport says of requests without an answer that they were
+    /// not sent.
+    pub(crate) fn new(number: usize, shared: &Rc<Shared>, lies: bool) -> Self {
+        let (sender, mut sent) = mpsc::unbounded_channel();
+        let parameters = &shared.parameters;
+        let nodes = parameters.nodes;
+        let endpoints = (0..nodes).map(|step| {
+            let node = (number as u64 + step) % nodes + 1;
+            format!("{}:{API_PORT}", node_name(node))
+        });
+        let client = placement_client::Client::over(endpoints, Wire(sender));
+        let repeats_unknown = parameters.our_client == OurClient::Repeating;
+        let mut client = client
+            .expect("names of nodes are endpoints")
+            .with_session()
+            .with_patience(parameters.patience)
+            .with_attempt_timeout(parameters.patience / 2);
+        if repeats_unknown {
+            client = client.repeating_unknown();
+        }
+        let under_way = Rc::<RefCell<UnderWay>>::default();
+        let (task_shared, task_under_way) = (shared.clone(), under_way.clone());
+        tokio::task::spawn_local(async move {
+            while let Some((request, reply)) = sent.recv().await {
+                attempt(number, &task_shared, &task_under_way, request, reply, lies).await;
+            }
+        });
+        Self {
+            client,
+            repeats_unknown,
+            shared: shared.clone(),
+            under_way,
+        }
+    }
+
+    /// Does what is asked for, and writes down what it said. Gives the last answer.
+    pub(crate) async fn perform(&self, operation: Operation) -> Option<Answer> {
+        let request = request(&operation);
+        *self.under_way.borrow_mut() = UnderWay {
+            operation: Some(operation),
+            requests: Vec::new(),
+        };
+        let said = match self.client.request(request).await {
+            Ok(response) => Said::Answered(response.status.as_u16()),
+            Err(Error::NothingCommitted { .. } | Error::Unreachable { .. }) => {
+                Said::NothingCommitted
+            }
+            Err(Error::OutcomeUnknown { .. }) => Said::Unknown,
+            Err(other) => Said::Other(other.to_string()),
+        };
+        let requests = std::mem::take(&mut self.under_way.borrow_mut().requests);
+        let mut history = self.shared.history.borrow_mut();
+        let last = requests
+            .last()
+            .and_then(|last| history.events[*last].answer());
+        let answer = last.cloned();
+        history.calls.push(Call {
+            requests,
+            repeats_unknown: self.repeats_unknown,
+            said,
+        });
+        answer
+    }
+}
+
+/// How our client is asked for an operation.
+fn request(operation: &Operation) -> ApiRequest {
+    let said = operation.request();
+    let method = Method::from_bytes(said.method.as_bytes()).expect("a method of HTTP");
+    let mut request = ApiRequest::new(method, &said.path)
+        .microversion(&format!("1.{}", said.minor))
+        .header("x-roles", "admin,service");
+    if let Some(body) = &said.body {
+        request = request.json(body);
+    }
+    let Operation::Read(_, level) = operation else {
+        return request;
+    };
+    match level {
+        // Its session.
+        Level::Default | Level::Session(_) => request,
+        Level::Linearizable => request.consistency(Consistency::Linearizable),
+        Level::Bounded(ms) => request.consistency(Consistency::Bounded(Duration::from_millis(*ms))),
+        Level::Local => request.consistency(Consistency::Local),
+    }
+}
+
+/// Sends one request of our client.
+async fn attempt(
+    number: usize,
+    shared: &Shared,
+    under_way: &RefCell<UnderWay>,
+    request: Request<Full<Bytes>>,
+    mut reply: Reply,
+    lies: bool,
+) {
+    let authority = request.uri().authority().expect("it names an endpoint");
+    let node = authority.host().trim_start_matches("node");
+    let node = node.parse().expect("endpoints are names of nodes");
+    let asked = under_way.borrow().operation.clone();
+    let operation = match asked.expect("it sends what it was asked for") {
+        Operation::Read(question, _) => Operation::Read(question, promised(&request)),
+        write @ Operation::Write(_) => write,
+    };
+    let event = shared.begin(number, node, operation);
+    under_way.borrow_mut().requests.push(event);
+    let sent = send(node, in_origin_form(request), shared.parameters.patience);
+    let came = tokio::select! {
+        biased;
+        came = sent => came,
+        () = reply.closed() => Err(End::Lost("the client waits no longer".to_owned())),
+    };
+    let (end, told) = match came {
+        Ok(response) => (End::Answer(answer(&response)), Ok(response)),
+        Err(end) => {
+            let told = match &end {
+                End::Lost(why) if !lies => TransportError::Lost(why.clone()),
+                End::Lost(why) | End::NotSent(why) => TransportError::NotSent(why.clone()),
+                End::Open | End::Answer(_) => unreachable!("only what gave no answer is an error"),
+            };
+            (end, Err(told))
+        }
+    };
+    shared.end(event, end);
+    // Who waits no longer is not told.
+    let _ = reply.send(told);
+}
+
+/// What the read that is being sent asks its node to promise.
+fn promised(request: &Request<Full<Bytes>>) -> Level {
+    let text = |name: &str| request.headers().get(name)?.to_str().ok();
+    let token = text("placement-min-index").and_then(Token::parse);
+    let seconds = |value: &str| value.strip_prefix("bounded;max=")?.parse().ok();
+    match text("placement-consistency") {
+        None => Level::Default,
+        Some("linearizable") => Level::Linearizable,
+        Some("local") => Level::Local,
+        Some("session") => Level::Session(token.expect("a session has a token")),
+        Some(other) => {
+            let seconds: f64 = seconds(other).expect("there is no other promise");
+            let bound = Duration::from_secs_f64(seconds).as_millis();
+            Level::Bounded(u64::try_from(bound).expect("bounds are short"))
+        }
+    }
+}
+
+/// As a request is sent on a connection to its node (RFC 9112, section 3.2.1).
+fn in_origin_form(mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
+    let uri = request.uri();
+    let path = uri.path_and_query().cloned().expect("it has a path");
+    *request.uri_mut() = Uri::from(path);
+    let host = HeaderValue::from_static("placement");
+    request.headers_mut().insert(http::header::HOST, host);
+    request
+}

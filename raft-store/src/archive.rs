@@ -84,7 +84,8 @@ pub struct BackupDir {
 }
 
 impl BackupDir {
-    /// Makes a directory below `root` that is this node's alone, and removes what a crash has left.
+    /// Makes a directory below `root` that is this node's alone. A draft that a crash has left in it is
+    /// overwritten by the next one.
     ///
     /// # Errors
     /// Those of the file system.
@@ -93,10 +94,7 @@ impl BackupDir {
             .join(identity.cluster.to_string())
             .join(format!("node-{}", identity.node));
         make_durably(&dir)?;
-        match fs::remove_file(dir.join(DRAFT)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(Self { dir, identity }),
-        }
+        Ok(Self { dir, identity })
     }
 
     /// Where it is.
@@ -182,10 +180,16 @@ impl BackupDir {
             }
             None => 0,
         };
+        let missed_from = match named(&self.dir, BACKUP)?.last() {
+            // Entries of before are welcome, and only those behind the backup are missed.
+            Some((covered, _)) if next == 0 => covered + 1,
+            _ => next,
+        };
         Ok(LogArchive {
             dir: self.clone(),
             file: None,
             next,
+            missed_from,
         })
     }
 }
@@ -196,6 +200,8 @@ pub struct LogArchive {
     dir: BackupDir,
     file: Option<Synced>,
     next: u64,
+    /// What is kept, and the backups, have everything before this entry; 0 if there is nothing yet.
+    missed_from: u64,
 }
 
 impl LogArchive {
@@ -204,10 +210,16 @@ impl LogArchive {
         self.next
     }
 
-    /// Goes on at a later entry, in another file: those before it are nowhere any more.
-    pub fn go_on_at(&mut self, next: u64) {
-        self.file = None;
-        self.next = next;
+    /// Goes on at an entry, in another file if it is a later one: those before it are nowhere any more.
+    /// Returns the first and the last of those that are missed.
+    pub fn go_on_at(&mut self, first: u64) -> Option<(u64, u64)> {
+        if first > self.next {
+            self.file = None;
+            self.next = first;
+        }
+        let from = self.missed_from;
+        self.missed_from = from.max(first);
+        (from > 0 && first > from).then(|| (from, first - 1))
     }
 
     /// Adds committed entries, durably. They may begin later than [`LogArchive::next`]: that is a gap.
@@ -235,6 +247,7 @@ impl LogArchive {
         files::sync(&file.file)?;
         self.file = Some(file);
         self.next = last.log_id.index + 1;
+        self.missed_from = self.missed_from.max(self.next);
         Ok(())
     }
 

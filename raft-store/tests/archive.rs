@@ -210,3 +210,20 @@ fn the_oldest_go_once_a_new_one_was_read_again() {
     let other = BackupDir::open(root.path(), identity(2)).unwrap();
     assert_ne!(other.path(), dir.path());
 }
+
+#[test]
+fn what_follows_the_backup_is_missed_if_it_is_nowhere() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    let mut log = dir.log().unwrap();
+    assert_eq!(log.go_on_at(7), None, "nothing can be restored yet");
+    dir.back_up(&states(60)[&10], 3).unwrap();
+    let mut log = dir.log().unwrap();
+    assert_eq!((log.next(), log.go_on_at(0)), (0, None));
+    assert_eq!(log.go_on_at(11), None, "the backup has what is before");
+    assert_eq!(log.go_on_at(20), Some((11, 19)));
+    assert_eq!(log.go_on_at(20), None, "that is said once");
+    log.append(RecordVersion::NEWEST, &entries(20, 30)).unwrap();
+    assert_eq!((log.next(), log.go_on_at(31)), (31, None));
+    assert_eq!(dir.log().unwrap().go_on_at(41), Some((31, 40)));
+}

@@ -207,3 +207,40 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     printed(&whole(&["--until", &moments[at]]).1);
     printed(&whole(&[]).1);
 }
+
+#[tokio::test]
+async fn a_gap_that_a_start_finds_is_followed_by_a_backup_at_once() {
+    let root = tempfile::tempdir().unwrap();
+    let (backups, away) = (root.path().join("backups"), root.path().join("away"));
+    let config = format!("[backup]\ndirectory = {backups:?}\n");
+    let mut cluster = Cluster::start_with(1, &config).await.unwrap();
+    let last_backup = async |cluster: &Cluster| {
+        let status = cluster.admin_of(1).status().await.unwrap();
+        (status.last_backup, status.backup_problem)
+    };
+    wait_for("the first backup", async || {
+        last_backup(&cluster).await.0.is_some()
+    })
+    .await;
+    let (first, _) = last_backup(&cluster).await;
+    cluster.stop_node(1).await.unwrap();
+
+    // Without its place for backups it writes, and drops its log.
+    fs::rename(&backups, &away).unwrap();
+    fs::write(&backups, "not a directory").unwrap();
+    cluster.start_node(1).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    let provider = NewProvider::named("unkept");
+    cluster.client().create_provider(&provider).await.unwrap();
+    cluster.placementctl(&["compact"]).unwrap();
+    let words = last_backup(&cluster).await.1.unwrap();
+    assert!(words.contains("cannot be used"), "{words}");
+    fs::remove_file(&backups).unwrap();
+    fs::rename(&away, &backups).unwrap();
+    wait_for("the gap, and a backup behind it", async || {
+        let gaps = metric(&cluster, 1, "placement_backup_log_gaps_total").await;
+        gaps == 1.0 && last_backup(&cluster).await.1.is_none()
+    })
+    .await;
+    assert!(last_backup(&cluster).await.0 > first);
+}

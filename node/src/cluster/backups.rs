@@ -82,7 +82,7 @@ pub(super) async fn make(node: Arc<Running>, clock: Arc<dyn Clock>) {
         let age = clock.now().duration_since(last).unwrap_or_default();
         kept.found(last, age);
         kept.is_well(Part::Backups);
-        sleep(every.saturating_sub(age)).await;
+        let _ = timeout(every.saturating_sub(age), kept.is_due()).await;
     }
     let mut failing = Failing::of(kept, Part::Backups);
     while node.replica.failure().is_none() {
@@ -150,12 +150,11 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
         let entries = log.step(next, end)?;
         // What is applied and in the log no more, nobody can keep any more.
         let first = entries.first().map_or(end, |entry| entry.log_id.index);
-        if next > 0 && first > next {
-            archive.go_on_at(first);
-            node.kept.misses(next, first - 1);
+        if let Some((from, to)) = archive.go_on_at(first) {
+            node.kept.misses(from, to);
             tracing::error!(
-                from = next,
-                to = first - 1,
+                from,
+                to,
                 "the log that is kept with the backups has a gap: no moment in it can be restored, \
                  nor one after it that is before the next backup"
             );

@@ -10,7 +10,7 @@ use crate::history::History;
 /// Its name in complaints.
 pub const NAME: &str = "staleness is the truth";
 
-/// The header has milliseconds, and clocks may run unequally fast by so much.
+/// Clocks may run unequally fast by so much.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
 /// Holds every answer against the places in the log that were named to clients before.

@@ -123,7 +123,9 @@ pub(in crate::http) fn write_headers(
     put(
         "placement-staleness",
         age.map_or("unknown".to_owned(), |age| {
-            format!("{:.3}", age.as_secs_f64())
+            // Rounded up: it says how old the state may be at most.
+            let ms = age.as_nanos().div_ceil(1_000_000);
+            format!("{}.{:03}", ms / 1000, ms % 1000)
         }),
     );
     put(
@@ -150,6 +152,26 @@ mod tests {
             headers.insert(*name, value.parse().unwrap());
         }
         parse(&headers, Consistency::Linearizable).map_err(|_| ())
+    }
+
+    #[test]
+    fn an_age_is_never_called_less_than_it_is() {
+        for (age, said) in [
+            (0, "0.000"),
+            (1, "0.001"),
+            (1_000, "0.001"),
+            (2_000_001, "2.001"),
+        ] {
+            let position = Position {
+                index: None,
+                node: 1,
+                known_leader: None,
+                staleness: Some(Duration::from_micros(age)),
+            };
+            let mut headers = HeaderMap::new();
+            write_headers(&mut headers, &position, Effective::None);
+            assert_eq!(headers["placement-staleness"], said);
+        }
     }
 
     #[test]

@@ -48,6 +48,7 @@ fn api() -> axum::Router {
         clock: world.clone(),
         ids: world.clone(),
         offload: world,
+        before_search: |_, _| {},
         settings: settings(),
     })
 }

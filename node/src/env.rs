@@ -13,6 +13,8 @@ use tokio::runtime::Handle;
 
 use crate::doors::ReadDoor;
 use crate::world::{Clock, Offload, RealWorld, UuidSource};
+use placement_model::State;
+use placement_model::query::candidates::CandidateRequest;
 use placement_model::standard::StandardNames;
 use placement_raft_store::StoreOptions;
 
@@ -38,6 +40,8 @@ pub struct Env {
     /// What is put around the read door that the API is given: nothing. Simulations break its
     /// promises on purpose, to prove that they notice.
     pub around_read_door: fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor>,
+    /// What is done to each search for candidates before it begins: nothing. Simulations search amiss.
+    pub before_search: fn(&mut State, &mut CandidateRequest),
     /// Broken on purpose, for simulations that prove that their checks can fail. No configuration
     /// reaches this.
     pub faults: Faults,
@@ -58,6 +62,7 @@ impl Env {
             storage: StoreOptions::new(""),
             standards: StandardNames::of_this_binary(),
             around_read_door: |door| door,
+            before_search: |_, _| {},
             faults: Faults::default(),
             http_date: true,
         }
@@ -87,6 +92,12 @@ pub struct Faults {
     pub believe_in_its_past: bool,
     /// The leader reads of several consumers only the first.
     pub read_amiss: bool,
+    /// A heartbeat is taken for agreement about all that a node has in its log.
+    pub heartbeat_agrees: bool,
+    /// A connection that says nothing counts as alive.
+    pub trust_in_silence: bool,
+    /// The answer to the first part of an append counts for the whole.
+    pub part_answers_for_all: bool,
 }
 
 /// A byte stream between two ends.

@@ -108,7 +108,10 @@ impl Node {
             env.net.clone(),
             config.node_id,
             Duration::from_millis(config.peer.connect_ms),
-            Duration::from_millis(config.peer.silence_ms),
+            match env.faults.trust_in_silence {
+                true => Duration::from_secs(3600),
+                false => Duration::from_millis(config.peer.silence_ms),
+            },
             tasks.clone(),
         ));
         peers.agree_to(config.level_max());
@@ -146,6 +149,7 @@ impl Node {
             clock: env.clock.clone(),
             ids: env.ids.clone(),
             offload: env.offload.clone(),
+            before_search: env.before_search,
             readiness: Arc::new(checks.clone()),
             settings,
         });

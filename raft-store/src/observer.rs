@@ -37,6 +37,8 @@ pub enum LogEvent<'a> {
     Purged(LogId),
     /// Everything up to this entry is on disk.
     Synced(Option<LogId>),
+    /// The vote that is on disk, whenever it was written.
+    VoteSynced(Vote),
     /// This node knows everything up to this entry to be committed.
     Committed(LogId),
 }

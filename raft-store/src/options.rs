@@ -94,4 +94,12 @@ pub struct Faults {
     pub stale_indexes: bool,
     /// Puts the state of the snapshot before in place of what was applied since.
     pub older_snapshot_returns: bool,
+    /// Does not write the vote that a node gives itself.
+    pub forget_own_votes: bool,
+    /// Writes with the commit index the vote that was there when the log was opened.
+    pub older_vote_returns: bool,
+    /// Leaves the traits of providers out of a snapshot that is installed.
+    pub install_without_traits: bool,
+    /// Takes learners for voters when the membership is read back at the start.
+    pub count_learners: bool,
 }

@@ -318,6 +318,7 @@ impl Host {
             storage,
             standards: StandardNames::of_this_binary(),
             around_read_door: mutant::read_door(self.mutant),
+            before_search: mutant::before_search(self.mutant),
             faults: mutant::node(self.mutant),
             http_date: false,
         }

@@ -106,7 +106,7 @@ impl Applier for Witnessed {
     fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
         let (outcome, changes) = self.inner.apply(index, state, stamped);
         let mut after = state.clone();
-        after.commit(&changes);
+        self.inner.commit(&mut after, &changes);
         let applied = Applied {
             node: self.node,
             start: self.start,
@@ -119,6 +119,10 @@ impl Applier for Witnessed {
         };
         self.ledger.lock().note(&applied);
         (outcome, changes)
+    }
+
+    fn commit(&self, state: &mut State, changes: &Changes) {
+        self.inner.commit(state, changes);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use placement_raft_store::{Entry, LogEvent, LogId, Payload};
+use placement_raft_store::{Entry, LogEvent, LogId, Payload, Vote};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The name of an entry: nobody else may write another one under it.
@@ -45,6 +45,8 @@ pub enum Happened {
     Purged(EntryId),
     /// Everything up to here is on disk.
     Synced(Option<EntryId>),
+    /// The vote that is on disk.
+    VoteSynced(Vote),
     /// The node knows everything up to here to be committed.
     Committed(EntryId),
 }
@@ -60,6 +62,10 @@ pub struct NodeLog {
     pub durable: Option<u64>,
     /// Who votes, by the entries that say so.
     pub voters: BTreeMap<u64, Voters>,
+    /// The vote that is on disk.
+    pub vote: Option<Vote>,
+    /// What was removed behind the last entry, the last time that anything was.
+    pub truncated: BTreeMap<u64, EntryId>,
 }
 
 /// The logs of all nodes.
@@ -124,6 +130,7 @@ impl From<LogEvent<'_>> for Happened {
             LogEvent::Truncated(last) => Self::Truncated(id(last)),
             LogEvent::Purged(upto) => Self::Purged(EntryId::from(&upto)),
             LogEvent::Synced(last) => Self::Synced(id(last)),
+            LogEvent::VoteSynced(vote) => Self::VoteSynced(vote),
             LogEvent::Committed(upto) => Self::Committed(EntryId::from(&upto)),
         }
     }
@@ -166,7 +173,7 @@ impl NodeLog {
             Happened::Appended(written) => self.take(written),
             Happened::Truncated(last) => {
                 let end = last.map_or(0, |last| last.index + 1);
-                self.entries.split_off(&end);
+                self.truncated = self.entries.split_off(&end);
                 self.voters.split_off(&end);
                 self.durable = self.durable.min(last.map(|last| last.index));
             }
@@ -179,6 +186,7 @@ impl NodeLog {
                 let there = last.filter(|last| self.entries.get(&last.index) == Some(last));
                 self.durable = self.durable.max(there.map(|last| last.index));
             }
+            Happened::VoteSynced(vote) => self.vote = Some(*vote),
             Happened::Voted(_) | Happened::Committed(_) => {}
         }
     }
@@ -192,6 +200,8 @@ impl Logs {
             purged: None,
             durable: None,
             voters: BTreeMap::new(),
+            vote: None,
+            truncated: BTreeMap::new(),
         };
         self.nodes.get(&node).unwrap_or(NONE)
     }

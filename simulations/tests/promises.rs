@@ -15,8 +15,8 @@ use placement_simulations::invariants::{
     Applied, Hint, Leadership, NAMES, Role, all, applied_never_falls, carried_out_once,
     commit_immutable, commit_on_a_quorum, committed_stays, equal_digest, generations_rise,
     indexes_agree, leader_completeness, log_is_kept, log_matching, no_503_without_a_fault, of_logs,
-    one_command_per_write_id, one_committed_leader_per_term, refusals_change_nothing, staleness,
-    stamps_rise,
+    one_command_per_write_id, one_committed_leader_per_term, own_vote, refusals_change_nothing,
+    staleness, stamps_rise, votes_rise,
 };
 use placement_simulations::logs::{EntryId, Happened, Logs, Written};
 use placement_simulations::operation::{Asked, Level, Operation, Token};
@@ -87,7 +87,20 @@ impl Cluster {
         cluster
     }
 
+    /// A node that writes as a leader has voted for itself, unless it has voted for another since.
     fn happens(&mut self, node: u64, happened: Happened) {
+        if let Happened::Appended(Written { id, .. }) = &happened
+            && id.leader.1 == node
+        {
+            let own = Vote::new(id.leader.0, node);
+            if self.logs.of(node).vote < Some(own) {
+                self.notes(node, Happened::VoteSynced(own));
+            }
+        }
+        self.notes(node, happened);
+    }
+
+    fn notes(&mut self, node: u64, happened: Happened) {
         let committed = self.logs.note(node, &happened);
         let hint = Hint {
             node,
@@ -261,6 +274,45 @@ fn what_is_committed_stays_at_its_place() {
     cluster.takes(&[3], id(2, 3, 1));
     cluster.happens(3, Happened::Committed(id(2, 3, 1)));
     cluster.wrong.breaks(committed_stays::NAME);
+}
+
+#[test]
+fn what_is_committed_is_not_removed_for_another_leader() {
+    let mut cluster = Cluster::of_three();
+    cluster.takes(&[1, 2, 3], id(1, 1, 1));
+    cluster.takes(&[2], id(1, 1, 2));
+    cluster.happens(1, Happened::Committed(id(1, 1, 1)));
+    cluster.happens(2, Happened::Truncated(Some(id(1, 1, 1))));
+    cluster.wrong.is_right();
+    cluster.happens(3, Happened::Truncated(Some(id(0, 0, 0))));
+    cluster.wrong.breaks(committed_stays::NAME);
+}
+
+#[test]
+fn votes_rise_on_the_disk_while_the_node_runs() {
+    let mut cluster = Cluster::of_three();
+    cluster.happens(1, Happened::VoteSynced(Vote::new(2, 3)));
+    cluster.happens(1, Happened::VoteSynced(Vote::new_committed(2, 3)));
+    cluster.happens(1, Happened::Opened(None, vec![entry(id(0, 0, 0))]));
+    cluster.happens(1, Happened::VoteSynced(Vote::new(2, 1)));
+    cluster.wrong.is_right();
+    cluster.happens(1, Happened::VoteSynced(Vote::new(1, 3)));
+    cluster.wrong.breaks(votes_rise::NAME);
+}
+
+#[test]
+fn a_leader_has_its_vote_for_itself_on_disk_before_it_writes() {
+    let mut cluster = Cluster::of_three();
+    cluster.happens(1, Happened::VoteSynced(Vote::new(1, 1)));
+    cluster.takes(&[1, 2], id(1, 1, 1));
+    // Its own entries may come back to it from another leader.
+    cluster.happens(1, Happened::VoteSynced(Vote::new_committed(2, 2)));
+    cluster.happens(1, Happened::Truncated(Some(id(0, 0, 0))));
+    cluster.takes(&[1], id(1, 1, 1));
+    cluster.happens(1, Happened::VoteSynced(Vote::new(3, 2)));
+    cluster.wrong.is_right();
+    cluster.takes(&[1], id(3, 1, 2));
+    cluster.wrong.breaks(own_vote::NAME);
 }
 
 #[test]

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::State;
 use super::change::{
     Change, ConsumerRow, Counters, InventoryRow, ProviderId, ProviderRow, ResourceClassId,
     SessionRow, TraitId,
@@ -15,6 +14,7 @@ use super::change::{
 use super::digest::{Digest, Table};
 use super::providers::Place;
 use super::tree::{Node, Stock, Tree, TreeNumber};
+use super::{Slip, State};
 use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{AggregateUuid, ConsumerUuid};
@@ -27,6 +27,8 @@ pub(crate) struct Commit<'a> {
     state: &'a mut State,
     /// The trees as they were, of those that have changed since.
     before: BTreeMap<TreeNumber, Option<Arc<Tree>>>,
+    /// A bug that simulations inject.
+    pub(super) slip: Option<Slip>,
 }
 
 impl<'a> Commit<'a> {
@@ -34,6 +36,7 @@ impl<'a> Commit<'a> {
         Self {
             state,
             before: BTreeMap::new(),
+            slip: None,
         }
     }
 
@@ -138,6 +141,9 @@ impl<'a> Commit<'a> {
         let Some(place) = self.state.providers.place(id) else {
             self.remember(TreeNumber(id.0));
             self.state.providers.insert(id, row);
+            if self.slip == Some(Slip::SpanStays) {
+                self.state.providers.keep_span(id);
+            }
             return;
         };
         let old = self.state.providers.trees[&place.tree].row(place.node);
@@ -150,6 +156,9 @@ impl<'a> Commit<'a> {
         node.updated_at = row.updated_at;
         if row.name != old.name {
             self.state.providers.rename(id, &old.name, row.name.clone());
+            if self.slip == Some(Slip::NameStays) {
+                self.state.providers.keep_name(old.name, id);
+            }
         }
         if row.parent != old.parent {
             self.remember(TreeNumber(id.0));
@@ -248,7 +257,9 @@ impl<'a> Commit<'a> {
         let old = self.state.consumers.put(consumer, row.clone());
         if let Some(old) = old {
             self.state.digest.remove(Table::Consumer, consumer, &*old);
-            self.give_back(&old);
+            if self.slip != Some(Slip::HeldStays) {
+                self.give_back(&old);
+            }
         }
         self.take(row);
     }
@@ -256,7 +267,9 @@ impl<'a> Commit<'a> {
     fn delete_consumer(&mut self, consumer: &ConsumerUuid) {
         let old = self.state.consumers.delete(consumer);
         self.state.digest.remove(Table::Consumer, consumer, &*old);
+        let before = (self.slip == Some(Slip::OffersStay)).then(|| self.before.clone());
         self.give_back(&old);
+        self.before = before.unwrap_or(std::mem::take(&mut self.before));
     }
 
     fn take(&mut self, row: &ConsumerRow) {

@@ -113,6 +113,21 @@ impl Providers {
         assert_eq!(of_new, None, "a name belongs to one provider");
     }
 
+    /// A bug that simulations inject: a name that is no provider's is found.
+    pub(crate) fn keep_name(&mut self, name: ProviderName, id: ProviderId) {
+        self.by_name.insert(name, id);
+    }
+
+    /// A bug that simulations inject: the parent of a provider does not count it.
+    pub(crate) fn keep_span(&mut self, id: ProviderId) {
+        let place = self.places[&id];
+        let tree = self.trees.get_mut(&place.tree);
+        let tree = Arc::make_mut(tree.expect("a place names a tree that exists"));
+        if let Some(parent) = tree.nodes[place.node as usize].parent {
+            Arc::make_mut(&mut tree.nodes[parent as usize]).subtree_end -= 1;
+        }
+    }
+
     /// Moves a provider with all below it to another parent, or makes it a root.
     pub(crate) fn hang_elsewhere(&mut self, place: Place, parent: Option<ProviderId>) {
         let branch = self.cut(place);

@@ -263,9 +263,17 @@ impl Handler for PeerService {
                 return;
             };
             let is_alone = first.is_alone();
-            let Some((request, reply)) = first.read().await else {
+            let Some((mut request, reply)) = first.read().await else {
                 return;
             };
+            if running.replica.faults.heartbeat_agrees
+                && request.entries.is_empty()
+                && let Ok(last) = raft
+                    .with_raft_state(|state| state.log_ids.last().copied())
+                    .await
+            {
+                request.prev_log_id = last;
+            }
             if is_alone && request.entries.is_empty() {
                 return heartbeat(raft, request, reply).await;
             }

@@ -58,6 +58,7 @@ pub(super) async fn start(
         peers.clone(),
         limits(config),
         sending.clone(),
+        env.faults,
     );
     let log_reader = store.log.reader();
     let raft_config = raft_config(config, &identity)?;

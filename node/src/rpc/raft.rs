@@ -32,6 +32,7 @@ use super::message::{
 use super::peers::Peers;
 use super::seldom::Seldom;
 use super::snapshots::{Sending, Unsent};
+use crate::env::Faults;
 
 /// Appends that may be under way to one node at once.
 const APPENDS_MAX: usize = 32;
@@ -66,6 +67,7 @@ pub(crate) struct Networks {
     limits: Limits,
     sending: Arc<Sending>,
     said: Arc<Seldom>,
+    faults: Faults,
 }
 
 impl RaftNetworkFactory<TypeConfig> for Networks {
@@ -85,13 +87,20 @@ impl RaftNetworkFactory<TypeConfig> for Networks {
 }
 
 impl Networks {
-    pub(crate) fn new(me: u64, peers: Arc<Peers>, limits: Limits, sending: Arc<Sending>) -> Self {
+    pub(crate) fn new(
+        me: u64,
+        peers: Arc<Peers>,
+        limits: Limits,
+        sending: Arc<Sending>,
+        faults: Faults,
+    ) -> Self {
         Self {
             me,
             peers,
             limits,
             sending,
             said: Arc::default(),
+            faults,
         }
     }
 
@@ -105,6 +114,7 @@ impl Networks {
             limits: self.limits,
             sending: self.sending.clone(),
             said: self.said.clone(),
+            faults: self.faults,
         }
     }
 }
@@ -119,6 +129,7 @@ pub(crate) struct Network {
     limits: Limits,
     sending: Arc<Sending>,
     said: Arc<Seldom>,
+    faults: Faults,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
@@ -440,6 +451,8 @@ struct Appends<'s, S> {
 struct UnderWay {
     answer: Answer,
     bytes: usize,
+    /// A bug that simulations inject: what is taken for flushed in place of what is said.
+    believed: Option<LogId>,
 }
 
 impl<S> Appends<'_, S>
@@ -476,11 +489,16 @@ where
             tokio::select! {
                 biased;
                 answer = answer.wait() => {
+                    let mut believed = None;
                     if let Some(answered) = self.under_way.pop_front() {
                         self.under_way_bytes -= answered.bytes;
+                        believed = answered.believed;
                     }
                     self.moved = Instant::now();
-                    return Some(self.answered(answer));
+                    return Some(match (self.answered(answer), believed) {
+                        (Ok(Ok(_)), Some(believed)) => Ok(Ok(Some(believed))),
+                        (answered, _) => answered,
+                    });
                 }
                 request = self.input.next(), if may_send => match request {
                     Some(request) => {
@@ -524,9 +542,11 @@ where
             .map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
         self.moved = Instant::now();
         self.under_way_bytes += body.len();
+        let last = request.entries.last().map(|entry| entry.log_id);
         self.under_way.push_back(UnderWay {
             answer,
             bytes: body.len(),
+            believed: last.filter(|_| self.network.faults.part_answers_for_all),
         });
         if from + taken < request.entries.len() {
             self.split = Some((request, from + taken));

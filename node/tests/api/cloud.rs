@@ -41,6 +41,7 @@ impl Cloud {
             clock: world.clone(),
             ids: world,
             offload,
+            before_search: |_, _| {},
             readiness: memory.clone(),
             settings,
         });

@@ -80,6 +80,9 @@ impl LogStore {
                 purged: ends.purged,
                 entries: &entries,
             });
+            if let Some(vote) = ends.vote {
+                observer.note(LogEvent::VoteSynced(vote));
+            }
         }
         let mut found = Mark {
             last: ends.last,
@@ -99,8 +102,8 @@ impl LogStore {
             Reached::begin(&options.dir, found)?;
             database.begin_behind(version.get(), &applied)?;
             if let Some(observer) = &options.log_observer {
-                observer.note(LogEvent::Truncated(None));
                 observer.note(LogEvent::Purged(applied));
+                observer.note(LogEvent::Truncated(Some(applied)));
             }
             ends.purged = Some(applied);
             ends.last = Some(applied);

@@ -72,6 +72,9 @@ pub(super) struct Shared {
     reporter: Reporter,
     counters: Arc<Counters>,
     faults: Faults,
+    /// The node that this is, and the vote that was found; both for bugs that simulations inject.
+    node: Option<u64>,
+    vote_at_opening: Option<Vote>,
     pub(super) observer: Option<Arc<dyn LogObserver>>,
     disk: Disk,
     _lock: DirLock,
@@ -87,6 +90,7 @@ impl Shared {
         options: &StoreOptions,
         lock: DirLock,
     ) -> Self {
+        let vote_at_opening = tail.vote;
         let (tail, failure) = (Mutex::new(tail), Mutex::new(None));
         Self {
             database,
@@ -96,6 +100,8 @@ impl Shared {
             reporter,
             counters,
             faults: options.faults,
+            node: options.node,
+            vote_at_opening,
             observer: options.log_observer.clone(),
             disk: options.disk.clone(),
             _lock: lock,
@@ -301,6 +307,8 @@ struct Waiting {
     is_synced: bool,
     /// What the log has come to with this batch.
     mark: Mark,
+    /// The vote that the batch writes.
+    voted: Option<Vote>,
     /// Down to where the batch truncates, if it does.
     truncated: Vec<Option<LogId>>,
     /// Given back to the queue when this is dropped.
@@ -359,13 +367,25 @@ impl Waiting {
                 self.mark.last = last.or(self.mark.last);
             }
             Job::Vote { vote, done } => {
-                if !shared.faults.forget_votes {
+                let is_own = Some(vote.leader_id.node_id) == shared.node;
+                let forgotten =
+                    shared.faults.forget_votes || (shared.faults.forget_own_votes && is_own);
+                if !forgotten {
                     database.put_vote(batch, version, &vote);
                     self.mark.vote = Some(vote);
+                    self.voted = Some(vote);
                 }
                 self.votes.push((vote, done));
             }
-            Job::Committed(committed) => database.put_committed(batch, version, committed),
+            Job::Committed(committed) => {
+                database.put_committed(batch, version, committed);
+                if shared.faults.older_vote_returns
+                    && let Some(vote) = shared.vote_at_opening
+                {
+                    database.put_vote(batch, version, &vote);
+                    self.voted = Some(vote);
+                }
+            }
             Job::Truncate { last } => {
                 if !shared.faults.drop_truncations {
                     database.truncate(batch, last.map_or(0, |id| id.index + 1));
@@ -388,6 +408,9 @@ impl Waiting {
         self.is_synced = true;
         if result.is_ok() {
             shared.observed(LogEvent::Synced(self.mark.last));
+            if let Some(vote) = self.voted {
+                shared.observed(LogEvent::VoteSynced(vote));
+            }
         }
     }
 

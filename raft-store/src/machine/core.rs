@@ -99,6 +99,10 @@ impl Core {
         self.publisher.current()
     }
 
+    pub(super) fn faults(&self) -> Faults {
+        self.faults
+    }
+
     fn publish(&self, next: AppliedState) {
         self.version.set(next.record_version());
         self.publisher.publish(next);
@@ -211,7 +215,7 @@ impl Core {
         for change in &changes {
             self.database.put(batch, version, change);
         }
-        next.state.commit(&changes);
+        self.applier.commit(&mut next.state, &changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
         if took > self.slow_apply {
@@ -311,6 +315,9 @@ impl Core {
         if self.faults.stale_indexes {
             applied.state.lose_indexes();
         }
+        if self.faults.install_without_traits {
+            applied.state = without_traits(&applied.state);
+        }
         let current = self.current().index();
         assert!(
             applied.index() >= current,
@@ -403,6 +410,13 @@ fn without_sessions(applied: &AppliedState) -> AppliedState {
         state: State::load(rows).expect("no other row refers to a session"),
         ..applied.clone()
     }
+}
+
+/// A bug that simulations inject.
+fn without_traits(state: &State) -> State {
+    let rows = state.rows();
+    let rows = rows.filter(|row| !matches!(row, Change::PutProviderTraits(..)));
+    State::load(rows).expect("no row refers to which traits a provider has")
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -12,6 +12,7 @@ mod snapshot_file;
 mod snapshot_format;
 mod views;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Weak};
 
@@ -27,13 +28,22 @@ use crate::error::OpenError;
 use crate::health::Reporter;
 use crate::options::StoreOptions;
 use crate::runtime;
-use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::types::{LogId, Membership, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::write_version::WriteVersion;
 
 pub use self::core::applying;
 pub use backup::{BackupInfo, check_backup, write_backup};
 pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
+/// A bug that simulations inject.
+fn all_voters(stored: &StoredMembership) -> StoredMembership {
+    let nodes = stored.membership().nodes();
+    let nodes: BTreeMap<u64, _> = nodes.map(|(id, node)| (*id, node.clone())).collect();
+    let voters = nodes.keys().copied().collect();
+    let all = Membership::new(vec![voters], nodes).expect("every voter is a member");
+    StoredMembership::new(*stored.log_id(), all)
+}
+
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
 pub(crate) use database::families;
@@ -97,6 +107,9 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
         let applied = self.core.current();
+        if self.core.faults().count_learners && applied.membership.log_id().is_some() {
+            return Ok((applied.last, all_voters(&applied.membership)));
+        }
         Ok((applied.last, applied.membership.clone()))
     }
 

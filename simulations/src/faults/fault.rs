@@ -28,6 +28,8 @@ pub enum Fault {
     /// A node loses its disk for good, and starts with an empty one. An operator takes it out, and a spare
     /// machine in.
     Replace(u64),
+    /// An operator adds a spare machine as a learner, which it stays.
+    Learner(u64),
     /// An operator hands leadership to this node.
     Transfer(u64),
     /// The process of one node is killed: what it wrote is there, synced or not.
@@ -122,6 +124,7 @@ impl Fault {
             Fault::PowerCutTornAll => "power-cut-torn-all",
             Fault::PowerCutAt(..) => "power-cut-at",
             Fault::Replace(_) => "replace",
+            Fault::Learner(_) => "learner",
             Fault::Transfer(_) => "transfer",
             Fault::Kill(_) => "kill",
             Fault::KillLeader => "kill-leader",
@@ -317,6 +320,7 @@ impl fmt::Display for Fault {
             Fault::Replace(node) => {
                 write!(f, "the disk of node {node} is lost, a spare replaces it")
             }
+            Fault::Learner(node) => write!(f, "node {node} is added as a learner"),
             Fault::Transfer(node) => write!(f, "leadership is handed to node {node}"),
             Fault::Kill(node) => write!(f, "node {node} is killed"),
             Fault::KillLeader => write!(f, "the leader is killed"),

@@ -1,6 +1,7 @@
 //! What was committed at a place of the log stays there (state machine safety, Raft paper, figure 3):
-//! no node knows another entry to be committed at that place. [`super::commit_immutable`] says the same
-//! of what is applied; here blank entries and changes of members count too.
+//! no node knows another entry to be committed at that place, and none removes the one that was, to make
+//! room for that of a leader. [`super::commit_immutable`] says the same of what is applied; here blank
+//! entries and changes of members count too.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +24,14 @@ impl LogInvariant for CommittedStays {
     }
 
     fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String> {
-        let Happened::Committed(upto) = hint.happened else {
-            if matches!(hint.happened, Happened::Opened(..)) {
+        let upto = match hint.happened {
+            Happened::Committed(upto) => upto,
+            Happened::Truncated(_) => return nothing_committed_goes(logs, hint.node),
+            Happened::Opened(..) => {
                 self.looked.remove(&hint.node);
+                return Ok(());
             }
-            return Ok(());
+            _ => return Ok(()),
         };
         let looked = self.looked.insert(hint.node, upto.index).unwrap_or(0);
         let here = logs
@@ -43,5 +47,14 @@ impl LogInvariant for CommittedStays {
             }
         }
         Ok(())
+    }
+}
+
+fn nothing_committed_goes(logs: &Logs, node: u64) -> Result<(), String> {
+    let gone = logs.of(node).truncated.iter();
+    let mut gone = gone.filter(|(index, id)| logs.committed.get(*index) == Some(id));
+    match gone.next() {
+        Some((_, id)) => Err(format!("node {node} removes {id}, which was committed")),
+        None => Ok(()),
     }
 }

@@ -175,5 +175,7 @@ pub fn of_logs() -> Vec<Box<dyn LogInvariant + Send>> {
         Box::<log_is_kept::LogIsKept>::default(),
         Box::<log_matching::LogMatching>::default(),
         Box::<one_committed_leader_per_term::OneCommittedLeaderPerTerm>::default(),
+        Box::<own_vote::OwnVote>::default(),
+        Box::<votes_rise::VotesOnDiskRise>::default(),
     ]
 }

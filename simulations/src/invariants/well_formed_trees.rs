@@ -1,6 +1,6 @@
 //! Providers form trees (Placement: nested resource providers): each provider is in one tree, once; no
-//! parent is below its child; the tree is named by its root, which alone has no parent; what is
-//! allocated is allocated from an inventory that is there.
+//! parent is below its child; a provider counts all that are below it; the tree is named by its root, which
+//! alone has no parent; what is allocated is allocated from an inventory that is there.
 
 use std::collections::BTreeSet;
 
@@ -59,6 +59,21 @@ fn shape(number: TreeNumber, tree: &Tree) -> Result<(), String> {
         // Parents stand before their children, so no way upwards is a circle.
         if node.parent.is_none_or(|parent| parent >= index) {
             return Err(format!("{} does not hang from its tree", node.uuid));
+        }
+    }
+    spans(tree)
+}
+
+/// What is below a node follows it directly, and the node says up to where.
+fn spans(tree: &Tree) -> Result<(), String> {
+    let mut ends: Vec<u32> = (1..).take(tree.nodes.len()).collect();
+    for (index, node) in tree.nodes.iter().enumerate().rev() {
+        if node.subtree_end != ends[index] {
+            return Err(format!("{} does not count those below it", node.uuid));
+        }
+        if let Some(parent) = node.parent {
+            let end = ends[index].max(ends[parent as usize]);
+            ends[parent as usize] = end;
         }
     }
     Ok(())

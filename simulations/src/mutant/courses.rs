@@ -79,12 +79,13 @@ pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Nothing goes wrong, but followers are behind, and many ask at once.
-pub(super) fn lagging_followers(seed: Seed) -> (Parameters, Vec<Planned>) {
+/// Nothing goes wrong, but followers are behind: of few clients' writes by one, of many clients' by several.
+pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
+        tick: Duration::from_millis(1),
         latency_max: Duration::from_millis(30),
         sync_max: Duration::from_millis(1),
-        clients: 8,
+        clients,
         pause_max: Duration::from_millis(10),
         ..Parameters::from_seed(seed)
     };
@@ -157,5 +158,114 @@ pub(super) fn careful_client(seed: Seed) -> (Parameters, Vec<Planned>) {
         our_client: OurClient::Careful,
         ..parameters
     };
+    (parameters, faults)
+}
+
+/// A leader that nobody follows writes many entries, and loses them to a leader that has written next to none.
+/// Then all are killed.
+pub(super) fn long_tails(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        nodes: 3,
+        heartbeat: Duration::from_millis(50),
+        election: Duration::from_millis(150),
+        sync_max: Duration::from_millis(20),
+        clients: 6,
+        writes_percent: 100,
+        pause_max: Duration::from_millis(10),
+        patience: Duration::from_millis(500),
+        wait: Duration::from_millis(300),
+        snapshot_every: 1000,
+        storm: Duration::from_secs(9),
+        storm_from_the_start: false,
+        ..Parameters::from_seed(seed)
+    };
+    let ms = Duration::from_millis;
+    let mut faults = Vec::new();
+    for round in 0..2 {
+        let begins = ms(500 + 4200 * round);
+        let at = |after, lasts, fault| Planned {
+            begins: begins + ms(after),
+            lasts: ms(lasts),
+            fault,
+        };
+        faults.push(at(0, 1500, Fault::PowerCutFollowers));
+        faults.push(at(1400, 2000, Fault::KillLeader));
+        // Else those who lead meanwhile would write as much.
+        faults.extend((1..=3).map(|node| at(1400, 2300, Fault::CutClients(node))));
+        faults.extend((1..=3).map(|node| at(3600, 100, Fault::Kill(node))));
+    }
+    (parameters, faults)
+}
+
+/// Two learners stay learners; later a leader reaches nobody else.
+pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        nodes: 3,
+        spares: 2,
+        snapshot_every: 15,
+        keep_in_log: 0,
+        clients: 5,
+        writes_percent: 80,
+        pause_max: Duration::from_millis(10),
+        sync_max: Duration::from_millis(5),
+        latency_max: Duration::from_millis(5),
+        storm: Duration::from_secs(12),
+        storm_from_the_start: false,
+        minority_stays_down: false,
+        ..Parameters::from_seed(seed)
+    };
+    let ms = Duration::from_millis;
+    let at = |begins, lasts, fault| Planned {
+        begins: ms(begins),
+        lasts: ms(lasts),
+        fault,
+    };
+    let mut faults = vec![
+        at(200, 10, Fault::Learner(4)),
+        at(300, 10, Fault::Learner(5)),
+        at(4500, 100, Fault::PowerCutAll),
+    ];
+    for voter in 1..=3 {
+        let side = [voter, 4, 5].into_iter().collect();
+        faults.push(at(4000 + 2000 * voter, 1800, Fault::Split(side)));
+    }
+    (parameters, faults)
+}
+
+/// Each entry has a message of its own, many come at once, and a sync takes longer than a message.
+pub(super) fn split_appends(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let mut parameters = Parameters {
+        nodes: 3,
+        latency_max: Duration::from_millis(2),
+        sync_min: Duration::from_millis(20),
+        sync_max: Duration::from_millis(60),
+        clients: 12,
+        writes_percent: 80,
+        pause_max: Duration::from_millis(10),
+        ..Parameters::from_seed(seed)
+    };
+    parameters.knobs.append_bytes = 1;
+    parameters.knobs.append_entries = 1000;
+    (parameters, Vec::new())
+}
+
+/// Nodes lose sight of the others one after the other, while clients still ask them; no connection is left that
+/// is heard.
+pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        nodes: 3,
+        clients: 5,
+        writes_percent: 40,
+        pause_max: Duration::from_millis(10),
+        wait: Duration::from_millis(200),
+        storm_from_the_start: false,
+        ..Parameters::from_seed(seed)
+    };
+    let faults = (1..=3).map(|node| Planned {
+        begins: Duration::from_millis(1500 * node),
+        lasts: Duration::from_millis(1000),
+        fault: Fault::Isolate(node),
+    });
+    let faults = faults.collect();
     (parameters, faults)
 }

@@ -44,6 +44,7 @@ pub(super) fn around(mutant: Option<Mutant>) -> fn(Arc<dyn ReadDoor>) -> Arc<dyn
                 other => Ok(other),
             })
         },
+        Some(Mutant::SessionGivesUp) => |door| Arc::new(GivesUp(door)),
         Some(Mutant::HalvedStaleness) => |door| Arc::new(Younger(door)),
         Some(Mutant::StateOfTheReadBefore) => |door| {
             Arc::new(OneBehind {
@@ -77,6 +78,23 @@ impl ReadDoor for Asking {
 
     fn position(&self) -> Position {
         self.door.position()
+    }
+}
+
+struct GivesUp(Arc<dyn ReadDoor>);
+
+impl ReadDoor for GivesUp {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        Box::pin(async move {
+            match (self.0.view(consistency).await, consistency) {
+                (Err(_), Consistency::Session(_)) => self.0.view(Consistency::Local).await,
+                (answer, _) => answer,
+            }
+        })
+    }
+
+    fn position(&self) -> Position {
+        self.0.position()
     }
 }
 

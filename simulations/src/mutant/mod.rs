@@ -1,13 +1,16 @@
 //! Bugs put in on purpose, to prove that the checks can fail. No configuration reaches them: they are
-//! put in where the world is injected, in `rules.rs`, `doors.rs`, or as faults of the store and the node.
+//! put in where the world is injected, in `rules.rs`, `doors.rs`, `search.rs`, or as faults of the store and the node.
 
 mod courses;
 mod doors;
 mod rules;
+mod search;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use placement_model::State;
+use placement_model::query::candidates::CandidateRequest;
 use placement_node::doors::ReadDoor;
 use placement_node::env;
 use placement_raft_store::{Applier, Faults};
@@ -15,10 +18,11 @@ use placement_raft_store::{Applier, Faults};
 use crate::faults::{Planned, drawn};
 use crate::invariants::{
     applied_never_falls, carried_out_once, commit_immutable, commit_on_a_quorum, committed_stays,
-    equal_digest, from_history, generations_rise, indexes_agree, leader_completeness, log_is_kept,
-    log_matching, no_503_without_a_fault, no_over_allocation, one_command_per_write_id,
-    one_committed_leader_per_term, one_start_per_leader, refusals_change_nothing, staleness,
-    stamps_rise, votes_are_kept,
+    equal_digest, from_history, generations_rise, indexes_agree, leader_completeness, liveness,
+    log_is_kept, log_matching, no_503_without_a_fault, no_over_allocation,
+    one_command_per_write_id, one_committed_leader_per_term, one_start_per_leader, own_vote,
+    refusals_change_nothing, staleness, stamps_rise, usages_are_sums, votes_are_kept, votes_rise,
+    well_formed_trees,
 };
 use crate::parameters::Parameters;
 use crate::report::Report;
@@ -99,14 +103,16 @@ mutants! {
     FreshAsOfTheAnswer, "fresh-as-of-the-answer", staleness::NAME;
     /// Votes are given whatever the candidate's log lacks.
     VoteForAnyLog, "vote-for-any-log", leader_completeness::NAME;
-    /// The same, where what was committed is replaced.
-    VoteForAnyLogCommitted, "vote-for-any-log-committed", committed_stays::NAME;
+    /// A heartbeat has a node commit what it has, whether or not it is what the leader has.
+    HeartbeatAgrees, "heartbeat-agrees", committed_stays::NAME;
     /// The leader reads a forwarded write otherwise than those who are sent its record.
     ReadAmiss, "read-amiss", log_matching::NAME;
     /// A linearizable read is answered from what the node has.
     LocalReadAsLinearizable, "local-read-as-linearizable", from_history::LINEARIZABLE;
     /// A session read is satisfied one entry before its token.
     TokenLessOne, "token-less-one", from_history::SESSION;
+    /// A session read that has waited in vain is answered from what the node has.
+    SessionGivesUp, "session-gives-up", from_history::SESSION;
     /// A session read does not wait for its token.
     TokenNotWaitedFor, "token-not-waited-for", no_503_without_a_fault::NAME;
     /// A bounded read is answered however old the state is.
@@ -129,6 +135,34 @@ mutants! {
     LostAsNotSent, "lost-as-not-sent", from_history::CLIENT;
     /// Of several resources that are claimed the last is forgotten.
     LastClaimForgotten, "last-claim-forgotten", from_history::ANSWERS_FOLLOW;
+    /// A node that is elected has not written the vote that it gave itself.
+    ForgetOwnVotes, "forget-own-votes", own_vote::NAME;
+    /// With the commit index an older vote is written.
+    OlderVoteReturns, "older-vote-returns", votes_rise::NAME;
+    /// A snapshot is installed without the traits of providers.
+    InstallWithoutTraits, "install-without-traits", equal_digest::NAME;
+    /// A node that starts counts learners among the voters.
+    CountLearners, "count-learners", commit_on_a_quorum::NAME;
+    /// The answer to the first part of an append that was split counts for the whole.
+    PartAnswersForAll, "part-answers-for-all", commit_on_a_quorum::NAME;
+    /// A connection that says nothing counts as alive.
+    TrustInSilence, "trust-in-silence", liveness::NAME;
+    /// What a write was answered is remembered under the id of the next one.
+    ReplyOfTheWriteBefore, "reply-of-the-write-before", from_history::ANSWERS_FOLLOW;
+    /// What a consumer held before is still counted when it holds something else.
+    HeldStaysCounted, "held-stays-counted", usages_are_sums::NAME;
+    /// A provider is found by the name that it had before.
+    NameStaysFound, "name-stays-found", indexes_agree::NAME;
+    /// The parent of a new provider does not learn that it has a child.
+    ChildUncounted, "child-uncounted", well_formed_trees::NAME;
+    /// The search does not learn what is free again when a consumer goes.
+    OffersStayBehind, "offers-stay-behind", indexes_agree::NAME;
+    /// A search gives one candidate more than its limit.
+    OneCandidateTooMany, "one-candidate-too-many", from_history::ANSWERS_FOLLOW;
+    /// A search does not look at what traits are forbidden.
+    ForbiddenTraitIgnored, "forbidden-trait-ignored", from_history::ANSWERS_FOLLOW;
+    /// A search takes what is reserved for free.
+    ReservedIgnored, "reserved-ignored", from_history::ANSWERS_FOLLOW;
 }
 
 impl Mutant {
@@ -142,8 +176,19 @@ impl Mutant {
 
     /// Whether the run was caught for the right reason.
     pub fn is_caught_by(self, report: &Report) -> bool {
-        let words = self.complaint();
-        report.violations.iter().any(|one| one.starts_with(words))
+        let (words, more) = (self.complaint(), self.evidence());
+        let caught = |one: &String| one.starts_with(words) && one.contains(more);
+        report.violations.iter().any(caught)
+    }
+
+    /// What else the complaint must say: of many answers that follow from the log, which one does not.
+    fn evidence(self) -> &'static str {
+        match self {
+            Mutant::OneCandidateTooMany
+            | Mutant::ForbiddenTraitIgnored
+            | Mutant::ReservedIgnored => "GET /allocation_candidates",
+            _ => "",
+        }
     }
 
     /// The run that shall catch it: the one that is drawn from the seed, or one that brings about
@@ -152,15 +197,21 @@ impl Mutant {
         match self {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),
             Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
-            Mutant::VoteForAnyLog | Mutant::VoteForAnyLogCommitted => courses::truncations(seed),
+            Mutant::VoteForAnyLog | Mutant::HeartbeatAgrees => courses::truncations(seed),
             Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
-            Mutant::DropTruncations => courses::truncations(seed),
             Mutant::LostAsNotSent => courses::careful_client(seed),
+            Mutant::DropTruncations => courses::long_tails(seed),
+            Mutant::CountLearners => courses::learners(seed),
+            Mutant::PartAnswersForAll => courses::split_appends(seed),
+            Mutant::TrustInSilence | Mutant::SessionGivesUp => courses::each_is_cut_off(seed),
             Mutant::CommitTheTail => courses::tails(seed),
             Mutant::AskAgainAsAnother => courses::leaders_fall(seed, Duration::from_secs(5)),
             Mutant::DenyWhatWasSent => courses::leaders_fall(seed, Duration::from_millis(800)),
-            Mutant::TokenLessOne | Mutant::TokenNotWaitedFor => courses::lagging_followers(seed),
-            Mutant::SnapshotsWithoutSessions | Mutant::StaleIndexes => courses::snapshots(seed),
+            Mutant::TokenNotWaitedFor => courses::lagging_followers(seed, 8),
+            Mutant::TokenLessOne => courses::lagging_followers(seed, 2),
+            Mutant::SnapshotsWithoutSessions
+            | Mutant::StaleIndexes
+            | Mutant::InstallWithoutTraits => courses::snapshots(seed),
             _ => drawn(seed),
         }
     }
@@ -184,6 +235,10 @@ pub fn store(mutant: Option<Mutant>) -> Faults {
         Some(Mutant::SnapshotsWithoutSessions) => faults.snapshots_without_sessions = true,
         Some(Mutant::StaleIndexes) => faults.stale_indexes = true,
         Some(Mutant::OlderSnapshotReturns) => faults.older_snapshot_returns = true,
+        Some(Mutant::ForgetOwnVotes) => faults.forget_own_votes = true,
+        Some(Mutant::OlderVoteReturns) => faults.older_vote_returns = true,
+        Some(Mutant::InstallWithoutTraits) => faults.install_without_traits = true,
+        Some(Mutant::CountLearners) => faults.count_learners = true,
         _ => {}
     }
     faults
@@ -203,10 +258,11 @@ pub fn node(mutant: Option<Mutant>) -> env::Faults {
         Some(Mutant::LeadWithoutQuorum) => faults.lead_without_quorum = true,
         Some(Mutant::JoinTheRound) => faults.join_the_round = true,
         Some(Mutant::FreshAsOfTheAnswer) => faults.fresh_as_of_the_answer = true,
-        Some(Mutant::VoteForAnyLog | Mutant::VoteForAnyLogCommitted) => {
-            faults.vote_for_any_log = true
-        }
+        Some(Mutant::VoteForAnyLog) => faults.vote_for_any_log = true,
+        Some(Mutant::HeartbeatAgrees) => faults.heartbeat_agrees = true,
         Some(Mutant::ReadAmiss) => faults.read_amiss = true,
+        Some(Mutant::TrustInSilence) => faults.trust_in_silence = true,
+        Some(Mutant::PartAnswersForAll) => faults.part_answers_for_all = true,
         _ => {}
     }
     faults
@@ -220,4 +276,9 @@ pub fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
 /// What a node with this bug puts around its read door.
 pub fn read_door(mutant: Option<Mutant>) -> fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor> {
     doors::around(mutant)
+}
+
+/// What a node with this bug does to a search for candidates.
+pub fn before_search(mutant: Option<Mutant>) -> fn(&mut State, &mut CandidateRequest) {
+    search::before(mutant)
 }

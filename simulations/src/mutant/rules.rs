@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use placement_model::command::{Command, ReplaceAllocations, RequestId};
+use placement_model::state::Slip;
 use placement_model::{Change, Changes, Outcome, Refusal, Stamped, State};
 use placement_raft_store::{Applier, Rules};
 
@@ -17,6 +18,11 @@ pub(super) fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
         Some(Mutant::FirstOfSeveralStays) => Arc::new(FirstStays),
         Some(Mutant::GenerationStays) => Arc::new(SameGeneration),
         Some(Mutant::LastClaimForgotten) => Arc::new(LastForgotten),
+        Some(Mutant::ReplyOfTheWriteBefore) => Arc::new(NextWriteId),
+        Some(Mutant::HeldStaysCounted) => Arc::new(Slipping(Slip::HeldStays)),
+        Some(Mutant::NameStaysFound) => Arc::new(Slipping(Slip::NameStays)),
+        Some(Mutant::ChildUncounted) => Arc::new(Slipping(Slip::SpanStays)),
+        Some(Mutant::OffersStayBehind) => Arc::new(Slipping(Slip::OffersStay)),
         _ => Arc::new(Rules),
     }
 }
@@ -138,5 +144,32 @@ impl Applier for LastForgotten {
             }
         }
         Rules.apply(index, state, &stamped)
+    }
+}
+
+struct NextWriteId;
+
+impl Applier for NextWriteId {
+    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+        let (outcome, mut changes) = Rules.apply(index, state, stamped);
+        for change in &mut changes {
+            if let Change::PutOutcome(_, sequence, _) | Change::DeleteOutcome(_, sequence) = change
+            {
+                *sequence += 1;
+            }
+        }
+        (outcome, changes)
+    }
+}
+
+struct Slipping(Slip);
+
+impl Applier for Slipping {
+    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+        Rules.apply(index, state, stamped)
+    }
+
+    fn commit(&self, state: &mut State, changes: &Changes) {
+        state.commit_slipping(changes, Some(self.0));
     }
 }

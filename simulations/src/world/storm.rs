@@ -128,6 +128,7 @@ impl World {
                     self.desk.order([Order::Add(spare), Order::Promote(spare)]);
                 }
             }
+            Fault::Learner(node) => self.desk.order([Order::Add(node)]),
             Fault::Transfer(node) => self.desk.order([Order::Transfer(node)]),
             Fault::Kill(node) => self.kill(node),
             Fault::Restart(node) => self.stop(node),
@@ -179,7 +180,7 @@ impl World {
                 self.start(node);
             }
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(false),
-            Fault::Replace(_) | Fault::Transfer(_) => {}
+            Fault::Replace(_) | Fault::Learner(_) | Fault::Transfer(_) => {}
             Fault::Thin(node) => self.hosts[&node].bandwidth.set(0),
             Fault::Pause(node) => self.hosts[&node].resume(),
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use placement_model::State;
+use placement_model::query::candidates::CandidateRequest;
 
 use super::admission::Admission;
 use super::auth::Authenticator;
@@ -24,6 +26,8 @@ pub struct Api {
     pub ids: Arc<dyn UuidSource>,
     /// Where long searches run.
     pub offload: Arc<dyn Offload>,
+    /// What is done to each search for candidates before it begins.
+    pub before_search: fn(&mut State, &mut CandidateRequest),
     /// Whether this node can serve what it promises.
     pub readiness: Arc<dyn Readiness>,
     /// What the operator chose.

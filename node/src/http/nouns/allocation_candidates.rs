@@ -38,7 +38,8 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
     let mut request = parse_candidates(context.query()?, context.version)?;
     context.admit(Carried::RequestGroups, request.groups.len())?;
     request.strategy = api.settings.candidates.generation_strategy;
-    let view = context.view().await?;
+    let mut view = context.view().await?;
+    (api.before_search)(&mut view.state, &mut request);
     let settings = api.settings.candidates.clone();
     let spent = api.clock.monotonic().saturating_sub(context.begun);
     let admission = &context.server.admission;

@@ -109,8 +109,9 @@ impl World {
             Fault::DiskError(node) => self.hosts[&node].disk().set_failing_once(true),
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(true),
             Fault::RotLog(node) => {
-                // Killed, not without power: what the node has noted of its log is then exact.
-                let was_up = !self.down.contains_key(&node);
+                // Killed, not without power, nor before it was up again: what the node has noted of its log is
+                // then exact.
+                let was_up = !self.down.contains_key(&node) && self.hosts[&node].role().is_some();
                 self.kill(node);
                 if was_up {
                     self.hosts[&node].rot_log()?;

@@ -200,9 +200,10 @@ impl Disks {
             names.insert(entry.file_name(), entry.metadata()?.ino());
         }
         let before = self.names.insert(dir.to_owned(), names);
-        // A file without a durable name is not found again.
+        // A file without a durable name is not found again. Its inode may be another file's by now.
         for inode in before.into_iter().flat_map(BTreeMap::into_values) {
-            if !self.names[dir].values().any(|one| *one == inode) {
+            let mut durable = self.names.values().flat_map(BTreeMap::values);
+            if !durable.any(|one| *one == inode) {
                 self.contents.remove(&inode);
             }
         }
@@ -354,6 +355,28 @@ mod tests {
         sync_dir(top.path()).unwrap();
         lose_unsynced(top.path(), &[], &mut || false).unwrap();
         assert_eq!(read(&path).as_deref(), Some(""));
+        unmount(top.path());
+    }
+
+    /// A file system gives the inode of a file that is gone to the next one; here both are there.
+    #[test]
+    fn a_file_is_kept_as_long_as_a_directory_names_it() {
+        let top = tempfile::TempDir::new().unwrap();
+        let dirs = ["one", "other"].map(|name| top.path().join(name));
+        mount(top.path()).unwrap();
+        for dir in &dirs {
+            fs::create_dir(dir).unwrap();
+        }
+        sync_dir(top.path()).unwrap();
+        fs::write(dirs[0].join("gone"), "text").unwrap();
+        sync(&File::open(dirs[0].join("gone")).unwrap()).unwrap();
+        sync_dir(&dirs[0]).unwrap();
+        fs::hard_link(dirs[0].join("gone"), dirs[1].join("here")).unwrap();
+        sync_dir(&dirs[1]).unwrap();
+        fs::remove_file(dirs[0].join("gone")).unwrap();
+        sync_dir(&dirs[0]).unwrap();
+        lose_unsynced(top.path(), &[], &mut || false).unwrap();
+        assert_eq!(read(&dirs[1].join("here")).as_deref(), Some("text"));
         unmount(top.path());
     }
 

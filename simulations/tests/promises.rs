@@ -18,6 +18,7 @@ use placement_simulations::invariants::{
     one_command_per_write_id, one_committed_leader_per_term, own_vote, refusals_change_nothing,
     staleness, stamps_rise, votes_rise,
 };
+use placement_simulations::ledger::SharedLedger;
 use placement_simulations::logs::{EntryId, Happened, Logs, Written};
 use placement_simulations::operation::{Asked, Level, Operation, Token};
 use uuid::Uuid;
@@ -604,4 +605,17 @@ fn nobody_is_turned_away_in_the_calm() {
         wrong[0].starts_with(no_503_without_a_fault::NAME),
         "{wrong:?}"
     );
+}
+
+#[test]
+fn what_was_found_before_a_check_panicked_is_told() {
+    let ledger = SharedLedger::new();
+    let checking = ledger.clone();
+    let check = std::thread::spawn(move || {
+        let mut held = checking.lock();
+        held.violations.push("before".to_owned());
+        panic!("a check that cannot go on");
+    });
+    assert!(check.join().is_err());
+    assert_eq!(ledger.lock().violations, ["before"]);
 }

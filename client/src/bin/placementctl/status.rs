@@ -293,6 +293,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_those_in_one_term_the_leader_knows_the_members_best() {
+        let mut leader = status(1, NodeRole::Leader, 50);
+        leader.members.push(member(4));
+        let answers = [
+            Some(leader.clone()),
+            Some(status(2, NodeRole::Follower, 49)),
+            Some(status(3, NodeRole::Follower, 49)),
+        ];
+        let survey = survey(answers);
+        let known = newest(&survey.asked, &survey.members);
+        assert_eq!(known.members, leader.members);
+
+        // Without its word the longest log counts.
+        let mut ahead = status(2, NodeRole::Follower, 50);
+        ahead.members.push(member(4));
+        let survey = self::survey([None, Some(ahead.clone()), follower(3)]);
+        let known = newest(&survey.asked, &survey.members);
+        assert_eq!(known.members, ahead.members);
+    }
+
     fn leader() -> Option<NodeStatus> {
         Some(status(1, NodeRole::Leader, 50))
     }

@@ -20,14 +20,14 @@ pub(crate) struct Survey {
 pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
     let asked = admin.status().await?;
     let mut members = probe_all(&asked.members, timeout).await;
-    // The first one may have been away, or removed: who knows the leader of the highest term knows
-    // the members best.
+    // The first one may have been away, or removed.
     let newest = newest(&asked, &members).members.clone();
-    if !newest
-        .iter()
-        .map(|member| member.id)
-        .eq(members.iter().map(|(member, _)| member.id))
-    {
+    let ids = |members: &[Member]| members.iter().map(|one| one.id).collect::<Vec<_>>();
+    if ids(&newest) == ids(&asked.members) {
+        for ((member, _), newer) in members.iter_mut().zip(newest) {
+            *member = newer;
+        }
+    } else {
         members = probe_all(&newest, timeout).await;
     }
     Ok(Survey { asked, members })
@@ -62,7 +62,8 @@ async fn probe(listener: &str, limit: Duration) -> Option<NodeStatus> {
     Admin::new(client).status().await.ok()
 }
 
-/// Of all answers the one that knows the leader of the highest term.
+/// Of all answers the one that knows the members best: that of the leader of the highest term, or of who
+/// follows it.
 pub(crate) fn newest<'a>(
     asked: &'a NodeStatus,
     members: &'a [(Member, Option<NodeStatus>)],
@@ -71,6 +72,9 @@ pub(crate) fn newest<'a>(
         .iter()
         .filter_map(|(_, status)| status.as_ref())
         .filter(|status| status.leader.is_some() && status.role != NodeRole::Removed)
-        .max_by_key(|status| status.term)
+        .max_by_key(|status| {
+            let leads = status.leader == Some(status.node_id);
+            (status.term, leads, status.last_log)
+        })
         .unwrap_or(asked)
 }

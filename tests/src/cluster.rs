@@ -373,19 +373,28 @@ impl Cluster {
         }
     }
 
-    /// Whether a provider of this name exists, asked of every node, which must agree.
+    /// Whether a provider of this name exists, asked of one node after the other. A write whose outcome is
+    /// not known may be committed meanwhile; then all are asked again.
     ///
     /// # Panics
-    /// If they do not, or a node cannot be asked.
+    /// If it is there and then it is not, or a node cannot be asked.
     pub async fn has_provider(&self, name: &str) -> bool {
-        let mut seen = BTreeSet::new();
-        for id in self.ids() {
-            let found = self.client_of(id).providers(&[("name", name)]).await;
-            let found = found.unwrap_or_else(|error| panic!("node {id}: {error}"));
-            seen.insert(!found.is_empty());
+        let mut there = false;
+        loop {
+            let before = there;
+            for id in self.ids() {
+                let found = self.client_of(id).providers(&[("name", name)]).await;
+                let found = found.unwrap_or_else(|error| panic!("node {id}: {error}"));
+                assert!(
+                    !there || !found.is_empty(),
+                    "node {id} has lost {name:?}, which another one has shown"
+                );
+                there = !found.is_empty();
+            }
+            if there == before || !there {
+                return there;
+            }
         }
-        assert_eq!(seen.len(), 1, "{name:?} is on some nodes and not on others");
-        seen.contains(&true)
     }
 
     /// The node that says of itself that it leads, and that a majority follows; waits for it.

@@ -13,17 +13,14 @@ use crate::options::{Disk, StoreOptions};
 /// Options that hold for each database and each of its column families.
 pub(crate) fn options(store: &StoreOptions, cache: &Cache) -> Result<Options, rocksdb::Error> {
     // A store that is closed is as durable as one that is killed, and no more: what is not synced
-    // is not needed. There are no setters for these options.
+    // is not needed. There is no setter for these options.
     let mut text = "avoid_flush_during_shutdown=true".to_owned();
-    let is_simulated = matches!(store.disk, Disk::Simulated(_));
-    if is_simulated {
-        // Files are in memory there, and small: to clear room for them would take longest of all.
-        text += ";allow_fallocate=false";
+    if let Disk::Simulated(_) = store.disk {
+        // Files are in memory there, few and small: to clear room for them, and to open them by many threads, would
+        // take longest of all.
+        text += ";allow_fallocate=false;max_file_opening_threads=1";
     }
     let mut options = Options::default().get_options_from_string(text)?;
-    if is_simulated {
-        options.set_max_file_opening_threads(1);
-    }
     options.create_if_missing(true);
     options.create_missing_column_families(true);
     options.set_block_based_table_factory(&table_options(cache));

@@ -269,7 +269,9 @@ impl<'a> Commit<'a> {
         self.state.digest.remove(Table::Consumer, consumer, &*old);
         let before = (self.slip == Some(Slip::OffersStay)).then(|| self.before.clone());
         self.give_back(&old);
-        self.before = before.unwrap_or(std::mem::take(&mut self.before));
+        if let Some(before) = before {
+            self.before = before;
+        }
     }
 
     fn take(&mut self, row: &ConsumerRow) {

@@ -35,15 +35,6 @@ pub use self::core::applying;
 pub use backup::{BackupInfo, check_backup, write_backup};
 pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
-/// A bug that simulations inject.
-fn all_voters(stored: &StoredMembership) -> StoredMembership {
-    let nodes = stored.membership().nodes();
-    let nodes: BTreeMap<u64, _> = nodes.map(|(id, node)| (*id, node.clone())).collect();
-    let voters = nodes.keys().copied().collect();
-    let all = Membership::new(vec![voters], nodes).expect("every voter is a member");
-    StoredMembership::new(*stored.log_id(), all)
-}
-
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
 pub(crate) use database::families;
@@ -183,4 +174,13 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
             }
         }
     }
+}
+
+/// A bug that simulations inject.
+fn all_voters(stored: &StoredMembership) -> StoredMembership {
+    let nodes = stored.membership().nodes();
+    let nodes: BTreeMap<u64, _> = nodes.map(|(id, node)| (*id, node.clone())).collect();
+    let voters = nodes.keys().copied().collect();
+    let all = Membership::new(vec![voters], nodes).expect("every voter is a member");
+    StoredMembership::new(*stored.log_id(), all)
 }

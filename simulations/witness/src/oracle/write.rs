@@ -56,20 +56,14 @@ fn done(write: &Write, reply: &Reply) -> Expected {
             Expected::json(200, body)
         }
         (
-            Command::CreateInventory(CreateInventory { inventory, .. }),
+            Command::CreateInventory(CreateInventory { inventory, .. })
+            | Command::UpdateInventory(UpdateInventory { inventory, .. }),
             Reply::ProviderWritten { generation, .. },
         ) => {
             let mut body = record(inventory);
             body["resource_provider_generation"] = json!(generation.0);
-            Expected::json(201, body)
-        }
-        (
-            Command::UpdateInventory(UpdateInventory { inventory, .. }),
-            Reply::ProviderWritten { generation, .. },
-        ) => {
-            let mut body = record(inventory);
-            body["resource_provider_generation"] = json!(generation.0);
-            Expected::json(200, body)
+            let is_new = matches!(write.command, Command::CreateInventory(_));
+            Expected::json(if is_new { 201 } else { 200 }, body)
         }
         (
             Command::ReplaceProviderTraits(ReplaceProviderTraits { traits, .. }),

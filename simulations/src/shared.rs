@@ -5,9 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+use placement_witness::client::Venue;
+
 use crate::history::{Answer, End, History};
 use crate::http::call;
-use crate::inquiry::last_questions;
 use crate::operation::{Operation, Question, Token};
 use crate::parameters::Parameters;
 use crate::workload::Names;
@@ -43,8 +44,6 @@ pub struct Shared {
     pub questions: RefCell<Vec<Question>>,
     /// Clients that have done their part in the calm.
     pub content: Cell<usize>,
-    /// The furthest place in the log that anybody was told.
-    pub furthest: Cell<Option<Token>>,
 }
 
 impl Shared {
@@ -60,26 +59,7 @@ impl Shared {
             nodes: RefCell::new(nodes),
             questions: RefCell::default(),
             content: Cell::new(0),
-            furthest: Cell::new(None),
         })
-    }
-
-    /// Sends an operation to a node and writes down what came of it.
-    pub(crate) async fn perform(
-        &self,
-        client: usize,
-        node: u64,
-        operation: Operation,
-    ) -> Option<Answer> {
-        let request = operation.request();
-        let event = self.begin(client, node, operation);
-        let end = call(node, &request, self.parameters.patience).await;
-        let answer = match &end {
-            End::Answer(answer) => Some(answer.clone()),
-            _ => None,
-        };
-        self.end(event, end);
-        answer
     }
 
     /// Writes down that a request is being sent.
@@ -90,23 +70,7 @@ impl Shared {
 
     /// Writes down what came of a request.
     pub(crate) fn end(&self, event: usize, end: End) {
-        if let End::Answer(answer) = &end
-            && answer.status < 500
-        {
-            self.furthest.set(self.furthest.get().max(answer.index));
-        }
         self.history.borrow_mut().end(event, now(), end);
-    }
-
-    /// Gives the last client its questions: `known`, what the log made, and what holds nothing.
-    pub(crate) fn ask(&self, known: Vec<Question>) {
-        let mut questions = known;
-        for question in last_questions(&self.names) {
-            if !questions.contains(&question) {
-                questions.push(question);
-            }
-        }
-        *self.questions.borrow_mut() = questions;
     }
 
     /// Waits until the run is in `phase` or further.
@@ -114,6 +78,29 @@ impl Shared {
         while self.phase.get() < phase {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+}
+
+impl Venue for Shared {
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn nodes(&self) -> Vec<u64> {
+        self.nodes.borrow().clone()
+    }
+
+    fn furthest(&self) -> Option<Token> {
+        self.history.borrow().furthest
+    }
+
+    async fn perform(&self, client: usize, node: u64, operation: Operation) -> Option<Answer> {
+        let request = operation.request();
+        let event = self.begin(client, node, operation);
+        let end = call(node, &request, self.parameters.patience).await;
+        let answer = end.answer().cloned();
+        self.end(event, end);
+        answer
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use turmoil::Sim;
 
-use crate::client::Client;
+use crate::client::work;
 use crate::faults::{Happened, Kinds, Links, Planned};
 use crate::host::Host;
 use crate::invariants::{Leadership, indexes_agree, liveness, votes_are_kept};
@@ -93,10 +93,7 @@ impl World {
         let mut clients = Vec::new();
         for number in 0..parameters.clients {
             let name = format!("client{number}");
-            sim.client(
-                name.clone(),
-                Client::new(number, shared.clone(), mutant).work(),
-            );
+            sim.client(name.clone(), work(number, shared.clone(), mutant));
             clients.push(name);
         }
         let desk = Rc::new(Desk::default());
@@ -164,9 +161,9 @@ impl World {
         // A node behind a connection that the storm left dumb may be the last to hear of them.
         self.steps(calm, "not every node caught up", Self::converged)?;
         self.course.calm_since.get_or_insert(self.sim.elapsed());
-        let questions = witness::every_question(&self.ledger.lock().log);
+        let questions = witness::every_question(&self.ledger.lock().log, &self.shared.names);
         let scan = self.shared.parameters.scan_max(questions.len());
-        self.shared.ask(questions);
+        *self.shared.questions.borrow_mut() = questions;
         self.begins("every node is asked everything");
         self.shared.phase.set(Phase::Scan);
         let done = |world: &Self| world.shared.phase.get() == Phase::Done;

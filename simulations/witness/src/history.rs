@@ -14,6 +14,8 @@ pub struct History {
     pub events: Vec<Event>,
     /// What our own client made of several requests, where it was asked.
     pub calls: Vec<Call>,
+    /// The furthest place in the log that any client was told.
+    pub furthest: Option<Token>,
 }
 
 /// What our own client was asked for once: it may have sent several requests.
@@ -106,13 +108,20 @@ impl Answer {
     }
 }
 
+impl End {
+    /// The answer, if one came.
+    pub fn answer(&self) -> Option<&Answer> {
+        match self {
+            End::Answer(answer) => Some(answer),
+            End::Open | End::NotSent(_) | End::Lost(_) => None,
+        }
+    }
+}
+
 impl Event {
     /// The answer, if one came.
     pub fn answer(&self) -> Option<&Answer> {
-        match &self.end {
-            End::Answer(answer) => Some(answer),
-            _ => None,
-        }
+        self.end.answer()
     }
 
     /// One line that says everything.
@@ -172,6 +181,11 @@ impl History {
 
     /// Notes what came of a request.
     pub fn end(&mut self, event: usize, ended: Duration, end: End) {
+        if let End::Answer(answer) = &end
+            && answer.status < 500
+        {
+            self.furthest = self.furthest.max(answer.index);
+        }
         let event = &mut self.events[event];
         event.ended = Some(ended);
         event.end = end;

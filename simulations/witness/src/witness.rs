@@ -11,9 +11,11 @@ use std::time::Duration;
 use placement_model::{Outcome, Stamped};
 
 use crate::history::{Answer, End, Event, History, Said};
+use crate::inquiry::last_questions;
 use crate::operation::{Level, Operation, Question, Token, Write};
 use crate::oracle::{Oracle, expected, is_housekeeping};
 use crate::promise;
+use crate::workload::Names;
 
 /// What the check found, and what it learnt on the way.
 #[derive(Debug, Default)]
@@ -58,13 +60,19 @@ pub fn broken_answer(event: &Event) -> Option<String> {
     wrong.map(|wrong| format!("{wrong}\n    {}", event.line()))
 }
 
-/// What can be asked of the state at the end of `log`.
-pub fn every_question(log: &BTreeMap<u64, Stamped>) -> Vec<Question> {
+/// What can be asked of the state at the end of `log`, and of what holds nothing there.
+pub fn every_question(log: &BTreeMap<u64, Stamped>, names: &Names) -> Vec<Question> {
     let mut oracle = Oracle::default();
     for stamped in log.values() {
         oracle.entry(stamped);
     }
-    oracle.every_question()
+    let mut questions = oracle.every_question();
+    for question in last_questions(names) {
+        if !questions.contains(&question) {
+            questions.push(question);
+        }
+    }
+    questions
 }
 
 /// Carries out the log entry by entry and compares every answer at its place.

@@ -310,14 +310,8 @@ impl Workload {
 
     /// What to write next, and which providers it is about.
     pub fn kind(&mut self, names: &Names) -> (Kind, Vec<Uuid>) {
-        let all: u32 = KINDS.iter().map(|(_, weight)| weight).sum();
-        let mut left = self.random.random_range(0..all);
-        let found = KINDS.iter().find(|(_, weight)| {
-            let here = left < *weight;
-            left = left.saturating_sub(*weight);
-            here
-        });
-        let kind = found.expect("less than all weights").0;
+        let chosen = KINDS.choose_weighted(&mut self.random, |(_, weight)| *weight);
+        let kind = chosen.expect("the weights are fixed").0;
         let providers = match kind {
             Kind::Grow => vec![self.one(&names.core)],
             Kind::ReplaceTraits | Kind::ReplaceAggregates if self.percent(30) => {
@@ -511,24 +505,14 @@ impl Workload {
                 (Command::EnsureResourceClass(ensure), self.minor(7, NEWEST))
             }
             Kind::RenameClass => {
-                let old = if self.percent(15) {
-                    CLASS
-                } else {
-                    self.one(&CUSTOM_CLASSES)
-                };
                 let rename = RenameResourceClass {
-                    name: class_name(old),
+                    name: self.old_class(),
                     new_name: class_name(self.one(&CUSTOM_CLASSES)),
                 };
                 (Command::RenameResourceClass(rename), self.minor(2, 6))
             }
             Kind::DeleteClass => {
-                let old = if self.percent(15) {
-                    CLASS
-                } else {
-                    self.one(&CUSTOM_CLASSES)
-                };
-                let name = class_name(old);
+                let name = self.old_class();
                 let delete = DeleteResourceClass { name };
                 (Command::DeleteResourceClass(delete), self.minor(2, NEWEST))
             }
@@ -713,6 +697,15 @@ impl Workload {
 
     fn class(&mut self) -> Given<ResourceClassName> {
         Given::from(self.one(&CLASSES[..4]))
+    }
+
+    /// A class to be changed: mostly one that may be.
+    fn old_class(&mut self) -> ResourceClassName {
+        class_name(if self.percent(15) {
+            CLASS
+        } else {
+            self.one(&CUSTOM_CLASSES)
+        })
     }
 
     /// Nothing reserved, and marked by the largest unit.

@@ -5,7 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use placement_witness::history::{Answer, End, History};
+use placement_witness::client::Venue;
+use placement_witness::history::{Answer, History};
 use placement_witness::http::ask;
 use placement_witness::operation::{Operation, Token};
 use placement_witness::workload::{Choices, Names};
@@ -34,10 +35,6 @@ pub(super) struct Board {
     pub(super) nodes: RefCell<BTreeMap<u64, String>>,
     /// Clients that have done their part in the calm.
     pub(super) content: Cell<usize>,
-    /// The furthest place in the log that anybody was told.
-    pub(super) furthest: Cell<Option<Token>>,
-    /// The leader that was named last.
-    pub(super) leader: Cell<Option<u64>>,
     begun: Instant,
 }
 
@@ -50,8 +47,6 @@ impl Board {
             phase: Cell::new(Phase::Storm),
             nodes: RefCell::new(nodes),
             content: Cell::new(0),
-            furthest: Cell::new(None),
-            leader: Cell::new(None),
             begun: Instant::now(),
         }
     }
@@ -61,28 +56,37 @@ impl Board {
         self.begun.elapsed()
     }
 
-    /// Sends an operation to a node and writes down what came of it.
-    pub(super) async fn perform(
-        &self,
-        client: usize,
-        node: u64,
-        operation: Operation,
-    ) -> Option<Answer> {
+    /// The leader that was named last.
+    pub(super) fn leader(&self) -> Option<u64> {
+        let history = self.history.borrow();
+        let answers = (history.events.iter().rev()).filter_map(|event| event.answer());
+        let mut good = answers.filter(|answer| answer.status < 500);
+        good.find_map(|answer| answer.known_leader)
+    }
+}
+
+impl Venue for Board {
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn nodes(&self) -> Vec<u64> {
+        self.nodes.borrow().keys().copied().collect()
+    }
+
+    fn furthest(&self) -> Option<Token> {
+        self.history.borrow().furthest
+    }
+
+    async fn perform(&self, client: usize, node: u64, operation: Operation) -> Option<Answer> {
         let request = operation.request();
         // One that was taken out meanwhile listens no more.
         let address = self.nodes.borrow().get(&node).cloned()?;
         let sent = self.elapsed();
         let event = (self.history.borrow_mut()).begin(client, node, operation, sent);
         let end = ask(TcpStream::connect(address), &request, PATIENCE).await;
-        let answer = match &end {
-            End::Answer(answer) => Some(answer.clone()),
-            _ => None,
-        };
+        let answer = end.answer().cloned();
         self.history.borrow_mut().end(event, self.elapsed(), end);
-        if let Some(answer) = answer.as_ref().filter(|answer| answer.status < 500) {
-            self.furthest.set(self.furthest.get().max(answer.index));
-            self.leader.set(answer.known_leader.or(self.leader.get()));
-        }
         answer
     }
 }

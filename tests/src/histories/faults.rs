@@ -392,7 +392,7 @@ impl<'a> Storm<'a> {
 
     /// Whoever is said to lead, or anybody.
     fn leader(&mut self) -> u64 {
-        let leader = self.board.leader.get();
+        let leader = self.board.leader();
         let is_there = leader.filter(|leader| self.members.contains(leader));
         is_there.unwrap_or_else(|| self.any())
     }

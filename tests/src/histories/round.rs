@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use futures::future::join_all;
+use placement_witness::client::read_all;
 use placement_witness::history::History;
-use placement_witness::inquiry::last_questions;
 use placement_witness::seed::Seed;
 use placement_witness::workload::Choices;
 use placement_witness::{staleness, wgl, witness};
@@ -247,18 +248,11 @@ async fn all_is_kept(storm: &Storm<'_>, backups: &Path) -> anyhow::Result<KeptLo
 
 /// Every node is asked everything.
 async fn scan(storm: &Storm<'_>, board: &Rc<Board>, log: &KeptLog) -> anyhow::Result<()> {
-    let mut questions = witness::every_question(&log.commands);
-    questions.extend(last_questions(&board.names));
-    let questions = Rc::new(questions);
-    let mut scans = Vec::new();
-    for (nth, id) in storm.members().iter().enumerate() {
-        let scanner = Client::new(CLIENTS + nth, board.clone());
-        scans.push(spawn_local(scanner.read_all(*id, questions.clone())));
-    }
-    for scan in scans {
-        let answered = timeout(HEALTHY_LIMIT, scan).await;
-        answered.context("not every node answered everything after the storm")??;
-    }
+    let questions = witness::every_question(&log.commands, &board.names);
+    let members = (CLIENTS..).zip(storm.members());
+    let scans = members.map(|(scanner, id)| read_all(&**board, scanner, *id, &questions));
+    let answered = timeout(HEALTHY_LIMIT, join_all(scans)).await;
+    answered.context("not every node answered everything after the storm")?;
     Ok(())
 }
 
@@ -267,7 +261,7 @@ async fn speak(round: Round, board: Rc<Board>, say: impl Fn(&str)) {
         sleep(SAY_EVERY).await;
         let requests = board.history.borrow().events.len();
         let passed = board.elapsed().as_secs();
-        let leader = board.leader.get().unwrap_or_default();
+        let leader = board.leader().unwrap_or_default();
         let (seed, nodes) = (round.seed, round.nodes);
         say(&format!(
             "seed {seed}, {nodes} nodes: {passed} s, {requests} requests, node {leader} leads"

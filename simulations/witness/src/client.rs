@@ -1,0 +1,167 @@
+//! Clients that contend for few names through random nodes, and believe what they last saw.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use rand::Rng;
+use rand::seq::IndexedRandom;
+use tokio::time::sleep;
+
+use crate::beliefs::Beliefs;
+use crate::history::Answer;
+use crate::operation::{Level, Operation, Question, Token, Write};
+use crate::workload::{Choices, Names, Workload};
+
+/// Writes that each client must get through once nothing fails any more.
+const CALM_WRITES: usize = 4;
+/// Writes among 100 requests then: little time is left.
+const CALM_WRITES_PERCENT: u32 = 80;
+
+/// Where clients ask: a simulated cluster, or one of processes.
+pub trait Venue {
+    /// The names over which the clients meet.
+    fn names(&self) -> &Names;
+
+    /// The nodes that may be asked; at least one.
+    fn nodes(&self) -> Vec<u64>;
+
+    /// The furthest place in the log that any client was told.
+    fn furthest(&self) -> Option<Token>;
+
+    /// Sends an operation to a node for a client and writes down what came of it.
+    fn perform(
+        &self,
+        client: usize,
+        node: u64,
+        operation: Operation,
+    ) -> impl Future<Output = Option<Answer>>;
+}
+
+impl<V: Venue> Venue for Rc<V> {
+    fn names(&self) -> &Names {
+        (**self).names()
+    }
+
+    fn nodes(&self) -> Vec<u64> {
+        (**self).nodes()
+    }
+
+    fn furthest(&self) -> Option<Token> {
+        (**self).furthest()
+    }
+
+    async fn perform(&self, client: usize, node: u64, operation: Operation) -> Option<Answer> {
+        (**self).perform(client, node, operation).await
+    }
+}
+
+/// A client with its own choices.
+pub struct Client<V> {
+    number: usize,
+    venue: V,
+    workload: Workload,
+    beliefs: Beliefs,
+    pause_max: Duration,
+}
+
+impl<V: Venue> Client<V> {
+    /// The client with this number, from 0, which pauses so long at most between two requests.
+    pub fn new(number: usize, venue: V, choices: &Choices, pause_max: Duration) -> Self {
+        Self {
+            number,
+            venue,
+            workload: Workload::new(number, choices),
+            beliefs: Beliefs::default(),
+            pause_max,
+        }
+    }
+
+    /// Makes the first providers, with so many units each.
+    pub async fn set_up(&mut self, total: u32) {
+        for write in self.workload.set_up(self.venue.names(), total) {
+            self.insist(write).await;
+        }
+    }
+
+    /// Repeats a write until it is done; a conflict then means that an earlier try was.
+    async fn insist(&mut self, write: Write) {
+        let operation = Operation::Write(write);
+        loop {
+            let node = self.node();
+            if is_answered(&self.venue, self.number, node, &operation).await {
+                return;
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    fn node(&mut self) -> u64 {
+        let nodes = self.venue.nodes();
+        let chosen = nodes.choose(&mut self.workload.random);
+        *chosen.expect("some node is up")
+    }
+
+    /// One request, sometimes with a look before it. True if it was a write and it was answered.
+    pub async fn step(&mut self, writes_percent: u32) -> bool {
+        let part = self.workload.random.random_range(0.0..1.0);
+        sleep(self.pause_max.mul_f64(part)).await;
+        let node = self.node();
+        if !self.workload.percent(writes_percent) {
+            let question = self.workload.question(self.venue.names());
+            let level = self.workload.level(self.beliefs.token);
+            self.perform(node, Operation::Read(question, level)).await;
+            return false;
+        }
+        let (kind, providers) = self.workload.kind(self.venue.names());
+        for look in self.workload.looks(kind, &providers) {
+            self.perform(node, look).await;
+        }
+        let names = self.venue.names();
+        let Some(write) = self.workload.write(kind, &providers, names, &self.beliefs) else {
+            return false;
+        };
+        let answer = self.perform(node, Operation::Write(write)).await;
+        answer.is_some_and(|answer| answer.status < 500)
+    }
+
+    /// Gets its last writes through, as long as it `may` go on.
+    pub async fn be_content(&mut self, may: impl Fn() -> bool) {
+        let mut written = 0;
+        while written < CALM_WRITES && may() {
+            written += usize::from(self.step(CALM_WRITES_PERCENT).await);
+        }
+    }
+
+    async fn perform(&mut self, node: u64, operation: Operation) -> Option<Answer> {
+        let asked = operation.clone();
+        let answer = self.venue.perform(self.number, node, operation).await;
+        if let Some(answer) = &answer {
+            self.beliefs.learn(&asked, answer);
+        }
+        answer
+    }
+}
+
+/// Asks one node everything: what was acknowledged must be there.
+pub async fn read_all(venue: &impl Venue, client: usize, node: u64, questions: &[Question]) {
+    let session = || venue.furthest().map_or(Level::Linearizable, Level::Session);
+    for question in questions {
+        read(venue, client, node, question, session()).await;
+    }
+    if let Some(first) = questions.first() {
+        read(venue, client, node, first, Level::Linearizable).await;
+    }
+}
+
+/// Asks until there is an answer.
+async fn read(venue: &impl Venue, client: usize, node: u64, question: &Question, level: Level) {
+    let operation = Operation::Read(question.clone(), level);
+    while !is_answered(venue, client, node, &operation).await {
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn is_answered(venue: &impl Venue, client: usize, node: u64, operation: &Operation) -> bool {
+    let answer = venue.perform(client, node, operation.clone()).await;
+    answer.is_some_and(|answer| answer.status < 500)
+}

@@ -45,12 +45,26 @@ rare_paths! {
     SnapshotInstalled = "snapshot installed",
     /// An installation that a crash had interrupted was done again at start.
     InstallRepeated = "interrupted install done again",
+    /// A snapshot that had come in before a crash was installed at start.
+    ReceivedInstalled = "received snapshot installed at start",
+    /// A snapshot that came in was refused, as it was damaged or not what its sender said.
+    SnapshotRefused = "received snapshot refused",
+    /// A snapshot of the node's own was damaged when it was sent, and was built anew.
+    SnapshotMended = "damaged snapshot built anew",
+    /// A file that calls itself a snapshot, and is none that can be read, was removed at start.
+    SnapshotRemoved = "damaged snapshot removed at start",
+    /// A node refused to start on rows that were damaged.
+    RowsRefused = "damaged rows refused",
+    /// A node refused to start on an older copy of its data directory.
+    OlderCopyRefused = "older copy refused",
     /// A snapshot was sent on from where an earlier attempt had ended.
     SnapshotResumed = "snapshot resumed",
     /// A snapshot was not sent now, as the receiver said so or something failed.
     SnapshotPutOff = "snapshot put off",
     /// A frame went out in pieces.
     SentInPieces = "frame sent in pieces",
+    /// A connection speaks an older version of the protocol, as one of its ends knows no newer one.
+    OlderProtocol = "older protocol spoken",
     /// A connection was given up, as it said nothing.
     ConnectionSilent = "silent connection given up",
     /// A write was taken back by the node that had forwarded it.

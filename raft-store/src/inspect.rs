@@ -97,6 +97,9 @@ pub struct SnapshotPart {
     pub name: String,
     /// Its length.
     pub bytes: u64,
+    /// Whether it has come in and was not installed: the next start does that if it is newer than the
+    /// state, and removes it otherwise.
+    pub received: bool,
     /// The last entry that it covers.
     pub covers: Option<WireLogId>,
     /// The digest of its rows.
@@ -246,6 +249,7 @@ fn look_at_snapshots(found: &mut Inspection, snapshots: io::Result<Vec<FoundSnap
         let mut part = SnapshotPart {
             name: name.clone(),
             bytes: snapshot.bytes,
+            received: snapshot.is_received,
             covers: None,
             digest: None,
             verified: false,
@@ -293,6 +297,14 @@ fn look_at_state(
     }
     let loaded = state.load();
     let applied = found.or_wrong(STATE_DIR, loaded)?;
+    let last = applied.last.as_ref().map(WireLogId::from);
+    let is_newer = |part: &&SnapshotPart| part.received && part.covers > last;
+    if let Some(part) = found.snapshots.iter().find(is_newer) {
+        found.unfinished.push(format!(
+            "{} has come in, and a crash has kept it from being installed; the next start does that",
+            part.name
+        ));
+    }
     found.state = Some(StatePart {
         applied: applied.last.as_ref().map(WireLogId::from),
         digest: applied.digest().to_string(),

@@ -41,4 +41,9 @@ pub enum LogEvent<'a> {
     VoteSynced(Vote),
     /// This node knows everything up to this entry to be committed.
     Committed(LogId),
+    /// A snapshot of another node that covers everything up to this entry is on disk, and is installed
+    /// by the next start if not before.
+    SnapshotReceived(LogId),
+    /// One of these was not needed, and is removed.
+    SnapshotGivenUp(LogId),
 }

@@ -102,4 +102,6 @@ pub struct Faults {
     pub install_without_traits: bool,
     /// Takes learners for voters when the membership is read back at the start.
     pub count_learners: bool,
+    /// Does not hold the rows against their digest at the start.
+    pub believe_rows: bool,
 }

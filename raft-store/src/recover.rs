@@ -71,8 +71,10 @@ pub fn plan_recovery(options: &StoreOptions) -> Result<Plan, RecoverError> {
 }
 
 fn plan(found: &Inspection) -> Result<Plan, String> {
-    // A snapshot is built anew from the state.
-    let mut problems = (found.problems.iter()).filter(|one| !one.part.starts_with("snapshots/"));
+    // A snapshot of its own is built anew from the state; the log may have been cut for one that came in.
+    let mut problems = (found.problems.iter()).filter(|one| {
+        !one.part.starts_with("snapshots/") || one.part.starts_with("snapshots/received-")
+    });
     if let Some(problem) = problems.next() {
         return Err(format!(
             "{} is damaged ({}: {}). Recover another of the nodes that are left, or restore a backup",

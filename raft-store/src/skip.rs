@@ -48,7 +48,7 @@ pub struct Skipped {
 pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipped, SkipError> {
     let dir = &options.dir;
     let (lock, identity) = enter(options)?;
-    let snapshots = SnapshotDir::open(&dir.join(data_dir::SNAPSHOT_DIR), identity)?;
+    let snapshots = SnapshotDir::open(&dir.join(data_dir::SNAPSHOT_DIR), identity, None)?;
     let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
     let version = WriteVersion::new(RecordVersion::COMPACT);
     let (reporter, _health) = Reporter::new();

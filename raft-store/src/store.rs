@@ -68,7 +68,7 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
         .map_err(|error| OpenError::io("create", &snapshots_dir, error))?;
 
     let (reporter, health) = Reporter::new();
-    let snapshots = SnapshotDir::open(&snapshots_dir, identity)?;
+    let snapshots = SnapshotDir::open(&snapshots_dir, identity, options.log_observer.clone())?;
     let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
     let counters = Arc::new(Counters::default());
     let version = WriteVersion::new(RecordVersion::COMPACT);

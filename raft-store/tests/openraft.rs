@@ -5,20 +5,23 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use common::{blank, identity, log_id, membership, options, provider};
+use common::{apply, blank, identity, log_id, membership, new_dir, opened, options, provider, run};
 use openraft::Config;
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
 };
+use openraft::storage::RaftSnapshotBuilder;
+use openraft::storage::RaftStateMachine;
+use parking_lot::Mutex;
 use placement_raft_store::simulation::SimulatedDisk;
 use placement_raft_store::{
-    Disk, Entry, LogId, Member, Raft, Snapshot, SnapshotFile, StoreOptions, TypeConfig, Vote,
-    create, open, runtime,
+    Disk, Entry, LogEvent, LogId, LogObserver, Member, Raft, Snapshot, SnapshotFile, Store,
+    StoreOptions, TypeConfig, Views, Vote, create, open, runtime,
 };
 use tokio::time::Instant;
 
@@ -75,8 +78,11 @@ async fn follower(dir: &std::path::Path) -> Raft {
     let store = open(StoreOptions {
         disk: Disk::Simulated(SimulatedDisk::new(5, SYNC..=SYNC)),
         ..options(dir)
-    })
-    .unwrap();
+    });
+    started(store.unwrap()).await
+}
+
+async fn started(store: Store) -> Raft {
     let config = Config {
         election_timeout_min: 20_000,
         election_timeout_max: 30_000,
@@ -129,6 +135,68 @@ fn a_heartbeat_is_answered_only_after_the_sync_of_entries_that_it_has_nothing_to
         raft.append_entries(append(flushed, vec![])).await.unwrap();
         assert!(began.elapsed() >= SYNC, "{:?}", began.elapsed());
         entries.await.unwrap();
+        raft.shutdown().await.unwrap();
+    });
+}
+
+/// How far the state had come when entries were removed.
+#[derive(Default)]
+struct Removals {
+    views: OnceLock<Views>,
+    seen: Mutex<Vec<(Option<LogId>, Option<u64>)>>,
+}
+
+impl LogObserver for Removals {
+    fn note(&self, event: LogEvent<'_>) {
+        if let (LogEvent::Truncated(last), Some(views)) = (event, self.views.get()) {
+            self.seen.lock().push((last, views.current().index()));
+        }
+    }
+}
+
+/// A start installs what was received for that reason (`raft-store/src/machine/snapshot_dir.rs`).
+#[test]
+fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
+    let (dir, leader_dir) = (new_dir(), tempfile::TempDir::new().unwrap());
+    run(async {
+        create(leader_dir.path(), identity(2)).unwrap();
+        let mut leader = opened(leader_dir.path());
+        let log = vec![
+            membership(0, 0, &[1, 2, 3]),
+            blank(1, 1),
+            blank(2, 2),
+            blank(2, 3),
+        ];
+        apply(&mut leader.machine, log.clone()).await;
+        let snapshot = leader.machine.get_snapshot_builder().await;
+        let snapshot = { snapshot }.build_snapshot().await.unwrap();
+
+        let removals = Arc::new(Removals::default());
+        let follower = open(StoreOptions {
+            log_observer: Some(removals.clone()),
+            ..options(dir.path())
+        });
+        let follower = follower.unwrap();
+        let mut receiver = follower.snapshots.receive().unwrap();
+        let bytes = snapshot.snapshot.read_at(0, 1 << 20).unwrap();
+        receiver.write(&bytes).unwrap();
+        let file = receiver.finish().unwrap();
+        let file = follower.snapshots.verify(&snapshot.meta, file).unwrap();
+        removals.views.set(follower.views.clone()).ok().unwrap();
+        let raft = started(follower).await;
+        // Entry 2 may be committed by now: a follower hears of that later.
+        let mut of_node_1 = log[..2].to_vec();
+        of_node_1.extend([blank(1, 2), blank(1, 3), blank(1, 4)]);
+        raft.append_entries(append(None, of_node_1)).await.unwrap();
+        let snapshot = Snapshot {
+            meta: snapshot.meta,
+            snapshot: file,
+        };
+        let vote = Vote::new_committed(2, 1);
+        raft.install_full_snapshot(vote, snapshot).await.unwrap();
+        let views = removals.views.get().unwrap();
+        assert_eq!(views.current().index(), Some(3));
+        assert_eq!(*removals.seen.lock(), [(None, None)]);
         raft.shutdown().await.unwrap();
     });
 }

@@ -206,7 +206,7 @@ fn a_snapshot_that_was_installed_is_found_again() {
     };
     for (point, before, after) in [
         ("a snapshot is renamed", None, None),
-        ("a snapshot is to be installed", Some(60), None),
+        ("a snapshot is to be installed", Some(60), Some(60)),
         ("the rows are to be replaced", Some(60), Some(60)),
         ("the rows are replaced", Some(60), Some(60)),
         ("a snapshot is installed", Some(60), Some(60)),

@@ -10,9 +10,10 @@ use common::{
     append, applied, apply, blank, history, identity, logged, new_dir, opened, provider, replay,
     run, stamp,
 };
-use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
+use openraft::storage::{RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
 use placement_raft_store::{
-    Identity, Payload, Snapshot, SnapshotError, SnapshotFile, Store, create,
+    Identity, OpenError, Payload, Snapshot, SnapshotError, SnapshotFile, Store, StoreOptions,
+    create, inspect, open,
 };
 use tempfile::TempDir;
 
@@ -463,4 +464,106 @@ fn what_a_crash_leaves_in_the_directory_is_removed() {
     }
     let _store = opened(dir.path());
     assert_eq!(files(&dir), Vec::<PathBuf>::new());
+}
+
+/// A leader with a snapshot of 300 entries, and a follower that has taken it in, and not installed it.
+async fn received(leader_dir: &TempDir, follower_dir: &TempDir) -> (Store, Snapshot, Store) {
+    create(follower_dir.path(), identity(2)).unwrap();
+    let mut leader = opened(leader_dir.path());
+    apply(&mut leader.machine, history(300)).await;
+    let snapshot = build(&mut leader).await;
+    let mut follower = opened(follower_dir.path());
+    append(&mut follower.log, history(10)).await;
+    apply(&mut follower.machine, history(10)).await;
+    let file = send(&snapshot.snapshot, &follower);
+    let file = follower.snapshots.verify(&snapshot.meta, file).unwrap();
+    let snapshot = Snapshot {
+        meta: snapshot.meta,
+        snapshot: file,
+    };
+    (leader, snapshot, follower)
+}
+
+#[test]
+fn a_snapshot_that_has_come_in_before_a_crash_is_installed_by_the_next_start() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+        let (leader, snapshot, follower) = received(&leader_dir, &follower_dir).await;
+        assert_eq!(applied(&follower).index(), Some(10), "not yet");
+        drop(follower);
+        let found = inspect(follower_dir.path()).unwrap();
+        let [unfinished] = &found.unfinished[..] else {
+            panic!("{found:?}");
+        };
+        assert!(unfinished.contains("received-"), "{unfinished}");
+
+        let mut follower = opened(follower_dir.path());
+        assert_eq!(applied(&follower).digest(), applied(&leader).digest());
+        assert_eq!(applied(&follower).last, snapshot.meta.last_log_id);
+        let current = follower.machine.get_current_snapshot().await.unwrap();
+        assert_eq!(current.unwrap().meta, snapshot.meta);
+        // It came from a leader that the node may not have voted for.
+        let mut log = follower.log.get_log_reader().await;
+        let vote = log.read_vote().await.unwrap().unwrap();
+        drop(log);
+        let led = snapshot.meta.last_log_id.unwrap();
+        let led = led.committed_leader_id();
+        assert_eq!(
+            (vote.leader_id.term, vote.leader_id.node_id),
+            (led.term, led.node_id)
+        );
+        assert_eq!(files(&follower_dir).len(), 1);
+        drop(follower);
+        assert!(inspect(follower_dir.path()).unwrap().unfinished.is_empty());
+    });
+}
+
+#[test]
+fn a_snapshot_that_has_come_in_and_was_damaged_since_is_refused_in_words() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+        let (_leader, _snapshot, follower) = received(&leader_dir, &follower_dir).await;
+        drop(follower);
+        let [path] = files(&follower_dir).try_into().unwrap();
+        let good = fs::read(&path).unwrap();
+        for at in [0, good.len() / 2, good.len() - 1] {
+            let mut bytes = good.clone();
+            bytes[at] ^= 1;
+            // A start that finds it whole but for its middle has given it its name.
+            for one in files(&follower_dir) {
+                fs::remove_file(one).unwrap();
+            }
+            fs::write(&path, bytes).unwrap();
+            let error = open(StoreOptions::new(follower_dir.path())).err().unwrap();
+            assert!(
+                matches!(error, OpenError::Damaged { .. }),
+                "byte {at}: {error}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_snapshot_that_openraft_had_no_need_of_is_removed() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+        let (_leader, received, mut follower) = received(&leader_dir, &follower_dir).await;
+        let path = received.snapshot.path().to_owned();
+        follower.snapshots.give_up(&received.meta, &path);
+        assert_eq!(files(&follower_dir), Vec::<PathBuf>::new());
+
+        // Installed, it stays.
+        let file = send(&received.snapshot, &follower);
+        let file = follower.snapshots.verify(&received.meta, file).unwrap();
+        let path = file.path().to_owned();
+        let installed = follower.machine.install_snapshot(&received.meta, file);
+        installed.await.unwrap();
+        follower.snapshots.give_up(&received.meta, &path);
+        assert_eq!(files(&follower_dir).len(), 1);
+        drop(follower);
+        assert_eq!(
+            applied(&opened(follower_dir.path())).last,
+            received.meta.last_log_id
+        );
+    });
 }

@@ -73,19 +73,33 @@ fn child_that_lives() {
         drop(store);
         step("closed");
     });
-    let other = root.join("other");
+    let (other, third) = (root.join("other"), root.join("third"));
     create(&other, identity(2)).unwrap();
+    create(&third, identity(3)).unwrap();
     run(async {
         let mut leader = opened(&dir);
         apply(&mut leader.machine, vec![blank(1, 9), provider(2, 10)]).await;
         let snapshot = build(&mut leader).await;
-        let mut follower = opened(&other);
-        step("receive");
-        let mut receiver = follower.snapshots.receive().unwrap();
         let length = usize::try_from(snapshot.snapshot.length()).unwrap();
         let bytes = snapshot.snapshot.read_at(0, length).unwrap();
-        receiver.write(&bytes).unwrap();
-        let received = receiver.finish().unwrap();
+        let receive = |follower: &Store| {
+            let mut receiver = follower.snapshots.receive().unwrap();
+            receiver.write(&bytes).unwrap();
+            receiver.finish().unwrap()
+        };
+        // A crash keeps it from installing what it has received.
+        let follower = opened(&third);
+        let received = receive(&follower);
+        follower.snapshots.verify(&snapshot.meta, received).unwrap();
+        drop(follower);
+        step("find");
+        drop(opened(&third));
+        step("found");
+        let mut follower = opened(&other);
+        step("receive");
+        let received = receive(&follower);
+        step("verify");
+        let received = follower.snapshots.verify(&snapshot.meta, received).unwrap();
         step("install");
         follower
             .machine
@@ -303,14 +317,33 @@ fn what_is_called_durable_was_synced() {
         })],
     );
     look(
+        "find",
+        &[
+            ("rename of what came in", |path| path.contains("received-")),
+            ("its name", |path| path == "third/snapshots"),
+            ("the rows", |path| {
+                path.contains("third/state/") && path.ends_with(".sst")
+            }),
+            ("the log, with the vote", is_wal),
+            ("the count of starts", |path| path == "third/boot.new"),
+        ],
+    );
+    look(
         "receive",
         &[("what came in", |path| path.contains("snapshots/incoming-"))],
+    );
+    look(
+        "verify",
+        &[
+            ("rename of what came in", |path| path.contains("incoming-")),
+            ("its name", |path| path == "other/snapshots"),
+        ],
     );
     let manifest: fn(&str) -> bool = |path| path.contains("other/state/MANIFEST");
     look(
         "install",
         &[
-            ("rename of what came in", |path| path.contains("incoming-")),
+            ("rename of what came in", |path| path.contains("received-")),
             ("its name", |path| path == "other/snapshots"),
             ("the note that it is being installed", |path| {
                 path.contains("other/state/") && path.ends_with(".sst")

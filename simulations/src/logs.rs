@@ -49,6 +49,10 @@ pub enum Happened {
     VoteSynced(Vote),
     /// The node knows everything up to here to be committed.
     Committed(EntryId),
+    /// It has a snapshot of another node on disk that covers everything up to here.
+    SnapshotReceived(EntryId),
+    /// It has it no more.
+    SnapshotGivenUp(EntryId),
 }
 
 /// The log of one node.
@@ -66,6 +70,8 @@ pub struct NodeLog {
     pub vote: Option<Vote>,
     /// What was removed behind the last entry, the last time that anything was.
     pub truncated: BTreeMap<u64, EntryId>,
+    /// What the snapshots of other nodes cover that are on disk, since it was last opened.
+    pub received: BTreeSet<EntryId>,
 }
 
 /// The logs of all nodes.
@@ -132,6 +138,8 @@ impl From<LogEvent<'_>> for Happened {
             LogEvent::Synced(last) => Self::Synced(id(last)),
             LogEvent::VoteSynced(vote) => Self::VoteSynced(vote),
             LogEvent::Committed(upto) => Self::Committed(EntryId::from(&upto)),
+            LogEvent::SnapshotReceived(upto) => Self::SnapshotReceived(EntryId::from(&upto)),
+            LogEvent::SnapshotGivenUp(upto) => Self::SnapshotGivenUp(EntryId::from(&upto)),
         }
     }
 }
@@ -187,6 +195,12 @@ impl NodeLog {
                 self.durable = self.durable.max(there.map(|last| last.index));
             }
             Happened::VoteSynced(vote) => self.vote = Some(*vote),
+            Happened::SnapshotReceived(upto) => {
+                self.received.insert(*upto);
+            }
+            Happened::SnapshotGivenUp(upto) => {
+                self.received.remove(upto);
+            }
             Happened::Voted(_) | Happened::Committed(_) => {}
         }
     }
@@ -202,6 +216,7 @@ impl Logs {
             voters: BTreeMap::new(),
             vote: None,
             truncated: BTreeMap::new(),
+            received: BTreeSet::new(),
         };
         self.nodes.get(&node).unwrap_or(NONE)
     }

@@ -232,12 +232,19 @@ async fn install(
             return Ok(SnapshotReply::Refused { reason });
         }
     };
-    let answer = running
-        .replica
-        .raft
-        .install_full_snapshot(Vote::from(incoming.vote), snapshot)
-        .await
-        .map_err(Denied::stopped)?;
+    let (raft, snapshots) = (running.replica.raft.clone(), running.snapshots.clone());
+    // To its end, whether or not the caller still waits for it.
+    let installed = runtime::spawn(async move {
+        let (meta, path) = (snapshot.meta.clone(), snapshot.snapshot.path().to_owned());
+        let vote = Vote::from(incoming.vote);
+        let answer = raft.install_full_snapshot(vote, snapshot).await;
+        if answer.is_ok() {
+            snapshots.give_up(&meta, &path);
+        }
+        answer
+    });
+    let answer = installed.await.map_err(Denied::stopped)?;
+    let answer = answer.map_err(Denied::stopped)?;
     Ok(SnapshotReply::Done((&answer.vote).into()))
 }
 

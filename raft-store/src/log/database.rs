@@ -140,6 +140,13 @@ impl LogDatabase {
         self.write_synced(batch)
     }
 
+    /// Votes, durably.
+    pub(super) fn vote(&self, version: RecordVersion, vote: &Vote) -> Result<(), OpenError> {
+        let mut batch = WriteBatch::default();
+        self.put_vote(&mut batch, version, vote);
+        self.write_synced(batch)
+    }
+
     fn write_synced(&self, batch: WriteBatch) -> Result<(), OpenError> {
         let mut synced = WriteOptions::default();
         synced.set_sync(true);

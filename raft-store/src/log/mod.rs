@@ -74,6 +74,15 @@ impl LogStore {
         if let Some(mark) = reached::noted(&options.dir)? {
             check_nothing_lost(&database, &ends, mark)?;
         }
+        if let Some(led) = applied.map(|applied| vote_for_leader_of(&applied))
+            && led.leader_id.term > 0
+            && ends.vote < Some(led)
+        {
+            // The state is of a snapshot that came in before a crash, and openraft was not told of it.
+            database.vote(version.get(), &led)?;
+            synced(options, &database)?;
+            ends.vote = Some(led);
+        }
         if let Some(observer) = &options.log_observer {
             let entries = database.entries(&ends)?;
             observer.note(LogEvent::Opened {
@@ -101,6 +110,7 @@ impl LogStore {
             found.last = None;
             Reached::begin(&options.dir, found)?;
             database.begin_behind(version.get(), &applied)?;
+            synced(options, &database)?;
             if let Some(observer) = &options.log_observer {
                 observer.note(LogEvent::Purged(applied));
                 observer.note(LogEvent::Truncated(Some(applied)));
@@ -221,6 +231,20 @@ fn check_nothing_lost(database: &LogDatabase, ends: &Ends, mark: Mark) -> Result
         return Err(lost(format!("entry {last}; its end is {now}")));
     }
     Ok(())
+}
+
+/// Tells a simulated disk what RocksDB itself has just synced.
+fn synced(options: &StoreOptions, database: &LogDatabase) -> Result<(), OpenError> {
+    let Disk::Simulated(disk) = &options.disk else {
+        return Ok(());
+    };
+    (disk.sync(&database.dir)).map_err(|error| OpenError::io("sync", &database.dir, error))
+}
+
+/// What a node that has an entry must have voted at least.
+fn vote_for_leader_of(entry: &LogId) -> Vote {
+    let leader = entry.committed_leader_id();
+    Vote::new(leader.term, leader.node_id)
 }
 
 /// Whether the state has an entry that is not the log's. Then the log was truncated by a leader who

@@ -74,9 +74,25 @@ impl Core {
         let database = StateDatabase::open(options, cache)?;
         if let Some(name) = database.installing()? {
             RarePath::InstallRepeated.ran();
-            finish_installation(&database, &snapshots, &name)?;
+            tracing::info!(
+                snapshot = name,
+                "installing again the snapshot that a crash interrupted"
+            );
+            put_in_place(&database, &snapshots, &name)?;
         }
-        let loaded = database.load()?;
+        let mut loaded = database.load()?;
+        if let Some(newer) = snapshots.current()
+            && newer.meta.last_log_id > loaded.last
+        {
+            RarePath::ReceivedInstalled.ran();
+            tracing::info!(
+                covers = %newer.meta,
+                "installing the snapshot that had come in before a crash"
+            );
+            let name = snapshot_dir::name(newer.meta.last_log_id.as_ref());
+            put_in_place(&database, &snapshots, &name)?;
+            loaded = database.load()?;
+        }
         version.set(loaded.record_version());
         let (publisher, views) = Publisher::new(loaded);
         let core = Self {
@@ -305,6 +321,7 @@ impl Core {
             "this node's own snapshot is damaged; it is built anew"
         );
         self.build_snapshot(&self.current())?;
+        RarePath::SnapshotMended.ran();
         Ok(true)
     }
 
@@ -374,28 +391,21 @@ impl Core {
     }
 }
 
-/// A crash has interrupted the installation of a snapshot: the rows are neither the old state nor
-/// the new one. The snapshot itself is whole, so it is installed again.
-fn finish_installation(
+/// Has a snapshot take the place of the rows, before openraft is started: of the old state, or half of
+/// the new one where a crash has interrupted that.
+fn put_in_place(
     database: &StateDatabase,
     snapshots: &SnapshotDir,
     name: &str,
 ) -> Result<(), OpenError> {
-    tracing::info!(
-        snapshot = name,
-        "installing again the snapshot that a crash interrupted"
-    );
-    let damaged = |reason| OpenError::Damaged {
-        path: database.dir.clone(),
-        reason,
-    };
     let applied = snapshots.read_again(name).map_err(|error| match error {
         SnapshotError::Io(error) if error.kind() != io::ErrorKind::NotFound => {
             OpenError::io("read the snapshot of", &database.dir, error)
         }
-        error => damaged(format!(
-            "its replacement by the snapshot {name} was interrupted, and {error}"
-        )),
+        error => OpenError::Damaged {
+            path: database.dir.clone(),
+            reason: format!("it is to be replaced by the snapshot {name}, and {error}"),
+        },
     })?;
     database
         .replace(name, &applied)

@@ -8,7 +8,7 @@ use std::path::Path;
 use rocksdb::Cache;
 
 use super::database::StateDatabase;
-use super::snapshot_dir::is_snapshot;
+use super::snapshot_dir::{is_received, is_snapshot};
 use super::snapshot_format::{self, SnapshotError};
 use super::views::AppliedState;
 use crate::error::OpenError;
@@ -50,6 +50,8 @@ impl StateInspector {
 /// A file of the directory of snapshots.
 pub(crate) struct FoundSnapshot {
     pub(crate) name: OsString,
+    /// Whether it has come in, and is installed by the next start if it is newer than the state.
+    pub(crate) is_received: bool,
     pub(crate) bytes: u64,
     /// What it covers and its digest, once it was read whole; `None` for what the next start
     /// removes: drafts, and snapshots that have not come in whole.
@@ -62,9 +64,11 @@ pub(crate) fn snapshots(dir: &Path, identity: Option<Identity>) -> io::Result<Ve
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let path = entry.path();
-        let holds = is_snapshot(&path).then(|| read(&path, identity));
+        let is_received = is_received(&path);
+        let holds = (is_received || is_snapshot(&path)).then(|| read(&path, identity));
         found.push(FoundSnapshot {
             name: entry.file_name(),
+            is_received,
             bytes: entry.metadata()?.len(),
             holds,
         });

@@ -37,10 +37,11 @@ pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
-pub(crate) use database::families;
+pub(crate) use database::{families, tables_of_the_state};
 pub use drafts::Drafts;
 pub(crate) use inspect::{FoundSnapshot, StateInspector, snapshots};
 pub use snapshot_dir::SnapshotDir;
+pub(crate) use snapshot_dir::is_snapshot;
 pub use snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 pub use snapshot_format::SnapshotError;
 pub(crate) use snapshot_format::{read_frame, write_frame};

@@ -1,4 +1,4 @@
-//! The directory of snapshots: at most one current snapshot, and drafts.
+//! The directory of snapshots: at most one current snapshot, what has come in to replace it, and drafts.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -12,15 +12,20 @@ use placement_model::{Level, State};
 use super::snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
+use crate::coverage::RarePath;
 use crate::error::OpenError;
 use crate::files;
 use crate::identity::Identity;
+use crate::observer::{LogEvent, LogObserver};
 use crate::types::{LogId, SnapshotMeta};
 
 /// The name of the current snapshot, before the entry that it covers.
 const SNAPSHOT: &str = "snapshot-";
 /// The name of a snapshot that is being built.
 const DRAFT: &str = "draft-";
+/// The name of one that has come in and was verified, until it is installed. openraft removes entries
+/// of the log for it before that, so the next start must find it.
+const RECEIVED: &str = "received-";
 
 /// The directory of this node's snapshots. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -39,11 +44,16 @@ struct Inner {
     unread: Mutex<Vec<PathBuf>>,
     /// Receivers so far; names their files.
     receivers: AtomicU64,
+    observer: Option<Arc<dyn LogObserver>>,
 }
 
 impl SnapshotDir {
     /// Finds the newest snapshot and removes everything else, but for what cannot be read just now.
-    pub(crate) fn open(dir: &Path, identity: Identity) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        dir: &Path,
+        identity: Identity,
+        observer: Option<Arc<dyn LogObserver>>,
+    ) -> Result<Self, OpenError> {
         let handle = File::open(dir).map_err(|error| OpenError::io("open", dir, error))?;
         let inner = Inner {
             dir: dir.to_owned(),
@@ -52,6 +62,7 @@ impl SnapshotDir {
             current: Mutex::new(None),
             unread: Mutex::default(),
             receivers: AtomicU64::new(0),
+            observer,
         };
         let snapshots = Self {
             inner: Arc::new(inner),
@@ -61,12 +72,15 @@ impl SnapshotDir {
             .map_err(|error| OpenError::io("list", dir, error))?;
         for entry in names {
             let path = entry.path();
-            let found = match is_snapshot(&path) {
+            let found = match is_snapshot(&path) || is_received(&path) {
                 true => snapshots.look_at(&path),
                 false => Err(SnapshotError::NotASnapshot),
             };
             match found {
                 Ok(snapshot) => snapshots.adopt(&snapshot),
+                Err(error) if is_received(&path) && !error.is_foreign() => {
+                    return Err(unreadable(&path, error));
+                }
                 // Too many open files, a sector that may come back: it may be needed yet.
                 Err(SnapshotError::Io(error)) => {
                     tracing::warn!(path = %path.display(), %error, "a snapshot cannot be read; it is kept until there is another one");
@@ -74,12 +88,42 @@ impl SnapshotDir {
                 }
                 // openraft has another one built where it needs it.
                 Err(error) => {
+                    if is_snapshot(&path) {
+                        RarePath::SnapshotRemoved.ran();
+                    }
                     tracing::warn!(path = %path.display(), %error, "removing a file that is no snapshot of this node");
                     remove(&path);
                 }
             }
         }
+        snapshots
+            .name_received()
+            .map_err(|error| OpenError::io("rename a snapshot in", dir, error))?;
         Ok(snapshots)
+    }
+
+    /// Gives the current snapshot its name if it has come in and was never installed.
+    fn name_received(&self) -> io::Result<()> {
+        let mut current = self.inner.current.lock();
+        let Some(snapshot) = current.as_mut() else {
+            return Ok(());
+        };
+        if is_received(snapshot.snapshot.path()) {
+            let path = self.path_of(&snapshot.meta);
+            self.rename(&snapshot.snapshot, &path)?;
+            snapshot.snapshot = snapshot.snapshot.renamed(&path);
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, meta: &SnapshotMeta) -> PathBuf {
+        self.inner.dir.join(name(meta.last_log_id.as_ref()))
+    }
+
+    fn observed(&self, event: LogEvent<'_>) {
+        if let Some(observer) = &self.inner.observer {
+            observer.note(event);
+        }
     }
 
     /// Starts to receive a snapshot from another node.
@@ -160,7 +204,8 @@ impl SnapshotDir {
     }
 
     /// Reads a received snapshot, whole, and checks that it is undamaged, of this cluster, and what
-    /// its sender said. The file that is returned is not read once more when it is installed.
+    /// its sender said. The file that is returned is not read once more when it is installed, and from
+    /// now on the next start installs it if this one does not come to it.
     ///
     /// Refused here, a snapshot is merely sent again; refused by the state machine, it ends the
     /// node, as openraft takes every error there for a broken disk.
@@ -172,8 +217,24 @@ impl SnapshotDir {
         meta: &SnapshotMeta,
         file: SnapshotFile,
     ) -> Result<SnapshotFile, SnapshotError> {
-        let state = self.read(meta, &file)?;
-        Ok(file.holding(state))
+        let state = (self.read(meta, &file)).inspect_err(|_| RarePath::SnapshotRefused.ran())?;
+        let number = self.inner.receivers.fetch_add(1, Ordering::Relaxed);
+        let path = self.inner.dir.join(format!("{RECEIVED}{number}"));
+        self.rename(&file, &path)?;
+        if let Some(last) = meta.last_log_id {
+            self.observed(LogEvent::SnapshotReceived(last));
+        }
+        Ok(file.renamed(&path).holding(state))
+    }
+
+    /// Removes a snapshot that was verified, if openraft was handed it and had no need of it.
+    pub fn give_up(&self, meta: &SnapshotMeta, path: &Path) {
+        if is_received(path) && path.exists() {
+            if let Some(last) = meta.last_log_id {
+                self.observed(LogEvent::SnapshotGivenUp(last));
+            }
+            remove(path);
+        }
     }
 
     /// Reads and checks a snapshot.
@@ -192,11 +253,9 @@ impl SnapshotDir {
 
     /// Renames a draft or a received and verified snapshot to its final name.
     pub(super) fn keep(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<Snapshot> {
-        let path = self.inner.dir.join(name(meta.last_log_id.as_ref()));
+        let path = self.path_of(meta);
         if file.path() != path {
-            fs::rename(file.path(), &path)?;
-            files::point("a snapshot is renamed", &path);
-            files::sync_open_dir(&self.inner.handle, &self.inner.dir)?;
+            self.rename(file, &path)?;
         }
         for unread in std::mem::take(&mut *self.inner.unread.lock()) {
             if unread != path {
@@ -209,7 +268,13 @@ impl SnapshotDir {
         })
     }
 
-    /// Reads the snapshot of this name, whole: its installation was interrupted.
+    fn rename(&self, file: &SnapshotFile, path: &Path) -> io::Result<()> {
+        fs::rename(file.path(), path)?;
+        files::point("a snapshot is renamed", path);
+        files::sync_open_dir(&self.inner.handle, &self.inner.dir)
+    }
+
+    /// Reads the snapshot of this name, whole: its installation was interrupted, or never begun.
     pub(super) fn read_again(&self, name: &str) -> Result<AppliedState, SnapshotError> {
         let file = SnapshotFile::open(&self.inner.dir.join(name))?;
         let (header, state) = snapshot_format::read(&mut file.reader())?;
@@ -252,9 +317,29 @@ impl SnapshotDir {
 }
 
 /// Whether a file is a snapshot by its name, and no draft.
-pub(super) fn is_snapshot(path: &Path) -> bool {
+pub(crate) fn is_snapshot(path: &Path) -> bool {
+    begins_with(path, SNAPSHOT)
+}
+
+/// Whether a file is a snapshot by its name that has come in and is not installed.
+pub(super) fn is_received(path: &Path) -> bool {
+    begins_with(path, RECEIVED)
+}
+
+fn begins_with(path: &Path, prefix: &str) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| name.starts_with(SNAPSHOT))
+    name.is_some_and(|name| name.starts_with(prefix))
+}
+
+/// The log may have been cut for it.
+pub(super) fn unreadable(path: &Path, error: SnapshotError) -> OpenError {
+    match error {
+        SnapshotError::Io(error) => OpenError::io("read", path, error),
+        error => OpenError::Damaged {
+            path: path.to_owned(),
+            reason: format!("it came in to be installed, and {error}"),
+        },
+    }
 }
 
 /// The name of a snapshot: one for each coverage.

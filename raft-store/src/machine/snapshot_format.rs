@@ -109,6 +109,11 @@ impl SnapshotError {
             Self::NewerFormat(_) | Self::NewerRecord(_) | Self::NewerLevel(_)
         )
     }
+
+    /// Whether it is of another cluster, or of another history of this one.
+    pub(super) fn is_foreign(&self) -> bool {
+        matches!(self, Self::OtherCluster(_) | Self::OtherEpoch(_))
+    }
 }
 
 impl From<WireError> for SnapshotError {

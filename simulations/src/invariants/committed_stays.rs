@@ -1,6 +1,6 @@
 //! What was committed at a place of the log stays there (state machine safety, Raft paper, figure 3):
 //! no node knows another entry to be committed at that place, and none removes the one that was, to make
-//! room for that of a leader. [`super::commit_immutable`] says the same of what is applied; here blank
+//! room for that of a leader, unless a snapshot on its disk covers it. [`super::commit_immutable`] says the same of what is applied; here blank
 //! entries and changes of members count too.
 
 use std::collections::BTreeMap;
@@ -51,8 +51,12 @@ impl LogInvariant for CommittedStays {
 }
 
 fn nothing_committed_goes(logs: &Logs, node: u64) -> Result<(), String> {
-    let gone = logs.of(node).truncated.iter();
-    let mut gone = gone.filter(|(index, id)| logs.committed.get(*index) == Some(id));
+    let log = logs.of(node);
+    let covered = log.received.iter().map(|upto| upto.index).max();
+    let mut gone = log
+        .truncated
+        .iter()
+        .filter(|(index, id)| logs.committed.get(*index) == Some(id) && covered < Some(**index));
     match gone.next() {
         Some((_, id)) => Err(format!("node {node} removes {id}, which was committed")),
         None => Ok(()),

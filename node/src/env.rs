@@ -37,6 +37,9 @@ pub struct Env {
     pub storage: StoreOptions,
     /// The standard resource classes and traits: those of this binary. Tests play a newer one.
     pub standards: StandardNames,
+    /// The newest version of the protocol between nodes that this node speaks; `None`: that of this
+    /// binary. Simulations play an older one.
+    pub protocol: Option<u16>,
     /// What is put around the read door that the API is given: nothing. Simulations break its
     /// promises on purpose, to prove that they notice.
     pub around_read_door: fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor>,
@@ -61,6 +64,7 @@ impl Env {
             offload: world,
             storage: StoreOptions::new(""),
             standards: StandardNames::of_this_binary(),
+            protocol: None,
             around_read_door: |door| door,
             before_search: |_, _| {},
             faults: Faults::default(),

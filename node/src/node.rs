@@ -29,6 +29,7 @@ use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
 use crate::http::{Api, Changeable, PolicyError, PublicAddress, ServedRoute};
 use crate::metrics::Metrics;
+use crate::rpc::message::VERSIONS;
 use crate::rpc::peers::Peers;
 use crate::serve::{Drain, HttpServer, Pace};
 use crate::tasks::Tasks;
@@ -112,6 +113,7 @@ impl Node {
                 true => Duration::from_secs(3600),
                 false => Duration::from_millis(config.peer.silence_ms),
             },
+            env.protocol.unwrap_or(*VERSIONS.end()),
             tasks.clone(),
         ));
         peers.agree_to(config.level_max());

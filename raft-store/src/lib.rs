@@ -36,6 +36,7 @@ mod options;
 mod recover;
 mod restore;
 mod rocks;
+mod rot;
 pub mod runtime;
 pub mod simulation;
 mod skip;
@@ -68,6 +69,7 @@ pub use observer::{LogEvent, LogObserver};
 pub use options::{Disk, Faults, StoreOptions};
 pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
 pub use restore::{Backup, NewCluster, RestoreError};
+pub use rot::{rot_row, rot_snapshot};
 pub use skip::{SkipError, Skipped, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{

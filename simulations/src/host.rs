@@ -1,17 +1,17 @@
 //! A simulated machine: data directory, disk and the node that runs on it, across crashes.
 
 use std::cell::{Cell, RefCell};
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fs, io};
 
 use placement_model::standard::StandardNames;
 use placement_model::state::Digest;
-use placement_node::{Config, Env, Node};
+use placement_node::{Config, Env, Node, StartError};
 use placement_raft_store::simulation::SimulatedDisk;
-use placement_raft_store::{Disk, Gate, StoreOptions};
+use placement_raft_store::{Disk, Gate, StoreOptions, boots, rot_row, rot_snapshot};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
@@ -24,6 +24,20 @@ use crate::operator::{ADMIN_PORT, PEER_PORT};
 use crate::outside::{SimulatedWorld, WallClock};
 use crate::parameters::Parameters;
 
+/// The version of the protocol between nodes that came first.
+const OLDER_PROTOCOL: u16 = 1;
+
+/// What was done to what is on a disk, by how much the node may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Harm {
+    /// Nothing: it has to start.
+    None,
+    /// A bit of the snapshot has turned. It has to start, unless it was about to install it.
+    Snapshot,
+    /// What it has lost it cannot be given back: it may refuse, and stays away then.
+    Data,
+}
+
 /// One machine.
 pub struct Host {
     /// The node's number.
@@ -35,9 +49,11 @@ pub struct Host {
     /// The machine's disk, with the data directory in it.
     top: TempDir,
     disk: SimulatedDisk,
-    /// Whether a bit of what is on the disk has turned, and what the node then said of its data.
-    is_rotten: Cell<bool>,
+    /// What was done to what is on the disk, and what the node then said of its data.
+    harm: Cell<Harm>,
     refused: RefCell<Option<String>>,
+    /// A copy of the data directory, and how often the node had started when it was made.
+    copy: RefCell<Option<(TempDir, u64)>>,
     ledger: SharedLedger,
     /// Its wall clock.
     pub wall: Arc<WallClock>,
@@ -77,8 +93,9 @@ impl Host {
             mutant,
             top,
             disk,
-            is_rotten: Cell::new(false),
+            harm: Cell::new(Harm::None),
             refused: RefCell::default(),
+            copy: RefCell::default(),
             ledger,
             wall: WallClock::new(skew),
             bandwidth: Bandwidth::default(),
@@ -107,7 +124,7 @@ impl Host {
         loop {
             self.starts.set(self.starts.get() + 1);
             let node = match Node::start(self.env(), self.config()).await {
-                Err(error) if self.is_rotten.get() => {
+                Err(error) if self.may_refuse(&error) => {
                     *self.refused.borrow_mut() = Some(error.to_string());
                     return std::future::pending().await;
                 }
@@ -179,8 +196,83 @@ impl Host {
     /// The log's files cannot be read or written.
     pub fn rot_log(&self) -> io::Result<bool> {
         let rots = self.disk.rot_log(&self.data_dir())?;
-        self.is_rotten.set(self.is_rotten.get() || rots);
+        self.note(rots, Harm::Data);
         Ok(rots)
+    }
+
+    /// Turns a bit of a row of the state, while the node does not run. False if there is none yet.
+    ///
+    /// # Errors
+    /// The state cannot be read or written.
+    pub fn rot_row(&self) -> io::Result<bool> {
+        let rots = rot_row(&self.data_dir(), self.number("rot row"))?;
+        self.note(rots, Harm::Data);
+        Ok(rots)
+    }
+
+    /// Turns a bit of the snapshot, while the node does not run. False if there is none.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn rot_snapshot(&self) -> io::Result<bool> {
+        let rots = rot_snapshot(&self.data_dir(), self.number("rot snapshot"))?;
+        self.note(rots, Harm::Snapshot);
+        Ok(rots)
+    }
+
+    /// Copies the disk, while the node does not run. False if it has never started, or cannot be vouched
+    /// for.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn copy(&self) -> io::Result<bool> {
+        let starts = boots(&self.data_dir()).map_err(io::Error::other)?;
+        if starts == 0 || self.is_rotten() {
+            return Ok(false);
+        }
+        let copy = scratch()?;
+        copy_all(&self.data_dir(), &copy.path().join("data"))?;
+        *self.copy.borrow_mut() = Some((copy, starts));
+        Ok(true)
+    }
+
+    /// The node whose disk was copied, and how often it had started then.
+    pub fn copied(&self) -> Option<(u64, u64)> {
+        let copy = self.copy.borrow();
+        copy.as_ref().map(|(_, starts)| (self.node, *starts))
+    }
+
+    /// Puts the copy in the place of what is on the disk, while the node does not run.
+    ///
+    /// # Errors
+    /// Those of the file system, or there is no copy.
+    pub fn put_back(&self) -> io::Result<()> {
+        let copy = self.copy.borrow_mut().take();
+        let (copy, _) = copy.ok_or_else(|| io::Error::other("there is no copy"))?;
+        fs::remove_dir_all(self.data_dir())?;
+        copy_all(&copy.path().join("data"), &self.data_dir())?;
+        self.note(true, Harm::Data);
+        Ok(())
+    }
+
+    fn note(&self, has_happened: bool, harm: Harm) {
+        if has_happened {
+            self.harm.set(self.harm.get().max(harm));
+        }
+    }
+
+    /// A number that no other start of the node has, and no other purpose.
+    fn number(&self, purpose: &str) -> u64 {
+        let purpose = format!("{purpose} {} {}", self.node, self.starts.get());
+        self.parameters.seed.number(&purpose)
+    }
+
+    fn may_refuse(&self, error: &StartError) -> bool {
+        match self.harm.get() {
+            Harm::None => false,
+            Harm::Snapshot => (error.to_string()).contains("is to be replaced by the snapshot"),
+            Harm::Data => true,
+        }
     }
 
     /// Puts an empty disk into the machine, while the node does not run.
@@ -191,9 +283,9 @@ impl Host {
         self.disk.wipe(&self.data_dir())
     }
 
-    /// Whether a bit of what is on the disk has turned.
+    /// Whether what is on the disk is not all that the node has known.
     pub fn is_rotten(&self) -> bool {
-        self.is_rotten.get()
+        self.harm.get() == Harm::Data
     }
 
     /// What the node said of rotten data when it refused to start on them.
@@ -231,6 +323,12 @@ impl Host {
             leads: role.leads,
             applied: self.running.borrow().as_ref()?.views()?.applied_index(),
         })
+    }
+
+    /// The last start of a node in which it has written, as far as this one has applied it.
+    pub fn last_start_of(&self, node: u64) -> Option<u64> {
+        let applied = self.running.borrow().as_ref()?.views()?.current();
+        Some(applied.state.session(node)?.boot)
     }
 
     /// What the disk says of a vote that was acknowledged and was not there when the node was started
@@ -291,6 +389,13 @@ impl Host {
         config
     }
 
+    /// Whether this start is one of an older binary.
+    fn is_older(&self) -> bool {
+        let node = usize::try_from(self.node).unwrap_or(usize::MAX);
+        let starts = self.parameters.older_starts.get(node.wrapping_sub(1));
+        starts.is_some_and(|starts| self.starts.get() <= u64::from(*starts))
+    }
+
     fn env(&self) -> Env {
         let ids = self
             .parameters
@@ -317,6 +422,7 @@ impl Host {
             offload: world,
             storage,
             standards: StandardNames::of_this_binary(),
+            protocol: self.is_older().then_some(OLDER_PROTOCOL),
             around_read_door: mutant::read_door(self.mutant),
             before_search: mutant::before_search(self.mutant),
             faults: mutant::node(self.mutant),
@@ -325,9 +431,22 @@ impl Host {
     }
 }
 
+fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_all(&entry.path(), &target)?,
+            false => drop(fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
+}
+
 /// A directory that vanishes with the machine, in memory where there is such a place.
 fn scratch() -> io::Result<TempDir> {
-    let memory = std::path::Path::new("/dev/shm");
+    let memory = Path::new("/dev/shm");
     if memory.is_dir() {
         TempDir::new_in(memory)
     } else {

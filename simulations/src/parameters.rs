@@ -79,6 +79,9 @@ pub struct Parameters {
     pub spares: u64,
     /// Whether the storm begins with the first step, before the cluster has formed.
     pub storm_from_the_start: bool,
+    /// In how many of its first starts each node is of an older binary, which speaks the first version of
+    /// the protocol between nodes. Empty: in none.
+    pub older_starts: Vec<u32>,
     /// Sizes and times of the nodes that seldom matter, unless they are small.
     pub knobs: Knobs,
 }
@@ -259,6 +262,7 @@ impl Parameters {
             wait: ms(*[200, 800, 2000, 5000].choose(random).expect("not empty")),
             spares: 0,
             storm_from_the_start,
+            older_starts: older_starts(seed, nodes),
             knobs: Knobs::from_seed(seed),
         };
         // Who waits less than a request takes is never answered.
@@ -270,5 +274,14 @@ impl Parameters {
             spares,
             ..drawn
         }
+    }
+}
+
+/// An upgrade that goes on while all else happens: some nodes never come to it.
+fn older_starts(seed: Seed, nodes: u64) -> Vec<u32> {
+    let random = &mut seed.stream("older starts");
+    match random.random_bool(0.15) {
+        true => (0..nodes).map(|_| random.random_range(0..4)).collect(),
+        false => Vec::new(),
     }
 }

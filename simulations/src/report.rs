@@ -27,7 +27,7 @@ pub struct Report {
     pub kinds: Kinds,
     /// The points of their work at which nodes lost their power.
     pub points: Kinds,
-    /// What nodes said of data that they refused, in which a bit had turned.
+    /// What nodes said of data that they refused: a bit had turned in them, or they were an older copy.
     pub refused: Vec<String>,
     /// What an operator was told to do, and what came of it.
     pub orders: Vec<(Order, Done)>,

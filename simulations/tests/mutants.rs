@@ -97,6 +97,8 @@ caught! {
     not_finding_what_is_free_again: OffersStayBehind from 1;
     one_candidate_too_many: OneCandidateTooMany from 1;
     ignoring_forbidden_traits: ForbiddenTraitIgnored from 8;
+    believing_rows_that_have_rotted: RowsUnproved from 1;
+    taking_part_with_an_older_copy: OlderCopyTakesPart from 1;
     ignoring_what_is_reserved: ReservedIgnored from 4;
     calling_an_open_write_answered: AnsweredBeforeItIs from 1;
     stamping_by_the_clock: StampByTheClock from 4;

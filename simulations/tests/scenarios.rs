@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use placement_raft_store::coverage::RarePath;
 use placement_raft_store::simulation::POINTS;
 use placement_simulations::faults::{Fault, Happened, Planned, drawn};
 use placement_simulations::history::Event;
@@ -45,6 +46,7 @@ fn quiet(seed: u64) -> Parameters {
         spares: 0,
         storm_from_the_start: false,
         knobs: Knobs::default(),
+        older_starts: Vec::new(),
         ..Parameters::from_seed(Seed(seed))
     }
 }
@@ -158,8 +160,8 @@ fn torn_writes_are_found_and_left() {
     assert!(report.counts.lost_bytes > 0, "{:?}", report.counts);
 }
 
-/// Where the power of a node has failed, if it has failed at each of these once.
-fn loses_power_at(seed: u64, points: &[&str], away_before: u64) {
+/// A run in which the power of a node has failed at each of these once.
+fn loses_power_at(seed: u64, points: &[&str], away_before: u64) -> Report {
     let parameters = Parameters {
         snapshot_every: 10,
         keep_in_log: 0,
@@ -183,6 +185,7 @@ fn loses_power_at(seed: u64, points: &[&str], away_before: u64) {
             report.counts
         );
     }
+    report
 }
 
 #[test]
@@ -213,7 +216,10 @@ fn power_may_fail_in_the_middle_of_an_installation() {
         "a snapshot is to be installed",
         "the rows are to be replaced",
     ];
-    loses_power_at(23, &points, 2500);
+    let report = loses_power_at(23, &points, 2500);
+    for path in [RarePath::ReceivedInstalled, RarePath::InstallRepeated] {
+        assert!(report.rare.contains_key(&path), "{:?}", report.rare);
+    }
     loses_power_at(
         24,
         &["the rows are replaced", "a snapshot is installed"],
@@ -276,6 +282,47 @@ fn a_node_whose_log_has_rotted_refuses_it() {
             "{words}"
         );
     }
+}
+
+/// What was flushed is not what it was: the node must not go on with it, and the others do without.
+#[test]
+fn a_node_whose_rows_have_rotted_refuses_them() {
+    let mut refused = 0;
+    for seed in 40..42 {
+        let parameters = Parameters {
+            snapshot_every: 20,
+            ..quiet(seed)
+        };
+        let report = goes_well(parameters, vec![at(4000, 500, Fault::RotRow(2))]);
+        assert!(report.kinds.contains("rot-row"), "{:?}", report.kinds);
+        refused += ran(&report, RarePath::RowsRefused).min(1);
+        for words in &report.refused {
+            let is_told = ["damaged", "newer"].iter().any(|one| words.contains(one));
+            assert!(is_told, "{words}");
+        }
+    }
+    assert!(refused > 0, "nobody noticed a bit that had turned");
+}
+
+/// The copy has forgotten what the node has acknowledged since: it may not vote, nor be counted.
+#[test]
+fn a_disk_that_is_put_back_to_an_older_copy_is_refused() {
+    for seed in 48..51 {
+        let faults = vec![
+            at(1500, 300, Fault::Copy(2)),
+            at(4000, 300, Fault::PowerCut(2)),
+        ];
+        let report = goes_well(quiet(seed), faults);
+        let [words] = report.refused.as_slice() else {
+            panic!("{:?}", report.refused);
+        };
+        assert!(words.contains("is an older copy"), "{words}");
+        assert_eq!(ran(&report, RarePath::OlderCopyRefused), 1);
+    }
+}
+
+fn ran(report: &Report, path: RarePath) -> u64 {
+    report.rare.get(&path).copied().unwrap_or_default()
 }
 
 #[test]
@@ -525,6 +572,28 @@ fn rolling_restarts_cost_no_election_timeout() {
         event.answer().is_some() && took > Some(ms(2000))
     });
     assert_eq!(slow.count(), 0, "nobody waits for an election");
+}
+
+/// Node 1 is of the newer version from the start, node 2 after its first restart, node 3 never.
+#[test]
+fn an_upgrade_goes_on_while_nodes_lose_their_power() {
+    let parameters = Parameters {
+        older_starts: vec![0, 1, u32::MAX],
+        snapshot_every: 10,
+        keep_in_log: 0,
+        ..impatient(19)
+    };
+    let cut = |node| Fault::PowerCutSome([node].into_iter().collect());
+    let faults = vec![
+        at(500, 1500, cut(1)),
+        at(2500, 1500, cut(2)),
+        at(4500, 1500, cut(3)),
+        at(6500, 1500, Fault::Isolate(3)),
+        at(8500, 1000, Fault::RestartLeader),
+    ];
+    let report = goes_well(parameters, faults);
+    let spoken = report.rare.get(&RarePath::OlderProtocol);
+    assert!(spoken > Some(&10), "{:?}", report.rare);
 }
 
 /// Of five nodes any two may be gone.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use placement_raft_store::coverage::RarePath;
 use placement_raft_store::{Identity, Member, OpenError, runtime};
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
@@ -121,7 +122,10 @@ impl Bootstrap {
                     expected: cluster,
                 }));
             }
-            if let Some(last) = last.filter(|last| *last >= start) {
+            if let Some(last) = last.filter(|last| *last >= start)
+                && !self.env.faults.believe_in_its_past
+            {
+                RarePath::OlderCopyRefused.ran();
                 return Err(StartError::OlderCopy {
                     dir: dir.clone(),
                     reason: older_copy(start, last),

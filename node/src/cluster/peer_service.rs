@@ -230,6 +230,10 @@ impl Handler for PeerService {
         self.bootstrap.config.node_id
     }
 
+    fn newest(&self) -> u16 {
+        self.bootstrap.peers.newest()
+    }
+
     fn level(&self) -> Level {
         self.bootstrap.peers.level()
     }

@@ -25,6 +25,7 @@ pub(crate) struct Peers {
     cluster: OnceLock<Uuid>,
     connect: Duration,
     silence: Duration,
+    newest: u16,
     tasks: Tasks,
     /// The highest feature level to which this node agrees.
     level: AtomicU32,
@@ -62,11 +63,13 @@ impl Peers {
         me: u64,
         connect: Duration,
         silence: Duration,
+        newest: u16,
         tasks: Tasks,
     ) -> Self {
         Self {
             net,
             me,
+            newest,
             cluster: OnceLock::new(),
             connect,
             silence,
@@ -87,6 +90,11 @@ impl Peers {
     /// The cluster this node belongs to.
     pub(crate) fn cluster(&self) -> Option<Uuid> {
         self.cluster.get().copied()
+    }
+
+    /// The newest version of the protocol that this node speaks.
+    pub(crate) fn newest(&self) -> u16 {
+        self.newest
     }
 
     /// From now on this node agrees to feature levels up to this one.
@@ -194,7 +202,7 @@ impl Peers {
     ) -> Result<Channel, CallError> {
         let hello = Hello {
             oldest: *VERSIONS.start(),
-            newest: *VERSIONS.end(),
+            newest: self.newest,
             cluster: self.cluster(),
             from: self.me,
             to,

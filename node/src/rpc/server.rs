@@ -176,6 +176,9 @@ pub(crate) trait Handler: Send + Sync + 'static {
     /// This node's number.
     fn node(&self) -> u64;
 
+    /// The newest version of the protocol that this node speaks.
+    fn newest(&self) -> u16;
+
     /// The highest feature level to which this node agrees.
     fn level(&self) -> Level;
 
@@ -294,7 +297,8 @@ impl Reception {
             Some(frame) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
             _ => return Err(std::io::Error::other("no hello came first")),
         };
-        let version = (*VERSIONS.end()).min(hello.newest);
+        let newest = handler.newest();
+        let version = newest.min(hello.newest);
         let welcome = if version < *VERSIONS.start() || version < hello.oldest {
             Err(Denied::Stranger(format!(
                 "node {} speaks versions {} to {} of the protocol, node {} speaks {} to {}: upgrade one \
@@ -304,7 +308,7 @@ impl Reception {
                 hello.newest,
                 handler.node(),
                 VERSIONS.start(),
-                VERSIONS.end()
+                newest
             )))
         } else {
             handler.greet(&hello)
@@ -322,6 +326,9 @@ impl Reception {
             let refusal = wire::encode(RecordVersion::NAMED, &failure);
             write_frame(stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
             return Ok(None);
+        }
+        if version < *VERSIONS.end() {
+            RarePath::OlderProtocol.ran();
         }
         let welcome = Welcome {
             version,
@@ -579,6 +586,10 @@ mod tests {
 
         fn node(&self) -> u64 {
             2
+        }
+
+        fn newest(&self) -> u16 {
+            *VERSIONS.end()
         }
 
         fn level(&self) -> Level {

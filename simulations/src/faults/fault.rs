@@ -96,6 +96,14 @@ pub enum Fault {
     HungDiskLeader,
     /// A bit of the log of this node turns on the disk while it is down.
     RotLog(u64),
+    /// A bit of a row of this node's state turns while it is down.
+    RotRow(u64),
+    /// A bit of this node's snapshot turns while it is down.
+    RotSnapshot(u64),
+    /// The disk of this node is copied while it is down.
+    Copy(u64),
+    /// The disk of this node is put back to that copy, once all others know that it has written since.
+    PutBack(u64),
     /// Messages between these two take very long.
     SlowLink(u64, u64),
     /// Each connection carries but a few kilobytes a second away from this node.
@@ -112,6 +120,14 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Whether it may come to nothing: it has happened only if there was something to strike at.
+    pub fn may_miss(self) -> bool {
+        matches!(
+            self,
+            Fault::RotRow(_) | Fault::RotSnapshot(_) | Fault::Copy(_) | Fault::PutBack(_)
+        )
+    }
+
     /// The kind, without the nodes.
     pub fn kind(self) -> &'static str {
         match self {
@@ -157,6 +173,10 @@ impl Fault {
             Fault::HungDisk(_) => "hung-disk",
             Fault::HungDiskLeader => "hung-disk-leader",
             Fault::RotLog(_) => "rot-log",
+            Fault::RotRow(_) => "rot-row",
+            Fault::RotSnapshot(_) => "rot-snapshot",
+            Fault::Copy(_) => "copy",
+            Fault::PutBack(_) => "put-back",
             Fault::SlowLink(..) => "slow-link",
             Fault::Thin(_) => "thin",
             Fault::ThinLeader => "thin-leader",
@@ -167,7 +187,7 @@ impl Fault {
     }
 
     /// All kinds, for the gate that says each was seen.
-    pub const KINDS: [&'static str; 47] = [
+    pub const KINDS: [&'static str; 51] = [
         "power-cut",
         "power-cut-leader",
         "power-cut-followers",
@@ -209,6 +229,10 @@ impl Fault {
         "hung-disk",
         "hung-disk-leader",
         "rot-log",
+        "rot-row",
+        "rot-snapshot",
+        "copy",
+        "put-back",
         "slow-link",
         "thin",
         "thin-leader",
@@ -353,6 +377,10 @@ impl fmt::Display for Fault {
             Fault::HungDisk(node) => write!(f, "the disk of node {node} hangs"),
             Fault::HungDiskLeader => write!(f, "the disk of the leader hangs"),
             Fault::RotLog(node) => write!(f, "a bit of the log of node {node} turns"),
+            Fault::RotRow(node) => write!(f, "a bit of the state of node {node} turns"),
+            Fault::RotSnapshot(node) => write!(f, "a bit of the snapshot of node {node} turns"),
+            Fault::Copy(node) => write!(f, "the disk of node {node} is copied"),
+            Fault::PutBack(node) => write!(f, "the disk of node {node} is put back to its copy"),
             Fault::SlowLink(a, b) => write!(f, "the way between nodes {a} and {b} is slow"),
             Fault::Thin(node) => write!(f, "connections of node {node} are thin"),
             Fault::ThinLeader => write!(f, "connections of the leader are thin"),

@@ -76,8 +76,12 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
         }
     }
     let rots = (parameters.seed.stream("area rot")).random_bool(0.2);
-    if rots && parameters.spares_a_node() && parameters.spares == 0 {
+    let may_lose_one = parameters.spares_a_node() && parameters.spares == 0;
+    if rots && may_lose_one {
         planned.push(rot(parameters));
+    }
+    if !rots && may_lose_one && (parameters.seed.stream("area data")).random_bool(0.35) {
+        planned.extend(data(parameters));
     }
     if parameters.spares > 0 {
         let members = "faults members";
@@ -138,6 +142,27 @@ fn rot(parameters: &Parameters) -> Planned {
         lasts: Duration::from_millis(random.random_range(50..1000)),
         fault: Fault::RotLog(random.random_range(1..=parameters.nodes)),
     }
+}
+
+/// Snapshots rot, and one node has its state rot, or is put back to an older copy of its disk: it stays away
+/// from then on.
+fn data(parameters: &Parameters) -> Vec<Planned> {
+    let random = &mut parameters.seed.stream("faults data");
+    let (node, _) = two(random, parameters.nodes);
+    let rots = random.random_bool(0.5);
+    let mut at = |when: std::ops::Range<f64>, fault| Planned {
+        begins: parameters.storm.mul_f64(random.random_range(when)),
+        lasts: Duration::from_millis(random.random_range(50..1000)),
+        fault,
+    };
+    let mut planned: Vec<_> = (1..=parameters.nodes)
+        .map(|node| at(0.2..1.0, Fault::RotSnapshot(node)))
+        .collect();
+    planned.push(match rots {
+        true => at(0.4..1.0, Fault::RotRow(node)),
+        false => at(0.1..0.6, Fault::Copy(node)),
+    });
+    planned
 }
 
 /// Faults that are drawn together, or not at all.

@@ -269,3 +269,36 @@ pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     let faults = faults.collect();
     (parameters, faults)
 }
+
+/// Rows of one node rot, of which it has many on disk.
+pub(super) fn rotten_rows(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = loses_one(seed, 15);
+    let (every, lasts) = (Duration::from_millis(2500), Duration::from_millis(200));
+    let faults = again_and_again(Fault::RotRow(2), every, lasts, 3);
+    (parameters, faults)
+}
+
+/// One node is put back to a copy of its disk.
+pub(super) fn copied_disks(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = loses_one(seed, 1000);
+    let (begins, lasts) = (Duration::from_millis(2000), Duration::from_millis(200));
+    let faults = again_and_again(Fault::Copy(2), begins, lasts, 1);
+    (parameters, faults)
+}
+
+/// Nothing else goes wrong, and one node may be lost for ever.
+fn loses_one(seed: Seed, snapshot_every: u64) -> Parameters {
+    Parameters {
+        nodes: 3,
+        snapshot_every,
+        sync_max: Duration::from_millis(5),
+        clients: 5,
+        pause_max: Duration::from_millis(10),
+        writes_percent: 80,
+        minority_stays_down: false,
+        spares: 0,
+        storm_from_the_start: false,
+        storm: Duration::from_secs(9),
+        ..Parameters::from_seed(seed)
+    }
+}

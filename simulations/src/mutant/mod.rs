@@ -161,6 +161,10 @@ mutants! {
     OneCandidateTooMany, "one-candidate-too-many", from_history::ANSWERS_FOLLOW;
     /// A search does not look at what traits are forbidden.
     ForbiddenTraitIgnored, "forbidden-trait-ignored", from_history::ANSWERS_FOLLOW;
+    /// A node that starts does not hold its rows against their digest.
+    RowsUnproved, "rows-unproved", equal_digest::NAME;
+    /// A node starts on an older copy of its data directory.
+    OlderCopyTakesPart, "older-copy-takes-part", log_is_kept::NAME;
     /// A search takes what is reserved for free.
     ReservedIgnored, "reserved-ignored", from_history::ANSWERS_FOLLOW;
 }
@@ -209,6 +213,8 @@ impl Mutant {
             Mutant::DenyWhatWasSent => courses::leaders_fall(seed, Duration::from_millis(800)),
             Mutant::TokenNotWaitedFor => courses::lagging_followers(seed, 8),
             Mutant::TokenLessOne => courses::lagging_followers(seed, 2),
+            Mutant::RowsUnproved => courses::rotten_rows(seed),
+            Mutant::OlderCopyTakesPart => courses::copied_disks(seed),
             Mutant::SnapshotsWithoutSessions
             | Mutant::StaleIndexes
             | Mutant::InstallWithoutTraits => courses::snapshots(seed),
@@ -239,6 +245,7 @@ pub fn store(mutant: Option<Mutant>) -> Faults {
         Some(Mutant::OlderVoteReturns) => faults.older_vote_returns = true,
         Some(Mutant::InstallWithoutTraits) => faults.install_without_traits = true,
         Some(Mutant::CountLearners) => faults.count_learners = true,
+        Some(Mutant::RowsUnproved) => faults.believe_rows = true,
         _ => {}
     }
     faults
@@ -248,7 +255,7 @@ pub fn store(mutant: Option<Mutant>) -> Faults {
 pub fn node(mutant: Option<Mutant>) -> env::Faults {
     let mut faults = env::Faults::default();
     match mutant {
-        Some(Mutant::ReuseBoots | Mutant::ReuseBootsOutOfOrder) => {
+        Some(Mutant::ReuseBoots | Mutant::ReuseBootsOutOfOrder | Mutant::OlderCopyTakesPart) => {
             faults.believe_in_its_past = true
         }
         Some(Mutant::AskAgainAsAnother) => faults.ask_again_as_another = true,

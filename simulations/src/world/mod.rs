@@ -37,7 +37,7 @@ pub(crate) struct Course {
     pub(crate) orders: Vec<(Order, Done)>,
     /// Where in their work nodes lost their power.
     pub(crate) points: Kinds,
-    /// What nodes said of data in which a bit had turned.
+    /// What nodes said of data that they refused.
     pub(crate) refused: Vec<String>,
     /// Messages that were kept, and let go later.
     pub(crate) late: u64,
@@ -151,6 +151,7 @@ impl World {
         let ordered = |world: &Self| world.desk.is_empty();
         self.steps(changes, "the cluster was not changed as ordered", ordered)?;
         self.take_in();
+        self.put_back(calm)?;
         self.recount("once all was mended");
         self.begins("all is mended, each client has to get writes through");
         self.shared.phase.set(Phase::Calm);

@@ -6,6 +6,7 @@ use placement_raft_store::simulation::{POINTS, START_POINTS};
 
 use super::World;
 use crate::faults::{Fault, Happened, Planned};
+use crate::host::Host;
 use crate::operator::Order;
 use crate::shared::Phase;
 
@@ -14,6 +15,9 @@ const FLAP: Duration = Duration::from_millis(130);
 
 /// Bytes that a thin connection carries in a second.
 const THIN: u64 = 4_000;
+
+/// How long it is waited until all others know that a node has written since its disk was copied.
+const KNOWN_WITHIN: Duration = Duration::from_secs(5);
 
 /// A fault that is going on.
 struct Going {
@@ -69,20 +73,47 @@ impl World {
         Ok(stays_down)
     }
 
+    /// Puts the disk of a node back to its copy, if it was copied and all others come to know before long that
+    /// the node has written in a later start: else nobody can notice.
+    pub(super) fn put_back(&mut self, refused_within: Duration) -> turmoil::Result {
+        let copied = self.hosts.values().find_map(|host| host.copied());
+        let Some((node, start)) = copied.filter(|(node, _)| !self.down.contains_key(node)) else {
+            return Ok(());
+        };
+        let knows = |host: &Host| host.last_start_of(node) > Some(start);
+        let until = self.sim.elapsed() + KNOWN_WITHIN;
+        loop {
+            let mut others = self.hosts.values().filter(|host| host.node != node);
+            if others.all(|host| knows(host)) {
+                break;
+            }
+            if self.sim.elapsed() > until {
+                return Ok(());
+            }
+            self.step()?;
+        }
+        self.begin(Fault::PutBack(node))?;
+        let refused = |world: &Self| world.hosts[&node].refused().is_some();
+        self.steps(refused_within, "an older copy was not refused", refused)?;
+        Ok(())
+    }
+
     /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
     fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
         let met = fault.meets(self.nodes(), self.leader());
-        let is_too_early = matches!(fault, Fault::RotLog(_) | Fault::Replace(_))
-            && self.shared.phase.get() == Phase::Setup;
+        let needs_data = fault.may_miss() || matches!(fault, Fault::RotLog(_) | Fault::Replace(_));
+        let is_too_early = needs_data && self.shared.phase.get() == Phase::Setup;
         if met.is_empty() || is_too_early {
             return Ok(Vec::new());
         }
-        if !matches!(fault, Fault::PowerCutAt(..)) {
+        if !matches!(fault, Fault::PowerCutAt(..)) && !fault.may_miss() {
             self.course.kinds.insert(fault.kind());
         }
         tracing::info!(?fault, ?met, at = ?self.sim.elapsed(), "fault begins");
-        for one in &met {
-            self.strike(*one)?;
+        let struck = met.into_iter().map(|one| self.strike(one));
+        let met = struck.collect::<turmoil::Result<Vec<_>>>()?;
+        if fault.may_miss() && met.contains(&fault) {
+            self.course.kinds.insert(fault.kind());
         }
         let from = self.sim.elapsed();
         self.course.faults.extend(met.iter().map(|fault| Happened {
@@ -93,7 +124,8 @@ impl World {
         Ok(met)
     }
 
-    fn strike(&mut self, fault: Fault) -> turmoil::Result {
+    /// Returns what it comes to, if it finds nothing to strike at.
+    fn strike(&mut self, fault: Fault) -> turmoil::Result<Fault> {
         let now = self.sim.elapsed();
         match fault {
             Fault::PowerCut(node) => self.power_cut(node)?,
@@ -116,6 +148,23 @@ impl World {
                 if was_up {
                     self.hosts[&node].rot_log()?;
                 }
+            }
+            Fault::RotRow(node) | Fault::RotSnapshot(node) | Fault::Copy(node) => {
+                self.kill(node);
+                let host = &self.hosts[&node];
+                let has_happened = match fault {
+                    Fault::RotRow(_) => host.rot_row()?,
+                    Fault::RotSnapshot(_) => host.rot_snapshot()?,
+                    _ => host.copy()?,
+                };
+                if !has_happened {
+                    return Ok(Fault::Kill(node));
+                }
+            }
+            Fault::PutBack(node) => {
+                self.kill(node);
+                self.hosts[&node].put_back()?;
+                self.start(node);
             }
             Fault::Replace(node) => {
                 self.kill(node);
@@ -148,7 +197,7 @@ impl World {
                 }
             }
         }
-        Ok(())
+        Ok(fault)
     }
 
     fn end(&mut self, going: &Going) -> turmoil::Result {
@@ -163,7 +212,10 @@ impl World {
             | Fault::PowerCutTorn(node)
             | Fault::Kill(node)
             | Fault::Restart(node)
-            | Fault::RotLog(node) => self.start(node),
+            | Fault::RotLog(node)
+            | Fault::RotRow(node)
+            | Fault::RotSnapshot(node)
+            | Fault::Copy(node) => self.start(node),
             Fault::PowerCutAt(node, _) => {
                 self.hosts[&node].disk().fail_at(None);
                 if going.is_there {
@@ -181,7 +233,7 @@ impl World {
                 self.start(node);
             }
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(false),
-            Fault::Replace(_) | Fault::Learner(_) | Fault::Transfer(_) => {}
+            Fault::Replace(_) | Fault::Learner(_) | Fault::Transfer(_) | Fault::PutBack(_) => {}
             Fault::Thin(node) => self.hosts[&node].bandwidth.set(0),
             Fault::Pause(node) => self.hosts[&node].resume(),
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),

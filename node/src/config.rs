@@ -60,6 +60,8 @@ section! {
         disk: DiskSection,
         /// Backups that this node makes by itself.
         backup: BackupSection,
+        /// Copies of these backups in a store that speaks S3.
+        backup_s3: BackupS3Section,
         /// Replication.
         raft: RaftSection,
         /// Logging.
@@ -229,6 +231,38 @@ section! {
 }
 
 section! {
+    /// `[backup_s3]`. The credentials are `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and, if there is one,
+    /// `AWS_SESSION_TOKEN` of the environment, or in a file; none of them is a setting.
+    BackupS3Section {
+        /// Bucket of a store that speaks S3 (Ceph's RGW, MinIO, AWS), into which what is in `[backup] directory`
+        /// is copied. It has to exist. Empty: into none.
+        bucket: String = String::new(),
+        /// URL of the store, e.g. `https://rgw.example:7480`. Empty: AWS, in `region`.
+        endpoint: String = String::new(),
+        /// Region that requests are signed for; the store says which, and most say this one.
+        region: String = "us-east-1".to_owned(),
+        /// Path in the bucket below which the copies are; each cluster and node has one of its own below it.
+        prefix: String = String::new(),
+        /// Whether the bucket stands in the path of URLs, as most stores want it, or in the name of the host.
+        path_style: bool = true,
+        /// Whether `endpoint` may begin with `http:`: whoever is on the way can read the backups then.
+        allow_http: bool = false,
+        /// PEM file with the certificates of those who may vouch for the store; unset: those that this
+        /// machine trusts.
+        ca_file: Option<PathBuf> = None,
+        /// File with `aws_access_key_id = …` and `aws_secret_access_key = …`, as AWS's tools have it; unset: the
+        /// credentials are those of the environment.
+        credentials_file: Option<PathBuf> = None,
+        /// How often the newest part of the log is copied if there is more of it, in seconds. What is lost with
+        /// all nodes is what was written since.
+        log_every_s: u64 = 10,
+        /// How long one request to the store may take before it is given up, in seconds; 8 MiB are the most
+        /// that one carries.
+        timeout_s: u64 = 60,
+    }
+}
+
+section! {
     /// `[auth]`.
     AuthSection {
         /// How callers are identified: `noauth2` believes the token.
@@ -327,6 +361,28 @@ section! {
         /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft
         /// keeps quiet, as it repeats what this node says of its peers and of leadership.
         level: String = "info,openraft=error".to_owned(),
+    }
+}
+
+impl BackupS3Section {
+    /// Whether copies are made.
+    pub fn is_used(&self) -> bool {
+        !self.bucket.is_empty()
+    }
+
+    /// Whether what goes over can be read on the way.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.endpoint.starts_with("http://")
+    }
+
+    /// The URL of the bucket's host; `None`: AWS's.
+    pub(crate) fn endpoint(&self) -> Option<String> {
+        let (scheme, host) = self.endpoint.split_once("://")?;
+        let host = host.trim_end_matches('/');
+        Some(match self.path_style {
+            true => format!("{scheme}://{host}"),
+            false => format!("{scheme}://{}.{host}", self.bucket),
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
 use crate::logging::{self, Logging};
-use crate::offline::{inspect, recover, restore};
+use crate::offline::{fetch, inspect, recover, restore};
 use crate::{Config, Env, Node, config, descriptors, http};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
@@ -30,6 +30,7 @@ pub fn main() -> ExitCode {
         Some(("inspect", matches)) => look_at(matches),
         Some(("recover", matches)) => go_on_alone(matches),
         Some(("check-backup", matches)) => restore::check(&path(matches, "file")),
+        Some(("fetch-backup", matches)) => fetch_backup(matches),
         Some(("restore", matches)) => begin_with_backup(matches),
         _ => run(&matches),
     };
@@ -95,6 +96,17 @@ fn go_on_alone(matches: &ArgMatches) -> anyhow::Result<()> {
     let cluster = Env::production().ids.uuid();
     let confirmed = matches.get_flag("yes-the-others-are-gone-for-ever");
     recover::run(&storage(&config)?, cluster, confirmed)
+}
+
+/// Tells what a bucket has, or fetches some of it.
+fn fetch_backup(matches: &ArgMatches) -> anyhow::Result<()> {
+    let (config, _) = load(matches)?;
+    let to = path(matches, "to");
+    let wanted = match matches.get_one::<String>("from") {
+        Some(from) => fetch::Wanted::Place { from, to: &to },
+        None => fetch::Wanted::List,
+    };
+    fetch::run(&config, &wanted)
 }
 
 /// Makes the data directory of a member of a new cluster, which begins with a backup.
@@ -280,6 +292,25 @@ fn command() -> Command {
                 .required(true),
             ),
     )
+    .subcommand(common(
+        Command::new("fetch-backup")
+            .about(
+                "Fetches what a node has copied into the bucket of [backup_s3], and checks it; without \
+                 --from it tells what is there",
+            )
+            .arg(
+                Arg::new("from")
+                    .long("from")
+                    .value_name("CLUSTER_ID/node-N")
+                    .requires("to")
+                    .help("Whose backups, as it tells without this flag"),
+            )
+            .arg(
+                file("to", "DIRECTORY", "Where they go: a directory that is empty or new; `restore` takes it")
+                    .long("to")
+                    .requires("from"),
+            ),
+    ))
     .subcommand(common(
         Command::new("restore")
             .about(

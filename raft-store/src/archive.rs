@@ -24,6 +24,7 @@ use crate::data_dir::make_durably;
 use crate::files;
 use crate::identity::Identity;
 use crate::inspect::LogLine;
+use crate::kept_files::{self, BACKUP, KeptFile, LOG};
 use crate::machine::{
     AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, read_frame, write_backup,
     write_frame,
@@ -31,8 +32,6 @@ use crate::machine::{
 use crate::types::{Entry, Payload};
 use crate::wire::{self, RecordVersion, WireEntry};
 
-const BACKUP: &str = "backup-";
-const LOG: &str = "log-";
 const DRAFT: &str = "draft";
 const MAGIC: &[u8; 8] = b"PLACELOG";
 /// The format of the log's files that this binary writes.
@@ -130,8 +129,8 @@ impl BackupDir {
             let _ = fs::remove_file(&draft);
         }
         let info = made?;
-        for (_, path) in self.superfluous(keep)? {
-            fs::remove_file(path)?;
+        for file in kept_files::superfluous(&self.files()?, keep) {
+            fs::remove_file(self.dir.join(file.name))?;
         }
         Ok(info)
     }
@@ -149,20 +148,30 @@ impl BackupDir {
         Ok(info)
     }
 
-    /// The files that the newest `keep` backups, and the log since, do not need.
-    fn superfluous(&self, keep: usize) -> io::Result<Vec<(u64, PathBuf)>> {
-        let mut backups = named(&self.dir, BACKUP)?;
-        let kept = backups.split_off(backups.len().saturating_sub(keep.max(1)));
-        let Some((oldest, _)) = kept.first() else {
-            return Ok(Vec::new());
-        };
-        let logs = named(&self.dir, LOG)?;
-        let ends = logs.iter().skip(1).map(|(first, _)| *first);
-        let covered = (logs.iter().zip(ends))
-            .filter(|(_, end)| *end <= oldest + 1)
-            .map(|(log, _)| log.clone());
-        backups.extend(covered);
-        Ok(backups)
+    /// The finished files in it, those of the highest entries first.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn files(&self) -> io::Result<Vec<KeptFile>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(file) = name.to_str().and_then(|name| KeptFile::of(name, 0)) else {
+                continue;
+            };
+            match entry.metadata() {
+                Ok(metadata) => found.push(KeptFile {
+                    length: metadata.len(),
+                    ..file
+                }),
+                // It goes while it is looked at.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        found.sort_by_key(|file| std::cmp::Reverse((file.index, file.is_backup)));
+        Ok(found)
     }
 
     /// The log, to be continued where it ends.
@@ -346,7 +355,7 @@ pub(crate) fn replay(
     applier: &dyn Applier,
 ) -> Result<Option<String>, ArchiveError> {
     let logs = named(dir, LOG).map_err(|error| ArchiveError::file(dir, error))?;
-    let mut damage = None;
+    let mut damage: Option<String> = None;
     for (at, (_, path)) in logs.iter().enumerate() {
         let next = applied.index().map_or(0, |last| last + 1);
         if logs.get(at + 1).is_some_and(|(first, _)| *first <= next) {
@@ -354,7 +363,6 @@ pub(crate) fn replay(
         }
         let found = read_log(path).and_then(|found| found.of(of));
         let found = found.map_err(|error| ArchiveError::file(path, error))?;
-        damage = (found.bad).map(|reason| format!("{}: {reason}", path.display()));
         for Kept { entry, .. } in found.entries {
             let next = applied.index().map_or(0, |last| last + 1);
             let index = entry.log_id.index;
@@ -390,6 +398,7 @@ pub(crate) fn replay(
             }
             applied.last = Some(entry.log_id);
         }
+        damage = (found.bad).map(|reason| format!("{}: {reason}", path.display()));
     }
     let end =
         "the log that was kept ends there; whether anything was written after it is not known";

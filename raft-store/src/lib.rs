@@ -27,6 +27,7 @@ mod gate;
 mod health;
 mod identity;
 mod inspect;
+mod kept_files;
 mod log;
 mod logged;
 mod machine;
@@ -57,6 +58,7 @@ pub use inspect::{
     Inspection, LogLine, LogPart, Problem, SnapshotPart, StatePart, TablePart, inspect,
     inspect_log, inspect_rows,
 };
+pub use kept_files::{KeptFile, superfluous};
 pub use log::{LogReader, LogStore};
 pub use logged::LoggedCommand;
 pub use machine::{

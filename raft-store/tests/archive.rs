@@ -124,6 +124,8 @@ fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
     fs::write(first, &bytes).unwrap();
     let words = refusal(&dir, 60);
     assert!(words.contains("has no entries"), "{words}");
+    let is_named = words.contains(&first.display().to_string());
+    assert!(is_named, "the file with the bad frame is named: {words}");
     fs::write(first, &whole).unwrap();
     assert_at(&dir, &states, 60);
 

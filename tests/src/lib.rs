@@ -12,6 +12,7 @@ pub mod node_process;
 pub mod ports;
 pub mod power;
 pub mod process_cost;
+pub mod s3;
 pub mod sample;
 pub mod skip;
 pub mod torture;

@@ -340,8 +340,8 @@ fn what_we_build_on_may_be_used_and_comes_from_the_registry() {
     assert!(!is_allowed("GPL-3.0-only") && !is_allowed("MIT AND GPL-3.0-only"));
 }
 
-/// In a table of dependencies only so that a feature is the same in every build; the root says why.
-const FOR_FEATURES: [&str; 1] = ["regex-syntax"];
+/// In a table of dependencies only so that a feature or a version is the same in every build; the root says why.
+const FOR_FEATURES: [&str; 2] = ["regex-syntax", "idna_adapter"];
 
 #[test]
 fn each_crate_names_only_what_it_uses() {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use placement_client::{ApiRequest, Client, Consistency, NewProvider};
 use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, HEALTHY_LIMIT};
+use placement_tests::s3::Store;
 use rustix::process::Signal;
 use uuid::Uuid;
 
@@ -471,10 +472,25 @@ async fn an_entry_that_ends_every_node() {
     assert!(!cluster.has_provider("poison").await);
 }
 
-#[tokio::test]
+/// What is kept in a directory of backups, with lengths.
+fn kept(dir: &Path) -> BTreeMap<String, u64> {
+    let found = fs::read_dir(dir).into_iter().flatten().flatten();
+    let found = found.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        (name != "draft").then_some((name, entry.metadata().ok()?.len()))
+    });
+    found.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_that_is_lost() {
     let root = tempfile::tempdir().unwrap();
-    let settings = format!("[backup]\ndirectory = {:?}\n", root.path());
+    let store = Store::start().await;
+    let settings = format!(
+        "[backup]\ndirectory = {:?}\n{}",
+        root.path(),
+        store.settings()
+    );
     let mut cluster = Cluster::start_with(3, &settings).await.unwrap();
     let session = cluster.client().with_session();
     session
@@ -484,15 +500,31 @@ async fn a_cluster_that_is_lost() {
     let token = session.session_index().unwrap();
     cluster.assert_equal_states().await;
     let backup = backups(&cluster, 2, root.path()).await;
+    let place = backup.strip_prefix(root.path()).unwrap().display();
+    let started = Instant::now();
+    let copies = store.directory(&place.to_string());
+    while kept(&copies) != kept(&backup) {
+        assert!(started.elapsed() < HEALTHY_LIMIT);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     for id in cluster.ids() {
         cluster.kill_9(id);
         fs::remove_dir_all(cluster.data_dir(id)).unwrap();
     }
+    fs::remove_dir_all(root.path()).unwrap();
 
+    let fetched = cluster.directory().join("fetched");
     let mut lost = Chapter::open("The cluster is lost")
-        .with("BACKUP", backup.display())
+        .with("PLACE", &place)
+        .with("BACKUP", fetched.display())
         .with("CONFIG", config_of_founder(&cluster, 1))
         .with("FILE", cluster.directory().join("monday").display());
+    let file = config_of_founder(&cluster, 1);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{text}{settings}")).unwrap();
+    let said = lost.step(&cluster);
+    assert!(said.contains(&place.to_string()), "{said}");
+    lost.step(&cluster);
     let said = lost.step(&cluster);
     assert!(said.contains("\ntime: 2"), "{said}");
     let said = lost.step(&cluster);

@@ -22,14 +22,14 @@ const RETRY_MIN: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(300);
 
 /// Says once what fails, and how long to wait for the next attempt.
-struct Failing<'a> {
+pub(super) struct Failing<'a> {
     kept: &'a Kept,
     part: Part,
     times: u32,
 }
 
 impl<'a> Failing<'a> {
-    fn of(kept: &'a Kept, part: Part) -> Self {
+    pub(super) fn of(kept: &'a Kept, part: Part) -> Self {
         Self {
             kept,
             part,
@@ -37,7 +37,7 @@ impl<'a> Failing<'a> {
         }
     }
 
-    fn again(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
+    pub(super) fn again(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
         self.kept.failed(self.part, what, &error);
         if self.times == 0 {
             tracing::error!(%error, "{what}; it is tried again");
@@ -46,7 +46,7 @@ impl<'a> Failing<'a> {
         (RETRY_MIN * 2_u32.pow(self.times.min(10) - 1)).min(RETRY_MAX)
     }
 
-    fn is_over(&mut self, what: &'static str) {
+    pub(super) fn is_over(&mut self, what: &'static str) {
         self.kept.is_well(self.part);
         if std::mem::take(&mut self.times) > 0 {
             tracing::info!("{what} again");
@@ -54,7 +54,7 @@ impl<'a> Failing<'a> {
     }
 }
 
-async fn open(node: &Running, root: PathBuf, part: Part) -> BackupDir {
+pub(super) async fn open(node: &Running, root: PathBuf, part: Part) -> BackupDir {
     let mut failing = Failing::of(&node.kept, part);
     loop {
         let (root, identity) = (root.clone(), node.replica.identity);

@@ -18,9 +18,11 @@ pub(super) enum Part {
     Backups,
     /// The log since the oldest of them.
     Log,
+    /// Their copies in a store.
+    Copies,
 }
 
-/// The numbers of a node, and how its two tasks for backups talk to each other.
+/// The numbers of a node, and how its tasks for backups talk to each other.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     /// When the last good one was made, in seconds since 1970; 0: never.
@@ -31,6 +33,10 @@ pub(crate) struct Kept {
     failures: AtomicU64,
     /// Gaps in the log that is kept.
     gaps: AtomicU64,
+    /// When the store had a copy of everything, in seconds since 1970; 0: never since the start.
+    copied: AtomicU64,
+    /// Attempts to bring the store up to that which have failed.
+    copy_failures: AtomicU64,
     due: Notify,
     standing: Mutex<Standing>,
 }
@@ -43,6 +49,10 @@ struct Standing {
     no_backup: Option<String>,
     /// Why the log is not kept just now.
     no_log: Option<String>,
+    /// Why the store gets no copies just now.
+    no_copies: Option<String>,
+    /// When the store had a copy of everything, or that was begun. `None` where none are made.
+    copied: Option<Instant>,
     /// The first and the last entry that are not in the log that is kept, nor in a backup.
     gap: Option<(u64, u64)>,
 }
@@ -87,6 +97,16 @@ impl Kept {
         self.gaps.load(Ordering::Relaxed)
     }
 
+    /// When the store had a copy of everything, in seconds since 1970.
+    pub(crate) fn copied(&self) -> Option<u64> {
+        Some(self.copied.load(Ordering::Relaxed)).filter(|copied| *copied > 0)
+    }
+
+    /// How often copying has failed.
+    pub(crate) fn copy_failures(&self) -> u64 {
+        self.copy_failures.load(Ordering::Relaxed)
+    }
+
     /// Whether the last good backup is older than it should be, or there should be one and is none.
     pub(crate) fn is_overdue(&self) -> bool {
         let standing = self.standing.lock();
@@ -108,6 +128,13 @@ impl Kept {
         }
         words.extend(standing.no_backup.clone());
         words.extend(standing.no_log.clone());
+        words.extend(standing.no_copies.clone());
+        if let Some(age) = standing.copies_overdue() {
+            let age = age.as_secs();
+            words.push(format!(
+                "the store has not had copies of everything for {age} s"
+            ));
+        }
         if let Some((from, to)) = standing.gap {
             words.push(format!(
                 "the log that is kept lacks entries {from} to {to}, and no backup was made since"
@@ -126,12 +153,28 @@ impl Kept {
     }
 
     pub(super) fn failed(&self, part: Part, what: &str, error: &dyn Display) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
+        let failures = match part {
+            Part::Copies => &self.copy_failures,
+            Part::Backups | Part::Log => &self.failures,
+        };
+        failures.fetch_add(1, Ordering::Relaxed);
         *self.standing.lock().of(part) = Some(format!("{what}: {error}"));
     }
 
     pub(super) fn is_well(&self, part: Part) {
         *self.standing.lock().of(part) = None;
+    }
+
+    /// From now on the store is to have copies.
+    pub(super) fn begin_copies(&self) {
+        self.standing.lock().copied = Some(Instant::now());
+    }
+
+    /// Notes that the store has a copy of everything.
+    pub(super) fn all_copied(&self, at: SystemTime) {
+        let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.copied.store(since.as_secs(), Ordering::Relaxed);
+        self.standing.lock().copied = Some(Instant::now());
     }
 
     pub(super) fn is_logged_up_to(&self, index: u64) {
@@ -176,7 +219,15 @@ impl Standing {
         match part {
             Part::Backups => &mut self.no_backup,
             Part::Log => &mut self.no_log,
+            Part::Copies => &mut self.no_copies,
         }
+    }
+
+    /// How long the store has lacked something, if that is too long.
+    fn copies_overdue(&self) -> Option<Duration> {
+        let allowed = self.schedule.as_ref()?.every * OVERDUE_AFTER;
+        let age = self.copied?.elapsed();
+        (age > allowed).then_some(age)
     }
 }
 
@@ -207,6 +258,20 @@ mod tests {
         assert_eq!(kept.last(), Some(5));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_lacks_something_for_long_is_told_of() {
+        let kept = Kept::default();
+        kept.begin(Duration::from_secs(60));
+        kept.begin_copies();
+        tokio::time::advance(Duration::from_secs(121)).await;
+        kept.made(UNIX_EPOCH, 1);
+        let words = kept.problem().unwrap();
+        assert!(words.contains("for 121 s"), "{words}");
+        assert_eq!(kept.copied(), None);
+        kept.all_copied(UNIX_EPOCH + Duration::from_secs(7));
+        assert_eq!((kept.problem(), kept.copied()), (None, Some(7)));
+    }
+
     #[test]
     fn what_fails_is_told_until_it_works_again_and_a_gap_until_a_backup_is_behind_it() {
         let kept = Kept::default();
@@ -217,6 +282,12 @@ mod tests {
         kept.is_well(Part::Log);
         kept.made(UNIX_EPOCH, 1);
         assert_eq!((kept.problem(), kept.failures()), (None, 2));
+
+        kept.failed(Part::Copies, "the store gets no copies", &"403");
+        let words = kept.problem().unwrap();
+        assert_eq!(words, "the store gets no copies: 403");
+        assert_eq!((kept.failures(), kept.copy_failures()), (2, 1));
+        kept.is_well(Part::Copies);
 
         kept.misses(5, 7);
         kept.misses(9, 20);

@@ -15,6 +15,7 @@ mod kept_backups;
 pub(crate) mod leadership;
 mod level;
 pub(crate) mod membership;
+mod mirror;
 mod own_past;
 pub(crate) mod peer_service;
 mod propose;

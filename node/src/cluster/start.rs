@@ -20,8 +20,8 @@ use super::standards::Standards;
 use super::write_ids::WriteIds;
 use super::write_path::WritePath;
 use super::{
-    backups, disk_watch, divergence, leadership, level, membership, removal, room, snapshots,
-    standards_sync,
+    backups, disk_watch, divergence, leadership, level, membership, mirror, removal, room,
+    snapshots, standards_sync,
 };
 use crate::config::Config;
 use crate::env::Env;
@@ -129,6 +129,11 @@ pub(super) async fn start(
     if config.backup.directory.is_some() {
         tasks.spawn(backups::make(running.clone(), env.clock.clone()));
         tasks.spawn(backups::keep_log(running.clone(), log_reader));
+    }
+    if config.backup_s3.is_used() {
+        // Beside HTTP, not beside Raft: what is sent is hashed and encrypted on the way.
+        let copying = mirror::run(running.clone(), env.net.clone(), env.clock.clone());
+        tasks.on(env.requests.clone()).spawn(copying);
     }
     tasks.spawn(membership::complete_addresses(running.clone()));
     tasks.spawn(snapshots::watch(running.clone()));

@@ -198,6 +198,54 @@ impl Config {
                 return Err(ConfigError::invalid(key, "must not be 0"));
             }
         }
+        self.validate_backup_s3()
+    }
+
+    fn validate_backup_s3(&self) -> Result<(), ConfigError> {
+        let store = &self.backup_s3;
+        if !store.is_used() {
+            return Ok(());
+        }
+        if self.backup.directory.is_none() {
+            let message = "needs backup.directory: what is copied is what is there";
+            return Err(ConfigError::invalid("backup_s3.bucket", message));
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        if !store.bucket.chars().all(is_name) {
+            let message = format!("{:?} is not the name of a bucket", store.bucket);
+            return Err(ConfigError::invalid("backup_s3.bucket", message));
+        }
+        let endpoint = store.endpoint.as_str();
+        let is_url = endpoint.is_empty()
+            || (endpoint.starts_with("https://") || endpoint.starts_with("http://"))
+                && endpoint
+                    .parse::<::http::Uri>()
+                    .is_ok_and(|url| url.path() == "/");
+        if !is_url || endpoint.contains('@') {
+            let message =
+                "must be of the form https://HOST or https://HOST:PORT, with nothing behind it";
+            return Err(ConfigError::invalid("backup_s3.endpoint", message));
+        }
+        if store.is_plain() && !store.allow_http {
+            return Err(ConfigError::invalid(
+                "backup_s3.endpoint",
+                "must begin with https:, as whoever is on the way could read the backups; \
+                 backup_s3.allow_http permits it",
+            ));
+        }
+        let is_part = |part: &str| !part.is_empty() && part.chars().all(is_name);
+        if !store.prefix.is_empty() && !store.prefix.split('/').all(is_part) {
+            let message = "must be names of letters, digits and -._, with a slash between each two";
+            return Err(ConfigError::invalid("backup_s3.prefix", message));
+        }
+        for (key, value) in [
+            ("backup_s3.log_every_s", store.log_every_s),
+            ("backup_s3.timeout_s", store.timeout_s),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::invalid(key, "must not be 0"));
+            }
+        }
         Ok(())
     }
 
@@ -515,6 +563,24 @@ mod tests {
             (
                 "node_id = 1\n[api]\nprefix = \"/placement\"\npublic_url = \"https://cloud.example\"",
                 "api.public_url",
+            ),
+            (
+                "node_id = 1\n[backup_s3]\nbucket = \"b\"",
+                "backup.directory",
+            ),
+            (
+                "node_id = 1\n[backup]\ndirectory = \"/b\"\n[backup_s3]\nbucket = \"b\"\n\
+                 endpoint = \"http://rgw:7480\"",
+                "backup_s3.allow_http",
+            ),
+            (
+                "node_id = 1\n[backup]\ndirectory = \"/b\"\n[backup_s3]\nbucket = \"b\"\n\
+                 endpoint = \"https://key:secret@rgw\"",
+                "backup_s3.endpoint",
+            ),
+            (
+                "node_id = 1\n[backup]\ndirectory = \"/b\"\n[backup_s3]\nbucket = \"b/c\"",
+                "backup_s3.bucket",
             ),
             ("node_id = 1\n[reads]\ndefault = \"fast\"", "reads.default"),
             ("node_id = 1\n[log]\nformat = \"xml\"", "log.format"),

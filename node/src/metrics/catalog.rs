@@ -156,6 +156,10 @@ catalog! {
         "Gaps in the log that is kept with the backups, since the start of the process";
     BACKUP_FAILURES = "placement_backup_failures" Counter none []
         "Backups of [backup] that could not be made, and entries that could not be kept; they are tried again";
+    BACKUP_COPIED = "placement_backup_copied_timestamp" Gauge seconds []
+        "When the store of [backup_s3] had a copy of every backup and of the log, since 1970; 0 if it has not had since the start of the process";
+    BACKUP_COPY_FAILURES = "placement_backup_copy_failures" Counter none []
+        "Attempts to copy backups to the store of [backup_s3] that have failed; they are repeated";
     STORAGE_FAILED = "placement_storage_failed" Gauge none []
         "1 if the disk of this node has failed, or holds what this version cannot read, or a task has ended that the node needs";
     DISK_WAIT = "placement_disk_wait" Gauge seconds []

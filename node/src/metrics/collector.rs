@@ -68,6 +68,8 @@ impl Collector for NodeCollector {
             out.gauge(&catalog::BACKUP_OVERDUE, u64::from(kept.is_overdue()))?;
             out.counter(&catalog::BACKUP_LOG_GAPS, kept.gaps())?;
             out.counter(&catalog::BACKUP_FAILURES, kept.failures())?;
+            out.gauge(&catalog::BACKUP_COPIED, kept.copied().unwrap_or(0))?;
+            out.counter(&catalog::BACKUP_COPY_FAILURES, kept.copy_failures())?;
             out.model(replica)?;
         }
         out.process(&Process::read())

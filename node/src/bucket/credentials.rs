@@ -1,0 +1,95 @@
+//! Who this node is to the store: two or three words from the environment or a file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use object_store::aws::AwsCredential;
+
+use super::error::BucketError;
+
+const KEY_ID: &str = "aws_access_key_id";
+const SECRET: &str = "aws_secret_access_key";
+const TOKEN: &str = "aws_session_token";
+
+/// Those of a file as AWS's tools have it, `[default]` in it; without a file those of the environment.
+pub(super) fn read(file: Option<&Path>) -> Result<AwsCredential, BucketError> {
+    let (mut found, place) = match file {
+        Some(file) => {
+            let place = file.display().to_string();
+            let text = fs::read_to_string(file);
+            let text = text.map_err(|error| BucketError(format!("{place}: {error}")))?;
+            (in_file(&text), place)
+        }
+        None => (in_environment(), "the environment".to_owned()),
+    };
+    let mut take = |key: &str| found.remove(key).filter(|word| !word.is_empty());
+    let (key_id, secret_key, token) = (take(KEY_ID), take(SECRET), take(TOKEN));
+    let (Some(key_id), Some(secret_key)) = (key_id, secret_key) else {
+        let name = |key: &str| match file {
+            Some(_) => key.to_owned(),
+            None => key.to_uppercase(),
+        };
+        return Err(BucketError(format!(
+            "there are no credentials: {} and {} are not both in {place}",
+            name(KEY_ID),
+            name(SECRET)
+        )));
+    };
+    Ok(AwsCredential {
+        key_id,
+        secret_key,
+        token,
+    })
+}
+
+fn in_environment() -> BTreeMap<String, String> {
+    let value = |key: &&str| Some(((*key).to_owned(), std::env::var(key.to_uppercase()).ok()?));
+    [KEY_ID, SECRET, TOKEN].iter().filter_map(value).collect()
+}
+
+fn in_file(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut is_ours = true;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_ours = line == "[default]";
+        } else if let Some((key, value)) = line.split_once('=')
+            && is_ours
+        {
+            found.insert(key.trim().to_lowercase(), value.trim().to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> Result<AwsCredential, BucketError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        read(Some(file.path()))
+    }
+
+    #[test]
+    fn the_default_ones_of_a_file_are_read() {
+        let text = "# ours\n[other]\naws_access_key_id = no\n[default]\n\
+                    aws_access_key_id = id\naws_secret_access_key=a=b/c \n";
+        let found = read_text(text).unwrap();
+        assert_eq!(
+            (found.key_id.as_str(), found.secret_key.as_str()),
+            ("id", "a=b/c")
+        );
+        assert_eq!(found.token, None);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_what_is_there_is_not_shown() {
+        let error = read_text("aws_secret_access_key = hidden").unwrap_err();
+        let words = error.to_string();
+        assert!(words.contains("aws_access_key_id"), "{words}");
+        assert!(!words.contains("hidden"), "{words}");
+    }
+}

@@ -1,0 +1,86 @@
+//! The names in a directory of backups, and which of the files go when there are newer ones.
+
+pub(crate) const BACKUP: &str = "backup-";
+pub(crate) const LOG: &str = "log-";
+
+/// A finished file of a directory of backups, or a copy of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFile {
+    /// A backup; otherwise a piece of the log.
+    pub is_backup: bool,
+    /// The entry that a backup has come to, or the first of a piece of the log.
+    pub index: u64,
+    /// Its name.
+    pub name: String,
+    /// How many bytes it has.
+    pub length: u64,
+}
+
+impl KeptFile {
+    /// `None` if it is none of these.
+    pub fn of(name: &str, length: u64) -> Option<Self> {
+        let (is_backup, index) = match name.strip_prefix(BACKUP) {
+            Some(index) => (true, index),
+            None => (false, name.strip_prefix(LOG)?),
+        };
+        Some(Self {
+            is_backup,
+            index: index.parse().ok()?,
+            name: name.to_owned(),
+            length,
+        })
+    }
+}
+
+/// Those that the newest `keep` backups, and the log since the oldest of these, do not need.
+pub fn superfluous(files: &[KeptFile], keep: usize) -> Vec<KeptFile> {
+    let of_kind = |is_backup: bool| {
+        let mut found: Vec<&KeptFile> = (files.iter())
+            .filter(|file| file.is_backup == is_backup)
+            .collect();
+        found.sort_by_key(|file| file.index);
+        found
+    };
+    let (mut backups, logs) = (of_kind(true), of_kind(false));
+    let kept = backups.split_off(backups.len().saturating_sub(keep.max(1)));
+    let Some(oldest) = kept.first() else {
+        return Vec::new();
+    };
+    let ends = logs.iter().skip(1).map(|next| next.index);
+    let covered = (logs.iter().zip(ends)).filter(|(_, end)| *end <= oldest.index + 1);
+    backups.extend(covered.map(|(log, _)| *log));
+    backups.into_iter().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_backups_stay_and_the_log_since_them() {
+        let names = [
+            "log-1",
+            "log-6",
+            "log-11",
+            "backup-5",
+            "backup-10",
+            "backup-15",
+            "draft",
+        ];
+        let files: Vec<_> = (names.iter())
+            .filter_map(|name| KeptFile::of(name, 1))
+            .collect();
+        assert_eq!(files.len(), 6);
+        let gone = |keep| {
+            let gone = superfluous(&files, keep);
+            gone.into_iter().map(|file| file.name).collect::<Vec<_>>()
+        };
+        assert_eq!(gone(2), ["backup-5", "log-1", "log-6"]);
+        assert_eq!(gone(3), ["log-1"]);
+        assert_eq!(gone(1), ["backup-5", "backup-10", "log-1", "log-6"]);
+        assert!(
+            superfluous(&files[..3], 1).is_empty(),
+            "without a backup the log is all there is"
+        );
+    }
+}

@@ -1,0 +1,355 @@
+//! Backups in a store that speaks S3: copied there, kept there, fetched back, and restored.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Client, NewProvider};
+use placement_tests::backups::{check, printed, refusal, restored};
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use placement_tests::s3::{Mood, SECRET, Store, spoil};
+use tempfile::TempDir;
+
+/// A cluster whose nodes make backups and copy them to a store.
+struct Drill {
+    cluster: Cluster,
+    store: Store,
+    backups: TempDir,
+}
+
+impl Drill {
+    async fn start(nodes: u64, backup: &str) -> Self {
+        let store = Store::start().await;
+        Self::start_with(nodes, backup, store.settings(), store).await
+    }
+
+    async fn start_with(nodes: u64, backup: &str, settings: String, store: Store) -> Self {
+        let backups = tempfile::tempdir().unwrap();
+        let config = format!(
+            "[backup]\ndirectory = {:?}\n{backup}\n{settings}",
+            backups.path()
+        );
+        let cluster = Cluster::start_with(nodes, &config).await.unwrap();
+        Self {
+            cluster,
+            store,
+            backups,
+        }
+    }
+
+    async fn place(&self, id: u64) -> String {
+        let status = self.cluster.admin_of(id).status().await.unwrap();
+        format!("{}/node-{id}", status.cluster_id.unwrap())
+    }
+
+    /// Waits until the store has what the node has.
+    async fn all_is_there(&self, id: u64) -> BTreeMap<String, u64> {
+        let place = self.place(id).await;
+        let started = Instant::now();
+        loop {
+            let mut here = files(&self.backups.path().join(&place));
+            here.remove("draft");
+            let there = self.store.files(&place);
+            if here == there && here.keys().any(|name| name.starts_with("backup-")) {
+                return there;
+            }
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "here {here:?}, there {there:?}: {}",
+                self.cluster.log(id, 20)
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Waits until what a node warns of is what is expected. Gives the words.
+    async fn warning(&self, expected: impl Fn(Option<&str>) -> bool) -> Option<String> {
+        let started = Instant::now();
+        loop {
+            let status = self.cluster.admin_of(1).status().await.unwrap();
+            if expected(status.backup_problem.as_deref()) {
+                return status.backup_problem;
+            }
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "{:?}",
+                status.backup_problem
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn write(&self, name: &str) {
+        let provider = NewProvider::named(name);
+        self.cluster
+            .client()
+            .create_provider(&provider)
+            .await
+            .unwrap();
+    }
+
+    /// Runs `fetch-backup` on a machine that has the settings of the store and nothing else.
+    fn fetch(&self, arguments: &[&str]) -> Output {
+        let file = self.backups.path().join("elsewhere.toml");
+        let text = format!(
+            "node_id = 9\n[backup]\ndirectory = \"/nowhere\"\n{}",
+            self.store.settings()
+        );
+        fs::write(&file, text).unwrap();
+        Command::new(binaries::placementd().unwrap())
+            .args(["fetch-backup", "--config"])
+            .arg(file)
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+}
+
+fn files(dir: &Path) -> BTreeMap<String, u64> {
+    let found = fs::read_dir(dir).into_iter().flatten().flatten();
+    found
+        .filter_map(|entry| {
+            let length = entry.metadata().ok()?.len();
+            Some((entry.file_name().into_string().ok()?, length))
+        })
+        .collect()
+}
+
+fn words(output: &Output) -> String {
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8(said).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_restored_from_copies_that_were_made_under_load() {
+    let mut drill = Drill::start(3, "every_s = 2\nkeep = 3").await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writing = (drill.cluster.clients().into_iter().enumerate()).map(|(writer, client)| {
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            for number in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let name = format!("w{writer}-{number}-{}", "x".repeat(150));
+                // Of a machine that has no time for it some are refused.
+                let _ = client.create_provider(&NewProvider::named(&name)).await;
+            }
+        })
+    });
+    let writing: Vec<_> = writing.collect();
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    stop.store(true, Ordering::Relaxed);
+    for task in writing {
+        task.await.unwrap();
+    }
+    drill.cluster.assert_equal_states().await;
+    let status = drill.cluster.admin_of(2).status().await.unwrap();
+    let place = drill.place(2).await;
+    let local = drill.backups.path().join(&place);
+    // Its log is kept up to the last write, and copied.
+    let started = Instant::now();
+    while printed(&check(&local))["digest"] != *status.digest.as_ref().unwrap() {
+        assert!(started.elapsed() < Duration::from_secs(30));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drill.all_is_there(2).await;
+    for id in drill.cluster.ids() {
+        drill.cluster.kill_9(id);
+    }
+    let there = drill.store.files(&place);
+    assert!(
+        there
+            .keys()
+            .filter(|name| name.starts_with("backup-"))
+            .count()
+            <= 4
+    );
+
+    let listed = drill.fetch(&[]);
+    let said = printed(&listed);
+    assert!(said[&place].contains("newest backup copied 20"), "{said:?}");
+    let target = drill.cluster.directory().join("fetched");
+    let to = target.to_str().unwrap();
+    let fetched = drill.fetch(&["--from", &place, "--to", to]);
+    let said = printed(&fetched);
+    assert_eq!(&said["digest"], status.digest.as_ref().unwrap());
+    assert_eq!(files(&target), there);
+
+    let again = refusal(&drill.fetch(&["--from", &place, "--to", to]), 1);
+    assert!(
+        again.contains("there is something in it already"),
+        "{again}"
+    );
+    let nobody = refusal(
+        &drill.fetch(&["--from", "nobody/node-1", "--to", "/tmp/none"]),
+        1,
+    );
+    assert!(nobody.contains(&place), "it says what there is: {nobody}");
+
+    let (restored, told) = restored(&target, &[]).await;
+    assert_eq!(&told["digest"], status.digest.as_ref().unwrap());
+    restored.assert_equal_states().await;
+    for id in drill.cluster.ids() {
+        assert!(!drill.cluster.log(id, 10_000).contains(SECRET));
+    }
+}
+
+#[tokio::test]
+async fn the_store_keeps_as_many_as_the_directory() {
+    let drill = Drill::start(1, "every_s = 1\nkeep = 2").await;
+    drill.write("first").await;
+    let first = drill.all_is_there(1).await;
+    let oldest = first.keys().next().unwrap().clone();
+    let place = drill.place(1).await;
+    let started = Instant::now();
+    let mut number = 0;
+    while drill.store.files(&place).contains_key(&oldest) {
+        assert!(started.elapsed() < Duration::from_secs(60));
+        number += 1;
+        drill.write(&format!("p{number}")).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let there = drill.store.files(&place);
+    let kept = there
+        .keys()
+        .filter(|name| name.starts_with("backup-"))
+        .count();
+    assert!((2..=3).contains(&kept), "{there:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_fails_is_warned_of_and_made_up_with_later() {
+    let drill = Drill::start(1, "every_s = 3600").await;
+    drill.all_is_there(1).await;
+    drill.warning(|words| words.is_none()).await;
+    for (mood, expected) in [
+        (Mood::Forbids, "does not permit this with these credentials"),
+        (Mood::Hangs, "has not answered within 5 s"),
+        (Mood::IsDown, "broke off"),
+        (Mood::BreaksOff, "broke off"),
+    ] {
+        drill.store.is_now(mood);
+        let name = format!("{mood:?}");
+        // A request of a client is not held up.
+        drill.write(&name).await;
+        let words = drill.warning(|words| words.is_some_and(|words| words.contains(expected)));
+        let words = words.await.unwrap();
+        assert!(words.contains("not copied to the store"), "{words}");
+        drill.store.is_now(Mood::Well);
+        drill.warning(|words| words.is_none()).await;
+        drill.all_is_there(1).await;
+    }
+    let said = words(&drill.cluster.placementctl(&["status"]).unwrap());
+    assert!(!said.contains("warning"), "{said}");
+    assert!(metric(&drill.cluster, "placement_backup_copy_failures_total").await >= 4.0);
+    assert!(metric(&drill.cluster, "placement_backup_copied_timestamp_seconds").await > 1.7e9);
+
+    // What was damaged there is found where it is fetched.
+    let place = drill.place(1).await;
+    let dir = drill.store.directory(&place);
+    let there = drill.store.files(&place);
+    let backup = there
+        .keys()
+        .find(|name| name.starts_with("backup-"))
+        .unwrap();
+    spoil(&dir.join(backup));
+    let target = drill.cluster.directory().join("damaged");
+    let to = target.to_str().unwrap();
+    let words = refusal(&drill.fetch(&["--from", &place, "--to", to]), 1);
+    assert!(words.contains("damaged"), "{words}");
+}
+
+/// S3 takes a long object in pieces, and gives it so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_backup_goes_over_in_pieces() {
+    let store = Store::start().await;
+    let settings = store.settings().replace("timeout_s = 5", "timeout_s = 60");
+    let drill = Drill::start_with(1, "", settings, store).await;
+    drill.all_is_there(1).await;
+    let place = drill.place(1).await;
+    let long: Vec<u8> = (0..20_000_000_u32)
+        .map(|at| at.wrapping_mul(at).to_le_bytes()[2])
+        .collect();
+    let name = format!("backup-{:020}", 1);
+    let making = drill.backups.path().join("long");
+    fs::write(&making, &long).unwrap();
+    fs::rename(making, drill.backups.path().join(&place).join(&name)).unwrap();
+    let there = drill.all_is_there(1).await;
+    assert_eq!(there[&name], 20_000_000);
+    assert!(fs::read(drill.store.directory(&place).join(&name)).unwrap() == long);
+    drill.warning(|words| words.is_none()).await;
+}
+
+#[tokio::test]
+async fn a_copy_that_is_not_what_was_copied_does_not_count() {
+    let store = Store::start().await;
+    store.is_now(Mood::Lies);
+    let settings = store.settings();
+    let drill = Drill::start_with(1, "", settings, store).await;
+    let words = drill.warning(|words| words.is_some()).await.unwrap();
+    assert!(words.contains("is not what it was given"), "{words}");
+    drill.store.is_now(Mood::Well);
+    drill.warning(|words| words.is_none()).await;
+    let there = drill.all_is_there(1).await;
+    let place = drill.place(1).await;
+    let backup = there.keys().find(|name| name.starts_with("backup-"));
+    let backup = backup.unwrap();
+    assert_eq!(
+        fs::read(drill.store.directory(&place).join(backup)).unwrap(),
+        fs::read(drill.backups.path().join(&place).join(backup)).unwrap()
+    );
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_named_and_shown_nowhere() {
+    let wrong = "neverToBeShown";
+    let store = Store::start().await;
+    let settings = store.settings_with(wrong);
+    let drill = Drill::start_with(1, "", settings, store).await;
+    let words = drill.warning(|words| words.is_some()).await.unwrap();
+    assert!(words.contains("it refuses the credentials"), "{words}");
+    let log = drill.cluster.log(1, 10_000);
+    assert!(log.contains("it refuses the credentials"), "{log}");
+    assert!(!log.contains(wrong) && !words.contains(wrong));
+    // The file is mended, and nothing is restarted.
+    drill.store.settings();
+    drill.warning(|words| words.is_none()).await;
+    drill.all_is_there(1).await;
+    assert!(!drill.cluster.log(1, 10_000).contains(SECRET));
+}
+
+#[tokio::test]
+async fn a_store_behind_tls_is_believed_if_somebody_vouches_for_it() {
+    let store = Store::start_secure().await;
+    let vouched = store.settings();
+    let lines = vouched.lines().filter(|line| !line.starts_with("ca_file"));
+    let settings = lines.collect::<Vec<_>>().join("\n");
+    let mut drill = Drill::start_with(1, "", settings, store).await;
+    let words = drill.warning(|words| words.is_some()).await.unwrap();
+    assert!(words.contains("certificate"), "{words}");
+
+    let backup = format!("[backup]\ndirectory = {:?}\n", drill.backups.path());
+    drill.cluster.stop_node(1).await.unwrap();
+    let file = drill.cluster.directory().join("placementd.toml");
+    fs::write(file, format!("{backup}\n{vouched}")).unwrap();
+    drill.cluster.start_node(1).unwrap();
+    drill.cluster.wait_healthy().await.unwrap();
+    drill.all_is_there(1).await;
+}
+
+async fn metric(cluster: &Cluster, name: &str) -> f64 {
+    let client = Client::new([cluster.place(1).admin()]).unwrap();
+    let response = client.request(ApiRequest::get("/metrics")).await.unwrap();
+    let text = String::from_utf8(response.body.to_vec()).unwrap();
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.map_or(-1.0, |value| value.parse().unwrap())
+}

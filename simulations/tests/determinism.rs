@@ -4,7 +4,6 @@
 
 use std::process::Command;
 
-use placement_simulations::faults::Fault;
 use placement_simulations::parameters::Parameters;
 use placement_simulations::report::Report;
 use placement_simulations::run::run;
@@ -13,8 +12,9 @@ use placement_simulations::trace::PacketDigest;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// Power cuts, partitions and elections must happen in each; choose others if they no longer do.
-const SEEDS: [u64; 4] = [4, 6, 8, 11];
+/// So many eventful runs are compared, of seeds from 1 on.
+const COMPARED: usize = 4;
+const SEED_MAX: u64 = 20;
 
 fn traced(seed: u64) -> Report {
     std::thread::spawn(move || {
@@ -28,9 +28,8 @@ fn traced(seed: u64) -> Report {
     .expect("a run reports its panics")
 }
 
-/// A run in which nothing fails proves little.
-fn is_eventful(report: &Report) {
-    let seed = report.parameters.seed.0;
+/// A run in which nothing fails proves little: power cuts, partitions and elections must happen.
+fn is_eventful(report: &Report) -> bool {
     let partitions = [
         "isolate",
         "isolate-leader",
@@ -38,30 +37,22 @@ fn is_eventful(report: &Report) {
         "deafen",
         "deafen-leader",
     ];
-    let some = |kinds: &[&str]| kinds.iter().any(|kind| report.kinds.contains(kind));
-    let power_cuts: Vec<&str> = Fault::KINDS
-        .into_iter()
-        .filter(|kind| kind.starts_with("power-cut"))
-        .collect();
-    assert!(some(&power_cuts), "seed {seed}: {:?}", report.kinds);
-    assert!(some(&partitions), "seed {seed}: {:?}", report.kinds);
-    assert!(
-        report.counts.elections > 1,
-        "seed {seed}: {:?}",
-        report.counts
-    );
-    assert!(
-        report.counts.lost_bytes > 0,
-        "seed {seed}: {:?}",
-        report.counts
-    );
+    let kinds = &report.kinds;
+    kinds.iter().any(|kind| kind.starts_with("power-cut"))
+        && kinds.iter().any(|kind| partitions.contains(kind))
+        && report.counts.elections > 1
+        && report.counts.lost_bytes > 0
 }
 
 #[test]
 fn one_seed_is_one_history() {
-    for seed in SEEDS {
-        let (first, second) = (traced(seed), traced(seed));
-        is_eventful(&first);
+    let mut compared = 0;
+    for seed in 1..=SEED_MAX {
+        let first = traced(seed);
+        if !is_eventful(&first) {
+            continue;
+        }
+        let second = traced(seed);
         assert!(
             first.trace.0 > 10_000,
             "packets were seen: {:?}",
@@ -90,15 +81,17 @@ fn one_seed_is_one_history() {
             said.contains(&format!("{packets:032x}")),
             "another process: {said}"
         );
+        compared += 1;
+        if compared == COMPARED {
+            return;
+        }
     }
+    panic!("of {SEED_MAX} seeds {compared} are eventful");
 }
 
 #[test]
 fn another_seed_is_another_history() {
-    assert_ne!(
-        traced(SEEDS[0]).history.digest(),
-        traced(SEEDS[1]).history.digest()
-    );
+    assert_ne!(traced(1).history.digest(), traced(2).history.digest());
 }
 
 /// openraft checks some eighty invariants by `debug_assert!`; a dependency is built without them unless the

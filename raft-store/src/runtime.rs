@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use openraft::{AsyncRuntime, OptionalSend};
+use openraft::{AsyncRuntime, Instant as _, OptionalSend};
 use openraft_rt_tokio::TokioRuntime;
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{Rng, SeedableRng, TryRng};
@@ -55,6 +55,12 @@ impl Drop for SimulationGuard {
         SIMULATED.with(|cell| *cell.borrow_mut() = before);
     }
 }
+
+/// A shorter sleep ends at once: tokio rounds up to whole milliseconds, and openraft has the news of a
+/// sync wait for a microsecond.
+const SLEEP_MIN: Duration = Duration::from_micros(50);
+/// A deadline that is over by every clock's granularity.
+const LONG_AGO: Duration = Duration::from_secs(1);
 
 /// How many items [`ahead`] hands over at once, and how many such pieces may wait.
 const PIECE_ITEMS: usize = 1_000;
@@ -206,7 +212,9 @@ impl AsyncRuntime for Runtime {
     }
 
     fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
-        TokioRuntime::sleep_until(deadline)
+        let now = Self::Instant::now();
+        let is_now = deadline < now + SLEEP_MIN;
+        TokioRuntime::sleep_until(if is_now { now - LONG_AGO } else { deadline })
     }
 
     fn timeout<R, F: Future<Output = R> + OptionalSend>(

@@ -195,15 +195,10 @@ impl LogDatabase {
         &self,
         batch: &mut WriteBatch,
         version: RecordVersion,
-        committed: Option<LogId>,
+        committed: LogId,
     ) {
-        match committed {
-            Some(id) => {
-                let record = wire::encode(version, &WireLogId::from(&id));
-                batch.put_cf(self.meta(), COMMITTED, record);
-            }
-            None => batch.delete_cf(self.meta(), COMMITTED),
-        }
+        let record = wire::encode(version, &WireLogId::from(&committed));
+        batch.put_cf(self.meta(), COMMITTED, record);
     }
 
     /// Removes every entry from `index` on.

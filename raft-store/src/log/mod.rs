@@ -378,7 +378,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         if let Some(committed) = committed {
             self.shared.observed(LogEvent::Committed(committed));
         }
-        self.writer.send(Job::Committed(committed))
+        Ok(())
     }
 
     async fn read_committed(&mut self) -> Result<Option<LogId>, io::Error> {

@@ -14,8 +14,10 @@ pub(super) struct Tail {
     pub(super) last: Option<LogId>,
     /// The vote that was last made durable.
     pub(super) vote: Option<Vote>,
-    /// The commit index that was last saved.
+    /// The last entry that openraft has said to be committed.
     pub(super) committed: Option<LogId>,
+    /// The one of them that RocksDB has been told.
+    committed_written: Option<LogId>,
     /// Consecutive entries up to `last`.
     entries: VecDeque<Cached>,
     bytes: usize,
@@ -45,9 +47,18 @@ impl Tail {
             last,
             vote,
             committed,
+            committed_written: committed,
             bytes_max,
             ..Self::default()
         }
+    }
+
+    /// What is committed, if RocksDB has not been told of it and it is not beyond `last`.
+    pub(super) fn take_committed(&mut self, last: Option<LogId>) -> Option<LogId> {
+        let last = last?.index;
+        let committed = self.committed.filter(|id| id.index <= last)?;
+        let is_new = self.committed_written.replace(committed) != Some(committed);
+        is_new.then_some(committed)
     }
 
     /// The first index that may exist.

@@ -1,6 +1,6 @@
 //! Everything that is written to the log passes through one queue, in order: entries, votes,
-//! truncation, purges, the commit index. One thread takes what waits there, writes it as one batch,
-//! syncs once, and only then tells openraft.
+//! truncation, purges. One thread takes what waits there, writes it as one batch, syncs once, and
+//! only then tells openraft. The commit index goes along with the next batch, and wakes nobody.
 
 use std::future::pending;
 use std::io;
@@ -53,7 +53,6 @@ pub(super) enum Job {
         vote: Vote,
         done: oneshot::Sender<io::Result<()>>,
     },
-    Committed(Option<LogId>),
     Truncate {
         last: Option<LogId>,
     },
@@ -170,6 +169,16 @@ impl Shared {
         self.write(batch)
     }
 
+    /// At the end, when no batch follows. If it fails, the next start replays more.
+    fn write_committed(&self, last: Option<LogId>) {
+        let Some(committed) = self.tail().take_committed(last) else {
+            return;
+        };
+        let mut batch = WriteBatch::default();
+        (self.database).put_committed(&mut batch, self.version.get(), committed);
+        let _ = self.write(batch);
+    }
+
     fn sync(&self) -> io::Result<()> {
         let started = Instant::now();
         self.database
@@ -252,6 +261,7 @@ fn write_for_real(shared: &Shared, mut reached: Reached, mut queue: mpsc::Unboun
         waiting.answer(shared, &result);
         waiting.note(&result, &mut reached);
     }
+    shared.write_committed(reached.noted().last);
     reached.finish();
 }
 
@@ -293,6 +303,7 @@ async fn write_simulated(
         waiting.answer(&shared, &result);
         waiting.note(&result, &mut reached);
     }
+    shared.write_committed(reached.noted().last);
 }
 
 /// The callers that wait for a batch.
@@ -336,6 +347,7 @@ fn gather(
             None
         };
     }
+    waiting.add_committed(shared, &mut batch);
     (batch, waiting)
 }
 
@@ -377,15 +389,6 @@ impl Waiting {
                 }
                 self.votes.push((vote, done));
             }
-            Job::Committed(committed) => {
-                database.put_committed(batch, version, committed);
-                if shared.faults.older_vote_returns
-                    && let Some(vote) = shared.vote_at_opening
-                {
-                    database.put_vote(batch, version, &vote);
-                    self.voted = Some(vote);
-                }
-            }
             Job::Truncate { last } => {
                 if !shared.faults.drop_truncations {
                     database.truncate(batch, last.map_or(0, |id| id.index + 1));
@@ -394,6 +397,21 @@ impl Waiting {
                 self.truncated.push(last);
             }
             Job::Purge { upto } => database.purge(batch, version, &upto),
+        }
+    }
+
+    /// Not further than the entries that are written: those behind them may be lost.
+    fn add_committed(&mut self, shared: &Shared, batch: &mut WriteBatch) {
+        let Some(committed) = shared.tail().take_committed(self.mark.last) else {
+            return;
+        };
+        let (database, version) = (&shared.database, shared.version.get());
+        database.put_committed(batch, version, committed);
+        if shared.faults.older_vote_returns
+            && let Some(vote) = shared.vote_at_opening
+        {
+            database.put_vote(batch, version, &vote);
+            self.voted = Some(vote);
         }
     }
 
@@ -454,7 +472,8 @@ impl Waiting {
             // A caller that no longer waits has crashed or shut down.
             let _ = done.send(copy(result));
         }
-        for flushed in self.appends.drain(..) {
+        // The newest first: openraft takes the others for granted then, and is woken once.
+        for flushed in self.appends.drain(..).rev() {
             flushed.io_completed(copy(result));
         }
     }

@@ -11,6 +11,7 @@ mod snapshot_dir;
 mod snapshot_file;
 mod snapshot_format;
 mod views;
+mod waiters;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,7 +46,8 @@ pub(crate) use snapshot_dir::is_snapshot;
 pub use snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
 pub use snapshot_format::SnapshotError;
 pub(crate) use snapshot_format::{read_frame, write_frame};
-pub use views::{AppliedState, Stopped, Views};
+pub use views::{AppliedState, Views};
+pub use waiters::Stopped;
 
 /// Entries applied in one batch, at most.
 const BATCH_ENTRIES: usize = 512;

@@ -9,6 +9,7 @@ use placement_model::types::Timestamp;
 use tokio::sync::watch;
 
 use super::checkpoints::Checkpoints;
+use super::waiters::{Stopped, Waiters};
 use crate::types::{LogId, StoredMembership};
 use crate::wire::RecordVersion;
 
@@ -43,16 +44,12 @@ impl AppliedState {
     }
 }
 
-/// The state machine is closed: this node applies no further entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this node has stopped applying its log")]
-pub struct Stopped;
-
 /// What this node has applied. Cheap to clone; holds no database open.
 #[derive(Debug, Clone)]
 pub struct Views {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Receiver<Option<u64>>,
+    waiters: Waiters,
     checkpoints: Checkpoints,
 }
 
@@ -72,11 +69,8 @@ impl Views {
     /// # Errors
     /// [`Stopped`] if this node stops before that. There is no deadline: the caller has one.
     pub async fn wait_applied(&self, index: u64) -> Result<Arc<AppliedState>, Stopped> {
-        let mut waiter = self.index.clone();
-        waiter
-            .wait_for(|applied| *applied >= Some(index))
-            .await
-            .map_err(|_closed| Stopped)?;
+        let is_applied = || self.applied_index() >= Some(index);
+        self.waiters.wait(index, is_applied).await?;
         let current = self.current();
         assert!(
             current.index() >= Some(index),
@@ -102,7 +96,14 @@ impl Views {
 pub(crate) struct Publisher {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Sender<Option<u64>>,
+    waiters: Waiters,
     checkpoints: Checkpoints,
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.waiters.close();
+    }
 }
 
 impl Publisher {
@@ -112,12 +113,14 @@ impl Publisher {
         let views = Views {
             current: Arc::clone(&current),
             index: receiver,
+            waiters: Waiters::default(),
             checkpoints: Checkpoints::default(),
         };
         (
             Self {
                 current,
                 index: sender,
+                waiters: views.waiters.clone(),
                 checkpoints: views.checkpoints.clone(),
             },
             views,
@@ -151,5 +154,8 @@ impl Publisher {
         let index = state.index();
         self.current.store(Arc::new(state));
         self.index.send_replace(index);
+        if let Some(index) = index {
+            self.waiters.wake(index);
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! stalled journal), the queue fills, further lines are dropped and counted, and requests are
 //! answered as before.
 
-use std::io::IsTerminal;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -19,6 +19,9 @@ use crate::panics;
 const QUEUE_MAX_LINES: usize = 16_384;
 /// How long the end of the process waits for the lines in the queue.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
+/// How long lines are gathered before they are written together. A busy node neither wakes the writing
+/// thread nor calls the system for each of them.
+const GATHER: Duration = Duration::from_millis(5);
 /// How often it is looked whether lines were dropped.
 const DROPPED_EVERY: Duration = Duration::from_secs(10);
 
@@ -41,7 +44,7 @@ impl Logging {
             .lossy(true)
             .buffered_lines_limit(QUEUE_MAX_LINES)
             .thread_name("log-writer")
-            .finish(std::io::stderr());
+            .finish(Gathering(BufWriter::new(io::stderr())));
         let _ = DROPPED.set(queue.error_counter());
         let (filter, handle) = reload::Layer::new(parse(level)?);
         let lines = fmt::layer()
@@ -90,6 +93,25 @@ impl Logging {
         if flushing.is_ok() {
             let _ = finished.recv_timeout(FLUSH_MAX);
         }
+    }
+}
+
+/// What the writing thread writes to. It flushes when the queue is empty.
+struct Gathering<W: Write>(BufWriter<W>);
+
+impl<W: Write> Write for Gathering<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the thread that writes lines does nothing else"
+    )]
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()?;
+        std::thread::sleep(GATHER);
+        Ok(())
     }
 }
 

@@ -92,7 +92,7 @@ impl Proposer {
                 ..
             } = proposal;
             // Apply knows a write by the number it has in the log; here both names stand together.
-            let span = tracing::info_span!(
+            let span = tracing::debug_span!(
                 "propose",
                 request_id = %call.request_id,
                 origin = call.request.origin,

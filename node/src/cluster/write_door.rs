@@ -71,7 +71,7 @@ impl WriteDoor for Writes {
         command: Command,
         request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
-        let span = tracing::info_span!("submit", request_id = %request_id);
+        let span = tracing::debug_span!("submit", request_id = %request_id);
         Box::pin(self.write(command, request_id).instrument(span))
     }
 }

@@ -152,7 +152,11 @@ impl WritePath {
                 WriteReply::NotLeader { .. } => "no leader is known".to_owned(),
                 WriteReply::Rejected { reason } => reason,
                 WriteReply::Unknown { reason } => {
-                    tracing::info!(reason, "the write's outcome is not known, asking again");
+                    tracing::info!(
+                        request_id = %call.request_id,
+                        reason,
+                        "the write's outcome is not known, asking again"
+                    );
                     RarePath::WriteAskedAgain.ran();
                     if !self.replica.faults.deny_what_was_sent {
                         unsure = Some(reason.clone());
@@ -230,7 +234,7 @@ impl WritePath {
             decode(&answer)
         };
         let span =
-            tracing::info_span!("forward", request_id = %call.request_id, leader = leader.id);
+            tracing::debug_span!("forward", request_id = %call.request_id, leader = leader.id);
         match forward.instrument(span).await {
             Ok(reply) => reply,
             Err(error) if error.is_without_effect() => WriteReply::Rejected {

@@ -1,5 +1,7 @@
 //! Request ids: `req-<uuid>`, one per request: in its response, in its error, in its line of the
-//! access log, and in the context of all other lines that it causes.
+//! access log, and at `debug` in the context of all other lines that it causes.
+
+use std::borrow::Cow;
 
 use http::HeaderMap;
 
@@ -18,8 +20,9 @@ pub(in crate::http) fn fresh(ids: &dyn UuidSource) -> String {
 
 /// The caller's id, if it gave a well-formed one; the access log has it beside ours.
 pub(in crate::http) fn of_caller(headers: &HeaderMap) -> Option<String> {
-    headers::text(headers, HEADER).filter(|id| {
+    let id = headers::text(headers, HEADER).filter(|id| {
         id.strip_prefix("req-")
             .is_some_and(python::is_hyphenated_uuid)
-    })
+    });
+    id.map(Cow::into_owned)
 }

@@ -1,10 +1,13 @@
 //! The two doors between the REST API and the replicated state. Handlers know nothing else of the
 //! cluster: neither openraft nor RocksDB.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use placement_model::{Command, Outcome, State};
+use placement_raft_store::AppliedState;
 
 /// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
 ///
@@ -44,11 +47,47 @@ pub struct Position {
     pub staleness: Option<Duration>,
 }
 
+/// A state that all who ask at the same moment share.
+#[derive(Debug, Clone)]
+pub struct SharedState(Arc<AppliedState>);
+
+impl Deref for SharedState {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0.state
+    }
+}
+
+/// For searches that are broken on purpose; each gets a copy of its own.
+impl DerefMut for SharedState {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut Arc::make_mut(&mut self.0).state
+    }
+}
+
+impl From<Arc<AppliedState>> for SharedState {
+    fn from(applied: Arc<AppliedState>) -> Self {
+        Self(applied)
+    }
+}
+
+/// Of no place in any log.
+impl From<State> for SharedState {
+    fn from(state: State) -> Self {
+        let applied = AppliedState {
+            state,
+            ..AppliedState::default()
+        };
+        Self(Arc::new(applied))
+    }
+}
+
 /// An immutable state together with where it stands.
 #[derive(Debug, Clone)]
 pub struct View {
     /// The whole placement model at `position.index`.
-    pub state: State,
+    pub state: SharedState,
     /// Where it stands.
     pub position: Position,
 }

@@ -11,9 +11,8 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 
-use crate::doors::ReadDoor;
+use crate::doors::{ReadDoor, SharedState};
 use crate::world::{Clock, Offload, RealWorld, UuidSource};
-use placement_model::State;
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::standard::StandardNames;
 use placement_raft_store::StoreOptions;
@@ -44,7 +43,7 @@ pub struct Env {
     /// promises on purpose, to prove that they notice.
     pub around_read_door: fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor>,
     /// What is done to each search for candidates before it begins: nothing. Simulations search amiss.
-    pub before_search: fn(&mut State, &mut CandidateRequest),
+    pub before_search: fn(&mut SharedState, &mut CandidateRequest),
     /// Broken on purpose, for simulations that prove that their checks can fail. No configuration
     /// reaches this.
     pub faults: Faults,

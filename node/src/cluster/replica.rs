@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use openraft::alias::WatchReceiverOf;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::metrics::RaftServerMetrics;
 use openraft::{RaftMetrics, ServerState};
@@ -41,6 +42,8 @@ pub(crate) struct Replica {
     pub(crate) views: Views,
     pub(crate) freshness: Freshness,
     pub(super) raft: Raft,
+    server_metrics: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
+    metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     pub(super) health: Health,
     pub(super) config: Arc<Config>,
     pub(super) faults: Faults,
@@ -76,7 +79,7 @@ pub(crate) struct RaftStatus {
 
 /// Changes of leadership and membership.
 pub(crate) struct LeadershipChanges {
-    receiver: openraft::alias::WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
+    receiver: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
 }
 
 impl LeadershipChanges {
@@ -102,6 +105,8 @@ impl Replica {
             identity,
             views,
             freshness: Freshness::default(),
+            server_metrics: raft.server_metrics(),
+            metrics: raft.metrics(),
             raft,
             health,
             config,
@@ -113,21 +118,17 @@ impl Replica {
     }
 
     fn server_metrics<T>(&self, of: impl FnOnce(&RaftServerMetrics<TypeConfig>) -> T) -> T {
-        let receiver = self.raft.server_metrics();
-        let metrics = receiver.borrow_watched();
-        of(&metrics)
+        of(&self.server_metrics.borrow_watched())
     }
 
     pub(super) fn raft_metrics<T>(&self, of: impl FnOnce(&RaftMetrics<TypeConfig>) -> T) -> T {
-        let receiver = self.raft.metrics();
-        let metrics = receiver.borrow_watched();
-        of(&metrics)
+        of(&self.metrics.borrow_watched())
     }
 
     /// What operators and monitors are told of Raft.
     pub(crate) fn raft_status(&self) -> RaftStatus {
         let index = |id: Option<LogId>| id.map(|id| id.index());
-        let leader = self.leader().map(|leader| leader.id);
+        let leader = self.leader_id();
         self.raft_metrics(|metrics| {
             let membership = metrics.membership_config.membership();
             RaftStatus {
@@ -209,6 +210,18 @@ impl Replica {
 
     /// The leader, as far as this node knows; none once this node takes no part any more.
     pub(crate) fn leader(&self) -> Option<Leader> {
+        self.led_by(|id, address| Leader {
+            id,
+            address: address.to_owned(),
+        })
+    }
+
+    /// Its number.
+    pub(crate) fn leader_id(&self) -> Option<u64> {
+        self.led_by(|id, _| id)
+    }
+
+    fn led_by<T>(&self, of: impl FnOnce(u64, &str) -> T) -> Option<T> {
         if self.failure().is_some() {
             return None;
         }
@@ -216,12 +229,11 @@ impl Replica {
             let id = metrics.current_leader?;
             let member = metrics.membership_config.membership().get_node(&id);
             // A leader that was removed leads on for a moment, nameless.
-            let address = match member {
-                Some(member) => member.peer.clone(),
-                None if id == self.me => String::new(),
-                None => return None,
-            };
-            Some(Leader { id, address })
+            match member {
+                Some(member) => Some(of(id, &member.peer)),
+                None if id == self.me => Some(of(id, "")),
+                None => None,
+            }
         })
     }
 
@@ -247,13 +259,25 @@ impl Replica {
         self.server_metrics(|metrics| metrics.state == ServerState::Leader)
     }
 
+    /// Whether this node is the only voter, leads, and has applied an entry of its own term. Then it
+    /// has applied all that was acknowledged anywhere, and nobody else acknowledges anything.
+    pub(super) fn rules_alone(&self) -> bool {
+        let applied = self.views.current().last;
+        let applied_term = applied.map(|id| id.committed_leader_id().term);
+        self.raft_metrics(|metrics| {
+            metrics.state == ServerState::Leader
+                && applied_term == Some(metrics.current_term)
+                && metrics.membership_config.voter_ids().eq([self.me])
+        })
+    }
+
     /// Waits for a leader other than `than` (or any, for `None`), until the deadline at most.
     pub(crate) async fn other_leader(&self, than: Option<u64>, deadline: Instant) {
         let mut changes = self.leadership_changes();
         let wait = async {
             loop {
-                match self.leader() {
-                    Some(leader) if Some(leader.id) != than => return,
+                match self.leader_id() {
+                    Some(leader) if Some(leader) != than => return,
                     _ => changes.next().await,
                 }
             }
@@ -403,7 +427,7 @@ impl Replica {
         Position {
             index: Some(self.place(applied.unwrap_or(0))),
             node: self.me,
-            known_leader: self.leader().map(|leader| leader.id),
+            known_leader: self.leader_id(),
             staleness,
         }
     }
@@ -414,8 +438,8 @@ impl Replica {
         let staleness = self.freshness.staleness();
         let applied = self.views.current();
         View {
-            state: applied.state.clone(),
             position: self.position_at(applied.index(), staleness),
+            state: applied.into(),
         }
     }
 
@@ -440,12 +464,9 @@ impl Replica {
         match self.failure() {
             Some(failure) => format!("this node takes no part any more: {failure}"),
             None if self.is_removed() => REMOVED.to_owned(),
-            None => match self.leader() {
+            None => match self.leader_id() {
                 Some(leader) => {
-                    format!(
-                        "the leader, node {}, did not confirm in time that it leads",
-                        leader.id
-                    )
+                    format!("the leader, node {leader}, did not confirm in time that it leads")
                 }
                 None => "no leader is known".to_owned(),
             },

@@ -109,3 +109,17 @@ async fn alone_a_node_reads_locally_and_promises_nothing_more() {
         .staleness;
     assert!(old.unwrap() >= Duration::from_millis(300), "{old:?}");
 }
+
+/// Nobody has to be asked then; but the log may have more than what was applied.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_only_voter_sees_all_that_it_has_acknowledged_after_each_start() {
+    let mut machines = cluster(1).await;
+    for number in 1..=100 {
+        machines[0].create(number).await;
+        if number % 20 == 0 {
+            machines[0].kill().await;
+            machines[0].start().await;
+            assert!(machines[0].sees(number).await);
+        }
+    }
+}

@@ -86,7 +86,7 @@ impl Memory {
 impl Inner {
     fn view(&self) -> View {
         View {
-            state: self.state.clone(),
+            state: self.state.clone().into(),
             position: self.position(),
         }
     }

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use placement_model::State;
-use placement_node::doors::{Consistency, PlacementIndex, Position, ReadDoor, Unavailable, View};
+use placement_node::doors::{
+    Consistency, PlacementIndex, Position, ReadDoor, SharedState, Unavailable, View,
+};
 
 use super::Mutant;
 
@@ -123,7 +124,7 @@ fn halved(position: Position) -> Position {
 
 struct OneBehind {
     door: Arc<dyn ReadDoor>,
-    before: Mutex<Option<State>>,
+    before: Mutex<Option<SharedState>>,
 }
 
 impl ReadDoor for OneBehind {

@@ -9,9 +9,8 @@ mod search;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_model::State;
 use placement_model::query::candidates::CandidateRequest;
-use placement_node::doors::ReadDoor;
+use placement_node::doors::{ReadDoor, SharedState};
 use placement_node::env;
 use placement_raft_store::{Applier, Faults};
 
@@ -286,6 +285,6 @@ pub fn read_door(mutant: Option<Mutant>) -> fn(Arc<dyn ReadDoor>) -> Arc<dyn Rea
 }
 
 /// What a node with this bug does to a search for candidates.
-pub fn before_search(mutant: Option<Mutant>) -> fn(&mut State, &mut CandidateRequest) {
+pub fn before_search(mutant: Option<Mutant>) -> fn(&mut SharedState, &mut CandidateRequest) {
     search::before(mutant)
 }

@@ -1,12 +1,13 @@
 //! Searches for candidates that go wrong.
 
 use placement_model::query::candidates::CandidateRequest;
-use placement_model::{Change, Changes, State};
+use placement_model::{Change, Changes};
+use placement_node::doors::SharedState;
 
 use super::Mutant;
 
 /// What is done to a search before it begins.
-pub(super) fn before(mutant: Option<Mutant>) -> fn(&mut State, &mut CandidateRequest) {
+pub(super) fn before(mutant: Option<Mutant>) -> fn(&mut SharedState, &mut CandidateRequest) {
     match mutant {
         Some(Mutant::OneCandidateTooMany) => |_, request| {
             request.limit = request.limit.map(|limit| limit + 1);

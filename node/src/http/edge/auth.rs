@@ -1,5 +1,7 @@
 //! Who is calling: an authenticator makes an [`Identity`] of a request.
 
+use std::borrow::Cow;
+
 use http::HeaderMap;
 
 use super::headers;
@@ -39,10 +41,11 @@ pub(in crate::http) struct NoAuth2;
 impl Authenticator for NoAuth2 {
     fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
         let text = |name| headers::text(headers, name);
+        let owned = |name| text(name).map(Cow::into_owned);
         let token = text("x-auth-token")?;
         let (user, project) = token.split_once(':').unwrap_or((&token, ""));
         let project = if project.is_empty() { user } else { project };
-        let system_scope = text("openstack-system-scope");
+        let system_scope = owned("openstack-system-scope");
         let own_project = system_scope
             .as_ref()
             .is_none_or(String::is_empty)
@@ -58,13 +61,13 @@ impl Authenticator for NoAuth2 {
         };
         Some(Identity {
             user_id: user.to_owned(),
-            project_id: text("x-project-id")
+            project_id: owned("x-project-id")
                 .or(own_project)
-                .or_else(|| text("x-tenant-id")),
-            domain_id: text("x-domain-id"),
+                .or_else(|| owned("x-tenant-id")),
+            domain_id: owned("x-domain-id"),
             system_scope,
-            user_domain_id: text("x-user-domain-id"),
-            project_domain_id: text("x-project-domain-id"),
+            user_domain_id: owned("x-user-domain-id"),
+            project_domain_id: owned("x-project-domain-id"),
             roles,
         })
     }

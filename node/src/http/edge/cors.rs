@@ -75,6 +75,7 @@ fn preflight(
     let Some(method) = headers::text(request, "access-control-request-method") else {
         return response;
     };
+    let method = method.into_owned();
     let asked = headers::text(request, "access-control-request-headers").unwrap_or_default();
     let asked: Vec<&str> = asked
         .split(',')
@@ -107,7 +108,7 @@ fn preflight(
 }
 
 fn permitted_origin(settings: &CorsSettings, request: &HeaderMap) -> Option<String> {
-    let origin = headers::text(request, "origin")?;
+    let origin = headers::text(request, "origin")?.into_owned();
     if settings.allowed_origin.contains(&origin) {
         return Some(origin);
     }

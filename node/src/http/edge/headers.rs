@@ -1,14 +1,17 @@
 //! Headers as text.
 
+use std::borrow::Cow;
+
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// All values of a header, joined by commas; bytes that are not ASCII are read as Latin-1.
-pub(in crate::http) fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+pub(in crate::http) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     let mut values = headers.get_all(name).iter();
-    let mut text = latin1(values.next()?.as_bytes());
+    let mut text = latin1(values.next()?);
     for value in values {
+        let text = text.to_mut();
         text.push(',');
-        text.push_str(&latin1(value.as_bytes()));
+        text.push_str(&latin1(value));
     }
     Some(text)
 }
@@ -20,6 +23,13 @@ pub(in crate::http) fn put(headers: &mut HeaderMap, name: HeaderName, value: &st
     }
 }
 
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| char::from(*byte)).collect()
+fn latin1(value: &HeaderValue) -> Cow<'_, str> {
+    match value.to_str() {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => value
+            .as_bytes()
+            .iter()
+            .map(|byte| char::from(*byte))
+            .collect(),
+    }
 }

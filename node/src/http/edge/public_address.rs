@@ -66,7 +66,10 @@ impl PublicAddress {
         let scheme = forwarded.proto.unwrap_or("http");
         let host = forwarded
             .host
-            .or_else(|| headers::text(&parts.headers, "host").filter(|host| is_host(host)))
+            .or_else(|| {
+                let host = headers::text(&parts.headers, "host");
+                host.filter(|host| is_host(host)).map(Cow::into_owned)
+            })
             .or_else(|| parts.uri.authority().map(ToString::to_string))
             .filter(|host| is_host(host))?;
         Some(origin(scheme, &host))

@@ -131,6 +131,10 @@ impl Operation {
     }
 }
 
+fn is_name(expected: &str) -> bool {
+    expected.starts_with('{')
+}
+
 impl Route {
     /// The route of a decoded path among these, with the names in the path. A single newline at the
     /// end is ignored, as the reference's expressions end in `$`.
@@ -141,21 +145,26 @@ impl Route {
         let path = path.strip_suffix('\n').unwrap_or(path);
         routes
             .iter()
-            .find_map(|route| Some((route, route.names_in(path)?)))
+            .find(|route| route.fits(path))
+            .map(|route| (route, route.names_in(path)))
     }
 
-    fn names_in(&self, path: &str) -> Option<Vec<String>> {
-        let mut names = Vec::new();
+    fn fits(&self, path: &str) -> bool {
         let mut parts = path.split('/');
-        for expected in self.path.split('/') {
-            let part = parts.next()?;
-            if expected.starts_with('{') && !part.is_empty() {
-                names.push(part.to_owned());
-            } else if part != expected {
-                return None;
-            }
-        }
-        parts.next().is_none().then_some(names)
+        let fits = |expected: &str| {
+            let part = parts.next();
+            part.is_some_and(|part| match is_name(expected) {
+                true => !part.is_empty(),
+                false => part == expected,
+            })
+        };
+        self.path.split('/').all(fits) && parts.next().is_none()
+    }
+
+    fn names_in(&self, path: &str) -> Vec<String> {
+        let parts = self.path.split('/').zip(path.split('/'));
+        let names = parts.filter(|(expected, _)| is_name(expected));
+        names.map(|(_, name)| name.to_owned()).collect()
     }
 
     /// The methods that this path knows, in any version.

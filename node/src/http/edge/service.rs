@@ -4,6 +4,7 @@
 //! headers (400), length and type of the body (400), route (404, 405), then what the
 //! operation asks: version (404), headers (406, 415), policy (403). Then the body is read (408, 413).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::{Body, HttpBody};
@@ -67,7 +68,7 @@ pub(in crate::http) async fn respond(
     let mut line = Line::begin(&parts, client.as_deref());
     line.known.request_id = Some(request_id.clone());
     line.known.global_request_id = global_request_id.clone();
-    let span = tracing::info_span!(
+    let span = tracing::debug_span!(
         "http",
         %request_id,
         global_request_id,
@@ -196,7 +197,7 @@ fn check_uri(parts: &Parts, limit_bytes: usize) -> Result<(), ApiError> {
 }
 
 /// A body needs a type, even where no body is wanted.
-fn check_length(length: Option<String>, has_type: bool) -> Result<(), ApiError> {
+fn check_length(length: Option<Cow<'_, str>>, has_type: bool) -> Result<(), ApiError> {
     let Some(length) = length.filter(|length| !length.is_empty()) else {
         return Ok(());
     };
@@ -390,7 +391,7 @@ fn failure(
     error: &ApiError,
 ) -> Response<Body> {
     if error.status == StatusCode::INTERNAL_SERVER_ERROR {
-        tracing::error!(reason = error.message, "answering 500");
+        tracing::error!(request_id, reason = error.message, "answering 500");
     }
     let head = parts.method == Method::HEAD;
     let accept = headers::text(&parts.headers, "accept");

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use placement_model::State;
 use placement_model::query::candidates::CandidateRequest;
 
 use super::admission::Admission;
 use super::auth::Authenticator;
 use super::policy::Policy;
 use super::settings::ApiSettings;
-use crate::doors::{ReadDoor, Readiness, WriteDoor};
+use crate::doors::{ReadDoor, Readiness, SharedState, WriteDoor};
 use crate::world::{Clock, Offload, UuidSource};
 
 /// What the API stands on.
@@ -27,7 +26,7 @@ pub struct Api {
     /// Where long searches run.
     pub offload: Arc<dyn Offload>,
     /// What is done to each search for candidates before it begins.
-    pub before_search: fn(&mut State, &mut CandidateRequest),
+    pub before_search: fn(&mut SharedState, &mut CandidateRequest),
     /// Whether this node can serve what it promises.
     pub readiness: Arc<dyn Readiness>,
     /// What the operator chose.

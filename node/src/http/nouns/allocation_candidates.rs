@@ -22,6 +22,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use serde::Serialize;
 
+use crate::doors::SharedState;
 use crate::http::edge::admission::Held;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
@@ -85,7 +86,7 @@ impl Drop for AbandonOnDrop {
 struct Job {
     /// When its request came in.
     started: Duration,
-    state: State,
+    state: SharedState,
     request: CandidateRequest,
     /// What the client asked for; the request's own limit may be lower.
     limit: Option<usize>,

@@ -1,5 +1,6 @@
 //! The rule language: `role:admin or (rule:reader and project_id:%(project_id)s)`.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -233,9 +234,7 @@ impl<'a> Evaluation<'a> {
             Check::Rule(name) => self.judge(name),
             Check::Role(name) => self.fill_in(name).is_some_and(|name| {
                 let roles = &self.identity.roles;
-                roles
-                    .iter()
-                    .any(|role| role.to_lowercase() == name.to_lowercase())
+                roles.iter().any(|role| is_same_role(role, &name))
             }),
             Check::Attribute(attribute, value) => {
                 let value = self.fill_in(value);
@@ -245,7 +244,10 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Replaces `%(name)s` by what the target says; `None` if it says nothing of it.
-    fn fill_in(&self, pattern: &str) -> Option<String> {
+    fn fill_in<'p>(&self, pattern: &'p str) -> Option<Cow<'p, str>> {
+        if !pattern.contains('%') {
+            return Some(Cow::Borrowed(pattern));
+        }
         let mut filled = String::with_capacity(pattern.len());
         let mut rest = pattern;
         while let Some(position) = rest.find('%') {
@@ -266,7 +268,7 @@ impl<'a> Evaluation<'a> {
             rest = after;
         }
         filled.push_str(rest);
-        Some(filled)
+        Some(Cow::Owned(filled))
     }
 
     fn attribute_is(&self, attribute: &str, value: &str) -> bool {
@@ -293,6 +295,14 @@ impl<'a> Evaluation<'a> {
             number if number.parse::<f64>().is_ok() => number == value,
             _ => false,
         }
+    }
+}
+
+/// Whatever the case of their letters.
+fn is_same_role(one: &str, other: &str) -> bool {
+    match one.is_ascii() && other.is_ascii() {
+        true => one.eq_ignore_ascii_case(other),
+        false => one.to_lowercase() == other.to_lowercase(),
     }
 }
 

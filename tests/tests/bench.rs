@@ -1,5 +1,5 @@
-//! The measurements behind `scripts/bench candidates`, on clouds so small that their figures mean
-//! nothing: they still seed, ask, find candidates and print a line for each question.
+//! The measurements behind `scripts/bench candidates` and `scripts/bench compare`, on clouds so small that their
+//! figures mean nothing: they still seed, ask, find candidates and print a line for each question.
 
 #![allow(clippy::unwrap_used)] // A test may fail.
 
@@ -45,4 +45,47 @@ fn every_question_for_candidates_gets_its_line() {
             "`{line}` is not in:\n{table}\n{said}"
         );
     }
+}
+
+/// The parts of the comparison that need nobody but us: no peer is started, and no load generator.
+#[test]
+fn the_comparison_tells_its_rows_without_peers() {
+    let results = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_placement-bench"))
+        .env("PLACEMENTD", binaries::placementd().unwrap())
+        .env_remove("PLACEMENT_UPSTREAM_VENV")
+        .args(["compare", "--quick", "--seconds", "1", "--size-max", "12"])
+        .args(["--only", "claims", "snapshot", "start"])
+        .args(["--without", "upstream", "etcd", "wrk"])
+        .arg("--results")
+        .arg(results.path())
+        .output()
+        .unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let missed = table.contains("| MISS |");
+    assert_eq!(output.status.success(), !missed, "{table}\n{said}");
+    assert_eq!(said.contains("bars missed"), missed, "{table}\n{said}");
+
+    let json = std::fs::read(results.path().join("compare.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    let named = |name: &str| rows.iter().find(|row| row["row"] == name).unwrap();
+    let claims = named("claims");
+    assert!(claims["ours"].as_f64().unwrap() > 0.0, "{claims}");
+    assert!(
+        claims["met"].is_null() && claims["peer"].is_null(),
+        "{claims}"
+    );
+    let snapshot = named("snapshot");
+    let (ours, peer) = (&snapshot["ours"], &snapshot["peer"]);
+    let within = ours.as_f64().unwrap() <= 1.5 * peer.as_f64().unwrap();
+    assert_eq!(snapshot["met"], within, "{snapshot}");
+    // An empty node starts soon and is small, however slow the machine is.
+    let start: Vec<_> = rows.iter().filter(|row| row["row"] == "start").collect();
+    assert_eq!(start.len(), 2, "{table}");
+    for row in start {
+        assert_eq!(row["met"], true, "{row}");
+    }
+    assert_eq!(rows.len(), 4, "{table}");
 }

@@ -10,12 +10,11 @@ use placement_tests::cluster::Cluster;
 use placement_tests::load::Measured;
 use placement_tests::process_cost::{cpu_time, forget_peak, memory};
 
-use super::estates::{self, DEVICE, FAST};
+use super::estates::{Cloud, Shape, devices_query};
 use super::{machine, ms, progress};
 
 const NODES: u64 = 3;
 const WARM_UP_REQUESTS: u64 = 3;
-const DEVICES_PER_HOST: u64 = 8;
 
 /// At least this many requests per figure, so that a p99 is more than the slowest of a few…
 const REQUESTS_MIN: usize = 100;
@@ -85,13 +84,13 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<()> {
 
 async fn flat(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow::Result<()> {
     let mut bench = Bench::start(duration).await?;
-    let query = estates::flat_query();
     let mut made = 0;
     let mut limited = Vec::new();
     for &hosts in &options.hosts {
-        estates::flat(&bench.cluster.clients(), made..hosts).await?;
+        let cloud = Cloud::of(Shape::Flat, hosts);
+        cloud.seed(&bench.cluster.clients(), made..hosts).await?;
         made = hosts;
-        let cloud = format!("flat, {hosts} hosts");
+        let (query, cloud) = (cloud.query(), cloud.to_string());
         let ten = query.clone().limit(10);
         let figure = bench.measure(&cloud, "limit=10", &ten, bars).await?;
         limited.push((hosts, figure.cpu_per_request));
@@ -112,14 +111,9 @@ async fn flat(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow:
 
 async fn nested(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow::Result<()> {
     let mut bench = Bench::start(duration).await?;
-    estates::nested(&bench.cluster.clients(), options.trees).await?;
-    let query = CandidateQuery::resources(&[("DISK_GB", 20)])
-        .with("resources_CPU", "VCPU:2,MEMORY_MB:2048")
-        .with("resources_DEV", &format!("{DEVICE}:1"))
-        .with("required_DEV", FAST)
-        .with("same_subtree", "_CPU,_DEV")
-        .with("group_policy", "none");
-    let cloud = format!("nested, {} trees of 7", options.trees);
+    let cloud = Cloud::of(Shape::Nested, options.trees);
+    cloud.seed(&bench.cluster.clients(), 0..cloud.size).await?;
+    let (query, cloud) = (cloud.query(), cloud.to_string());
     let ten = query.clone().limit(10);
     bench.measure(&cloud, "limit=10", &ten, bars).await?;
     bench.measure(&cloud, "no limit", &query, bars).await?;
@@ -128,19 +122,11 @@ async fn nested(options: &Options, duration: Duration, bars: &mut Bars) -> anyho
 
 async fn pci(options: &Options, duration: Duration, bars: &mut Bars) -> anyhow::Result<()> {
     let mut bench = Bench::start(duration).await?;
-    estates::pci(
-        &bench.cluster.clients(),
-        options.pci_hosts,
-        DEVICES_PER_HOST,
-    )
-    .await?;
-    let cloud = format!("PCI, {} hosts of {DEVICES_PER_HOST}", options.pci_hosts);
+    let cloud = Cloud::of(Shape::Pci, options.pci_hosts);
+    cloud.seed(&bench.cluster.clients(), 0..cloud.size).await?;
+    let cloud = cloud.to_string();
     for groups in [1, 2, 4, 8] {
-        let mut query = CandidateQuery::resources(&[("VCPU", 1)]);
-        for group in 0..groups {
-            query = query.with(&format!("resources_{group}"), &format!("{DEVICE}:1"));
-        }
-        let query = query.with("group_policy", "none").limit(1000);
+        let query = devices_query(groups);
         let asked_for = format!("{groups} devices, limit=1000");
         let figure = bench.measure(&cloud, &asked_for, &query, bars).await?;
         if groups == 8 {

@@ -1,190 +1,253 @@
-//! The same work against upstream's service and against a cluster of ours, one after the other.
+//! A cluster beside its peers: the same work on this machine, in one run, held against bars.
 
+mod alone;
+mod bare;
+mod claims;
+mod connection;
+mod etcd;
+mod generator;
+mod measurement;
+mod plot;
+mod report;
+mod request;
+mod rows;
+mod services;
+mod wrk;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
-use clap::Args;
-use placement_client::Client;
-use placement_tests::cluster::Cluster;
-use placement_tests::load::Measured;
-use placement_tests::process_cost::cpu_time;
-use uuid::Uuid;
+use anyhow::{Context, bail, ensure};
+use clap::{Args, ValueEnum};
 
-use super::upstream::Upstream;
-use super::{estates, machine, ms, progress, work};
+use measurement::{Measurement, Sample, Service};
+use report::Report;
+use rows::{Row, Scope};
+use services::{Running, Taking};
 
-const NODES: u64 = 3;
-/// Providers that are written to, so that clients seldom meet at one.
-const WRITTEN: u128 = 64;
-/// How many providers are read in turn.
-const READ: u64 = 64;
+pub(super) use bare::{Options as BareOptions, serve as serve_bare};
 
-/// Runs the same requests against openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads, on
-/// MariaDB) and then against three nodes of ours with the default configuration, on this machine.
-/// Nothing else runs meanwhile but the load. Processor time is that of all processes of the service,
-/// its database or all its nodes included.
+use super::{machine, progress};
+
+/// Runs the same work on placementd and on its peers, on this machine, and holds the figures against
+/// bars; fails if one is missed. The peers: openstack-placement 16.0.0 (uwsgi, 5 processes of 25
+/// threads, on MariaDB), etcd (three nodes), axum with a fixed answer, serde_json, and the disk.
+/// placementd has its default configuration. Nothing else should run meanwhile.
 #[derive(Args)]
 pub(super) struct Options {
+    /// A few seconds for each figure and no cloud above 10,000 hosts: ends within ten minutes.
+    #[arg(long)]
+    quick: bool,
+
+    /// Only these rows of the table.
+    #[arg(long, num_args = 1.., value_name = "ROW")]
+    only: Vec<String>,
+
+    /// Peers that are not started; what is held against them is not judged.
+    #[arg(long, num_args = 1.., value_name = "PEER")]
+    without: Vec<Absent>,
+
+    /// Seconds per figure; 10, or 3 with --quick. Upstream, which does little in a second, gets more.
+    #[arg(long)]
+    seconds: Option<u64>,
+
+    /// No cloud of more trees than this, for a look at the table: figures of small clouds mean little.
+    #[arg(long, value_name = "TREES")]
+    size_max: Option<u64>,
+
+    /// Where `compare.json` and the plots are written; scripts/bench chooses `compare` in cargo's
+    /// target directory.
+    #[arg(long, env = "PLACEMENT_BENCH_RESULTS")]
+    results: Option<PathBuf>,
+
     /// A Python venv with openstack-placement, PyMySQL and pyuwsgi; scripts/bench makes one.
     #[arg(long, env = "PLACEMENT_UPSTREAM_VENV")]
-    venv: PathBuf,
-
-    /// Seconds per figure.
-    #[arg(long, default_value_t = 10.0)]
-    seconds: f64,
-
-    /// Hosts of the flat cloud that candidates are searched in.
-    #[arg(long, default_value_t = 1000)]
-    hosts: u64,
-
-    /// How many clients ask at once; several separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "1,16,64")]
-    clients: Vec<usize>,
+    venv: Option<PathBuf>,
 }
 
-/// What is measured, in the order of the table.
-#[derive(Clone, Copy)]
-enum Request {
-    Candidates,
-    Inventories,
-    Claim,
+/// A peer that need not be there.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Absent {
+    Upstream,
+    Etcd,
+    /// The load generator, and with it whatever it loads.
+    Wrk,
 }
 
-const REQUESTS: [Request; 3] = [Request::Candidates, Request::Inventories, Request::Claim];
-
-impl Request {
-    fn name(self, hosts: u64) -> String {
-        match self {
-            Self::Candidates => format!("10 allocation candidates of {hosts} hosts"),
-            Self::Inventories => "one provider's inventories".to_owned(),
-            Self::Claim => "PUT /allocations of a new consumer".to_owned(),
-        }
-    }
-}
-
-/// One of the two services.
-enum Service {
-    Upstream(Box<Upstream>),
-    Ours(Box<Cluster>),
-}
-
-impl Service {
-    /// A client for each address it has.
-    fn clients(&self) -> Vec<Client> {
-        match self {
-            Self::Upstream(upstream) => vec![upstream.client()],
-            Self::Ours(cluster) => cluster.clients(),
+impl Options {
+    fn scope(&self) -> Scope {
+        let scope = match self.quick {
+            true => Scope::quick(),
+            false => Scope::whole(),
+        };
+        match self.size_max {
+            Some(most) => scope.at_most(most),
+            None => scope,
         }
     }
 
-    fn cpu_time(&mut self) -> anyhow::Result<Duration> {
-        match self {
-            Self::Upstream(upstream) => upstream.cpu_time(),
-            Self::Ours(cluster) => cluster
-                .ids()
-                .into_iter()
-                .map(|id| cpu_time(cluster.process(id).pid()))
-                .sum(),
+    /// The rows that were asked for.
+    fn rows(&self, scope: &Scope) -> anyhow::Result<Vec<Row>> {
+        let mut rows = rows::rows(scope);
+        let names: BTreeSet<_> = rows.iter().map(|row| row.name).collect();
+        if let Some(unknown) = (self.only.iter()).find(|name| !names.contains(name.as_str())) {
+            let names: Vec<_> = names.into_iter().collect();
+            bail!("there is no row {unknown}; there are {}", names.join(", "));
+        }
+        rows.retain(|row| self.only.is_empty() || self.only.iter().any(|name| name == row.name));
+        Ok(rows)
+    }
+
+    /// What has to be measured, in the order in which it is.
+    fn plan(&self, scope: &Scope, rows: &[Row]) -> BTreeSet<Measurement> {
+        let mut wanted: Vec<_> = rows.iter().flat_map(Row::measurements).collect();
+        if self.only.is_empty() {
+            wanted.extend(rows::further(scope));
+        }
+        let most = self.size_max.unwrap_or(u64::MAX);
+        wanted.retain(|one| self.can_be_taken(*one) && one.cloud.size <= most);
+        let mut plan = BTreeSet::new();
+        while let Some(one) = wanted.pop() {
+            wanted.extend(one.needs());
+            plan.insert(one);
+        }
+        plan
+    }
+
+    fn can_be_taken(&self, one: Measurement) -> bool {
+        let absent = |peer| self.without.contains(&peer);
+        match one.service {
+            Service::Upstream => !absent(Absent::Upstream),
+            Service::Etcd => !absent(Absent::Etcd),
+            _ => !(absent(Absent::Wrk) && (one.takes_wrk() || one.needs().is_some())),
         }
     }
-}
 
-/// One cell of the table.
-struct Figure {
-    measured: Measured,
-    cpu_per_request: Duration,
+    fn taking(&self) -> anyhow::Result<Taking> {
+        let (seconds, upstream_s, patience_s) = match self.quick {
+            true => (3, 8, 60),
+            false => (10, 20, 300),
+        };
+        let seconds = self.seconds.unwrap_or(seconds);
+        ensure!(seconds > 0, "--seconds is 1 or more");
+        Ok(Taking {
+            seconds,
+            upstream: Duration::from_secs(upstream_s.max(seconds)),
+            patience: Duration::from_secs(patience_s),
+            venv: self.venv.clone(),
+        })
+    }
 }
 
 pub(super) async fn run(options: &Options) -> anyhow::Result<()> {
-    let duration = Duration::try_from_secs_f64(options.seconds)
-        .context("--seconds is a number of seconds, such as 10")?;
-    ensure!(options.hosts > 0, "--hosts is 1 or more");
-    println!("{}", machine());
-    let upstream = Service::Upstream(Box::new(Upstream::start(&options.venv).await?));
-    let theirs = measure(upstream, options, duration).await?;
-    progress(&format!("starting {NODES} nodes"));
-    let ours = Service::Ours(Box::new(Cluster::start(NODES).await?));
-    let ours = measure(ours, options, duration).await?;
-    report(options, &theirs, &ours);
+    let scope = options.scope();
+    let rows = options.rows(&scope)?;
+    let plan = options.plan(&scope, &rows);
+    let taking = options.taking()?;
+    let machine = machine();
+    println!("{machine}");
+    let samples = take(&plan, &taking).await?;
+    let report = Report {
+        machine,
+        quick: options.quick,
+        seconds: taking.seconds,
+        rows: &rows,
+        samples: &samples,
+    };
+    print!("{}", report.table());
+    if let Some(directory) = &options.results {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        std::fs::write(directory.join("compare.json"), report.json()?)?;
+        for (name, plot) in plot::all(&samples) {
+            std::fs::write(directory.join(name), plot)?;
+        }
+        println!("\nFigures and plots are in {}.", directory.display());
+    }
+    let missed = report.missed();
+    ensure!(missed == 0, "{missed} bars missed");
     Ok(())
 }
 
-async fn measure(
-    mut service: Service,
-    options: &Options,
-    duration: Duration,
-) -> anyhow::Result<Vec<Figure>> {
-    let clients = service.clients();
-    estates::flat(&clients, 0..options.hosts).await?;
-    let hosts: Vec<Uuid> = (0..options.hosts.min(READ))
-        .map(estates::root_uuid)
-        .collect();
-    let mut boundless = Vec::new();
-    let mut figures = Vec::new();
-    for request in REQUESTS {
-        if matches!(request, Request::Claim) {
-            // Only now: they would be candidates.
-            boundless = estates::boundless(&clients[0], WRITTEN).await?;
+/// Starts each service for each cloud once, and takes all that is planned for both.
+async fn take(
+    plan: &BTreeSet<Measurement>,
+    taking: &Taking,
+) -> anyhow::Result<BTreeMap<Measurement, Sample>> {
+    let mut samples = BTreeMap::new();
+    let mut running: Option<(Measurement, Running)> = None;
+    let started = Instant::now();
+    for (nth, &one) in plan.iter().enumerate() {
+        let with = |other: Measurement| {
+            let answers_the_same = other.work == one.work || one.service != Service::Axum;
+            other.service == one.service && other.cloud == one.cloud && answers_the_same
+        };
+        if !running.as_ref().is_some_and(|(other, _)| with(*other)) {
+            // The old one ends before the new one begins.
+            drop(running.take());
+            let service = Running::start(one, taking, &samples)
+                .await
+                .with_context(|| format!("{one}"))?;
+            running = Some((one, service));
         }
-        for &count in &options.clients {
-            progress(&format!("{}, {count} clients", request.name(options.hosts)));
-            let before = service.cpu_time()?;
-            let measured = match request {
-                Request::Candidates => {
-                    let query = estates::flat_query().limit(10);
-                    work::candidates(&clients, &query, count, duration).await
+        let passed = started.elapsed().as_secs();
+        progress(&format!("{passed} s, {} of {}: {one}", nth + 1, plan.len()));
+        if let Some((_, service)) = &mut running {
+            let sample = service.take(one, taking, &samples).await;
+            samples.insert(one, sample.with_context(|| format!("{one}"))?);
+        }
+    }
+    Ok(samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(words: &[&str]) -> Options {
+        let words = [&["compare"], words].concat();
+        Command::try_parse_from(words).expect("known words").options
+    }
+
+    #[test]
+    fn what_is_needed_is_taken_before() {
+        for words in [&["--quick"][..], &[], &["--only", "no-limit"]] {
+            let options = options(words);
+            let scope = options.scope();
+            let plan = options.plan(&scope, &options.rows(&scope).expect("known rows"));
+            let order: Vec<_> = plan.iter().collect();
+            for (nth, one) in order.iter().enumerate() {
+                if let Some(needed) = one.needs() {
+                    let at = order.iter().position(|other| **other == needed);
+                    assert!(at.is_some_and(|at| at < nth), "{one} without {needed}");
                 }
-                Request::Inventories => work::reads(&clients, &hosts, count, duration).await,
-                Request::Claim => work::writes(&clients, &boundless, count, duration).await,
-            };
-            let spent = service.cpu_time()?.saturating_sub(before);
-            ensure!(
-                measured.errors == 0 && !measured.latencies.is_empty(),
-                "{} answers, {} errors: this run says nothing",
-                measured.latencies.len(),
-                measured.errors
-            );
-            figures.push(Figure {
-                cpu_per_request: spent.div_f64(measured.calls as f64),
-                measured,
-            });
+            }
         }
     }
-    Ok(figures)
-}
 
-fn report(options: &Options, theirs: &[Figure], ours: &[Figure]) {
-    println!("\n## openstack-placement 16.0.0 on MariaDB, and three nodes, on one machine\n");
-    println!("| request | clients | | per second | p50 | p99 | CPU per request |");
-    println!("|---|---:|---|---:|---:|---:|---:|");
-    let rows = REQUESTS
-        .iter()
-        .flat_map(|request| options.clients.iter().map(move |count| (request, count)));
-    for ((request, clients), (theirs, ours)) in rows.zip(theirs.iter().zip(ours)) {
-        let name = request.name(options.hosts);
-        line(&name, *clients, "upstream", theirs);
-        line(&name, *clients, "three nodes", ours);
-        println!(
-            "| | | **ratio** | **{:.0}** | **{:.0}** | **{:.0}** | **{:.0}** |",
-            ours.measured.per_second() / theirs.measured.per_second(),
-            ratio(theirs.measured.quantile(0.5), ours.measured.quantile(0.5)),
-            ratio(theirs.measured.quantile(0.99), ours.measured.quantile(0.99)),
-            ratio(theirs.cpu_per_request, ours.cpu_per_request),
-        );
+    #[test]
+    fn a_row_that_is_not_there_is_an_error() {
+        let options = options(&["--only", "reads", "writing"]);
+        let error = options.rows(&options.scope()).expect_err("no such row");
+        assert!(error.to_string().contains("one-writer"), "{error}");
     }
-}
 
-fn line(name: &str, clients: usize, service: &str, figure: &Figure) {
-    println!(
-        "| {name} | {clients} | {service} | {:.0} | {} | {} | {} |",
-        figure.measured.per_second(),
-        ms(figure.measured.quantile(0.5)),
-        ms(figure.measured.quantile(0.99)),
-        ms(figure.cpu_per_request),
-    );
-}
-
-fn ratio(theirs: Duration, ours: Duration) -> f64 {
-    theirs.as_secs_f64() / ours.as_secs_f64()
+    #[test]
+    fn absent_peers_are_not_planned() {
+        let options = options(&["--quick", "--without", "upstream", "etcd"]);
+        let scope = options.scope();
+        let plan = options.plan(&scope, &options.rows(&scope).expect("all rows"));
+        let absent = [Service::Upstream, Service::Etcd];
+        assert!(plan.iter().all(|one| !absent.contains(&one.service)));
+        assert!(plan.iter().any(|one| one.service == Service::Axum));
+    }
 }

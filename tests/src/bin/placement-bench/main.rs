@@ -3,6 +3,7 @@
 mod candidates;
 mod compare;
 mod estates;
+mod process_group;
 mod upstream;
 mod work;
 
@@ -44,8 +45,10 @@ struct Command {
 enum Part {
     /// The allocation candidates instead.
     Candidates(candidates::Options),
-    /// The reference beside it: upstream's service on MariaDB, in the same run.
+    /// Its peers beside it, in the same run, and the bars that must be met.
     Compare(compare::Options),
+    #[command(hide = true)]
+    Bare(compare::BareOptions),
 }
 
 #[tokio::main]
@@ -54,6 +57,7 @@ async fn main() -> anyhow::Result<()> {
     match &command.part {
         Some(Part::Candidates(options)) => return candidates::run(options).await,
         Some(Part::Compare(options)) => return compare::run(options).await,
+        Some(Part::Bare(options)) => return compare::serve_bare(options).await,
         None => {}
     }
     let duration = Duration::try_from_secs_f64(command.seconds)

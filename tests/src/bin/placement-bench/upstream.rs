@@ -5,23 +5,23 @@
 //! directory and gone when this is dropped.
 
 use std::fs::File;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use placement_client::{ApiRequest, Client};
-use placement_tests::node_process::log_tail;
 use placement_tests::ports::Ports;
-use placement_tests::process_cost::cpu_time_of_group;
-use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
+use super::process_group::{Group, guarded, run};
 use super::progress;
 
 const PROCESSES: &str = "5";
 const THREADS: &str = "25";
+/// Of each process; that is all that the largest clouds take, and an end for questions without one.
+const MEMORY_MAX_MIB: &str = "8192";
 const READY_LIMIT: Duration = Duration::from_secs(120);
 const NEWS: Duration = Duration::from_secs(10);
 
@@ -32,12 +32,6 @@ pub(super) struct Upstream {
     directory: TempDir,
     port: u16,
     _ports: Ports,
-}
-
-/// A process with all its children.
-struct Group {
-    leader: Child,
-    log: PathBuf,
 }
 
 impl Upstream {
@@ -52,7 +46,7 @@ impl Upstream {
         let (database_port, port) = (ports.first(), ports.first() + 1);
         let database = start_database(directory.path(), database_port)?;
         let service = async {
-            wait_for_port(&database, database_port).await?;
+            database.wait_for_port(database_port, READY_LIMIT).await?;
             start_service(directory.path(), venv, database_port, port)
         }
         .await?;
@@ -72,10 +66,29 @@ impl Upstream {
         Client::new([format!("http://127.0.0.1:{}", self.port)]).expect("this is an endpoint")
     }
 
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// Puts these statements into its database.
+    pub(super) fn put_rows(&self, sql: &str) -> anyhow::Result<()> {
+        let file = self.directory.path().join("rows.sql");
+        std::fs::write(&file, sql)?;
+        let mut command = Command::new("mariadb");
+        command
+            .args(["--no-defaults", "--user=root", "placement"])
+            .arg(format!(
+                "--socket={}/socket",
+                self.directory.path().display()
+            ))
+            .stdin(File::open(&file)?);
+        run(&mut command)
+    }
+
     /// Processor time of the service and of its database so far.
     pub(super) fn cpu_time(&self) -> anyhow::Result<Duration> {
-        Ok(cpu_time_of_group(self.service.leader.id())?
-            + cpu_time_of_group(self.database.leader.id())?)
+        Ok(self.service.cpu_time()? + self.database.cpu_time()?)
     }
 
     async fn wait_ready(&self) -> anyhow::Result<()> {
@@ -95,7 +108,7 @@ impl Upstream {
         bail!(
             "openstack-placement in {} does not answer:\n{}",
             self.directory.path().display(),
-            log_tail(&self.service.log, 30)
+            self.service.log_tail()
         )
     }
 }
@@ -155,6 +168,8 @@ fn start_service(
         .args(["--module", "placement.wsgi.api:application"])
         .args(["--processes", PROCESSES, "--threads", THREADS])
         .args(["--buffer-size", "65535"])
+        // A question whose answer does not fit gets no answer, and takes no other process with it.
+        .args(["--limit-as", MEMORY_MAX_MIB])
         // As devstack has it. uwsgi closes the connection after each answer; unless it says so, a client
         // that keeps its connections runs into the closed one.
         .args(["--add-header", "Connection: close"])
@@ -164,69 +179,11 @@ fn start_service(
     Group::start(command, directory.join("uwsgi.log"))
 }
 
-/// Runs a command to its end, which must be a good one.
-fn run(command: &mut Command) -> anyhow::Result<()> {
-    let made = (command.output()).with_context(|| format!("cannot run {command:?}"))?;
-    ensure!(
-        made.status.success(),
-        "{command:?} failed:\n{}{}",
-        String::from_utf8_lossy(&made.stdout),
-        String::from_utf8_lossy(&made.stderr)
-    );
-    Ok(())
-}
-
 /// MariaDB runs as root only if it is told to.
 fn as_root() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() {
         &["--user=root"]
     } else {
         &[]
-    }
-}
-
-/// A command whose process ends with this one, whatever ends it.
-fn guarded(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    if Path::new("/usr/bin/setpriv").exists() {
-        let mut command = Command::new("/usr/bin/setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(program);
-        return command;
-    }
-    Command::new(program)
-}
-
-async fn wait_for_port(group: &Group, port: u16) -> anyhow::Result<()> {
-    let started = Instant::now();
-    while started.elapsed() < READY_LIMIT {
-        if tokio::net::TcpStream::connect(("127.0.0.1", port))
-            .await
-            .is_ok()
-        {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    bail!("MariaDB does not listen:\n{}", log_tail(&group.log, 30))
-}
-
-impl Group {
-    fn start(mut command: Command, log: PathBuf) -> anyhow::Result<Self> {
-        let file = File::create(&log)?;
-        let leader = command
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file)
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("cannot start {command:?}"))?;
-        Ok(Self { leader, log })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // It may have ended; its pid stays its own until it is waited for.
-        let _ = kill_process_group(Pid::from_child(&self.leader), Signal::KILL);
-        let _ = self.leader.wait();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_client::{ApiRequest, CandidateQuery, Claim, Client};
+use placement_client::{ApiRequest, Claim, Client};
 use placement_tests::load::{self, Measured};
 use uuid::Uuid;
 
@@ -34,21 +34,6 @@ pub(super) async fn reads(
         client.call(ApiRequest::get(&path)).await.map(drop)
     };
     by_each_on(clients, providers, count, duration, read).await
-}
-
-/// `GET /allocation_candidates`.
-pub(super) async fn candidates(
-    clients: &[Client],
-    query: &CandidateQuery,
-    count: usize,
-    duration: Duration,
-) -> Measured {
-    let query = query.clone();
-    by_each(clients, count, duration, move |client, _| {
-        let request = query.request();
-        async move { client.call(request).await.map(drop) }
-    })
-    .await
 }
 
 /// The providers in turn.

@@ -1,0 +1,272 @@
+//! Pictures of the figures, as SVG: latency against load, and cost against size.
+
+use std::collections::BTreeMap;
+
+use svg::Document;
+use svg::node::element::{Circle, Line, Polyline, Rectangle, Text};
+
+use super::super::estates::{Dress, Shape};
+use super::measurement::{Load, Measurement, Quantity, Sample, Work};
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 440.0;
+const LEFT: f64 = 80.0;
+const RIGHT: f64 = 210.0;
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 60.0;
+const COLOURS: [&str; 6] = [
+    "#2f6fb3", "#e07b00", "#3a9d5d", "#c22f2f", "#7a5195", "#555555",
+];
+
+type Samples = BTreeMap<Measurement, Sample>;
+
+/// A line of points, from left to right.
+struct Series {
+    name: String,
+    points: Vec<(f64, f64)>,
+}
+
+/// How numbers become places.
+#[derive(Clone, Copy)]
+enum Scale {
+    Linear,
+    Logarithmic,
+}
+
+struct Axis {
+    name: &'static str,
+    scale: Scale,
+    least: f64,
+    most: f64,
+}
+
+/// The plots that these figures give, by the names of their files.
+pub(super) fn all(samples: &Samples) -> Vec<(&'static str, String)> {
+    let plots = [
+        ("latency-of-reads.svg", latency(samples, Work::Inventories)),
+        ("latency-of-writes.svg", latency(samples, Work::Write)),
+        (
+            "latency-of-candidates.svg",
+            latency(samples, Work::Candidates(Some(10))),
+        ),
+        ("cost-against-size.svg", cost(samples)),
+    ];
+    let drawn = plots.into_iter();
+    drawn
+        .filter_map(|(name, plot)| Some((name, plot?)))
+        .collect()
+}
+
+/// Latency from when a request was due, against what was offered.
+fn latency(samples: &Samples, work: Work) -> Option<String> {
+    let offered = |at: &Measurement| at.work == work && matches!(at.load, Load::Offered(_));
+    let taken: Vec<_> = samples.iter().filter(|(at, _)| offered(at)).collect();
+    let (first, _) = taken.first()?;
+    let series = |name: &str, of: fn(&Sample) -> f64| {
+        let points = taken.iter().map(|(_, s)| (s.per_second, of(s)));
+        Series {
+            name: name.to_owned(),
+            points: points.collect(),
+        }
+    };
+    let all = [
+        series("p50", |sample| sample.p50_ms),
+        series("p99", |sample| sample.p99_ms),
+        series("p99.9", |sample| sample.p999_ms),
+    ];
+    let title = format!("{}, {}, {}", first.work, first.service, first.cloud);
+    let x = Axis::of(
+        "requests a second, at a fixed schedule",
+        Scale::Linear,
+        &all,
+        |at| at.0,
+    )?;
+    let y = Axis::of("milliseconds since due", Scale::Logarithmic, &all, |at| {
+        at.1
+    })?;
+    Some(draw(&title, &x, &y, &all))
+}
+
+/// Processor time of a request for ten candidates, against the size of the cloud.
+fn cost(samples: &Samples) -> Option<String> {
+    let mut all: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for (at, sample) in samples {
+        let flat = at.cloud.shape == Shape::Flat && at.cloud.dress == Dress::Plain;
+        let asked = at.work == Work::Candidates(Some(10)) && at.load == Load::Connections(16);
+        if let (true, Some(cpu)) = (flat && asked, Quantity::CpuOfAsked.of(sample)) {
+            let series = all.entry(at.service.to_string()).or_default();
+            series.push((at.cloud.size as f64, cpu));
+        }
+    }
+    let all: Vec<_> = all
+        .into_iter()
+        .map(|(name, points)| Series { name, points })
+        .collect();
+    let x = Axis::of("hosts", Scale::Logarithmic, &all, |at| at.0)?;
+    let y = Axis::of("CPU per request, ms", Scale::Logarithmic, &all, |at| at.1)?;
+    Some(draw(
+        "10 allocation candidates of a flat cloud",
+        &x,
+        &y,
+        &all,
+    ))
+}
+
+impl Axis {
+    /// An axis with room for all points; `None` if there is none.
+    fn of(
+        name: &'static str,
+        scale: Scale,
+        all: &[Series],
+        of: fn(&(f64, f64)) -> f64,
+    ) -> Option<Self> {
+        let values = || all.iter().flat_map(|series| series.points.iter().map(of));
+        let most = values().reduce(f64::max)?;
+        let least = values().reduce(f64::min)?;
+        let (least, most) = match scale {
+            Scale::Linear => (0.0, most * 1.05),
+            Scale::Logarithmic => (
+                10_f64.powf(least.max(1e-6).log10().floor()),
+                10_f64.powf((most.max(1e-6) * 1.0001).log10().ceil()),
+            ),
+        };
+        Some(Self {
+            name,
+            scale,
+            least,
+            most,
+        })
+    }
+
+    /// Where a value is, from 0 to 1.
+    fn place(&self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => (value - self.least) / (self.most - self.least),
+            Scale::Logarithmic => {
+                (value.max(self.least) / self.least).ln() / (self.most / self.least).ln()
+            }
+        }
+    }
+
+    fn ticks(&self) -> Vec<f64> {
+        match self.scale {
+            Scale::Linear => (0..=5).map(|n| self.most / 5.0 * f64::from(n)).collect(),
+            Scale::Logarithmic => {
+                let decades = (self.most / self.least).log10().round() as i32;
+                (0..=decades).map(|n| self.least * 10_f64.powi(n)).collect()
+            }
+        }
+    }
+}
+
+fn draw(title: &str, x: &Axis, y: &Axis, all: &[Series]) -> String {
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+    let at_x = |value| LEFT + x.place(value) * (right - LEFT);
+    let at_y = |value| bottom - y.place(value) * (bottom - TOP);
+    let background = Rectangle::new()
+        .set("width", WIDTH)
+        .set("height", HEIGHT)
+        .set("fill", "white");
+    let mut page = Document::new()
+        .set("viewBox", (0.0, 0.0, WIDTH, HEIGHT))
+        .set("font-family", "sans-serif")
+        .set("font-size", 12)
+        .add(background)
+        .add(text(LEFT, 22.0, "start", title));
+    for tick in x.ticks() {
+        page = page
+            .add(rule((at_x(tick), TOP), (at_x(tick), bottom)))
+            .add(text(at_x(tick), bottom + 18.0, "middle", &number(tick)));
+    }
+    for tick in y.ticks() {
+        page = page
+            .add(rule((LEFT, at_y(tick)), (right, at_y(tick))))
+            .add(text(LEFT - 8.0, at_y(tick) + 4.0, "end", &number(tick)));
+    }
+    let middle = (TOP + bottom) / 2.0;
+    let beside =
+        text(20.0, middle, "middle", y.name).set("transform", format!("rotate(-90 20 {middle})"));
+    page = page
+        .add(text((LEFT + right) / 2.0, HEIGHT - 16.0, "middle", x.name))
+        .add(beside);
+    for (nth, series) in all.iter().enumerate() {
+        let colour = COLOURS[nth % COLOURS.len()];
+        let points = series.points.iter();
+        let places: Vec<_> = points.map(|&(a, b)| (at_x(a), at_y(b))).collect();
+        let line: Vec<_> = places
+            .iter()
+            .map(|(a, b)| format!("{a:.1},{b:.1}"))
+            .collect();
+        let line = Polyline::new()
+            .set("points", line.join(" "))
+            .set("fill", "none")
+            .set("stroke", colour)
+            .set("stroke-width", 2);
+        page = page.add(line);
+        for (a, b) in places {
+            let dot = Circle::new().set("cx", a).set("cy", b).set("r", 3);
+            page = page.add(dot.set("fill", colour));
+        }
+        let below = TOP + 12.0 + 20.0 * nth as f64;
+        page = page.add(text(right + 14.0, below, "start", &series.name).set("fill", colour));
+    }
+    page.to_string()
+}
+
+fn rule(from: (f64, f64), to: (f64, f64)) -> Line {
+    Line::new()
+        .set("x1", from.0)
+        .set("y1", from.1)
+        .set("x2", to.0)
+        .set("y2", to.1)
+        .set("stroke", "#dddddd")
+}
+
+fn text(x: f64, y: f64, anchor: &str, words: &str) -> Text {
+    Text::new(words)
+        .set("x", x)
+        .set("y", y)
+        .set("text-anchor", anchor)
+}
+
+fn number(value: f64) -> String {
+    match value {
+        v if v >= 10.0 || v == 0.0 => format!("{v:.0}"),
+        v if v >= 1.0 => format!("{v:.1}").trim_end_matches(".0").to_owned(),
+        v => format!("{v:.3}").trim_end_matches('0').to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::estates::Cloud;
+    use super::super::measurement::{Service, THREE};
+    use super::*;
+
+    #[test]
+    fn each_service_has_a_line_with_its_points() {
+        let mut samples = Samples::new();
+        for (service, costs) in [(THREE, [0.05, 0.06]), (Service::Upstream, [250.0, 2000.0])] {
+            for (hosts, cpu) in [1_000, 10_000].into_iter().zip(costs) {
+                let cloud = Cloud::of(Shape::Flat, hosts);
+                let at = Measurement::of(service, cloud, Work::Candidates(Some(10)), 16);
+                let cpu_ms = Some(cpu);
+                let sample = Sample {
+                    cpu_ms,
+                    ..Sample::default()
+                };
+                samples.insert(at, sample);
+            }
+        }
+        let plots = all(&samples);
+        let names: Vec<_> = plots.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["cost-against-size.svg"]);
+        let plot = &plots[0].1;
+        assert_eq!(plot.matches("<circle").count(), 4, "{plot}");
+        assert!(
+            plot.contains("upstream") && plot.ends_with("</svg>"),
+            "{plot}"
+        );
+        assert!(!plot.contains("NaN"), "{plot}");
+    }
+}

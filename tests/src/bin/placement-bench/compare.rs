@@ -147,7 +147,7 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<()> {
     let taking = options.taking()?;
     let machine = machine();
     println!("{machine}");
-    let samples = take(&plan, &taking).await?;
+    let (samples, failures) = take(&plan, &taking).await;
     let report = Report {
         machine,
         quick: options.quick,
@@ -165,40 +165,63 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<()> {
         }
         println!("\nFigures and plots are in {}.", directory.display());
     }
-    let missed = report.missed();
+    for failure in &failures {
+        println!("\nNot taken: {failure}");
+    }
+    let (missed, failed) = (report.missed(), failures.len());
+    ensure!(
+        failed == 0,
+        "{missed} bars missed, {failed} figures not taken"
+    );
     ensure!(missed == 0, "{missed} bars missed");
     Ok(())
 }
 
-/// Starts each service for each cloud once, and takes all that is planned for both.
+/// Starts each service for each cloud once, and takes all that is planned for both. What fails, and
+/// why, is told beside what was taken: an hour's figures are not lost for one.
 async fn take(
     plan: &BTreeSet<Measurement>,
     taking: &Taking,
-) -> anyhow::Result<BTreeMap<Measurement, Sample>> {
+) -> (BTreeMap<Measurement, Sample>, Vec<String>) {
     let mut samples = BTreeMap::new();
+    let mut failures = Vec::new();
     let mut running: Option<(Measurement, Running)> = None;
     let started = Instant::now();
     for (nth, &one) in plan.iter().enumerate() {
-        let with = |other: Measurement| {
-            let answers_the_same = other.work == one.work || one.service != Service::Axum;
-            other.service == one.service && other.cloud == one.cloud && answers_the_same
-        };
-        if !running.as_ref().is_some_and(|(other, _)| with(*other)) {
-            // The old one ends before the new one begins.
-            drop(running.take());
-            let service = Running::start(one, taking, &samples)
-                .await
-                .with_context(|| format!("{one}"))?;
-            running = Some((one, service));
-        }
         let passed = started.elapsed().as_secs();
         progress(&format!("{passed} s, {} of {}: {one}", nth + 1, plan.len()));
-        if let Some((_, service)) = &mut running {
-            let sample = service.take(one, taking, &samples).await;
-            samples.insert(one, sample.with_context(|| format!("{one}"))?);
+        match take_one(one, &mut running, taking, &samples).await {
+            Ok(sample) => {
+                samples.insert(one, sample);
+            }
+            Err(error) => {
+                progress(&format!("not taken: {error:#}"));
+                failures.push(format!("{one}: {error:#}"));
+                // Who has failed is started anew.
+                running = None;
+            }
         }
     }
-    Ok(samples)
+    (samples, failures)
+}
+
+async fn take_one(
+    one: Measurement,
+    running: &mut Option<(Measurement, Running)>,
+    taking: &Taking,
+    samples: &BTreeMap<Measurement, Sample>,
+) -> anyhow::Result<Sample> {
+    let goes_on = |(other, _): &(Measurement, Running)| {
+        let answers_the_same = other.work == one.work || one.service != Service::Axum;
+        other.service == one.service && other.cloud == one.cloud && answers_the_same
+    };
+    if !running.as_ref().is_some_and(goes_on) {
+        // The old one ends before the new one begins.
+        *running = None;
+        *running = Some((one, Running::start(one, taking, samples).await?));
+    }
+    let (_, service) = running.as_mut().context("it was just started")?;
+    service.take(one, taking, samples).await
 }
 
 #[cfg(test)]

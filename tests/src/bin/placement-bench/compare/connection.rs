@@ -109,7 +109,13 @@ impl Connection {
     fn read_more(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         let from = self.buffer.len();
         self.buffer.resize(from + (64 << 10), 0);
-        let read = stream.read(&mut self.buffer[from..])?;
+        let read = loop {
+            match stream.read(&mut self.buffer[from..]) {
+                // A signal ends a read with a timeout, also one whose handler asks for the contrary.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
         self.buffer.truncate(from + read);
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -37,7 +37,7 @@ pub(super) fn run(
     work: &dyn Work,
     stop: &AtomicBool,
 ) -> anyhow::Result<Measured> {
-    let next = AtomicU64::new(0);
+    let (next, failed) = (AtomicU64::new(0), AtomicU64::new(0));
     let started = Instant::now();
     let counted_from = match pace {
         Pace::OneAfterTheOther => started,
@@ -64,7 +64,10 @@ pub(super) fn run(
             }
             match work.once(&mut connection, nth) {
                 Ok(true) if due >= counted_from => latencies.push(due.elapsed()),
-                Ok(_) => {}
+                Ok(true) => {}
+                Ok(false) => {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                }
                 Err(error) => {
                     stop.store(true, Ordering::Relaxed);
                     return Err(error);
@@ -93,25 +96,30 @@ pub(super) fn run(
         elapsed: counted_from.elapsed(),
         calls: next.into_inner().saturating_sub(connections as u64),
         latencies,
-        errors: 0,
+        errors: failed.into_inner(),
     })
 }
 
-/// Requests that are sent in turn and must be answered well.
-pub(super) struct InTurn(pub(super) Vec<Request>);
+/// Requests that are sent in turn.
+pub(super) struct InTurn {
+    pub(super) requests: Vec<Request>,
+    /// Whether one may fail, which then does not count; otherwise it ends the run.
+    pub(super) may_fail: bool,
+}
 
 impl Work for InTurn {
     fn once(&self, connection: &mut Connection, nth: u64) -> anyhow::Result<bool> {
-        let which = usize::try_from(nth).context("so many requests")? % self.0.len();
-        let answer = connection.ask(&self.0[which].bytes(connection.server()))?;
-        if answer.status >= 300 {
-            bail!(
-                "answered {}: {}",
-                answer.status,
-                String::from_utf8_lossy(&answer.body)
-            );
+        let which = usize::try_from(nth).context("so many requests")? % self.requests.len();
+        let answer = connection.ask(&self.requests[which].bytes(connection.server()));
+        match answer {
+            Ok(answer) if answer.status < 300 => Ok(true),
+            _ if self.may_fail => Ok(false),
+            Ok(answer) => {
+                let text = String::from_utf8_lossy(&answer.body);
+                bail!("answered {}: {text}", answer.status)
+            }
+            Err(error) => Err(error.into()),
         }
-        Ok(true)
     }
 }
 

@@ -228,6 +228,8 @@ pub(super) fn nowhere() -> Cloud {
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Sample {
     pub(super) requests: u64,
+    /// Those of them that came to nothing. They are in no rate and in no latency.
+    pub(super) failed: u64,
     pub(super) per_second: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,

@@ -114,7 +114,10 @@ impl Report<'_> {
                         _ => at.cloud.to_string(),
                     },
                     at.load.to_string(),
-                    format!("{:.1}", sample.per_second),
+                    match sample.failed {
+                        0 => format!("{:.1}", sample.per_second),
+                        failed => format!("{:.1} ({failed} failed)", sample.per_second),
+                    },
                     ms(sample.p50_ms),
                     ms(sample.p99_ms),
                     ms(sample.p999_ms),
@@ -175,12 +178,22 @@ impl Judged<'_> {
         let Some(peer) = &self.peer else {
             return "–".to_owned();
         };
-        let ratio = self.row.bar.ratio(self.ours, peer.value);
         let at_least = if peer.ended { "" } else { "> " };
-        match ratio {
-            r if r < 10.0 => format!("{at_least}{r:.2}"),
-            r => format!("{at_least}{r:.0}"),
+        let ratio = self.row.bar.ratio(self.ours, peer.value);
+        if self.row.bar == Bar::Shown {
+            return match ratio < 1.0 {
+                true => format!("{at_least}{} less", times(1.0 / ratio)),
+                false => format!("{at_least}{} more", times(ratio)),
+            };
         }
+        format!("{at_least}{}", times(ratio))
+    }
+}
+
+fn times(ratio: f64) -> String {
+    match ratio {
+        r if r < 10.0 => format!("{r:.2} ×"),
+        r => format!("{r:.0} ×"),
     }
 }
 
@@ -274,7 +287,7 @@ mod tests {
         assert_eq!(verdicts, [Some(false), Some(true), Some(false), None]);
         assert_eq!(missed, 2);
         assert!(
-            table.contains("| 2.000 ms | upstream 200.0 ms | 100 | ≥ 500 × less | MISS |"),
+            table.contains("| 2.000 ms | upstream 200.0 ms | 100 × | ≥ 500 × less | MISS |"),
             "{table}"
         );
         assert!(
@@ -284,6 +297,9 @@ mod tests {
         let (verdicts, missed, table) = told(false);
         assert_eq!(verdicts, [None, Some(true), Some(false), None]);
         assert_eq!(missed, 1);
-        assert!(table.contains("| upstream > 200.0 ms | > 100 |"), "{table}");
+        assert!(
+            table.contains("| upstream > 200.0 ms | > 100 × |"),
+            "{table}"
+        );
     }
 }

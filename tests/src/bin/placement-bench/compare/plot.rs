@@ -124,11 +124,13 @@ impl Axis {
         let most = values().reduce(f64::max)?;
         let least = values().reduce(f64::min)?;
         let (least, most) = match scale {
-            Scale::Linear => (0.0, most * 1.05),
-            Scale::Logarithmic => (
-                10_f64.powf(least.max(1e-6).log10().floor()),
-                10_f64.powf((most.max(1e-6) * 1.0001).log10().ceil()),
-            ),
+            Scale::Linear => (0.0, most.max(1e-6) * 1.02),
+            Scale::Logarithmic => {
+                let decade =
+                    |value: f64, round: fn(f64) -> f64| 10_f64.powf(round(value.max(1e-6).log10()));
+                let least = decade(least, f64::floor);
+                (least, decade(most, f64::ceil).max(least * 10.0))
+            }
         };
         Some(Self {
             name,
@@ -150,7 +152,17 @@ impl Axis {
 
     fn ticks(&self) -> Vec<f64> {
         match self.scale {
-            Scale::Linear => (0..=5).map(|n| self.most / 5.0 * f64::from(n)).collect(),
+            Scale::Linear => {
+                // One, two or five of a power of ten: four to ten of them.
+                let decade = 10_f64.powf((self.most / 4.0).log10().floor());
+                let steps = [5.0, 2.0, 1.0].map(|step| step * decade);
+                let fits = |step: &f64| self.most / step >= 4.0;
+                let step = steps.into_iter().find(fits).unwrap_or(decade);
+                (0..)
+                    .map(|n| step * f64::from(n))
+                    .take_while(|at| *at <= self.most)
+                    .collect()
+            }
             Scale::Logarithmic => {
                 let decades = (self.most / self.least).log10().round() as i32;
                 (0..=decades).map(|n| self.least * 10_f64.powi(n)).collect()
@@ -268,5 +280,20 @@ mod tests {
             "{plot}"
         );
         assert!(!plot.contains("NaN"), "{plot}");
+    }
+
+    #[test]
+    fn ticks_are_round_numbers() {
+        let ticks = |scale, points: &[f64]| {
+            let name = "one".to_owned();
+            let points = points.iter().map(|at| (*at, 0.0)).collect();
+            let axis = Axis::of("x", scale, &[Series { name, points }], |at| at.0);
+            axis.expect("points").ticks()
+        };
+        let linear = [0.0, 500.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0];
+        assert_eq!(ticks(Scale::Linear, &[12.0, 3179.0]), linear);
+        let decades = ticks(Scale::Logarithmic, &[1000.0, 10_000.0]);
+        assert_eq!(decades, [1000.0, 10_000.0]);
+        assert_eq!(ticks(Scale::Logarithmic, &[1000.0]), [1000.0, 10_000.0]);
     }
 }

@@ -354,8 +354,8 @@ fn each_crate_names_only_what_it_uses() {
         for dependency in &package.dependencies {
             let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
             let word = name.replace('-', "_");
-            let places =
-                ["src", "tests", "examples", "build.rs"].map(|place| directory.join(place));
+            let places = ["src", "tests", "examples", "benches", "build.rs"]
+                .map(|place| directory.join(place));
             let uses = |place: &PathBuf| {
                 let paths = [
                     format!("{word}::"),

@@ -60,6 +60,16 @@ fn main() {
             );
         }
     }
+    for traits in [30, 60] {
+        let cloud = flat_with_traits(1_000, traits);
+        for limit in [10, usize::MAX] {
+            measure(
+                &format!("flat, 1,000 hosts of {traits} traits, {}", limited(limit)),
+                &cloud,
+                &flat_request(limit),
+            );
+        }
+    }
     let nested = nested(1_000);
     for limit in [10, usize::MAX] {
         measure(
@@ -211,6 +221,25 @@ fn flat(hosts: u32) -> State {
         }
         add(&mut changes, host, None, &stocks, &traits);
         claim(&mut changes, host, 0, 32);
+    }
+    State::load(changes).expect("the rows are whole")
+}
+
+/// The same with so many traits for each host, as Nova reports them.
+fn flat_with_traits(hosts: u32, traits: u32) -> State {
+    let mut changes = names();
+    let first = TRAITS.len() as u32;
+    let ids: Vec<u32> = (first..first + traits).collect();
+    changes.extend(ids.iter().map(|id| {
+        let row = NameRow {
+            name: format!("HW_CPU_X86_FEATURE_{id}").parse().expect("a trait"),
+            updated_at: NOW,
+        };
+        Change::PutTrait(TraitId(*id), row)
+    }));
+    for host in 0..hosts {
+        let stocks = [(0, 64), (1, 262_144), (2, 2_000)];
+        add(&mut changes, host, None, &stocks, &ids);
     }
     State::load(changes).expect("the rows are whole")
 }

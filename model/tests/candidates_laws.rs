@@ -1,12 +1,9 @@
 //! What must hold of any two searches that belong together, on small random clouds.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
-mod cases;
-
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use cases::cases;
 use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
     ReplaceAllocations,
@@ -14,6 +11,7 @@ use placement_model::command::{
 use placement_model::query::candidates::{AllocationRequest, CandidateRequest, GenerationStrategy};
 use placement_model::types::{Given, Timestamp};
 use placement_model::{Outcome, Stamped, apply};
+use placement_naive::cases::cases;
 use placement_naive::estate::{Estate, SHARES, TRAITS};
 use proptest::prelude::*;
 use proptest::sample::Index;

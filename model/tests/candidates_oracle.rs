@@ -1,16 +1,14 @@
 //! The search against an oracle that tries everything, on small random clouds.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
-mod cases;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use cases::{cases, tight_cases};
 use placement_model::query::candidates::{
     AllocationRequest, CandidateError, CandidateRequest, GroupPolicy, RequestGroup,
 };
 use placement_model::types::ProviderUuid;
 use placement_naive::candidates::{Answer, Verdict, judge, summarized};
+use placement_naive::cases::{cases, tight_cases};
 use placement_naive::estate::Estate;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -111,6 +109,19 @@ proptest! {
     ) {
         request.nested = false;
         request.limit = Some(limit);
+        check(&estate, &request)?;
+    }
+
+    #[test]
+    fn wherever_the_search_begins_it_finds_as_much(
+        (estate, mut request) in cases(false),
+        seed in any::<u64>(),
+        limit in proptest::option::of(1..6_usize),
+        nested in any::<bool>(),
+    ) {
+        request.seed = Some(seed);
+        request.limit = limit;
+        request.nested &= nested;
         check(&estate, &request)?;
     }
 

@@ -304,7 +304,7 @@ section! {
 section! {
     /// `[candidates]`.
     CandidatesSection {
-        /// Whether candidates are answered in random order.
+        /// Whether candidates are answered in random order, with a limit from a random root on.
         randomize: bool = false,
         /// Most allocation requests in one answer, also when the client asks for more; 0: no bound.
         max: usize = 0,

@@ -3,6 +3,7 @@
 //!
 //! * [`model`]: every command, every listing, every sum.
 //! * [`candidates`]: what a search for allocation candidates must find, by trying everything.
+//! * [`cases`]: random clouds and requests for it.
 //! * [`estate`]: small clouds in domain words, which the latter works on.
 //! * [`generate`]: random commands over few names.
 
@@ -12,6 +13,7 @@
 )]
 
 pub mod candidates;
+pub mod cases;
 pub mod estate;
 pub mod generate;
 pub mod model;

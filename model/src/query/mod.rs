@@ -7,4 +7,5 @@ pub mod inventories;
 pub mod resource_classes;
 pub mod resource_providers;
 pub mod traits;
+mod tree_filter;
 pub mod usages;

@@ -131,6 +131,12 @@ impl State {
         self.providers.trees.get(&number)
     }
 
+    /// More than the number of any tree.
+    pub(crate) fn tree_numbers_end(&self) -> u32 {
+        let last = self.providers.trees.get_max();
+        last.map_or(0, |(number, _)| number.0.saturating_add(1))
+    }
+
     /// Where the provider with this UUID is.
     pub fn place(&self, uuid: &ProviderUuid) -> Option<Place> {
         self.place_by_id(self.providers.id_of_uuid(uuid)?)
@@ -157,7 +163,10 @@ impl State {
     }
 
     /// The name of a resource class that a row of this state refers to.
-    pub(crate) fn resource_class_name(&self, id: ResourceClassId) -> &ResourceClassName {
+    ///
+    /// # Panics
+    /// If there is none with this id.
+    pub fn resource_class_name(&self, id: ResourceClassId) -> &ResourceClassName {
         let row = self.resource_classes.row(id.0);
         &row.expect("a row refers to classes that are there").name
     }
@@ -165,6 +174,14 @@ impl State {
     /// The dense id of a trait.
     pub fn trait_id(&self, name: &TraitName) -> Option<TraitId> {
         self.traits.id(name).map(TraitId)
+    }
+
+    /// The name of a trait that a row of this state refers to.
+    ///
+    /// # Panics
+    /// If there is none with this id.
+    pub fn trait_name(&self, id: TraitId) -> &TraitName {
+        &self.trait_row(id).name
     }
 
     /// Which trees have what.

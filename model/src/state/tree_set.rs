@@ -102,6 +102,10 @@ impl TreeSet {
 
     /// The first key from this one on that has a chunk.
     pub fn next_chunk(&self, from: u32) -> Option<u32> {
+        // Often it is this one, and a lookup costs less than an iterator.
+        if self.chunks.contains_key(&from) {
+            return Some(from);
+        }
         self.chunks.range(from..).next().map(|(key, _)| *key)
     }
 

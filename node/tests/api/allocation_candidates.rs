@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
 use placement_node::http::{ApiSettings, CandidateSettings};
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, uuid};
+use crate::cloud::{Cloud, Counting, uuid};
 
 /// Three hosts of 8 CPUs, the third with two children of one GPU each.
 async fn hosts(settings: CandidateSettings) -> Cloud {
@@ -9,6 +11,11 @@ async fn hosts(settings: CandidateSettings) -> Cloud {
         candidates: settings,
         ..ApiSettings::default()
     });
+    furnish(&cloud).await;
+    cloud
+}
+
+async fn furnish(cloud: &Cloud) {
     for number in [1, 2, 3] {
         cloud.provider(number, None).await;
         cloud.stock(number, "VCPU", 8).await;
@@ -20,7 +27,6 @@ async fn hosts(settings: CandidateSettings) -> Cloud {
         let path = format!("/resource_providers/{}/traits", uuid(number));
         cloud.put(&path, traits).send().await.expect(200);
     }
-    cloud
 }
 
 async fn ask(cloud: &Cloud, query: &str, version: &str) -> Value {
@@ -162,16 +168,19 @@ async fn all_that_a_search_keeps_is_counted() {
         .refused(400, "memory_max_bytes")
         .code("placement.candidates.search_ended");
     ask(within(2_000), one).await.expect(200);
-    // With `randomize` all 1,024 candidates are kept before one is chosen.
+    // With `randomize` what is chosen is kept before it is written: with a limit so many candidates,
+    // without one all 1,024.
     let randomized = |memory_max_bytes| CandidateSettings {
         randomize: true,
         ..within(memory_max_bytes)
     };
-    let many = format!("{}&limit=1", two_ways_for_each_of(10));
-    ask(randomized(100_000), &many)
+    let many = two_ways_for_each_of(10);
+    ask(randomized(300_000), &many)
         .await
         .refused(400, "memory_max_bytes");
-    ask(randomized(1_000_000), &many).await.expect(200);
+    ask(randomized(3_000_000), &many).await.expect(200);
+    let one = format!("{many}&limit=1");
+    ask(randomized(100_000), &one).await.expect(200);
 }
 
 /// A query with so many groups, for each of which there are two providers, and so with two to that
@@ -186,6 +195,28 @@ fn two_ways_for_each_of(groups: usize) -> String {
         suffixes.concat(),
         each.join("&")
     )
+}
+
+#[tokio::test]
+async fn a_short_search_runs_where_its_request_is_and_a_long_one_elsewhere() {
+    let counting = Arc::new(Counting::default());
+    let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
+    furnish(&cloud).await;
+    let many = two_ways_for_each_of(10);
+    for (query, found, elsewhere) in [
+        ("/allocation_candidates?resources=VCPU:2".to_owned(), 3, 0),
+        ("/allocation_candidates?resources=VCPU:99".to_owned(), 0, 0),
+        (format!("{many}&limit=2"), 2, 0),
+        // More than 64 KiB of answer, and more than a thousand steps.
+        (format!("{many}&limit=200"), 200, 1),
+        (many, 1_024, 2),
+    ] {
+        let answer = cloud.get(&query).send().await.expect(200);
+        let length = answer.header("content-length").unwrap().to_owned();
+        assert_eq!(length, answer.body.len().to_string());
+        assert_eq!(count(&answer.json()), found, "{query}");
+        assert_eq!(counting.count(), elsewhere, "{query}");
+    }
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! What the stories are told with: a cloud to send requests to, and answers to look at.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::Body;
+use futures::future::BoxFuture;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use placement_node::access::Peer;
@@ -16,6 +18,23 @@ use crate::memory::Memory;
 /// Every member of a cloud has a UUID that can be read.
 pub(crate) fn uuid(number: u64) -> String {
     format!("00000000-0000-4000-8000-{number:012x}")
+}
+
+/// Counts what runs elsewhere.
+#[derive(Default)]
+pub(crate) struct Counting(AtomicUsize);
+
+impl Counting {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Offload for Counting {
+    fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        RealWorld::new().run(work)
+    }
 }
 
 /// An API of its own.

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use placement_node::http::ApiSettings;
-use placement_node::world::{Offload, RealWorld};
+
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, uuid};
+use crate::cloud::{Cloud, Counting, uuid};
 
 const LIMIT: &str = "placement.limit_exceeded";
 const BUSY: &str = "placement.unavailable.busy";
@@ -201,19 +200,9 @@ async fn a_body_of_many_small_values_is_not_held_in_memory() {
         .code(LIMIT);
 }
 
-/// Counts what runs elsewhere.
-struct Counting(AtomicUsize);
-
-impl Offload for Counting {
-    fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        RealWorld::new().run(work)
-    }
-}
-
 #[tokio::test]
 async fn a_long_body_is_read_elsewhere() {
-    let counting = Arc::new(Counting(AtomicUsize::new(0)));
+    let counting = Arc::new(Counting::default());
     let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
     for (length, elsewhere) in [(1_000, 0), (200_000, 1)] {
         let body = json!({"name": "x".repeat(length)});
@@ -222,7 +211,7 @@ async fn a_long_body_is_read_elsewhere() {
             .send()
             .await
             .expect(400);
-        assert_eq!(counting.0.load(Ordering::Relaxed), elsewhere);
+        assert_eq!(counting.count(), elsewhere);
     }
 }
 

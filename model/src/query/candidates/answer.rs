@@ -1,126 +1,164 @@
-//! Candidates with names, and the summaries that go with them.
+//! Candidates and what of them is shown: with names for tests, as nodes for who writes answers, and
+//! the summaries that go with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::plan::Plan;
 use super::request::{
     AllocationRequest, CandidateRequest, Placed, ProviderSummary, SummaryResource,
 };
-use crate::state::change::ResourceClassId;
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::{Place, State};
 use crate::types::{ProviderUuid, ResourceClassName};
 
-/// One way to meet a request, as places in the state that was searched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    /// In the order of the groups in the request.
-    pub placements: Vec<Placement>,
+/// One way to meet a request, as providers of the state that was searched. What each of them serves
+/// stands in the [`Outline`].
+#[derive(Debug, Clone, Default)]
+pub struct Candidate<'a> {
+    pub(super) seats: Vec<Seat<'a>>,
 }
 
-/// Which provider serves a group, or one class of the unnumbered group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placement {
-    /// Index of the group in the request.
-    pub group: usize,
-    /// The class, for the unnumbered group.
-    pub class: Option<ResourceClassId>,
-    /// The provider.
-    pub place: Place,
-}
-
-/// Units of one class from one provider.
+/// A provider that serves one part of the request.
 #[derive(Debug, Clone, Copy)]
-struct Amount<'a> {
-    node: &'a Node,
-    class: &'a ResourceClassName,
-    /// All groups together.
-    amount: u64,
+pub(super) struct Seat<'a> {
+    pub(super) place: Place,
+    pub(super) node: &'a Node,
+    /// The one that the provider is in.
+    pub(super) tree: &'a Tree,
 }
 
-impl Candidate {
-    /// What is taken, by provider in the order of their creation and then by class.
-    fn amounts<'a>(&self, state: &'a State, request: &'a CandidateRequest) -> Vec<Amount<'a>> {
-        let mut amounts: Vec<Amount<'a>> = Vec::with_capacity(self.placements.len());
-        for placement in &self.placements {
-            let node = state.node(placement.place);
-            let taken = placement.taken(state, request);
-            amounts.extend(taken.map(|(class, amount)| Amount {
-                node,
-                class,
-                amount,
+impl Candidate<'_> {
+    /// The memory that keeping it takes.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.seats.len() * size_of::<Seat<'_>>()
+    }
+}
+
+/// What all candidates of a request have in common, looked up once. A part is a named group, or one
+/// class of the unnumbered group.
+#[derive(Debug, Default)]
+pub struct Outline<'a> {
+    classes: Vec<&'a ResourceClassName>,
+    /// For each part what it takes: indexes into `classes`, and amounts.
+    taken: Vec<Vec<(usize, u64)>>,
+    /// The suffixes in their order, each with its parts.
+    groups: Vec<(&'a str, Vec<usize>)>,
+}
+
+/// Units of one class from one provider, all parts together.
+#[derive(Debug, Clone, Copy)]
+pub struct Amount<'a> {
+    /// The provider.
+    pub node: &'a Node,
+    /// Index into [`Outline::classes`].
+    pub class: usize,
+    /// How much.
+    pub units: u64,
+}
+
+impl<'a> Outline<'a> {
+    pub(super) fn of(plan: &Plan<'a>, request: &'a CandidateRequest) -> Self {
+        let name = |class: &usize| plan.state.resource_class_name(plan.classes[*class]);
+        let mut sorted: Vec<usize> = (0..plan.classes.len()).collect();
+        sorted.sort_by_key(name);
+        let mut ranks = vec![0; sorted.len()];
+        for (rank, class) in sorted.iter().enumerate() {
+            ranks[*class] = rank;
+        }
+        let taken = plan.variables.iter().map(|variable| {
+            let demands = plan.kinds[variable.kind].demands.iter();
+            demands
+                .map(|demand| (ranks[demand.class], demand.amount))
+                .collect()
+        });
+        let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (part, variable) in plan.variables.iter().enumerate() {
+            let suffix = request.groups[variable.group].suffix.as_str();
+            groups.entry(suffix).or_default().push(part);
+        }
+        Self {
+            classes: sorted.iter().map(name).collect(),
+            taken: taken.collect(),
+            groups: groups.into_iter().collect(),
+        }
+    }
+
+    /// The classes asked for, in the order of their names.
+    pub fn classes(&self) -> &[&'a ResourceClassName] {
+        &self.classes
+    }
+
+    /// The suffixes of the groups, in their order.
+    pub fn suffixes(&self) -> impl ExactSizeIterator<Item = &'a str> + '_ {
+        self.groups.iter().map(|(suffix, _)| *suffix)
+    }
+
+    /// Puts what a candidate takes in place of what `amounts` holds: by provider in the order of
+    /// their creation, and then by class.
+    pub fn amounts(&self, candidate: &Candidate<'a>, amounts: &mut Vec<Amount<'a>>) {
+        amounts.clear();
+        for (seat, taken) in candidate.seats.iter().zip(&self.taken) {
+            amounts.extend(taken.iter().map(|(class, units)| Amount {
+                node: seat.node,
+                class: *class,
+                units: *units,
             }));
         }
-        amounts.sort_by(|one, other| (one.node.id, one.class).cmp(&(other.node.id, other.class)));
+        amounts.sort_unstable_by_key(|one| (one.node.id, one.class));
         amounts.dedup_by(|one, kept| {
             let same = one.node.id == kept.node.id && one.class == kept.class;
             if same {
-                kept.amount += one.amount;
+                kept.units += one.units;
             }
             same
         });
-        amounts
     }
 
-    /// The providers that something is taken from; those of groups without resources are not.
-    pub(super) fn used<'a>(
-        &'a self,
-        request: &'a CandidateRequest,
-    ) -> impl Iterator<Item = Place> + 'a {
-        let taking = self.placements.iter().filter(move |one| one.takes(request));
-        taking.map(|one| one.place)
+    /// For each suffix, in their order, the providers that serve its group, each once.
+    pub fn mappings<'c>(
+        &'c self,
+        candidate: &'c Candidate<'a>,
+    ) -> impl Iterator<Item = impl Iterator<Item = &'a Node> + 'c> + 'c {
+        self.groups.iter().map(|(_, parts)| {
+            let node = |part: &usize| candidate.seats[*part].node;
+            parts.iter().enumerate().filter_map(move |(at, part)| {
+                let (before, node_here) = (&parts[..at], node(part));
+                let seen = before.iter().any(|part| node(part).id == node_here.id);
+                (!seen).then_some(node_here)
+            })
+        })
     }
 
-    pub(super) fn describe(&self, state: &State, request: &CandidateRequest) -> AllocationRequest {
-        let amounts = self.amounts(state, request);
-        let allocations = amounts.chunk_by(|one, other| one.node.id == other.node.id);
+    /// The seats of those that something is taken from; groups without resources take nothing.
+    pub(super) fn used<'c>(
+        &'c self,
+        candidate: &'c Candidate<'a>,
+    ) -> impl Iterator<Item = &'c Seat<'a>> + 'c {
+        let taking = candidate.seats.iter().zip(&self.taken);
+        let taking = taking.filter(|(_, taken)| !taken.is_empty());
+        taking.map(|(seat, _)| seat)
+    }
+
+    pub(super) fn describe(&self, candidate: &Candidate<'a>) -> AllocationRequest {
+        let mut amounts = Vec::new();
+        self.amounts(candidate, &mut amounts);
         let placed = |amounts: &[Amount<'_>]| Placed {
             provider: amounts[0].node.uuid,
             resources: amounts
                 .iter()
-                .map(|one| (one.class.clone(), one.amount))
+                .map(|one| (self.classes[one.class].clone(), one.units))
                 .collect(),
         };
-        let mut mappings: BTreeMap<String, Vec<ProviderUuid>> = BTreeMap::new();
-        for placement in &self.placements {
-            let uuid = state.node(placement.place).uuid;
-            let suffix = &request.groups[placement.group].suffix;
-            match mappings.get_mut(suffix) {
-                Some(providers) if providers.contains(&uuid) => {}
-                Some(providers) => providers.push(uuid),
-                None => drop(mappings.insert(suffix.clone(), vec![uuid])),
-            }
-        }
+        let mappings = self.suffixes().zip(self.mappings(candidate));
         AllocationRequest {
-            allocations: allocations.map(placed).collect(),
-            mappings,
+            allocations: amounts
+                .chunk_by(|one, other| one.node.id == other.node.id)
+                .map(placed)
+                .collect(),
+            mappings: mappings
+                .map(|(suffix, nodes)| (suffix.to_owned(), nodes.map(|node| node.uuid).collect()))
+                .collect::<BTreeMap<String, Vec<ProviderUuid>>>(),
         }
-    }
-}
-
-impl Placement {
-    /// What is taken from the provider.
-    fn taken<'a>(
-        &self,
-        state: &'a State,
-        request: &'a CandidateRequest,
-    ) -> impl Iterator<Item = (&'a ResourceClassName, u64)> {
-        let only = self.class.map(|class| state.resource_class_name(class));
-        request.groups[self.group]
-            .resources
-            .iter()
-            .map(|(name, amount)| {
-                let name = name.valid();
-                (
-                    name.expect("a request with a candidate names classes that are there"),
-                    *amount,
-                )
-            })
-            .filter(move |(name, _)| only.is_none_or(|only| only == *name))
-    }
-
-    /// Whether anything is taken at all.
-    fn takes(&self, request: &CandidateRequest) -> bool {
-        !request.groups[self.group].resources.is_empty()
     }
 }
 
@@ -128,70 +166,78 @@ impl Placement {
 /// of these trees the providers that some candidate uses, be it one beyond the limit.
 pub struct Summaries<'a> {
     state: &'a State,
-    request: &'a CandidateRequest,
-    trees: BTreeSet<TreeNumber>,
+    nested: bool,
+    trees: BTreeMap<TreeNumber, &'a Tree>,
     used: BTreeSet<Place>,
+    /// The last that was noted: often the next one is the same.
+    last: Option<TreeNumber>,
 }
 
 impl<'a> Summaries<'a> {
     /// None yet.
-    pub fn new(state: &'a State, request: &'a CandidateRequest) -> Self {
+    pub fn new(state: &'a State, request: &CandidateRequest) -> Self {
         Self {
             state,
-            request,
-            trees: BTreeSet::new(),
+            nested: request.nested,
+            trees: BTreeMap::new(),
             used: BTreeSet::new(),
+            last: None,
         }
     }
 
     /// Adds what a candidate of the answer uses.
-    pub fn note(&mut self, candidate: &Candidate) {
-        for place in candidate.used(self.request) {
-            self.trees.insert(place.tree);
-            if !self.request.nested {
-                self.used.insert(place);
+    pub fn note(&mut self, outline: &Outline<'a>, candidate: &Candidate<'a>) {
+        for seat in outline.used(candidate) {
+            let number = seat.place.tree;
+            if self.last != Some(number) {
+                self.last = Some(number);
+                self.trees.insert(number, seat.tree);
+            }
+            if !self.nested {
+                self.used.insert(seat.place);
             }
         }
     }
 
     /// Adds what a candidate that is not in the answer uses of the trees that are. To be called
     /// when all of the answer is noted.
-    pub fn note_beyond(&mut self, candidate: &Candidate) {
-        let used = candidate.used(self.request);
+    pub(super) fn note_beyond(&mut self, outline: &Outline<'a>, candidate: &Candidate<'a>) {
+        let used = outline.used(candidate).map(|seat| seat.place);
         self.used
-            .extend(used.filter(|place| self.trees.contains(&place.tree)));
+            .extend(used.filter(|place| self.trees.contains_key(&place.tree)));
     }
 
     /// The providers of the trees noted that no candidate noted uses.
     pub(super) fn unused(&self) -> impl Iterator<Item = Place> + '_ {
-        let trees = self.trees.iter().filter_map(move |number| {
-            let nodes = self.state.tree(*number)?.nodes.len();
-            Some((*number, nodes))
+        let trees = self.trees.iter();
+        let places = trees.flat_map(|(number, tree)| {
+            let nodes = (0..).take(tree.nodes.len());
+            nodes.map(|node| Place {
+                tree: *number,
+                node,
+            })
         });
-        trees
-            .flat_map(|(tree, nodes)| (0..).take(nodes).map(move |node| Place { tree, node }))
-            .filter(move |place| !self.used.contains(place))
+        places.filter(move |place| !self.used.contains(place))
     }
 
-    /// The trees of which all providers are to be summarized (from 1.29), in the order of their
-    /// creation.
-    pub fn trees(&self) -> impl Iterator<Item = TreeNumber> + '_ {
-        self.trees.iter().copied()
-    }
-
-    /// The summaries, tree by tree.
-    pub fn each(&self) -> impl Iterator<Item = ProviderSummary> + '_ {
-        let trees = self
-            .trees
-            .iter()
-            .filter_map(|number| Some((*number, self.state.tree(*number)?)));
-        trees.flat_map(move |(tree, found)| {
-            let shown = (0..).zip(&found.nodes).filter(move |(node, _)| {
-                let place = Place { tree, node: *node };
-                self.request.nested || self.used.contains(&place)
+    /// The providers to be summarized with their trees, in the order of their trees' creation.
+    pub fn nodes(&self) -> impl Iterator<Item = (&'a Tree, &'a Node)> + '_ {
+        self.trees.iter().flat_map(move |(number, tree)| {
+            let shown = (0..).zip(&tree.nodes).filter(move |(node, _)| {
+                let place = Place {
+                    tree: *number,
+                    node: *node,
+                };
+                self.nested || self.used.contains(&place)
             });
-            shown.map(|(_, node)| summary(self.state, found, node))
+            shown.map(move |(_, node)| (*tree, &**node))
         })
+    }
+
+    /// The summaries with names, tree by tree.
+    pub fn each(&self) -> impl Iterator<Item = ProviderSummary> + '_ {
+        self.nodes()
+            .map(|(tree, node)| summary(self.state, tree, node))
     }
 }
 
@@ -211,7 +257,7 @@ fn summary(state: &State, tree: &Tree, node: &Node) -> ProviderSummary {
         traits: node
             .traits
             .iter()
-            .map(|id| state.trait_row(*id).name.clone())
+            .map(|id| state.trait_name(*id).clone())
             .collect(),
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct Instance<'a> {
 pub(super) struct Slot<'a> {
     pub(super) place: Place,
     pub(super) node: &'a Node,
+    /// The one that the provider is in.
+    pub(super) tree: &'a Tree,
     /// It may serve other trees too.
     pub(super) shares: bool,
     /// It is in another tree than the anchor's.
@@ -57,17 +59,18 @@ impl<'a> Instance<'a> {
         plan: &Plan<'a>,
         sharing: &SharingProviders<'a>,
         number: TreeNumber,
+        tree: &'a Tree,
     ) -> bool {
         self.clear(plan);
-        let Some(tree) = plan.state.tree(number) else {
-            return false;
-        };
         self.anchor = Some((number, tree));
         for (node, index) in tree.nodes.iter().zip(0..) {
             let from = self.kinds.len();
             let serves =
                 |kind: &usize| plan.serves(&plan.kinds[*kind], number, &tree.nodes[0], node);
             self.kinds.extend((0..plan.kinds.len()).filter(serves));
+            if self.kinds.len() == from {
+                continue;
+            }
             let place = Place {
                 tree: number,
                 node: index,
@@ -78,6 +81,7 @@ impl<'a> Instance<'a> {
                 Slot {
                     place,
                     node,
+                    tree,
                     shares,
                     outside: false,
                 },
@@ -86,12 +90,13 @@ impl<'a> Instance<'a> {
         for provider in sharing.reaching(number, tree) {
             let from = self.kinds.len();
             self.kinds.extend_from_slice(&provider.kinds);
-            let (place, node) = (provider.place, provider.node);
+            let (place, node, tree) = (provider.place, provider.node, provider.tree);
             self.add_slot(
                 from,
                 Slot {
                     place,
                     node,
+                    tree,
                     shares: true,
                     outside: true,
                 },
@@ -112,16 +117,14 @@ impl<'a> Instance<'a> {
     }
 
     fn add_slot(&mut self, from: usize, slot: Slot<'a>) {
-        if self.kinds.len() > from {
-            let (id, to) = (slot.node.id, self.kinds.len());
-            self.found.push(Found {
-                id,
-                slot: self.slots.len(),
-                from,
-                to,
-            });
-            self.slots.push(slot);
-        }
+        let (id, to) = (slot.node.id, self.kinds.len());
+        self.found.push(Found {
+            id,
+            slot: self.slots.len(),
+            from,
+            to,
+        });
+        self.slots.push(slot);
     }
 
     /// Puts the slots in order and fills in what depends on their numbers.

@@ -31,7 +31,7 @@ mod symmetry;
 mod tree_search;
 mod unknown_names;
 
-pub use answer::{Candidate, Placement, Summaries};
+pub use answer::{Amount, Candidate, Outline, Summaries};
 pub use budget::Watch;
 pub use request::{
     AllocationRequest, CandidateError, CandidateRequest, Candidates, GenerationStrategy,

@@ -33,6 +33,8 @@ pub(super) struct Plan<'a> {
     pub(super) contests: Vec<Contest>,
     /// No variable's place bears on another's.
     pub(super) independent: bool,
+    /// Where to begin.
+    pub(super) seed: Option<u64>,
 }
 
 /// What a group asks of each provider it uses.
@@ -107,6 +109,7 @@ impl<'a> Plan<'a> {
             one_per_tree: !request.nested && !state.indexes().nested().is_empty(),
             contests: Vec::new(),
             independent: false,
+            seed: request.seed,
         };
         // One group alone is no constraint.
         let several = |suffixes: &&BTreeSet<String>| {

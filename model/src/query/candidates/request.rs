@@ -29,6 +29,10 @@ pub struct CandidateRequest {
     pub mappings: bool,
     /// In which order candidates are made.
     pub strategy: GenerationStrategy,
+    /// With a number, the search begins at an anchor that follows from it, goes on in the order of
+    /// their creation and round, and gives one candidate of each in turn; which one comes first of an
+    /// anchor follows from the number too.
+    pub seed: Option<u64>,
 }
 
 /// One request group.

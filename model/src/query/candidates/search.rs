@@ -1,14 +1,18 @@
 //! From anchor to anchor, in the order that was asked for.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use super::answer::{Candidate, Placement, Summaries};
+use super::answer::{Candidate, Outline, Seat, Summaries};
 use super::budget::StepBudget;
-use super::filter::Filter;
+use super::filter::anchors;
+use super::instance::SlotIndex;
 use super::plan::Plan;
 use super::request::{AllocationRequest, CandidateRequest, Candidates, GenerationStrategy};
 use super::sharing::SharingProviders;
 use super::tree_search::{Step, TreeSearch};
+use crate::query::tree_filter::TreeFilter;
 use crate::state::tree_set::TreeSet;
 use crate::state::{Place, State};
 
@@ -17,6 +21,7 @@ use crate::state::{Place, State};
 pub struct Search<'a> {
     state: &'a State,
     request: &'a CandidateRequest,
+    outline: Arc<Outline<'a>>,
     /// `None` when there is certainly nothing (more) to be found.
     explorer: Option<Explorer<'a>>,
     budget: StepBudget<'a>,
@@ -31,40 +36,56 @@ impl<'a> Search<'a> {
         plan: Option<Plan<'a>>,
         state: &'a State,
         request: &'a CandidateRequest,
-        budget: StepBudget<'a>,
+        mut budget: StepBudget<'a>,
     ) -> Self {
+        let outline = plan.as_ref().map(|plan| Outline::of(plan, request));
+        let explorer = plan.map(|plan| Explorer::new(plan, request.strategy, &mut budget));
         let most = request.search_max.unwrap_or(usize::MAX);
         let left = request.limit.unwrap_or(usize::MAX).min(most);
         Self {
             state,
             request,
-            explorer: plan.map(|plan| Explorer::new(plan, request.strategy)),
+            outline: outline.map_or_else(Arc::default, Arc::new),
+            explorer,
             budget,
             left,
             beyond: most - left,
         }
     }
 
-    /// The next candidate as places in the state, which costs less than one with names.
-    pub fn next_candidate(&mut self) -> Option<Candidate> {
+    /// The next candidate, which lasts until the one after it is asked for.
+    pub fn advance(&mut self) -> Option<&Candidate<'a>> {
         if self.left == 0 || self.budget.stopped() {
             return None;
         }
-        let next = self
-            .explorer
-            .as_mut()
-            .and_then(|explorer| explorer.next(&mut self.budget));
-        if next.is_some() {
-            self.left -= 1;
-        } else {
+        let explorer = self.explorer.as_mut()?;
+        if !explorer.next(&mut self.budget) {
             self.explorer = None;
+            return None;
         }
-        next
+        self.left -= 1;
+        self.explorer.as_ref().map(|explorer| &explorer.found)
+    }
+
+    /// The next candidate, to be kept.
+    pub fn next_candidate(&mut self) -> Option<Candidate<'a>> {
+        self.advance().cloned()
+    }
+
+    /// What all candidates have in common.
+    pub fn outline(&self) -> Arc<Outline<'a>> {
+        self.outline.clone()
     }
 
     /// Whether the watch ended the search, so that there may be more candidates.
     pub fn interrupted(&self) -> bool {
         self.budget.stopped()
+    }
+
+    /// The memory that anchors take whose next turn is to come, some of it estimated.
+    pub fn waiting_bytes(&self) -> usize {
+        let explorer = self.explorer.as_ref();
+        explorer.map_or(0, |explorer| explorer.waiting_bytes)
     }
 
     /// Steps taken so far.
@@ -73,8 +94,8 @@ impl<'a> Search<'a> {
     }
 
     /// A candidate with names.
-    pub fn describe(&self, candidate: &Candidate) -> AllocationRequest {
-        candidate.describe(self.state, self.request)
+    pub fn describe(&self, candidate: &Candidate<'a>) -> AllocationRequest {
+        self.outline.describe(candidate)
     }
 
     /// Ends the search, and finds what the summaries of its candidates lack because of the limit:
@@ -93,12 +114,12 @@ impl<'a> Search<'a> {
             if wanted.is_empty() {
                 return;
             }
-            let Some(candidate) = explorer.next(&mut self.budget) else {
+            if !explorer.next(&mut self.budget) {
                 return;
-            };
-            summaries.note_beyond(&candidate);
-            for place in candidate.used(self.request) {
-                wanted.remove(&place);
+            }
+            summaries.note_beyond(&self.outline, &explorer.found);
+            for seat in self.outline.used(&explorer.found) {
+                wanted.remove(&seat.place);
             }
         }
     }
@@ -108,7 +129,7 @@ impl<'a> Search<'a> {
         let mut summaries = Summaries::new(self.state, self.request);
         let mut allocation_requests = Vec::new();
         while let Some(candidate) = self.next_candidate() {
-            summaries.note(&candidate);
+            summaries.note(&self.outline, &candidate);
             allocation_requests.push(self.describe(&candidate));
         }
         self.complete(&mut summaries);
@@ -132,24 +153,37 @@ impl Iterator for Search<'_> {
 pub(super) struct Explorer<'a> {
     plan: Plan<'a>,
     sharing: SharingProviders<'a>,
-    anchors: Filter,
+    anchors: TreeFilter<'a>,
     strategy: GenerationStrategy,
     /// The anchor at hand (depth first).
     current: TreeSearch<'a>,
     under_way: bool,
     /// Anchors that gave one and wait for their next turn (breadth first).
     waiting: VecDeque<TreeSearch<'a>>,
+    waiting_bytes: usize,
     /// Candidates of sharing providers alone, which several anchors can give. All others have a
     /// provider that belongs to one anchor.
     given: BTreeSet<Vec<Place>>,
     /// Instances of sharing providers of other trees alone: the next with the same gives nothing new.
     outside: BTreeSet<Vec<Vec<Place>>>,
+    /// The slot of each variable in what was found last.
+    solution: Vec<SlotIndex>,
+    /// What was found last.
+    pub(super) found: Candidate<'a>,
 }
 
 impl<'a> Explorer<'a> {
-    pub(super) fn new(plan: Plan<'a>, strategy: GenerationStrategy) -> Self {
-        let sharing = SharingProviders::find(&plan);
-        let anchors = Filter::anchors(&plan, &sharing);
+    pub(super) fn new(
+        plan: Plan<'a>,
+        strategy: GenerationStrategy,
+        budget: &mut StepBudget<'_>,
+    ) -> Self {
+        let sharing = SharingProviders::find(&plan, budget);
+        let mut anchors = anchors(&plan, &sharing);
+        if let Some(seed) = plan.seed {
+            anchors.start_anywhere(seed, plan.state.tree_numbers_end());
+        }
+        let strategy = (plan.seed).map_or(strategy, |_| GenerationStrategy::BreadthFirst);
         Self {
             plan,
             sharing,
@@ -158,76 +192,87 @@ impl<'a> Explorer<'a> {
             current: TreeSearch::default(),
             under_way: false,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             given: BTreeSet::new(),
             outside: BTreeSet::new(),
+            solution: Vec::new(),
+            found: Candidate::default(),
         }
     }
 
     /// Begins anew, with only those anchors for which these providers could serve something.
     fn confine_to(&mut self, places: &BTreeSet<Place>) {
         let own = TreeSet::from_iter(places.iter().map(|place| place.tree.0));
-        let state = self.plan.state;
+        let state: &'a State = self.plan.state;
         let shared = places
             .iter()
             .map(|place| state.node(*place))
             .filter(|node| self.sharing.shares(node))
             .flat_map(|node| node.aggregates.iter())
-            .filter_map(|aggregate| state.indexes().with_member(aggregate).cloned());
-        let trees = std::iter::once(own).chain(shared).collect();
-        self.anchors = Filter::anchors(&self.plan, &self.sharing).within(trees);
+            .filter_map(|aggregate| state.indexes().with_member(aggregate));
+        let own = std::iter::once(Cow::Owned(own));
+        let trees = own.chain(shared.map(Cow::Borrowed)).collect();
+        self.anchors = anchors(&self.plan, &self.sharing);
+        self.anchors.require(trees);
         self.under_way = false;
         self.waiting.clear();
+        self.waiting_bytes = 0;
         self.given.clear();
         self.outside.clear();
     }
 
-    /// The next candidate; `None` at the end, or when the watch ends the search.
-    pub(super) fn next(&mut self, budget: &mut StepBudget<'_>) -> Option<Candidate> {
+    /// Finds the next candidate; false at the end, or when the watch ends the search.
+    pub(super) fn next(&mut self, budget: &mut StepBudget<'_>) -> bool {
         match self.strategy {
             GenerationStrategy::DepthFirst => self.next_deep(budget),
             GenerationStrategy::BreadthFirst => self.next_broad(budget),
         }
     }
 
-    fn next_deep(&mut self, budget: &mut StepBudget<'_>) -> Option<Candidate> {
+    fn next_deep(&mut self, budget: &mut StepBudget<'_>) -> bool {
         loop {
             if !self.under_way && !self.open_anchor(budget) {
-                return None;
+                return false;
             }
             match self.current.next(&self.plan, budget) {
                 Step::Found => {
-                    if let Some(candidate) = self.candidate() {
-                        return Some(candidate);
+                    if self.take_found() {
+                        return true;
                     }
                 }
                 Step::Exhausted => self.under_way = false,
-                Step::Stopped => return None,
+                Step::Stopped => return false,
             }
         }
     }
 
-    fn next_broad(&mut self, budget: &mut StepBudget<'_>) -> Option<Candidate> {
+    fn next_broad(&mut self, budget: &mut StepBudget<'_>) -> bool {
         loop {
             if !self.under_way && !self.open_anchor(budget) {
                 if budget.stopped() {
-                    return None;
+                    return false;
                 }
-                self.current = self.waiting.pop_front()?;
+                let Some(next) = self.waiting.pop_front() else {
+                    return false;
+                };
+                self.waiting_bytes -= next.bytes();
+                self.current = next;
                 self.under_way = true;
             }
             match self.current.next(&self.plan, budget) {
                 Step::Found => {
-                    let candidate = self.candidate();
-                    if candidate.is_some() {
+                    if self.take_found() {
                         self.under_way = false;
                         if !self.current.is_last(&self.plan) {
-                            self.waiting.push_back(std::mem::take(&mut self.current));
+                            let waiting = std::mem::take(&mut self.current);
+                            self.waiting_bytes += waiting.bytes();
+                            self.waiting.push_back(waiting);
                         }
-                        return candidate;
+                        return true;
                     }
                 }
                 Step::Exhausted => self.under_way = false,
-                Step::Stopped => return None,
+                Step::Stopped => return false,
             }
         }
     }
@@ -235,7 +280,12 @@ impl<'a> Explorer<'a> {
     /// Begins on the next anchor that may have something new.
     fn open_anchor(&mut self, budget: &mut StepBudget<'_>) -> bool {
         while budget.spend(1) {
-            let Some(number) = self.anchors.next() else {
+            let next = self.anchors.next();
+            // A long walk to it is noticed in time.
+            if !budget.spend(self.anchors.take_steps()) {
+                return false;
+            }
+            let Some(number) = next else {
                 return false;
             };
             let begun = (self.current).begin(&self.plan, &self.sharing, number, budget);
@@ -262,35 +312,24 @@ impl<'a> Explorer<'a> {
             .insert(instance.domains.iter().map(places).collect())
     }
 
-    /// What was found, unless another anchor gave it before.
-    fn candidate(&mut self) -> Option<Candidate> {
-        let slots = self.current.slots();
-        let slot = |index: &u32| self.current.instance.slots[*index as usize];
-        if slots.iter().all(|index| slot(index).shares)
+    /// Takes what was found, unless another anchor gave it before.
+    fn take_found(&mut self) -> bool {
+        self.current.solution(&mut self.solution);
+        let slots = self.solution.iter();
+        let slots = slots.map(|index| self.current.instance.slots[*index as usize]);
+        if slots.clone().all(|slot| slot.shares)
             && !self
                 .given
-                .insert(slots.iter().map(|index| slot(index).place).collect())
+                .insert(slots.clone().map(|slot| slot.place).collect())
         {
-            return None;
+            return false;
         }
-        let placements = slots
-            .iter()
-            .zip(&self.plan.variables)
-            .map(|(index, variable)| {
-                let rule = &self.plan.rules[variable.group];
-                let kind = &self.plan.kinds[variable.kind];
-                Placement {
-                    group: variable.group,
-                    class: kind
-                        .demands
-                        .first()
-                        .filter(|_| !rule.named)
-                        .map(|demand| demand.id),
-                    place: slot(index).place,
-                }
-            });
-        Some(Candidate {
-            placements: placements.collect(),
-        })
+        self.found.seats.clear();
+        self.found.seats.extend(slots.map(|slot| Seat {
+            place: slot.place,
+            node: slot.node,
+            tree: slot.tree,
+        }));
+        true
     }
 }

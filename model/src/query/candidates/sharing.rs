@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::budget::StepBudget;
 use super::plan::Plan;
 use crate::state::change::TraitId;
 use crate::state::tree::{Node, Tree, TreeNumber};
@@ -23,13 +24,14 @@ pub(super) struct SharingProviders<'a> {
 pub(super) struct SharingProvider<'a> {
     pub(super) place: Place,
     pub(super) node: &'a Node,
+    pub(super) tree: &'a Tree,
     /// The kinds that it could serve.
     pub(super) kinds: Vec<usize>,
 }
 
 impl<'a> SharingProviders<'a> {
     /// Finds them.
-    pub(super) fn find(plan: &Plan<'a>) -> Self {
+    pub(super) fn find(plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> Self {
         let name = SHARING_TRAIT.parse().ok();
         let mut sharing = Self {
             list: Vec::new(),
@@ -41,28 +43,27 @@ impl<'a> SharingProviders<'a> {
             .and_then(|id| plan.state.indexes().with_trait(id));
         for number in trees.into_iter().flat_map(TreeSet::iter) {
             let number = TreeNumber(number);
-            for (node, index) in plan
-                .state
-                .tree(number)
-                .into_iter()
-                .flat_map(|tree| tree.nodes.iter().zip(0..))
-            {
+            let Some(tree) = plan.state.tree(number) else {
+                continue;
+            };
+            // The search notices that it has to end.
+            if !budget.spend(1 + (tree.nodes.len() * plan.kinds.len()) as u64 / 8) {
+                break;
+            }
+            for (node, index) in tree.nodes.iter().zip(0..) {
                 if sharing.shares(node) {
-                    sharing.add(
-                        plan,
-                        Place {
-                            tree: number,
-                            node: index,
-                        },
-                        node,
-                    );
+                    let place = Place {
+                        tree: number,
+                        node: index,
+                    };
+                    sharing.add(plan, place, node, tree);
                 }
             }
         }
         sharing
     }
 
-    fn add(&mut self, plan: &Plan<'a>, place: Place, node: &'a Node) {
+    fn add(&mut self, plan: &Plan<'a>, place: Place, node: &'a Node, tree: &'a Tree) {
         let kinds: Vec<usize> = (0..plan.kinds.len())
             .filter(|kind| plan.serves_others(&plan.kinds[*kind], place.tree, node))
             .collect();
@@ -75,7 +76,12 @@ impl<'a> SharingProviders<'a> {
                 .or_default()
                 .push(self.list.len());
         }
-        self.list.push(SharingProvider { place, node, kinds });
+        self.list.push(SharingProvider {
+            place,
+            node,
+            tree,
+            kinds,
+        });
     }
 
     /// Whether a provider shares.

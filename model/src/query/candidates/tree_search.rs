@@ -1,9 +1,10 @@
 //! Places the variables of a plan on one anchor, depth first, one candidate at a time.
 
 use super::budget::StepBudget;
-use super::instance::{Instance, SlotIndex};
+use super::instance::{Instance, Slot, SlotIndex};
 use super::plan::Plan;
 use super::sharing::SharingProviders;
+use crate::query::tree_filter::drawn;
 use crate::state::tree::TreeNumber;
 
 /// A search on one instance of the problem, which can be left and taken up again at any time.
@@ -27,12 +28,14 @@ pub(super) struct TreeSearch<'a> {
     /// when its level is exhausted.
     trail: Vec<(usize, usize, SlotIndex)>,
     solutions: u64,
+    /// For each kind, the position in its domain that is tried first.
+    first: Vec<usize>,
 }
 
 /// One placed variable, or the one to be placed next.
 #[derive(Clone, Copy, Default)]
 struct Level {
-    /// Position in the domain of what to try next.
+    /// How many of the domain were tried.
     next: usize,
     slot: SlotIndex,
     /// [`TreeSearch::solutions`] when the slot was chosen.
@@ -59,7 +62,14 @@ impl<'a> TreeSearch<'a> {
         number: TreeNumber,
         budget: &mut StepBudget<'_>,
     ) -> bool {
-        if !self.instance.lay_out(plan, sharing, number) {
+        let Some(tree) = plan.state.tree(number) else {
+            return false;
+        };
+        // Each node is looked at for each kind, and a step is about as many looks.
+        if !budget.spend((tree.nodes.len() * plan.kinds.len()) as u64 / 8) {
+            return false;
+        }
+        if !self.instance.lay_out(plan, sharing, number, tree) {
             return false;
         }
         self.order.clear();
@@ -79,6 +89,14 @@ impl<'a> TreeSearch<'a> {
         self.nogood.clear();
         self.trail.clear();
         self.solutions = 0;
+        self.first.clear();
+        self.first
+            .extend((0..).zip(&self.instance.domains).map(|(kind, domain)| {
+                plan.seed.map_or(0, |seed| {
+                    let of_this = seed ^ u64::from(number.0) << 32;
+                    drawn(of_this, kind, domain.len() as u32) as usize
+                })
+            }));
         if plan.independent {
             return true;
         }
@@ -111,13 +129,13 @@ impl<'a> TreeSearch<'a> {
         }
     }
 
-    /// The slot of each variable, after [`Step::Found`].
-    pub(super) fn slots(&self) -> Vec<SlotIndex> {
-        let mut slots = vec![0; self.order.len()];
+    /// Puts down the slot of each variable, after [`Step::Found`].
+    pub(super) fn solution(&self, slots: &mut Vec<SlotIndex>) {
+        slots.clear();
+        slots.resize(self.order.len(), 0);
         for (variable, level) in self.order.iter().zip(&self.levels) {
             slots[*variable] = level.slot;
         }
-        slots
     }
 
     /// Whether nothing is left to try after the candidate just found.
@@ -128,6 +146,19 @@ impl<'a> TreeSearch<'a> {
             .all(|(variable, level)| {
                 level.next >= self.instance.domains[plan.variables[*variable].kind].len()
             })
+    }
+
+    /// About the memory that keeping it takes; the same whenever it is asked between two turns.
+    pub(super) fn bytes(&self) -> usize {
+        let slots = self.instance.slots.len();
+        let counts = self.named_on.len() + self.taking_from.len();
+        size_of::<Self>()
+            + slots * size_of::<Slot<'_>>()
+            + self.instance.domains.iter().map(Vec::len).sum::<usize>() * 16
+            + self.instance.room.len() * size_of::<u64>()
+            + counts * size_of::<u32>()
+            + self.levels.len() * (size_of::<Level>() + size_of::<usize>())
+            + self.nogood.len() * 2
     }
 
     /// The kind and slot of each placed variable.
@@ -145,10 +176,7 @@ impl<'a> TreeSearch<'a> {
     fn place_next(&mut self, plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> bool {
         let level = self.placed;
         let kind = plan.variables[self.order[level]].kind;
-        while let Some(slot) = self.instance.domains[kind]
-            .get(self.levels[level].next)
-            .copied()
-        {
+        while let Some(slot) = self.nth(kind, self.levels[level].next) {
             self.levels[level].next += 1;
             if plan.independent {
                 self.choose(plan, kind, slot);
@@ -168,6 +196,15 @@ impl<'a> TreeSearch<'a> {
             self.learn_nogood(level, kind, slot);
         }
         false
+    }
+
+    /// The slot that is tried after so many others for a kind.
+    fn nth(&self, kind: usize, tried: usize) -> Option<SlotIndex> {
+        let domain = &self.instance.domains[kind];
+        let (before, from_first) = domain.split_at(self.first[kind]);
+        let slot = from_first.get(tried);
+        let slot = slot.or_else(|| before.get(tried.checked_sub(from_first.len())?));
+        slot.copied()
     }
 
     /// What looking at all slots for all kinds costs, where there are many.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::budget::StepBudget;
-use super::filter::Filter;
+use super::filter::{members, roots};
 use super::plan::{Plan, has_any, is_member};
 use super::request::{CandidateError, CandidateRequest, RequestGroup};
 use super::search::Explorer;
@@ -82,7 +82,12 @@ fn nothing_before(
         Stage::Root => return false,
         Stage::Classes(index) | Stage::Traits(index) => *index,
     };
-    if !any_root(state, &request.root_required, &request.root_forbidden) {
+    if !any_root(
+        state,
+        &request.root_required,
+        &request.root_forbidden,
+        budget,
+    ) {
         return true;
     }
     let group = &request.groups[index];
@@ -91,7 +96,7 @@ fn nothing_before(
         .any(|group| !has_answer_alone(state, request, group, budget))
         || (matches!(stage, Stage::Traits(_))
             && !group.member_of.is_empty()
-            && !any_member(state, &group.member_of))
+            && !any_member(state, &group.member_of, budget))
 }
 
 fn has_answer_alone(
@@ -108,7 +113,7 @@ fn has_answer_alone(
         ..CandidateRequest::default()
     };
     let plan = Plan::build(state, &alone);
-    plan.is_some_and(|plan| Explorer::new(plan, alone.strategy).next(budget).is_some())
+    plan.is_some_and(|plan| Explorer::new(plan, alone.strategy, budget).next(budget))
 }
 
 /// Whether any root has these traits and none of those; all of them exist.
@@ -116,6 +121,7 @@ fn any_root(
     state: &State,
     required: &BTreeSet<Given<TraitName>>,
     forbidden: &BTreeSet<Given<TraitName>>,
+    budget: &mut StepBudget<'_>,
 ) -> bool {
     if required.is_empty() && forbidden.is_empty() {
         return true;
@@ -130,16 +136,22 @@ fn any_root(
     if required.is_empty() {
         return state
             .trees()
+            .take_while(|_| budget.spend(1))
             .any(|(_, tree)| !has_any(&tree.nodes[0], &forbidden));
     }
-    Filter::roots(state.indexes(), &required, &forbidden)
+    roots(state.indexes(), &required, &forbidden)
         .next()
         .is_some()
 }
 
 /// Whether any provider is a member of at least one aggregate of each set.
-fn any_member(state: &State, member_of: &[BTreeSet<AggregateUuid>]) -> bool {
-    Filter::members(state.indexes(), member_of)
+fn any_member(
+    state: &State,
+    member_of: &[BTreeSet<AggregateUuid>],
+    budget: &mut StepBudget<'_>,
+) -> bool {
+    members(state.indexes(), member_of)
         .filter_map(|number| state.tree(number))
+        .take_while(|tree| budget.spend(1 + tree.nodes.len() as u64 / 8))
         .any(|tree| tree.nodes.iter().any(|node| is_member(member_of, node)))
 }

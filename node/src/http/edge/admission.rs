@@ -1,13 +1,14 @@
 //! What costs the whole process something for a while: searches, and the bytes of bodies and answers.
 //! So much is let in at once; what comes beyond it is told so at once, and may come again.
 
+use std::collections::VecDeque;
+use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -111,14 +112,17 @@ impl Held {
 
 /// An answer that holds its bytes until it is sent.
 pub(super) struct HeldBody {
-    body: Full<Bytes>,
+    pieces: VecDeque<Bytes>,
+    left_bytes: u64,
     _held: Held,
 }
 
 impl HeldBody {
-    pub(super) fn new(body: Bytes, held: Held) -> Self {
+    pub(super) fn new(first: Bytes, more: &[Bytes], held: Held) -> Self {
+        let pieces: VecDeque<Bytes> = iter::once(first).chain(more.iter().cloned()).collect();
         Self {
-            body: Full::new(body),
+            left_bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            pieces,
             _held: held,
         }
     }
@@ -130,17 +134,19 @@ impl Body for HeldBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let piece = self.pieces.pop_front();
+        self.left_bytes -= piece.as_ref().map_or(0, Bytes::len) as u64;
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.pieces.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        SizeHint::with_exact(self.left_bytes)
     }
 }
 

@@ -16,6 +16,8 @@ pub(in crate::http) struct Answer {
     pub(in crate::http) status: StatusCode,
     /// JSON, or nothing.
     pub(in crate::http) body: Option<Bytes>,
+    /// The other pieces of a long body.
+    pub(in crate::http) more: Vec<Bytes>,
     /// Path of what was created, below the API's own, for `location`.
     pub(in crate::http) location: Option<String>,
     /// `last-modified` and `cache-control`, from 1.15.
@@ -42,9 +44,24 @@ impl Answer {
         Self {
             status: StatusCode::OK,
             body: Some(body),
+            more: Vec::new(),
             location: None,
             caching: None,
         }
+    }
+
+    /// 200 with a body that is JSON already, in pieces.
+    pub(in crate::http) fn chunks(mut pieces: Vec<Bytes>) -> Self {
+        let more = pieces.split_off(pieces.len().min(1));
+        Self {
+            more,
+            ..Self::bytes(pieces.pop().unwrap_or_default())
+        }
+    }
+
+    /// The bytes of the body.
+    pub(in crate::http) fn body_bytes(&self) -> usize {
+        self.body.iter().chain(&self.more).map(Bytes::len).sum()
     }
 
     /// 201 without a body.
@@ -60,6 +77,7 @@ impl Answer {
         Self {
             status: StatusCode::NO_CONTENT,
             body: None,
+            more: Vec::new(),
             location: None,
             caching: None,
         }

@@ -358,10 +358,13 @@ fn finish(
 fn success(server: &Server, parts: &Parts, answer: &Answer) -> Result<Response<Body>, ApiError> {
     let body = match answer.body.clone() {
         None => Body::empty(),
-        Some(bytes) if parts.method == Method::GET && bytes.len() > UNCOUNTED_MAX_BYTES => {
+        Some(bytes)
+            if !answer.more.is_empty()
+                || parts.method == Method::GET && bytes.len() > UNCOUNTED_MAX_BYTES =>
+        {
             let mut held = server.admission.bytes();
-            held.grow_to(bytes.len())?;
-            Body::new(HeldBody::new(bytes, held))
+            held.grow_to(answer.body_bytes())?;
+            Body::new(HeldBody::new(bytes, &answer.more, held))
         }
         Some(bytes) => Body::from(bytes),
     };

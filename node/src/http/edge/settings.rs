@@ -145,7 +145,8 @@ pub struct CorsSettings {
 /// `[candidates]`.
 #[derive(Debug, Clone)]
 pub struct CandidateSettings {
-    /// `randomize`: answers in random order, so that a limit does not always favour the same providers.
+    /// `randomize`: answers in random order, and with a limit from a random place on, so that it does not
+    /// always favour the same providers. Roots are drawn, not candidates: see `DESIGN.md`.
     pub randomize: bool,
     /// `max`: at most this many allocation requests, also when the client asks for more; `None`: no bound.
     pub max: Option<usize>,

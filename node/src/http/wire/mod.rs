@@ -1,5 +1,6 @@
 //! The formats that clients write: JSON bodies, query strings, and texts as Python reads them.
 
+pub(in crate::http) mod chunks;
 pub(in crate::http) mod json;
 pub(in crate::http) mod like;
 pub(in crate::http) mod microversion;

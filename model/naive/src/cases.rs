@@ -1,5 +1,4 @@
 //! Small random clouds, and requests with every feature of the search against them.
-#![allow(dead_code, unreachable_pub)] // Each test file uses its own part.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use uuid::Uuid;
 
-use placement_naive::estate::{
+use crate::estate::{
     self, CLASSES, Estate, Provider, SHARES, Stock, TRAITS, Wishes, aggregate, provider,
 };
 

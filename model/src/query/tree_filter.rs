@@ -1,0 +1,276 @@
+//! Which trees are worth opening: bitmaps, and-ed chunk by chunk as trees are asked for.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::state::change::TraitId;
+use crate::state::indexes::Indexes;
+use crate::state::tree::TreeNumber;
+use crate::state::tree_set::{CHUNK_TREES, Chunk, TreeSet};
+use crate::types::AggregateUuid;
+
+/// Some sets of trees.
+pub(super) type Sets<'a> = Vec<Cow<'a, TreeSet>>;
+
+/// So many trees are drawn until one is found that passes.
+const DRAWS_MAX: u32 = 32;
+
+/// Walks over the trees that pass, in rising order, which is that of their roots' creation.
+#[derive(Default)]
+pub(super) struct TreeFilter<'a> {
+    /// Each must hold: the tree is in one of these sets. None at all: no tree passes.
+    all: Vec<Sets<'a>>,
+    /// None may hold.
+    none: Vec<&'a TreeSet>,
+    /// Where the walk began: it goes round and ends there.
+    start: u32,
+    round: bool,
+    /// What is left of the chunk at hand.
+    pending: Option<Pending>,
+    next_chunk: u32,
+    looked: u64,
+}
+
+/// Trees of one chunk.
+struct Pending {
+    key: u32,
+    chunk: Chunk,
+    /// No bit is left before this word.
+    word: usize,
+}
+
+impl Iterator for Pending {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let rest = self.chunk.get_mut(self.word..)?;
+        let empty = rest.iter().position(|word| *word != 0)?;
+        let word = &mut rest[empty];
+        let bit = word.trailing_zeros();
+        *word &= *word - 1;
+        self.word += empty;
+        Some(self.key * CHUNK_TREES + self.word as u32 * 64 + bit)
+    }
+}
+
+impl<'a> TreeFilter<'a> {
+    /// A tree must be in one of these sets.
+    pub(super) fn require(&mut self, sets: Sets<'a>) {
+        self.all.push(sets);
+    }
+
+    /// A tree must not be in this set.
+    pub(super) fn forbid(&mut self, set: &'a TreeSet) {
+        self.none.push(set);
+    }
+
+    /// What the walk has cost since this was asked last, in steps of a search.
+    pub(super) fn take_steps(&mut self) -> u64 {
+        let steps = self.looked / 8;
+        self.looked %= 8;
+        steps
+    }
+
+    /// Begins at a tree that follows from a number, and goes round. Each tree that passes is as likely
+    /// as the others, unless it is one of few: then those that follow a long gap are more so.
+    ///
+    /// `end` is more than the number of any tree.
+    pub(super) fn start_anywhere(&mut self, seed: u64, end: u32) {
+        let draws = (0..DRAWS_MAX).map(|draw| drawn(seed, draw, end));
+        let found = draws.into_iter().find(|number| self.passes(*number));
+        self.start = found.or_else(|| self.near(seed, end)).unwrap_or(0);
+        self.next_chunk = self.start / CHUNK_TREES;
+    }
+
+    fn passes(&mut self, number: u32) -> bool {
+        self.looked += self.all.iter().map(Vec::len).sum::<usize>() as u64 / 4;
+        let within = |sets: &Sets<'_>| sets.iter().any(|set| set.contains(number));
+        self.all.iter().all(within) && !self.none.iter().any(|set| set.contains(number))
+    }
+
+    /// Any tree of the first chunk with one, from a chunk that is drawn on.
+    fn near(&mut self, seed: u64, end: u32) -> Option<u32> {
+        let from = drawn(seed, DRAWS_MAX, end) / CHUNK_TREES;
+        let mut found = self.chunk_from(from).or_else(|| self.chunk_from(0))?;
+        let trees: u32 = found.chunk.iter().map(|word| word.count_ones()).sum();
+        found.nth(drawn(seed, DRAWS_MAX + 1, trees) as usize)
+    }
+
+    /// The first chunk from this key on in which a tree passes.
+    fn chunk_from(&mut self, mut key: u32) -> Option<Pending> {
+        loop {
+            key = self.first_key_from(key)?;
+            if let Some(chunk) = self.chunk(key) {
+                let word = 0;
+                return Some(Pending { key, chunk, word });
+            }
+            key += 1;
+        }
+    }
+
+    fn first_key_from(&self, from: u32) -> Option<u32> {
+        let mut first = (!self.all.is_empty()).then_some(from)?;
+        for sets in &self.all {
+            first = first.max(sets.iter().filter_map(|set| set.next_chunk(from)).min()?);
+        }
+        Some(first)
+    }
+
+    fn chunk(&mut self, key: u32) -> Option<Chunk> {
+        let mut result: Chunk = [u64::MAX; _];
+        for sets in &self.all {
+            let mut any: Chunk = [0; _];
+            for chunk in sets.iter().filter_map(|set| set.chunk(key)) {
+                merge(&mut any, chunk, |any, word| *any |= word);
+            }
+            merge(&mut result, &any, |result, word| *result &= word);
+            self.looked += 1 + sets.len() as u64;
+        }
+        for chunk in self.none.iter().filter_map(|set| set.chunk(key)) {
+            merge(&mut result, chunk, |result, word| *result &= !word);
+        }
+        result.iter().any(|word| *word != 0).then_some(result)
+    }
+
+    /// The next chunk of the walk: of the one in which it began, first what is behind that place and
+    /// at last what is before it.
+    fn go_on(&mut self) -> Option<Pending> {
+        let begun = self.start / CHUNK_TREES;
+        let found = self.chunk_from(self.next_chunk);
+        let Some(mut found) = found.filter(|found| !self.round || found.key <= begun) else {
+            if self.round || self.start == 0 {
+                return None;
+            }
+            self.round = true;
+            self.next_chunk = 0;
+            return self.go_on();
+        };
+        self.next_chunk = found.key + 1;
+        if found.key == begun {
+            for (word, first) in found
+                .chunk
+                .iter_mut()
+                .zip((begun * CHUNK_TREES..).step_by(64))
+            {
+                let before = (0..64).filter(|bit| first + bit < self.start);
+                let before = before.fold(0, |mask, bit| mask | 1 << bit);
+                *word &= if self.round { before } else { !before };
+            }
+        }
+        Some(found)
+    }
+}
+
+impl Iterator for TreeFilter<'_> {
+    type Item = TreeNumber;
+
+    fn next(&mut self) -> Option<TreeNumber> {
+        loop {
+            if let Some(number) = self.pending.as_mut().and_then(Iterator::next) {
+                return Some(TreeNumber(number));
+            }
+            self.pending = Some(self.go_on()?);
+        }
+    }
+}
+
+/// A number below `end` that follows from the seed (SplitMix64).
+pub(super) fn drawn(seed: u64, draw: u32, end: u32) -> u32 {
+    let mut mixed = seed.wrapping_add((u64::from(draw) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    // The upper half times `end` is as even as a division, and cheaper.
+    ((mixed >> 32) * u64::from(end) >> 32) as u32
+}
+
+fn merge(into: &mut Chunk, from: &Chunk, mut with: impl FnMut(&mut u64, u64)) {
+    for (into, from) in into.iter_mut().zip(from) {
+        with(into, *from);
+    }
+}
+
+/// The trees with any of these traits somewhere.
+pub(super) fn with_any_trait<'a, 'b>(
+    indexes: &'a Indexes,
+    any: impl IntoIterator<Item = &'b TraitId>,
+) -> Sets<'a> {
+    let sets = any.into_iter().filter_map(|id| indexes.with_trait(*id));
+    sets.map(Cow::Borrowed).collect()
+}
+
+/// The trees with a member of any of these aggregates.
+pub(super) fn with_any_member<'a>(indexes: &'a Indexes, any: &BTreeSet<AggregateUuid>) -> Sets<'a> {
+    let sets = any.iter().filter_map(|id| indexes.with_member(id));
+    sets.map(Cow::Borrowed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn numbers() -> impl Strategy<Value = BTreeSet<u32>> {
+        let number = prop_oneof![0..200_u32, 2_000..2_100_u32, 0..20_000_u32];
+        btree_set(number, 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn the_trees_in_one_set_of_each_and_in_none_of_the_others(
+            all in vec(vec(numbers(), 0..3), 1..4),
+            none in numbers(),
+            seed in proptest::option::of(any::<u64>()),
+        ) {
+            let none: TreeSet = none.into_iter().collect();
+            let mut filter = TreeFilter::default();
+            for sets in &all {
+                let sets = sets.iter().map(|set| Cow::Owned(set.iter().copied().collect()));
+                filter.require(sets.collect());
+            }
+            filter.forbid(&none);
+            if let Some(seed) = seed {
+                filter.start_anywhere(seed, 20_000);
+            }
+            let found: Vec<u32> = filter.by_ref().map(|number| number.0).collect();
+            prop_assert_eq!(filter.next(), None);
+            let passes = |number: &u32| {
+                let within = |sets: &Vec<BTreeSet<u32>>| sets.iter().any(|set| set.contains(number));
+                all.iter().all(within) && !none.contains(*number)
+            };
+            let mut sorted = found.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(&sorted, &(0..20_000).filter(passes).collect::<Vec<_>>());
+            let turns = found.windows(2).filter(|pair| pair[0] > pair[1]).count();
+            prop_assert!(turns <= usize::from(seed.is_some()), "it goes round once");
+        }
+    }
+
+    #[test]
+    fn each_of_few_trees_far_apart_is_begun_with() {
+        let trees: TreeSet = [7, 8, 9, 90_000].into_iter().collect();
+        let firsts: BTreeSet<u32> = (0..200)
+            .filter_map(|seed| {
+                let mut filter = TreeFilter::default();
+                filter.require(vec![Cow::Borrowed(&trees)]);
+                filter.start_anywhere(seed, 100_000);
+                filter.next().map(|number| number.0)
+            })
+            .collect();
+        assert_eq!(firsts, trees.iter().collect());
+    }
+
+    #[test]
+    fn numbers_are_drawn_evenly() {
+        let mut counts = [0; 10];
+        for draw in 0..10_000 {
+            counts[drawn(42, draw, 10) as usize] += 1;
+        }
+        assert!(
+            counts.iter().all(|count| (800..1_200).contains(count)),
+            "{counts:?}"
+        );
+    }
+}

@@ -1,10 +1,12 @@
 //! One provider, and lists of them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::tree_filter::{TreeFilter, with_any_member, with_any_trait};
 use crate::outcome::Provider;
-use crate::state::change::{ProviderId, ResourceClassId, TraitId};
-use crate::state::tree::Node;
+use crate::state::change::{ResourceClassId, TraitId};
+use crate::state::tree::{Node, TreeNumber};
 use crate::state::{Place, State};
 use crate::types::{
     AggregateUuid, Given, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
@@ -79,33 +81,49 @@ impl State {
     /// # Errors
     /// A filter that names an unknown resource class or trait.
     pub fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, FilterError> {
-        let Some(facts) = self.facts(filter)? else {
-            return Ok(Vec::new());
-        };
-        let mut found: Vec<(ProviderId, Place)> = match self.few(filter) {
-            Some(places) => places
-                .into_iter()
-                .map(|place| (self.node(place).id, place))
-                .collect(),
-            None => self.places().collect(),
-        };
-        found.retain(|(_, place)| {
-            let node = self.node(*place);
-            facts.hold_of(node)
-                && filter
-                    .uuid
-                    .as_ref()
-                    .is_none_or(|uuid| uuid.valid() == Some(&node.uuid))
-                && filter
-                    .name
-                    .as_ref()
-                    .is_none_or(|n| n.is_empty() || n == node.name.as_str())
-        });
+        let found = self.providers_within(filter, usize::MAX)?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// The same, or `None` if it takes a look at more providers than so many.
+    ///
+    /// # Errors
+    /// As [`State::providers`], if it comes to that.
+    pub fn providers_within(
+        &self,
+        filter: &ProviderFilter,
+        looks_max: usize,
+    ) -> Result<Option<Vec<Provider>>, FilterError> {
+        let mut looks = Looks(Some(looks_max));
+        let facts = self.facts(filter, &mut looks)?;
+        let mut found = Vec::new();
+        if let Some(facts) = &facts {
+            let mut add = |place: Place| {
+                let node = self.node(place);
+                if facts.hold_of(node) && filter.names(node) {
+                    found.push((node.id, place));
+                }
+                looks.take(1)
+            };
+            match (self.few(filter), facts.trees(self)) {
+                (Some(few), _) => few.into_iter().all(&mut add),
+                (None, None) => self.places().map(|(_, place)| place).all(&mut add),
+                (None, Some(trees)) => trees
+                    .flat_map(|number| self.places_of(number))
+                    .all(&mut add),
+            };
+        }
+        if looks.0.is_none() {
+            return Ok(None);
+        }
         found.sort_by_key(|(id, _)| *id);
-        Ok(found
-            .into_iter()
-            .map(|(_, place)| self.provider_at(place))
-            .collect())
+        let found = found.into_iter().map(|(_, place)| self.provider_at(place));
+        Ok(Some(found.collect()))
+    }
+
+    fn places_of(&self, tree: TreeNumber) -> impl Iterator<Item = Place> + use<> {
+        let nodes = self.tree(tree).map_or(0, |tree| tree.nodes.len() as u32);
+        (0..nodes).map(move |node| Place { tree, node })
     }
 
     /// The places to look at, if the filter itself says where they are.
@@ -125,12 +143,15 @@ impl State {
             return Some(id.and_then(|id| self.place_by_id(id)).into_iter().collect());
         }
         let number = self.place_given(filter.in_tree.as_ref()?)?.tree;
-        let nodes = 0..self.tree(number)?.nodes.len() as u32;
-        Some(nodes.map(|node| Place { tree: number, node }).collect())
+        Some(self.places_of(number).collect())
     }
 
     /// The filter with names looked up, or `None` if no provider can pass one of its parts.
-    fn facts<'a>(&self, filter: &'a ProviderFilter) -> Result<Option<Facts<'a>>, FilterError> {
+    fn facts<'a>(
+        &self,
+        filter: &'a ProviderFilter,
+        looks: &mut Looks,
+    ) -> Result<Option<Facts<'a>>, FilterError> {
         if filter
             .in_tree
             .as_ref()
@@ -144,12 +165,20 @@ impl State {
             required,
             ..Facts::default()
         };
-        if !facts.required.is_empty() && !self.anybody(|node| facts.has_required(node)) {
+        if !facts.required.is_empty()
+            && !self.anybody(&facts, looks, |node| facts.has_required(node))
+        {
             return Ok(None);
         }
         facts.forbidden = self.known_traits(&filter.forbidden)?;
         facts.member_of = &filter.member_of;
-        if !facts.member_of.is_empty() && !self.anybody(|node| facts.is_member(node)) {
+        let members = Facts {
+            member_of: &filter.member_of,
+            ..Facts::default()
+        };
+        if !members.member_of.is_empty()
+            && !self.anybody(&members, looks, |node| members.is_member(node))
+        {
             return Ok(None);
         }
         facts.not_member_of = Some(&filter.not_member_of);
@@ -180,9 +209,34 @@ impl State {
         }
     }
 
-    fn anybody(&self, has: impl Fn(&Node) -> bool) -> bool {
-        self.trees()
-            .any(|(_, tree)| tree.nodes.iter().any(|node| has(node)))
+    /// Whether any provider has something; one that has is in a tree where these facts may hold.
+    fn anybody(&self, facts: &Facts<'_>, looks: &mut Looks, has: impl Fn(&Node) -> bool) -> bool {
+        let trees = facts.trees(self).into_iter().flatten();
+        let trees = trees.filter_map(|number| self.tree(number));
+        trees
+            .flat_map(|tree| &tree.nodes)
+            .take_while(|_| looks.take(1))
+            .any(|node| has(node))
+    }
+}
+
+/// How many more providers may be looked at; `None` when it were too many.
+struct Looks(Option<usize>);
+
+impl Looks {
+    fn take(&mut self, looks: usize) -> bool {
+        self.0 = self.0.and_then(|left| left.checked_sub(looks));
+        self.0.is_some()
+    }
+}
+
+impl ProviderFilter {
+    /// Whether name and UUID are the provider's, as far as they are given.
+    fn names(&self, node: &Node) -> bool {
+        let uuid = self.uuid.as_ref();
+        let name = self.name.as_ref();
+        uuid.is_none_or(|uuid| uuid.valid() == Some(&node.uuid))
+            && name.is_none_or(|name| name.is_empty() || name == node.name.as_str())
     }
 }
 
@@ -197,6 +251,26 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
+    /// The trees in which a provider may have all of this; `None` if they have to be looked at all.
+    fn trees<'s>(&self, state: &'s State) -> Option<TreeFilter<'s>> {
+        let indexes = state.indexes();
+        let required = self.required.iter();
+        let members = self.member_of.iter();
+        let offers = self.resources.iter().filter(|(_, amount)| *amount > 0);
+        let mut sets = required
+            .map(|any| with_any_trait(indexes, any))
+            .chain(members.map(|any| with_any_member(indexes, any)))
+            .chain(offers.map(|(class, amount)| {
+                let offering = indexes.offering(*class, *amount);
+                offering.map(Cow::Borrowed).collect()
+            }))
+            .peekable();
+        sets.peek()?;
+        let mut trees = TreeFilter::default();
+        sets.for_each(|sets| trees.require(sets));
+        Some(trees)
+    }
+
     fn has_required(&self, node: &Node) -> bool {
         self.required
             .iter()

@@ -181,7 +181,7 @@ pub(super) fn drawn(seed: u64, draw: u32, end: u32) -> u32 {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
     // The upper half times `end` is as even as a division, and cheaper.
-    ((mixed >> 32) * u64::from(end) >> 32) as u32
+    (((mixed >> 32) * u64::from(end)) >> 32) as u32
 }
 
 fn merge(into: &mut Chunk, from: &Chunk, mut with: impl FnMut(&mut u64, u64)) {

@@ -5,10 +5,11 @@ use placement_model::command::{
     ReplaceProviderTraits, UpdateProvider,
 };
 use placement_model::outcome::Refusal;
+use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{Generation, Given, ProviderName, ProviderUuid};
 use placement_model::{Change, State};
 
-use crate::cloud::{Cloud, given, move_below, provider, wanted};
+use crate::cloud::{Cloud, asked, given, move_below, provider, wanted};
 
 fn named(uuid: &str, name: &str) -> Command {
     Command::CreateProvider(CreateProvider {
@@ -166,6 +167,57 @@ fn children_stand_in_the_way_of_a_deletion_before_allocations_do() {
         cloud.refused(delete("cn1")),
         Refusal::ProviderNotFound(provider("cn1"))
     );
+}
+
+#[test]
+fn a_list_looks_at_no_more_trees_than_may_have_what_is_asked() {
+    let mut cloud = Cloud::new();
+    for number in 0..100 {
+        cloud.host(&format!("cn{number}"), &[("VCPU", 1 + number / 98)]);
+    }
+    cloud.done(Command::ReplaceProviderAggregates(
+        ReplaceProviderAggregates {
+            provider: provider("cn50"),
+            generation: None,
+            aggregates: ["a".into()].into(),
+        },
+    ));
+    cloud.done(Command::ReplaceProviderTraits(ReplaceProviderTraits {
+        provider: provider("cn60"),
+        generation: cloud.provider("cn60").generation,
+        traits: ["HW_NUMA_ROOT".parse().unwrap()].into(),
+    }));
+    let none = ProviderFilter::default;
+    let of_member = ProviderFilter {
+        member_of: vec![["a".into()].into()],
+        ..none()
+    };
+    let of_trait = ProviderFilter {
+        required: vec![["HW_NUMA_ROOT".parse().unwrap()].into()],
+        ..none()
+    };
+    let with_room = ProviderFilter {
+        resources: [(asked("VCPU"), 2)].into(),
+        ..none()
+    };
+    let by_name = ProviderFilter {
+        name: Some(cloud.provider("cn70").name.as_str().to_owned()),
+        ..none()
+    };
+    for (filter, looks, found) in [
+        (of_member, 2, vec!["cn50"]),
+        (of_trait, 2, vec!["cn60"]),
+        (with_room, 2, vec!["cn98", "cn99"]),
+        (by_name, 1, vec!["cn70"]),
+    ] {
+        let all = cloud.state.providers_within(&filter, looks).unwrap();
+        let uuids: Vec<_> = all.unwrap().iter().map(|one| one.uuid).collect();
+        let found: Vec<_> = found.into_iter().map(provider).collect();
+        assert_eq!(uuids, found, "{filter:?}");
+        assert_eq!(cloud.state.providers_within(&filter, looks - 1), Ok(None));
+    }
+    assert_eq!(cloud.state.providers_within(&none(), 99), Ok(None));
+    assert_eq!(cloud.state.providers(&none()).unwrap().len(), 100);
 }
 
 #[test]

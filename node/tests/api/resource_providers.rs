@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
+use placement_node::http::ApiSettings;
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, uuid};
+use crate::cloud::{Cloud, Counting, uuid};
 
 #[tokio::test]
 async fn a_provider_is_created_named_anew_and_deleted() {
@@ -367,4 +370,32 @@ async fn lists_are_filtered_by_all_that_is_asked() {
             .await
             .refused(400, said);
     }
+}
+
+#[tokio::test]
+async fn a_long_list_is_made_elsewhere() {
+    let counting = Arc::new(Counting::default());
+    let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
+    for number in 1..=600 {
+        cloud.provider(number, None).await;
+    }
+    let list = async |query: &str| {
+        let path = format!("/resource_providers{query}");
+        let answer = cloud.get(&path).send().await.expect(200);
+        let length = answer.header("content-length").unwrap().to_owned();
+        assert_eq!(length, answer.body.len().to_string());
+        let listed = answer.json()["resource_providers"].clone();
+        let listed = listed.as_array().unwrap().iter();
+        let uuids: Vec<String> = listed
+            .map(|one| one["uuid"].as_str().unwrap().to_owned())
+            .collect();
+        uuids
+    };
+    assert_eq!(list("?name=provider%20600").await, [uuid(600)]);
+    assert_eq!(list(&format!("?in_tree={}", uuid(7))).await, [uuid(7)]);
+    assert_eq!(list("?resources=VCPU:1").await, Vec::<String>::new());
+    assert_eq!(counting.count(), 0);
+    let all: Vec<String> = (1..=600).map(uuid).collect();
+    assert_eq!(list("").await, all);
+    assert_eq!(counting.count(), 1);
 }

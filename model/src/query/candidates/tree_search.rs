@@ -93,7 +93,7 @@ impl<'a> TreeSearch<'a> {
         self.first
             .extend((0..).zip(&self.instance.domains).map(|(kind, domain)| {
                 plan.seed.map_or(0, |seed| {
-                    let of_this = seed ^ u64::from(number.0) << 32;
+                    let of_this = seed ^ (u64::from(number.0) << 32);
                     drawn(of_this, kind, domain.len() as u32) as usize
                 })
             }));

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use placement_model::State;
 use placement_model::query::candidates::{CandidateError, CandidateRequest, Summaries, Watch};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;

@@ -1,5 +1,6 @@
 //! `/resource_providers` and `/resource_providers/{uuid}`.
 
+use bytes::Bytes;
 use http::StatusCode;
 use placement_model::Command;
 use placement_model::Reply;
@@ -12,10 +13,12 @@ use serde::Serialize;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Varies, WriteKind, joined, not_found, provider_without_name};
+use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
 use crate::http::wire::{python, schema};
+use crate::world;
 
 /// A provider on the wire.
 #[derive(Serialize)]
@@ -42,9 +45,12 @@ struct Link {
 }
 
 impl<'a> ProviderBody<'a> {
-    fn new(context: &RequestContext, provider: &'a Provider) -> Self {
-        let version = context.version;
-        let path = format!("{}/resource_providers/{}", context.base_path, provider.uuid);
+    fn of(context: &RequestContext, provider: &'a Provider) -> Self {
+        Self::new(&context.base_path, context.version, provider)
+    }
+
+    fn new(base_path: &str, version: Microversion, provider: &'a Provider) -> Self {
+        let path = format!("{base_path}/resource_providers/{}", provider.uuid);
         let below = [
             (0, "inventories"),
             (0, "usages"),
@@ -74,10 +80,8 @@ impl<'a> ProviderBody<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct ListBody<'a> {
-    resource_providers: Vec<ProviderBody<'a>>,
-}
+/// A list that takes a look at more providers is made away from the threads that serve requests.
+const LOOKS_AT_ONCE_MAX: usize = 500;
 
 /// `GET /resource_providers`.
 pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
@@ -85,18 +89,45 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
     query.check(schema::providers_query(context.version))?;
     let filter = parse_filter(query, context.version)?;
     let view = context.view().await?;
-    let providers = view
-        .state
-        .providers(&filter)
-        .map_err(|error| bad_filter(&error))?;
-    let modified = providers.iter().map(|provider| provider.modified).max();
-    let body = ListBody {
-        resource_providers: providers
-            .iter()
-            .map(|provider| ProviderBody::new(context, provider))
-            .collect(),
+    let (base_path, version) = (context.base_path.clone(), context.version);
+    let find = move |looks_max| {
+        let found = view.state.providers_within(&filter, looks_max);
+        let found = found.map_err(|error| bad_filter(&error))?;
+        Ok::<_, ApiError>(found.map(|found| (list_body(&base_path, version, &found), found)))
     };
-    Ok(context.modified(Answer::json(&body), modified))
+    let (body, found) = match find(LOOKS_AT_ONCE_MAX)? {
+        Some(found) => found,
+        None => {
+            let api = &context.server.api;
+            let patience = api.settings.candidates.deadline;
+            let turn = context.server.admission.search(patience).await?;
+            let find = move || {
+                let _turn = turn;
+                find(usize::MAX)
+            };
+            let found = world::compute(&*api.offload, find).await;
+            let found = found.unwrap_or_else(|| Err(ApiError::internal()))?;
+            found.ok_or_else(ApiError::internal)?
+        }
+    };
+    let modified = found.iter().map(|provider| provider.modified).max();
+    Ok(context.modified(Answer::chunks(body), modified))
+}
+
+fn list_body(base_path: &str, version: Microversion, providers: &[Provider]) -> Vec<Bytes> {
+    let mut chunks = Chunks::new();
+    chunks
+        .item()
+        .extend_from_slice(b"{\"resource_providers\":[");
+    for (position, provider) in providers.iter().enumerate() {
+        let json = chunks.item();
+        if position > 0 {
+            json.push(b',');
+        }
+        put(json, &ProviderBody::new(base_path, version, provider));
+    }
+    chunks.item().extend_from_slice(b"]}");
+    chunks.finish()
 }
 
 fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, ApiError> {
@@ -139,7 +170,7 @@ pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, Ap
         |uuid| view.state.provider(uuid),
         |given| not_found::provider(given, Varies::No),
     )?;
-    let answer = Answer::json(&ProviderBody::new(context, &provider));
+    let answer = Answer::json(&ProviderBody::of(context, &provider));
     Ok(context.modified(answer, Some(provider.modified)))
 }
 
@@ -175,7 +206,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
     let location = format!("/resource_providers/{uuid}");
     match done.reply {
         Reply::Provider(provider) if context.version.from(20) => {
-            let answer = Answer::json(&ProviderBody::new(context, &provider));
+            let answer = Answer::json(&ProviderBody::of(context, &provider));
             Ok(context.modified(answer.location(location), Some(provider.modified)))
         }
         _ => Ok(Answer::created().location(location)),
@@ -214,7 +245,7 @@ pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, 
     let Reply::Provider(provider) = done.reply else {
         return Ok(Answer::no_content().status(StatusCode::OK));
     };
-    let answer = Answer::json(&ProviderBody::new(context, &provider));
+    let answer = Answer::json(&ProviderBody::of(context, &provider));
     Ok(context.modified_if_ever(answer, updated))
 }
 

@@ -3,12 +3,15 @@
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ReplaceAllocations, ReplaceInventories,
     ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape, Stamped, SyncStandards,
     UpdateInventory,
 };
 use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::state::change::RowKey;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Change, Outcome, State, apply};
 use placement_naive::Naive;
@@ -22,6 +25,9 @@ struct Pair {
     state: State,
     naive: Naive,
     now: i64,
+    /// Rows as a store keeps them, which looks up now and then what has become of those that changed.
+    kept: BTreeMap<RowKey, Change>,
+    changed: BTreeSet<RowKey>,
 }
 
 impl Pair {
@@ -56,6 +62,10 @@ impl Pair {
         );
         let before = self.state.clone();
         self.state.commit(&changes);
+        self.changed.extend(changes.iter().map(Change::key));
+        if self.now % 5 == 0 {
+            self.write_behind();
+        }
         self.check_effect(&before, &stamped.command, &outcome, &changes);
         assert_eq!(
             outcome,
@@ -63,6 +73,14 @@ impl Pair {
             "outcome of {stamped:?}"
         );
         outcome
+    }
+
+    fn write_behind(&mut self) {
+        for key in std::mem::take(&mut self.changed) {
+            let row = self.state.row(&key);
+            assert_eq!(row.key(), key);
+            self.kept.insert(key, row);
+        }
     }
 
     /// Puts the generations that are right just now where a command asks for them.
@@ -214,8 +232,15 @@ impl Pair {
     }
 
     /// The same rows make the same state, whichever way they come in.
-    fn check_reload(&self, shuffle: u32) {
+    fn check_reload(&mut self, shuffle: u32) {
         let rows: Vec<_> = self.state.rows().collect();
+        self.write_behind();
+        let kept = self.kept.values().filter(|row| !is_absence(row)).cloned();
+        let of_rows = rows.iter().map(|row| (row.key(), row.clone()));
+        assert_eq!(
+            kept.map(|row| (row.key(), row)).collect::<BTreeMap<_, _>>(),
+            of_rows.collect::<BTreeMap<_, _>>()
+        );
         let mut committed = State::default();
         committed.commit(&rows);
         let one_by_one = rows.iter().fold(State::default(), |mut state, row| {
@@ -236,6 +261,21 @@ impl Pair {
         }
         assert!(self.state.agrees_with_recount());
         check_trees(&self.state);
+    }
+}
+
+/// Whether a change leaves no row behind.
+fn is_absence(change: &Change) -> bool {
+    match change {
+        Change::PutProviderTraits(_, traits) => traits.is_empty(),
+        Change::PutProviderAggregates(_, aggregates) => aggregates.is_empty(),
+        Change::DeleteProvider(_)
+        | Change::DeleteInventory(..)
+        | Change::DeleteResourceClass(_)
+        | Change::DeleteTrait(_)
+        | Change::DeleteConsumer(_)
+        | Change::DeleteOutcome(..) => true,
+        _ => false,
     }
 }
 

@@ -59,6 +59,60 @@ pub enum Change {
     PutLevel(Level),
 }
 
+/// Which row a change is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RowKey {
+    /// A resource provider.
+    Provider(ProviderId),
+    /// One inventory of one provider.
+    Inventory(ProviderId, ResourceClassId),
+    /// The traits of one provider.
+    ProviderTraits(ProviderId),
+    /// The aggregates of one provider.
+    ProviderAggregates(ProviderId),
+    /// A resource class.
+    ResourceClass(ResourceClassId),
+    /// A trait.
+    Trait(TraitId),
+    /// A consumer.
+    Consumer(ConsumerUuid),
+    /// The session of one node.
+    Session(u64),
+    /// The next ids.
+    Counters,
+    /// The outcome of one write: origin node, sequence.
+    Outcome(u64, u64),
+    /// The feature level.
+    Level,
+}
+
+impl Change {
+    /// The row that it puts or deletes.
+    pub fn key(&self) -> RowKey {
+        match self {
+            Self::PutProvider(id, _) | Self::DeleteProvider(id) => RowKey::Provider(*id),
+            Self::PutInventory(id, class, _) | Self::DeleteInventory(id, class) => {
+                RowKey::Inventory(*id, *class)
+            }
+            Self::PutProviderTraits(id, _) => RowKey::ProviderTraits(*id),
+            Self::PutProviderAggregates(id, _) => RowKey::ProviderAggregates(*id),
+            Self::PutResourceClass(id, _) | Self::DeleteResourceClass(id) => {
+                RowKey::ResourceClass(*id)
+            }
+            Self::PutTrait(id, _) | Self::DeleteTrait(id) => RowKey::Trait(*id),
+            Self::PutConsumer(consumer, _) | Self::DeleteConsumer(consumer) => {
+                RowKey::Consumer(consumer.clone())
+            }
+            Self::PutSession(origin, _) => RowKey::Session(*origin),
+            Self::PutCounters(_) => RowKey::Counters,
+            Self::PutOutcome(origin, sequence, _) | Self::DeleteOutcome(origin, sequence) => {
+                RowKey::Outcome(*origin, *sequence)
+            }
+            Self::PutLevel(_) => RowKey::Level,
+        }
+    }
+}
+
 /// A resource provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProviderRow {

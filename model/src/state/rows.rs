@@ -1,7 +1,7 @@
 //! Every row of a state, out and back in.
 
 use super::State;
-use super::change::{Change, ResourceClassId, TraitId};
+use super::change::{Change, ResourceClassId, RowKey, TraitId};
 use super::commit::inventory_row;
 use super::digest::Digest;
 use super::loading::{Dangling, Loading};
@@ -44,6 +44,58 @@ impl State {
                 .chain(sessions)
                 .chain(outcomes),
         )
+    }
+
+    /// A row that was changed, as it is now: the change that puts it, or that deletes it if it is gone.
+    ///
+    /// # Panics
+    /// If no change was about this row: there may be no change that makes it what it is.
+    pub fn row(&self, key: &RowKey) -> Change {
+        match key {
+            RowKey::Provider(id) => match self.place_by_id(*id) {
+                Some(place) => {
+                    Change::PutProvider(*id, self.providers.trees[&place.tree].row(place.node))
+                }
+                None => Change::DeleteProvider(*id),
+            },
+            RowKey::Inventory(id, class) => {
+                let stock = self.node_by_id(*id).and_then(|node| node.stock(*class));
+                match stock {
+                    Some(stock) => Change::PutInventory(*id, *class, inventory_row(stock)),
+                    None => Change::DeleteInventory(*id, *class),
+                }
+            }
+            RowKey::ProviderTraits(id) => {
+                let traits = self.node_by_id(*id).map(|node| node.traits.as_ref());
+                Change::PutProviderTraits(*id, traits.cloned().unwrap_or_default())
+            }
+            RowKey::ProviderAggregates(id) => {
+                let aggregates = self.node_by_id(*id).map(|node| node.aggregates.as_ref());
+                Change::PutProviderAggregates(*id, aggregates.cloned().unwrap_or_default())
+            }
+            RowKey::ResourceClass(id) => match self.resource_classes.row(id.0) {
+                Some(row) => Change::PutResourceClass(*id, row.clone()),
+                None => Change::DeleteResourceClass(*id),
+            },
+            RowKey::Trait(id) => match self.traits.row(id.0) {
+                Some(row) => Change::PutTrait(*id, row.clone()),
+                None => Change::DeleteTrait(*id),
+            },
+            RowKey::Consumer(consumer) => match self.consumers.row(consumer) {
+                Some(row) => Change::PutConsumer(consumer.clone(), row.as_ref().clone()),
+                None => Change::DeleteConsumer(consumer.clone()),
+            },
+            RowKey::Session(origin) => {
+                let row = self.sessions.row(*origin);
+                Change::PutSession(*origin, *row.expect("no change deletes a session"))
+            }
+            RowKey::Counters => Change::PutCounters(self.counters()),
+            RowKey::Level => Change::PutLevel(self.level()),
+            RowKey::Outcome(origin, sequence) => match self.sessions.outcome(*origin, *sequence) {
+                Some(outcome) => Change::PutOutcome(*origin, *sequence, outcome.clone()),
+                None => Change::DeleteOutcome(*origin, *sequence),
+            },
+        }
     }
 
     /// The rows of providers, each followed by what belongs to it; parents before children.

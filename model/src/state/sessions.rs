@@ -42,6 +42,10 @@ impl Sessions {
             .map(|((origin, sequence), outcome)| (*origin, *sequence, &**outcome))
     }
 
+    pub(crate) fn outcome(&self, origin: u64, sequence: u64) -> Option<&Outcome> {
+        self.outcomes.get(&(origin, sequence)).map(|one| &**one)
+    }
+
     /// The sequences of which an origin's outcomes are kept, rising.
     pub(crate) fn sequences(&self, origin: u64) -> impl Iterator<Item = u64> {
         self.outcomes

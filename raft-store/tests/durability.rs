@@ -86,6 +86,72 @@ fn rows_and_applied_index_are_flushed_together() {
     });
 }
 
+/// Whatever waits to be written: nothing but a flush makes rows durable, and it makes all of them so.
+#[test]
+fn rows_are_written_behind_apply_and_flushed_whole() {
+    for rows_behind in [1, 50, 100_000] {
+        let dir = new_dir();
+        let options = StoreOptions {
+            rows_behind,
+            ..options(dir.path())
+        };
+        let digest = run(async {
+            let mut store = open(options.clone()).unwrap();
+            for entry in history(200) {
+                apply(&mut store.machine, vec![entry]).await;
+            }
+            store.drafts.flush().await.unwrap();
+            let digest = applied(&store).digest();
+            apply(&mut store.machine, vec![provider(1, 201)]).await;
+            digest
+        });
+        let store = open(options.clone()).unwrap();
+        assert_eq!(applied(&store).index(), Some(200), "{rows_behind}");
+        assert_eq!(applied(&store).digest(), digest);
+        drop(store);
+        // openraft cuts the log for a snapshot: the rows must not need it.
+        run(async {
+            let mut store = open(options.clone()).unwrap();
+            apply(&mut store.machine, vec![provider(1, 201)]).await;
+            store.drafts.build().await.unwrap();
+        });
+        std::fs::remove_dir_all(dir.path().join("snapshots")).unwrap();
+        let store = open(options).unwrap();
+        assert_eq!(applied(&store).index(), Some(201), "{rows_behind}");
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_written_behind_end_the_nodes_part() {
+    // Written by whoever applies, and by the thread.
+    for (rows_behind, entries) in [(1, 20), (4, 1)] {
+        let dir = new_dir();
+        run(async {
+            let mut store = open(StoreOptions {
+                rows_behind,
+                ..options(dir.path())
+            })
+            .unwrap();
+            apply(&mut store.machine, history(20)).await;
+            std::fs::remove_dir_all(dir.path().join("state")).unwrap();
+            store.drafts.flush().await.unwrap_err();
+            let mut next = 21;
+            let error = loop {
+                let batch = (next..next + entries).map(|index| Ok((provider(1, index), None)));
+                next += entries;
+                let batch = futures::stream::iter(batch);
+                match store.machine.apply(batch).await {
+                    Err(error) => break error.to_string(),
+                    Ok(()) => assert!(next < 1_000, "it goes on for ever"),
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            };
+            assert!(error.contains("cannot be written"), "{error}");
+            assert!(store.health.failure().is_some());
+        });
+    }
+}
+
 #[test]
 fn truncation_and_purge_survive_in_their_order() {
     let dir = new_dir();

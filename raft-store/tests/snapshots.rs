@@ -49,6 +49,27 @@ fn files(dir: &TempDir) -> Vec<PathBuf> {
 }
 
 #[test]
+fn rows_that_wait_to_be_written_are_not_written_over_a_snapshot() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), new_dir());
+        let mut leader = opened(leader_dir.path());
+        apply(&mut leader.machine, history(300)).await;
+        let snapshot = build(&mut leader).await;
+        let mut follower = opened(follower_dir.path());
+        apply(&mut follower.machine, history(10)).await;
+        let received = send(&snapshot.snapshot, &follower);
+        let received = follower.snapshots.verify(&snapshot.meta, received).unwrap();
+        let installed = follower.machine.install_snapshot(&snapshot.meta, received);
+        installed.await.unwrap();
+        follower.drafts.flush().await.unwrap();
+        drop(follower);
+        fs::remove_dir_all(follower_dir.path().join("snapshots")).unwrap();
+        let follower = opened(follower_dir.path());
+        assert_eq!(applied(&follower).last, applied(&leader).last);
+    });
+}
+
+#[test]
 fn a_follower_far_behind_takes_over_the_whole_state() {
     run(async {
         let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());

@@ -410,6 +410,7 @@ impl Host {
         storage.faults = mutant::store(self.mutant);
         // Small, so that entries are read from the disk too.
         storage.log_cache_bytes = self.parameters.knobs.log_cache_bytes;
+        storage.rows_behind = self.parameters.knobs.rows_behind;
         storage.block_cache_bytes = 1 << 20;
         // Never full: RocksDB would empty it in a thread of its own, and what a loss of power leaves of the
         // state would depend on when that was.

@@ -115,6 +115,8 @@ pub struct Knobs {
     pub hung_after: Duration,
     /// Bytes of log entries in memory.
     pub log_cache_bytes: usize,
+    /// Changes of rows that are applied before they are written.
+    pub rows_behind: usize,
 }
 
 impl Default for Knobs {
@@ -129,6 +131,7 @@ impl Default for Knobs {
             silence: Duration::from_millis(config.peer.silence_ms),
             hung_after: Duration::from_millis(config.disk.hung_after_ms),
             log_cache_bytes: 4 << 10,
+            rows_behind: 50,
         }
     }
 }
@@ -151,6 +154,7 @@ impl Knobs {
             // Longer than any fault, as a process that is ended here is the simulation's own.
             hung_after: ms(*[0, 30_000].choose(random).expect("not empty")),
             log_cache_bytes: *[0, 4 << 10, 1 << 20].choose(random).expect("not empty"),
+            rows_behind: *[1, 50, 16_384].choose(random).expect("not empty"),
         }
     }
 }

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use openraft::storage::EntryResponder;
 use parking_lot::Mutex;
+use placement_model::state::change::RowKey;
 use placement_model::{Change, Level, Stamped, State};
 use rocksdb::{Cache, WriteBatch};
 use tokio::time::Instant;
 
+use super::behind::Behind;
 use super::database::StateDatabase;
 use super::snapshot_dir::{self, SnapshotDir};
 use super::snapshot_file::{Snapshot, SnapshotFile};
@@ -39,7 +41,9 @@ pub fn applying() -> Option<LogId> {
 }
 
 pub(super) struct Core {
-    pub(super) database: StateDatabase,
+    /// Before the database and the lock: its thread ends before they are closed.
+    behind: Behind,
+    pub(super) database: Arc<StateDatabase>,
     pub(super) snapshots: SnapshotDir,
     version: WriteVersion,
     publisher: Publisher,
@@ -95,7 +99,15 @@ impl Core {
         }
         version.set(loaded.record_version());
         let (publisher, views) = Publisher::new(loaded);
+        let database = Arc::new(database);
+        let behind = Behind::new(
+            options,
+            Arc::clone(&database),
+            reporter.clone(),
+            Arc::clone(&counters),
+        )?;
         let core = Self {
+            behind,
             database,
             snapshots,
             version,
@@ -124,12 +136,12 @@ impl Core {
         self.publisher.publish(next);
     }
 
-    /// Applies committed entries: one batch of rows, one published state, then the answers.
+    /// Applies committed entries: one published state, then the answers. The rows are written behind.
     pub(super) fn apply(&self, entries: Vec<EntryResponder<TypeConfig>>) -> io::Result<()> {
         let started = Instant::now();
         let count = entries.len();
         let mut next = self.current().as_ref().clone();
-        let mut batch = WriteBatch::default();
+        let mut changed = Vec::new();
         let mut answers = Vec::with_capacity(count);
         for (entry, responder) in entries {
             let index = entry.log_id.index;
@@ -142,7 +154,7 @@ impl Core {
             let answer = match entry.payload {
                 Payload::Blank => Applied::NoCommand,
                 Payload::Normal(logged) => {
-                    self.apply_one(index, &mut next, &mut batch, logged.stamped())
+                    self.apply_one(index, &mut next, &mut changed, logged.stamped())
                 }
                 Payload::Membership(membership) => {
                     next.membership = StoredMembership::new(Some(entry.log_id), membership);
@@ -156,15 +168,9 @@ impl Core {
         }
         APPLYING.set(None);
         let decided = started.elapsed();
-        let bytes = batch.size_in_bytes();
-        self.database
-            .put_applied(&mut batch, next.record_version(), &next);
-        let under_way = self.counters.disk_wait.for_state();
-        self.database
-            .write(batch)
-            .map_err(|error| self.fail("written", error.as_ref()))?;
-        drop(under_way);
-        let written = started.elapsed();
+        let rows = changed.len();
+        self.behind.note(changed, next.clone())?;
+        let noted = started.elapsed();
         let index = next.index();
         self.publish(next);
         for (responder, answer) in answers {
@@ -180,10 +186,10 @@ impl Core {
             tracing::warn!(
                 index,
                 entries = count,
-                bytes,
+                rows,
                 decide_ms = millis(decided),
-                write_ms = millis(written - decided),
-                publish_ms = millis(took - written),
+                write_ms = millis(noted - decided),
+                publish_ms = millis(took - noted),
                 "applying entries was slow"
             );
         }
@@ -212,7 +218,7 @@ impl Core {
         &self,
         index: u64,
         next: &mut AppliedState,
-        batch: &mut WriteBatch,
+        changed: &mut Vec<RowKey>,
         stamped: &Stamped,
     ) -> Applied {
         let started = Instant::now();
@@ -227,10 +233,7 @@ impl Core {
         )
         .entered();
         let (outcome, changes) = self.applier.apply(index, &next.state, stamped);
-        let version = next.record_version();
-        for change in &changes {
-            self.database.put(batch, version, change);
-        }
+        changed.extend(changes.iter().map(Change::key));
         self.applier.commit(&mut next.state, &changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
@@ -249,7 +252,7 @@ impl Core {
     /// Builds a snapshot of a state that was published. An error changes nothing and ends nothing,
     /// unless RocksDB takes no writes any more.
     ///
-    /// The rows are flushed before it counts: openraft purges the log up to the snapshot, and what
+    /// The rows are written and flushed before it counts: openraft purges the log up to the snapshot, and what
     /// the log no longer has must be durable here. They are flushed after it is written: where there
     /// is no room or no descriptor for it, RocksDB is not tried.
     pub(super) fn build_snapshot(&self, applied: &AppliedState) -> io::Result<Snapshot> {
@@ -277,12 +280,9 @@ impl Core {
         };
         let written = started.elapsed();
         files::point("a snapshot is written", draft.path());
-        if let Err(error) = self.database.sync() {
+        if let Err(error) = self.make_rows_durable() {
             SnapshotDir::discard(&draft);
-            return Err(match self.database.write(WriteBatch::default()) {
-                Ok(()) => rocks::io_error(error),
-                Err(_) => self.fail("flushed", error.as_ref()),
-            });
+            return Err(error);
         }
         files::point("the rows are flushed", draft.path());
         let before = self.snapshots.current();
@@ -301,6 +301,18 @@ impl Core {
             "built a snapshot"
         );
         Ok(snapshot)
+    }
+
+    /// Writes and flushes the rows, so that a start has what was applied so far without its log.
+    pub(super) fn make_rows_durable(&self) -> io::Result<()> {
+        self.behind.write()?;
+        self.database.sync().map_err(|error| {
+            // After an error that passes RocksDB goes on.
+            match self.database.write(WriteBatch::default()) {
+                Ok(()) => rocks::io_error(error),
+                Err(_) => self.fail("flushed", error.as_ref()),
+            }
+        })
     }
 
     /// Reads the current snapshot, whole, and builds another one if it is bad. Returns whether it
@@ -347,8 +359,9 @@ impl Core {
             .keep(meta, file)
             .map_err(|error| self.fail("replaced by a snapshot", &error.to_string()))?;
         files::point("a snapshot is to be installed", kept.snapshot.path());
-        self.database
-            .replace(&snapshot_dir::name(meta.last_log_id.as_ref()), &applied)
+        let name = snapshot_dir::name(meta.last_log_id.as_ref());
+        self.behind
+            .replace(|| self.database.replace(&name, &applied))
             .map_err(|error| self.fail("replaced by a snapshot", error.as_ref()))?;
         files::point("a snapshot is installed", kept.snapshot.path());
         self.publish(applied);
@@ -381,11 +394,7 @@ impl Core {
     }
 
     fn fail(&self, action: &str, error: &str) -> io::Error {
-        let words = format!(
-            "the state in {} cannot be {action}: {error}; this node takes no part until the cause \
-             is removed and it is started again",
-            self.database.dir.display()
-        );
+        let words = self.database.failure(action, error);
         self.reporter.report(&words);
         rocks::io_error(words)
     }

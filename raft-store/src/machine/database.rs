@@ -207,6 +207,15 @@ impl StateDatabase {
         }
     }
 
+    /// Why the storage has failed, in words.
+    pub(super) fn failure(&self, action: &str, error: &str) -> String {
+        format!(
+            "the state in {} cannot be {action}: {error}; this node takes no part until the cause \
+             is removed and it is started again",
+            self.dir.display()
+        )
+    }
+
     /// Adds a change to a batch.
     pub(super) fn put(&self, batch: &mut WriteBatch, version: RecordVersion, change: &Change) {
         let row = tables::row(version, change);

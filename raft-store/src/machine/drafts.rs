@@ -28,6 +28,16 @@ impl Drafts {
         runtime::blocking(move || core.build_snapshot(&core.current()).map(drop)).await
     }
 
+    /// Makes the rows durable as they are now, so that the next start applies less of the log again.
+    /// There is no snapshot of them, and the log stays.
+    ///
+    /// # Errors
+    /// As [`Drafts::build`].
+    pub async fn flush(&self) -> io::Result<()> {
+        let core = self.core()?;
+        runtime::blocking(move || core.make_rows_durable()).await
+    }
+
     /// Reads the current snapshot, whole, and builds another one if it is bad. Returns whether it
     /// was.
     ///

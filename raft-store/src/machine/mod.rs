@@ -2,6 +2,7 @@
 //! installs snapshots.
 
 mod backup;
+mod behind;
 mod checkpoints;
 mod core;
 mod database;

@@ -1,0 +1,192 @@
+//! Rows are written behind apply. Apply changes the state in memory and notes which rows that was about;
+//! a thread looks up what has become of them, and writes that in one batch with the entry it stands at.
+//!
+//! The rows have no write-ahead log, so what was not flushed is applied again after a crash, written or
+//! not. Before a flush that something is promised on, everything is written ([`Behind::write`]).
+
+use std::io;
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+
+use parking_lot::Mutex;
+use placement_model::state::change::RowKey;
+use rocksdb::WriteBatch;
+
+use super::database::StateDatabase;
+use super::views::AppliedState;
+use crate::counters::Counters;
+use crate::error::OpenError;
+use crate::health::Reporter;
+use crate::options::{Disk, StoreOptions};
+use crate::rocks;
+
+/// So many times [`StoreOptions::rows_behind`] may wait. Beyond, apply waits for the disk.
+const BEHIND_MOST: usize = 8;
+
+/// What is applied and not written. When it is dropped, the rest is applied again from the log.
+#[derive(Debug)]
+pub(super) struct Behind {
+    shared: Arc<Shared>,
+    due: usize,
+    /// `None` in a simulation, where whoever notes the row that makes it due writes.
+    writer: Option<Writer>,
+}
+
+#[derive(Debug)]
+struct Writer {
+    wake: SyncSender<()>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    database: Arc<StateDatabase>,
+    waiting: Mutex<Waiting>,
+    /// Held while rows are written: batches reach the database in the order of the log.
+    writing: Mutex<()>,
+    /// Why nothing is written any more.
+    failed: OnceLock<String>,
+    reporter: Reporter,
+    counters: Arc<Counters>,
+}
+
+/// The rows that have changed, some more than once, and the state that they are read from.
+#[derive(Debug, Default)]
+struct Waiting {
+    keys: Vec<RowKey>,
+    applied: Option<AppliedState>,
+}
+
+impl Behind {
+    pub(super) fn new(
+        options: &StoreOptions,
+        database: Arc<StateDatabase>,
+        reporter: Reporter,
+        counters: Arc<Counters>,
+    ) -> Result<Self, OpenError> {
+        let shared = Arc::new(Shared {
+            database,
+            waiting: Mutex::default(),
+            writing: Mutex::default(),
+            failed: OnceLock::new(),
+            reporter,
+            counters,
+        });
+        let writer = match options.disk {
+            Disk::Real => Some(Writer::start(&shared)?),
+            Disk::Simulated(_) => None,
+        };
+        Ok(Self {
+            shared,
+            due: options.rows_behind,
+            writer,
+        })
+    }
+
+    /// Notes the rows that have changed since it was called last, and the state that follows.
+    ///
+    /// # Errors
+    /// If rows noted earlier could not be written.
+    pub(super) fn note(&self, keys: Vec<RowKey>, applied: AppliedState) -> io::Result<()> {
+        self.shared.check()?;
+        let waiting = {
+            let mut waiting = self.shared.waiting.lock();
+            waiting.keys.extend(keys);
+            waiting.applied = Some(applied);
+            waiting.keys.len()
+        };
+        if waiting < self.due {
+            return Ok(());
+        }
+        match &self.writer {
+            // If it has been woken already, it looks again at what waits.
+            Some(writer) if waiting < self.due.saturating_mul(BEHIND_MOST) => {
+                let _ = writer.wake.try_send(());
+                Ok(())
+            }
+            _ => self.write(),
+        }
+    }
+
+    /// Writes everything noted so far; what is flushed afterwards has it.
+    ///
+    /// # Errors
+    /// If it cannot be written now, or could not be earlier. The storage has failed.
+    pub(super) fn write(&self) -> io::Result<()> {
+        self.shared.write()
+    }
+
+    /// Lets `replace` put a whole state in place of the rows, and of what waits to be written.
+    ///
+    /// # Errors
+    /// Those of `replace`.
+    pub(super) fn replace<E>(&self, replace: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let _writing = self.shared.writing.lock();
+        *self.shared.waiting.lock() = Waiting::default();
+        replace()
+    }
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        if let Some(Writer { wake, thread }) = self.writer.take() {
+            drop(wake);
+            // If it has panicked, that was said where it did.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Writer {
+    fn start(shared: &Arc<Shared>) -> Result<Self, OpenError> {
+        let (wake, woken) = mpsc::sync_channel(1);
+        let shared = Arc::clone(shared);
+        let dir = shared.database.dir.clone();
+        let thread = thread::Builder::new()
+            .name("rows".to_owned())
+            .spawn(move || {
+                while let Ok(()) = woken.recv() {
+                    // Whoever comes next is told why.
+                    if shared.write().is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(|error| OpenError::io("start a thread that writes to", &dir, error))?;
+        Ok(Self { wake, thread })
+    }
+}
+
+impl Shared {
+    fn write(&self) -> io::Result<()> {
+        let _writing = self.writing.lock();
+        self.check()?;
+        let Waiting { mut keys, applied } = std::mem::take(&mut *self.waiting.lock());
+        let Some(applied) = applied else {
+            return Ok(());
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        let version = applied.record_version();
+        let mut batch = WriteBatch::default();
+        for key in &keys {
+            let row = applied.state.row(key);
+            self.database.put(&mut batch, version, &row);
+        }
+        self.database.put_applied(&mut batch, version, &applied);
+        let _under_way = self.counters.disk_wait.for_state();
+        self.database.write(batch).map_err(|error| {
+            let words = self.database.failure("written", error.as_ref());
+            self.reporter.report(&words);
+            rocks::io_error(self.failed.get_or_init(|| words))
+        })
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match self.failed.get() {
+            Some(words) => Err(rocks::io_error(words)),
+            None => Ok(()),
+        }
+    }
+}

@@ -42,6 +42,7 @@ pub mod runtime;
 pub mod simulation;
 mod skip;
 mod store;
+mod synced;
 mod tables;
 mod types;
 pub mod wire;

@@ -90,6 +90,29 @@ pub(crate) fn ahead<T: Send, R>(
     })
 }
 
+/// How much a thread of [`yielding`] work stands back, as `nice` counts: a tenth of what others get.
+const NICENESS: i32 = 10;
+
+/// Does long work on a thread that stands back behind all others of the machine, and waits for it. In
+/// a simulation it is done in place.
+///
+/// # Panics
+/// If `work` panics.
+pub(crate) fn yielding<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    if is_simulated() {
+        return work();
+    }
+    let done = thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // On Linux this is about the calling thread alone. If it may not, it is in the way of others.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+            work()
+        });
+        thread.join()
+    });
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Spawns a task: on tokio's workers, or in a simulation on the thread's `LocalSet`.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
@@ -278,6 +301,18 @@ mod tests {
         assert_eq!(ahead(0.., |items| items.nth(many)), Some(many));
         let _simulation = simulate(1);
         assert!(ahead(0..many, in_order));
+    }
+
+    #[test]
+    fn long_work_stands_back_and_its_panics_are_seen() {
+        let niceness = || rustix::process::getpriority_process(None).unwrap();
+        let before = niceness();
+        assert_eq!(yielding(niceness), NICENESS.max(before));
+        assert_eq!(niceness(), before, "this thread goes on as it was");
+        let panic = std::panic::catch_unwind(|| yielding(|| panic!("seen")));
+        assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"seen"));
+        let _simulation = simulate(1);
+        assert_eq!(yielding(niceness), before, "in place");
     }
 
     #[test]

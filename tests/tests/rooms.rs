@@ -94,7 +94,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["error.rs", "write_version.rs"],
             &["wire", "types.rs", "logged.rs"],
             &["identity.rs", "applier.rs"],
-            &["health.rs", "counters.rs", "runtime.rs"],
+            &["health.rs", "counters.rs", "runtime.rs", "synced.rs"],
             &["files.rs", "kept_files.rs"],
             &["disk_wait.rs", "coverage.rs", "gate.rs"],
         ],

@@ -28,6 +28,7 @@ use crate::files;
 use crate::health::Reporter;
 use crate::options::{Faults, StoreOptions};
 use crate::rocks;
+use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::write_version::WriteVersion;
 
@@ -274,10 +275,10 @@ impl Core {
             "a snapshot covers what is in the rows, but {:?} is later than {current:?}",
             applied.index()
         );
-        let draft = match self.faults.snapshots_without_sessions {
-            true => self.snapshots.draft(&without_sessions(applied))?,
-            false => self.snapshots.draft(applied)?,
-        };
+        let draft = runtime::yielding(|| match self.faults.snapshots_without_sessions {
+            true => self.snapshots.draft(&without_sessions(applied)),
+            false => self.snapshots.draft(applied),
+        })?;
         let written = started.elapsed();
         files::point("a snapshot is written", draft.path());
         if let Err(error) = self.make_rows_durable() {

@@ -1,7 +1,7 @@
 //! The directory of snapshots: at most one current snapshot, what has come in to replace it, and drafts.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,7 @@ use crate::error::OpenError;
 use crate::files;
 use crate::identity::Identity;
 use crate::observer::{LogEvent, LogObserver};
+use crate::synced::Synced;
 use crate::types::{LogId, SnapshotMeta};
 
 /// The name of the current snapshot, before the entry that it covers.
@@ -152,23 +153,19 @@ impl SnapshotDir {
     pub(super) fn draft(&self, applied: &AppliedState) -> io::Result<SnapshotFile> {
         let name = name(applied.last.as_ref());
         let path = self.inner.dir.join(format!("{DRAFT}{name}"));
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)?;
-        let written = self.write(&file, applied);
+        let file = Synced::create(&path)?;
+        let written = self.write(file, applied);
         written
-            .and_then(|()| SnapshotFile::of(&path, file))
+            .and_then(|file| SnapshotFile::of(&path, file))
             .inspect_err(|_| remove(&path))
     }
 
-    fn write(&self, file: &File, applied: &AppliedState) -> io::Result<()> {
+    fn write(&self, file: Synced, applied: &AppliedState) -> io::Result<File> {
         let mut buffered = BufWriter::with_capacity(1 << 20, file);
         snapshot_format::write(&mut buffered, &self.inner.identity, applied)?;
-        buffered.flush()?;
-        files::sync(file)
+        let file = buffered.into_inner()?.file;
+        files::sync(&file)?;
+        Ok(file)
     }
 
     /// Gives a draft up.

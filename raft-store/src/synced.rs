@@ -1,0 +1,75 @@
+//! Files that are brought to the disk as they grow.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::files;
+
+/// What is written is brought to the disk each time so much has come.
+const SYNC_BYTES: u64 = 8 << 20;
+
+/// A file that is brought to the disk as it grows: syncs of the log, on the same disk, would wait for
+/// all that the system has put off.
+#[derive(Debug)]
+pub(crate) struct Synced {
+    pub(crate) file: File,
+    pub(crate) length: u64,
+    unsynced: u64,
+}
+
+impl Synced {
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        Ok(Self {
+            file,
+            length: 0,
+            unsynced: 0,
+        })
+    }
+}
+
+impl Write for Synced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        self.unsynced += written as u64;
+        if self.unsynced >= SYNC_BYTES {
+            files::sync_data(&self.file)?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_does_not_wait_for_its_end_to_reach_the_disk() {
+        let top = tempfile::TempDir::new().unwrap();
+        let path = top.path().join("much");
+        files::mount(top.path()).unwrap();
+        let mut file = Synced::create(&path).unwrap();
+        files::sync_dir(top.path()).unwrap();
+        for _ in 0..9 {
+            file.write_all(&vec![7; 1 << 20]).unwrap();
+        }
+        files::lose_unsynced(top.path(), &[], &mut || false).unwrap();
+        let durable = fs::metadata(&path).unwrap().len();
+        files::unmount(top.path());
+        assert_eq!(durable, SYNC_BYTES, "one piece is not synced yet");
+    }
+}

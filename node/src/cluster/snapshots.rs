@@ -2,6 +2,9 @@
 //!
 //! They are built here and not by openraft, which stops a node when a snapshot cannot be written: a
 //! full disk or a lack of descriptors passes, and until then the log is kept.
+//!
+//! At each of its moments a node makes its rows durable, which costs what has changed. A snapshot costs what
+//! there is, so a large one waits until the log that it spares is worth it.
 
 use std::io;
 use std::sync::Arc;
@@ -22,21 +25,28 @@ const SENDING: Duration = Duration::from_secs(1);
 /// How long a snapshot that could not be built waits for the next attempt, at first and at most.
 const RETRY_MIN: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(300);
+/// What a snapshot may weigh to be built at each moment, in bytes.
+const LIGHT_BYTES: u64 = 16 << 20;
+/// What an entry of the log weighs, about, in bytes.
+const ENTRY_BYTES: u64 = 256;
 /// Room that a snapshot leaves for the log, in bytes.
 const RESERVE_BYTES: u64 = 32 << 20;
 
-/// Builds a snapshot whenever it is this node's turn.
+/// Builds a snapshot, or makes the rows durable, whenever it is this node's turn.
 pub(super) async fn watch(node: Arc<Running>) {
     let mut failures = 0;
+    // The last entry whose rows are durable, though no snapshot covers it.
+    let mut flushed = 0;
     loop {
         // Who the members are is looked up late: a new node does not know it yet.
-        for due in [Running::snapshot_is_due_after, Running::snapshot_is_due_at] {
-            if node.replica.views.wait_applied(due(&node)).await.is_err() {
+        for due in [Running::is_due_after, Running::is_due_at] {
+            if (node.replica.views.wait_applied(due(&node, flushed)).await).is_err() {
                 return;
             }
         }
         // A snapshot that came in meanwhile has put it off.
-        if node.replica.views.applied_index() < Some(node.snapshot_is_due_at()) {
+        let applied = node.replica.views.applied_index();
+        if applied < Some(node.is_due_at(flushed)) {
             continue;
         }
         // Whoever is being sent a snapshot needs it, and the log behind it, to the end.
@@ -47,8 +57,13 @@ pub(super) async fn watch(node: Arc<Running>) {
                 sleep(SENDING).await;
             }
         }
-        match node.write_down().await {
+        let done = match node.log_outweighs_a_snapshot() {
+            true => node.write_down().await,
+            false => node.make_rows_durable().await,
+        };
+        match done {
             Ok(()) => {
+                flushed = applied.unwrap_or_default();
                 if failures > 0 {
                     tracing::info!("snapshots can be built again");
                 }
@@ -66,6 +81,11 @@ pub(super) async fn watch(node: Arc<Running>) {
             }
         }
     }
+}
+
+/// Whether so many entries of the log are worth a snapshot, if the last one has so many bytes.
+fn outweighs(entries: u64, bytes: u64) -> bool {
+    bytes <= LIGHT_BYTES || entries.saturating_mul(ENTRY_BYTES) >= bytes / 2
 }
 
 /// The entry after which the node at one of the `places` of the cluster builds its next snapshot, if
@@ -88,13 +108,20 @@ impl Running {
         self.snapshots.newest().map_or(0, |(covered, _)| covered)
     }
 
-    fn snapshot_is_due_after(&self) -> u64 {
-        due_after(self.covered(), self.replica.config.raft.snapshot_after)
+    fn log_outweighs_a_snapshot(&self) -> bool {
+        let applied = self.replica.views.applied_index().unwrap_or_default();
+        let (covered, bytes) = self.snapshots.newest().unwrap_or_default();
+        outweighs(applied.saturating_sub(covered), bytes)
     }
 
-    fn snapshot_is_due_at(&self) -> u64 {
+    fn is_due_after(&self, flushed: u64) -> u64 {
+        let covered = self.covered().max(flushed);
+        due_after(covered, self.replica.config.raft.snapshot_after)
+    }
+
+    fn is_due_at(&self, flushed: u64) -> u64 {
         let replica = &self.replica;
-        let covered = self.covered();
+        let covered = self.covered().max(flushed);
         let members = replica.members();
         let place = members.range(..replica.me).count() as u64;
         let places = (members.len() as u64).max(place + 1);
@@ -103,21 +130,27 @@ impl Running {
 
     /// Writes this node's state down, and tells openraft.
     async fn write_down(&self) -> io::Result<()> {
-        self.check_room().await?;
+        if self.replica.config.disk.min_free_bytes > 0 {
+            let last = self.snapshots.newest().map_or(0, |(_, bytes)| bytes);
+            self.check_room(last).await?;
+        }
         self.drafts.build().await?;
         let trigger = self.replica.raft.trigger();
         trigger.snapshot().await.map_err(io::Error::other)
     }
 
-    /// A snapshot that fills the disk would take from the log what it needs.
-    async fn check_room(&self) -> io::Result<()> {
-        let config = &self.replica.config;
-        if config.disk.min_free_bytes == 0 {
-            return Ok(());
-        }
-        let dir = config.data_dir.clone();
-        let last = self.snapshots.newest().map_or(0, |(_, bytes)| bytes);
-        let needed = last + self.store_metrics.read().state.memtable_bytes + RESERVE_BYTES;
+    /// Has the next start apply less of the log again.
+    async fn make_rows_durable(&self) -> io::Result<()> {
+        // Without room RocksDB is not tried: it could take no writes any more.
+        self.check_room(0).await?;
+        self.drafts.flush().await
+    }
+
+    /// What fills the disk would take from the log what it needs.
+    async fn check_room(&self, snapshot_bytes: u64) -> io::Result<()> {
+        let dir = self.replica.config.data_dir.clone();
+        let needed =
+            snapshot_bytes + self.store_metrics.read().state.memtable_bytes + RESERVE_BYTES;
         match runtime::blocking(move || disk_space::free(&dir)).await {
             Some(free) if free < needed => Err(io::Error::new(
                 io::ErrorKind::StorageFull,
@@ -179,6 +212,16 @@ mod tests {
                 assert!(covered <= 21 * after, "{covered}");
             }
         }
+    }
+
+    #[test]
+    fn a_large_snapshot_waits_for_as_much_log_as_it_is_worth() {
+        assert!(outweighs(1, 0) && outweighs(1, LIGHT_BYTES));
+        let bytes = 160 << 20;
+        assert!(!outweighs(20_000, bytes), "5 MiB of log");
+        assert!(!outweighs((80 << 12) - 1, bytes));
+        assert!(outweighs(80 << 12, bytes), "80 MiB of log");
+        assert!(outweighs(u64::MAX, u64::MAX));
     }
 
     #[test]

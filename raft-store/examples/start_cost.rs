@@ -4,20 +4,24 @@
 //! hosts, one with hosts and consumers. Opens each in a fresh process three times and prints the
 //! median start, its CPU time, memory, bytes on disk and in a snapshot, and by difference what one
 //! host and one consumer cost. The sizes can be given: `start_cost 100000 1000000`.
+//!
+//! At last the full store is written to, 16 claims at a time, each group appended to the log, synced and
+//! applied: alone, beside a flush of its rows now and then, and beside snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::process::Command as Process;
+use std::time::Duration;
 
 use futures::stream;
 use openraft::entry::RaftEntry;
-use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+use openraft::storage::{RaftLogStorageExt, RaftStateMachine};
 use openraft::vote::leader_id_adv::LeaderId;
 use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateProvider,
-    ProviderAmounts, ReplaceAllocations, ReplaceInventories, ReplaceProviderTraits,
+    ProviderAmounts, ReplaceAllocations, ReplaceInventories, ReplaceProviderTraits, RequestId,
 };
 use placement_model::types::{
     ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderUuid, Timestamp, UserId,
@@ -26,8 +30,9 @@ use placement_model::{Command, Stamped, standard};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
     Entry, Identity, LogId, LoggedCommand, Payload, StateMachine, StoreOptions, create, open,
+    runtime,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -36,6 +41,12 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const PROJECTS: u32 = 1_000;
 const USERS_PER_PROJECT: u32 = 5;
 const STARTS: usize = 3;
+/// Claims that are appended and applied together.
+const GROUP: u32 = 16;
+/// How long groups are written in each of the three ways.
+const WRITES: Duration = Duration::from_secs(10);
+/// Between what disturbs them.
+const PAUSE: Duration = Duration::from_millis(500);
 
 fn main() -> Outcome<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +55,9 @@ fn main() -> Outcome<()> {
         [] => compare(100_000, 1_000_000),
         ["fill", dir, hosts, consumers] => fill(Path::new(dir), hosts.parse()?, consumers.parse()?),
         ["start", dir] => start(Path::new(dir)),
+        ["write", dir, hosts, consumers] => {
+            write(Path::new(dir), hosts.parse()?, consumers.parse()?)
+        }
         [hosts, consumers] => compare(hosts.parse()?, consumers.parse()?),
         _ => Err("usage: start_cost [HOSTS CONSUMERS]".into()),
     }
@@ -62,14 +76,16 @@ struct Cost {
 fn compare(hosts: u32, consumers: u32) -> Outcome<()> {
     println!("| | start | CPU | resident | peak | on disk | snapshot |");
     println!("|---|---:|---:|---:|---:|---:|---:|");
-    let nothing = measure(0, 0)?;
+    let mut writes = String::new();
+    let nothing = measure(0, 0, &mut writes)?;
     print_whole("nothing", &nothing);
-    let only_hosts = measure(hosts, 0)?;
+    let only_hosts = measure(hosts, 0, &mut writes)?;
     print_whole(&format!("{hosts} hosts"), &only_hosts);
-    let both = measure(hosts, consumers)?;
+    let both = measure(hosts, consumers, &mut writes)?;
     print_whole(&format!("and {consumers} consumers"), &both);
     print_each("one host", &nothing, &only_hosts, hosts);
     print_each("one consumer", &only_hosts, &both, consumers);
+    print!("\n{writes}");
     Ok(())
 }
 
@@ -102,7 +118,7 @@ fn mebibytes(bytes: f64) -> String {
     format!("{:.0} MiB", bytes / f64::from(1 << 20))
 }
 
-fn measure(hosts: u32, consumers: u32) -> Outcome<Cost> {
+fn measure(hosts: u32, consumers: u32, writes: &mut String) -> Outcome<Cost> {
     let dir = tempfile::tempdir()?;
     let filled = Instant::now();
     run_again(
@@ -120,6 +136,13 @@ fn measure(hosts: u32, consumers: u32) -> Outcome<Cost> {
         starts.push(numbers?);
     }
     starts.sort_by(|one, other| one[0].total_cmp(&other[0]));
+    if consumers > 0 {
+        let numbers = [hosts.to_string(), consumers.to_string()];
+        writes.push_str(&run_again(
+            &["write", &numbers[0], &numbers[1]],
+            dir.path(),
+        )?);
+    }
     let median = &starts[STARTS / 2];
     Ok(Cost {
         seconds: median[0],
@@ -128,6 +151,64 @@ fn measure(hosts: u32, consumers: u32) -> Outcome<Cost> {
         peak: median[3],
         disk: bytes_below(&dir.path().join("state"))?,
         snapshot: bytes_below(&dir.path().join("snapshots"))?,
+    })
+}
+
+/// What disturbs those who write.
+#[derive(Debug, Clone, Copy)]
+enum Beside {
+    Nothing,
+    Flushes,
+    Snapshots,
+}
+
+/// Prints how long groups of claims take, alone and beside flushes and snapshots.
+fn write(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
+    let mut store = open(StoreOptions::new(dir))?;
+    println!("| groups of {GROUP} claims beside | groups | p50 | p99 | longest | done beside |");
+    println!("|---|---:|---:|---:|---:|---:|");
+    workers()?.block_on(async {
+        let mut consumer = consumers;
+        for beside in [Beside::Nothing, Beside::Flushes, Beside::Snapshots] {
+            let drafts = store.drafts.clone();
+            let until = Instant::now() + WRITES;
+            let disturber = runtime::spawn(async move {
+                let mut done = 0;
+                while Instant::now() < until {
+                    match beside {
+                        Beside::Nothing => return Ok(0),
+                        Beside::Flushes => drafts.flush().await?,
+                        Beside::Snapshots => drafts.build().await?,
+                    }
+                    done += 1;
+                    sleep(PAUSE).await;
+                }
+                Ok::<_, std::io::Error>(done)
+            });
+            let mut took = Vec::new();
+            while Instant::now() < until {
+                let first = store.views.applied_index().map_or(0, |index| index + 1);
+                let claims = (consumer..consumer + GROUP).map(|number| claim(number, hosts));
+                let group: Vec<_> = entries(first, claims).collect();
+                consumer += GROUP;
+                let started = Instant::now();
+                store.log.blocking_append(group.clone()).await?;
+                let group = group.into_iter().map(|entry| Ok((entry, None)));
+                store.machine.apply(stream::iter(group)).await?;
+                took.push(started.elapsed());
+            }
+            let done = disturber.await??;
+            took.sort_unstable();
+            let at = |share: usize| took[(took.len() - 1) * share / 100].as_secs_f64() * 1e3;
+            println!(
+                "| {beside:?} | {} | {:.2} ms | {:.2} ms | {:.2} ms | {done} |",
+                took.len(),
+                at(50),
+                at(99),
+                at(100)
+            );
+        }
+        Ok(())
     })
 }
 
@@ -162,16 +243,24 @@ fn fill(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
     };
     create(dir, identity)?;
     let mut store = open(StoreOptions::new(dir))?;
-    runtime()?.block_on(async {
+    workers()?.block_on(async {
         let made = (0..hosts).flat_map(host);
         let claimed = (0..consumers).map(|number| claim(number, hosts));
         let commands = std::iter::once(standard::sync()).chain(made).chain(claimed);
-        let started = Instant::now();
+        let (started, before) = (Instant::now(), cpu_seconds()?);
         apply(&mut store.machine, commands).await?;
-        let took = started.elapsed().as_secs_f64();
-        eprintln!("applied in {took:.1} s");
-        let mut builder = store.machine.get_snapshot_builder().await;
-        builder.build_snapshot().await?;
+        let seconds = started.elapsed().as_secs_f64();
+        let each = (cpu_seconds()? - before) * 1e6 / f64::from(1 + 3 * hosts + consumers);
+        eprintln!("applied in {seconds:.1} s, {each:.1} µs of CPU a command");
+        let started = Instant::now();
+        store.drafts.flush().await?;
+        eprintln!("flushed in {:.2} s", started.elapsed().as_secs_f64());
+        let started = Instant::now();
+        store.drafts.build().await?;
+        eprintln!(
+            "a snapshot built in {:.2} s",
+            started.elapsed().as_secs_f64()
+        );
         let sizes = store.views.current().state.sizes();
         assert_eq!(sizes.providers, hosts as usize);
         assert_eq!(sizes.consumers, consumers as usize);
@@ -183,10 +272,25 @@ async fn apply(
     machine: &mut StateMachine,
     commands: impl Iterator<Item = Command> + Send,
 ) -> Outcome<()> {
-    let entries = (0_u64..).zip(commands).map(|(index, command)| {
+    let entries = entries(0, commands).map(|entry| Ok((entry, None)));
+    machine.apply(stream::iter(entries)).await?;
+    Ok(())
+}
+
+/// The entries of a log from an index on.
+fn entries(
+    first: u64,
+    commands: impl Iterator<Item = Command> + Send,
+) -> impl Iterator<Item = Entry> + Send {
+    (first..).zip(commands).map(|(index, command)| {
         let stamped = Stamped {
             at: Timestamp(1_800_000_000_000_000 + index as i64),
-            request: None,
+            request: Some(RequestId {
+                origin: 1,
+                boot: 1,
+                sequence: index,
+                answered_below: index.saturating_sub(16),
+            }),
             command,
         };
         let id = LogId::new(
@@ -197,10 +301,8 @@ async fn apply(
             index,
         );
         let command = LoggedCommand::encoded(RecordVersion::NEWEST, stamped);
-        Ok((Entry::new(id, Payload::Normal(command)), None))
-    });
-    machine.apply(stream::iter(entries)).await?;
-    Ok(())
+        Entry::new(id, Payload::Normal(command))
+    })
 }
 
 /// Opens a store and prints seconds, CPU seconds, resident bytes and the most that were resident.
@@ -231,9 +333,10 @@ fn cpu_seconds() -> Outcome<f64> {
     Ok(ticks?.iter().sum::<f64>() / 100.0)
 }
 
-fn runtime() -> Outcome<tokio::runtime::Runtime> {
+fn workers() -> Outcome<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
+        .enable_time()
         .build()?)
 }
 

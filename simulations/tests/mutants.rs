@@ -65,7 +65,7 @@ caught! {
     acknowledging_before_the_sync: AcknowledgeBeforeSync from 1;
     losing_what_was_acknowledged: LoseAcknowledged from 4;
     forgetting_votes: ForgetVotes from 1;
-    forgetting_votes_and_leading_twice: ForgetVotesSameLeader from 1;
+    forgetting_votes_and_leading_twice: ForgetVotesSameLeader from 25;
     forgetting_votes_and_committing_twice: ForgetVotesTwoLeaders from 1;
     dropping_appends: DropAppends from 1;
     taking_the_tail_for_committed: CommitTheTail from 1;
@@ -107,7 +107,7 @@ caught! {
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
     a_session_read_turned_away: TokenNotWaitedFor from 1;
     a_bounded_read_out_of_bounds: BoundIgnored from 1;
-    calling_states_younger_than_they_are: HalvedStaleness from 10;
+    calling_states_younger_than_they_are: HalvedStaleness from 8;
     answering_with_an_earlier_state: StateOfTheReadBefore from 1;
     skipping_the_capacity_check: SkipCapacityCheck from 3;
     carrying_out_a_repeated_request_again: ApplyRetriesTwice from 4;

@@ -136,12 +136,17 @@ fn linearizable_reads_refused(report: &Report, cut: &Happened) -> usize {
 
 #[test]
 fn all_power_fails_again_and_again() {
-    let faults = (1..9)
+    let faults: Vec<_> = (1..9)
         .map(|time| at(time * 1100, 200, Fault::PowerCutAll))
         .collect();
-    let report = goes_well(quiet(4), faults);
-    assert!(report.counts.lost_bytes > 0, "{:?}", report.counts);
-    assert!(report.counts.lost_files > 0, "{:?}", report.counts);
+    // What is written is soon synced: a cut does not always come in between.
+    let mut lost_bytes = 0;
+    for seed in 4..9 {
+        let report = goes_well(quiet(seed), faults.clone());
+        assert!(report.counts.lost_files > 0, "{:?}", report.counts);
+        lost_bytes += report.counts.lost_bytes;
+    }
+    assert!(lost_bytes > 0, "no cut came between a write and its sync");
 }
 
 #[test]
@@ -500,24 +505,24 @@ fn a_way_that_comes_and_goes_is_survived() {
 /// they have given up.
 #[test]
 fn messages_that_come_many_seconds_late_do_no_harm() {
-    let parameters = Parameters {
-        patience: ms(2000),
-        ..quiet(14)
-    };
     let faults = vec![
         at(1000, 4000, Fault::HoldLeader),
         at(5500, 2500, Fault::HoldClients(1)),
         at(5500, 2500, Fault::HoldClients(2)),
         at(6000, 3000, Fault::HoldLink(2, 3)),
     ];
-    let report = goes_well(parameters, faults);
-    let counts = report.counts;
-    assert!(counts.late > 50, "{counts:?}");
-    assert!(counts.elections > 1, "{counts:?}");
-    assert!(
-        counts.resolved > 0,
-        "writes came after their clients had left: {counts:?}"
-    );
+    let mut resolved = 0;
+    for seed in 14..19 {
+        let parameters = Parameters {
+            patience: ms(2000),
+            ..quiet(seed)
+        };
+        let counts = goes_well(parameters, faults.clone()).counts;
+        assert!(counts.late > 50, "{counts:?}");
+        assert!(counts.elections > 1, "{counts:?}");
+        resolved += counts.resolved;
+    }
+    assert!(resolved > 0, "no write came after its client had left");
 }
 
 /// Its lease, if it had one, is over when it goes on, and another leads.

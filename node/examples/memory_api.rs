@@ -18,9 +18,8 @@ use std::sync::{Arc, RwLock};
 
 use axum::extract::Request;
 use memory::Memory;
-use placement_node::http::{Api, ApiSettings, router};
+use placement_node::http::{Api, ApiSettings, Service};
 use placement_node::world::RealWorld;
-use tower::ServiceExt;
 
 fn settings() -> ApiSettings {
     let mut settings = ApiSettings::default();
@@ -39,9 +38,9 @@ fn settings() -> ApiSettings {
     settings
 }
 
-fn api() -> axum::Router {
+fn api() -> Service {
     let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
-    router(Api {
+    Service::new(Api {
         write: memory.clone(),
         read: memory.clone(),
         readiness: memory,
@@ -69,7 +68,7 @@ async fn main() {
                 *current.write().unwrap() = api();
             }
             let app = current.read().unwrap().clone();
-            app.oneshot(request).await
+            app.respond(request, None).await.response
         }
     });
     let listener = tokio::net::TcpListener::bind(&address).await.unwrap();

@@ -4,6 +4,7 @@
 //! them. They never hold a token. What clients choose is bounded in length and logged as text
 //! fields, which the formats escape: a request makes one line and cannot make it look like two.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use axum::body::HttpBody;
@@ -11,6 +12,7 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
 use http::request::Parts;
+use http::{Method, Uri};
 use tokio::time::Instant;
 
 /// The target of all lines.
@@ -34,8 +36,8 @@ pub(crate) struct Line {
     answered: bool,
     probe: bool,
     client: String,
-    method: String,
-    uri: String,
+    method: Method,
+    uri: Uri,
     /// What the API knows of the request by now.
     pub(crate) known: Known,
 }
@@ -46,22 +48,19 @@ pub(crate) struct Known {
     pub(crate) request_id: Option<String>,
     /// The id that the caller's own request has.
     pub(crate) global_request_id: Option<String>,
-    pub(crate) microversion: Option<String>,
+    pub(crate) microversion: Option<&'static str>,
     pub(crate) user: Option<String>,
     pub(crate) project: Option<String>,
 }
 
 impl Line {
-    /// A request has come. `client` is its address in the words of a trusted proxy.
-    pub(crate) fn begin(parts: &Parts, client: Option<&str>) -> Self {
-        let peer = parts.extensions.get::<Peer>();
+    /// A request has come from `peer`. `client` is its address in the words of a trusted proxy.
+    pub(crate) fn begin(parts: &Parts, peer: Option<Peer>, client: Option<&str>) -> Self {
         let client = match (client, peer) {
-            (Some(client), _) => bounded(client, WORD_MAX_BYTES),
+            (Some(client), _) => bounded(client, WORD_MAX_BYTES).into_owned(),
             (None, Some(Peer(address))) => address.ip().to_string(),
             (None, None) => "-".to_owned(),
         };
-        let uri = parts.uri.path_and_query();
-        let uri = uri.map_or_else(|| parts.uri.path(), |uri| uri.as_str());
         Self {
             begun: Instant::now(),
             answered: false,
@@ -70,8 +69,8 @@ impl Line {
                 Some("livez" | "readyz" | "metrics")
             ),
             client,
-            method: bounded(parts.method.as_str(), WORD_MAX_BYTES),
-            uri: bounded(uri, URI_MAX_BYTES),
+            method: parts.method.clone(),
+            uri: parts.uri.clone(),
             known: Known::default(),
         }
     }
@@ -85,6 +84,12 @@ impl Line {
 
     fn write(&self, status: Option<u16>, bytes: Option<u64>, said: &str) {
         let ms = self.begun.elapsed().as_micros() as f64 / 1000.0;
+        let uri = self.uri.path_and_query();
+        let uri = uri.map_or_else(|| self.uri.path(), |uri| uri.as_str());
+        let (uri, method) = (
+            bounded(uri, URI_MAX_BYTES),
+            bounded(self.method.as_str(), WORD_MAX_BYTES),
+        );
         // A level is part of the place in the code, so there are two.
         macro_rules! line {
             ($level:ident) => {
@@ -92,12 +97,12 @@ impl Line {
                     target: TARGET,
                     parent: None,
                     client = self.client.as_str(),
-                    method = self.method.as_str(),
-                    uri = self.uri.as_str(),
+                    method = &*method,
+                    uri = &*uri,
                     status,
                     bytes,
                     ms,
-                    microversion = self.known.microversion.as_deref(),
+                    microversion = self.known.microversion,
                     user = id(&self.known.user),
                     project = id(&self.known.project),
                     request_id = self.known.request_id.as_deref(),
@@ -134,7 +139,7 @@ fn id(text: &Option<String>) -> Option<&str> {
 /// Logs the requests of a router that is not the API's: health, numbers, operators.
 pub(crate) async fn logged(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let line = Line::begin(&parts, None);
+    let line = Line::begin(&parts, parts.extensions.get().copied(), None);
     let response = next.run(Request::from_parts(parts, body)).await;
     line.answered(&response);
     response
@@ -151,9 +156,9 @@ pub(crate) fn no_request(peer: SocketAddr, error: &hyper::Error) {
 }
 
 /// The beginning of a text, with a mark if there is more.
-fn bounded(text: &str, max_bytes: usize) -> String {
+fn bounded(text: &str, max_bytes: usize) -> Cow<'_, str> {
     if text.len() <= max_bytes {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
-    format!("{}…", &text[..text.floor_char_boundary(max_bytes)])
+    Cow::Owned(format!("{}…", &text[..text.floor_char_boundary(max_bytes)]))
 }

@@ -25,6 +25,9 @@ use crate::tasks::Tasks;
 /// How long a leader may be missing, and how long the question to it may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Where it is told that the process runs, and that this node is ready.
+pub(crate) const PATHS: [&str; 2] = ["/livez", "/readyz"];
+
 /// Why a drained node is not ready.
 const DRAINED: &str =
     "an operator has had this node drained; `placementctl undrain` takes that back";
@@ -44,8 +47,8 @@ impl HealthChecks {
     /// The two routes.
     pub(crate) fn router(self) -> Router {
         Router::new()
-            .route("/livez", get(|| async { "ok\n" }))
-            .route("/readyz", get(readyz))
+            .route(PATHS[0], get(|| async { "ok\n" }))
+            .route(PATHS[1], get(readyz))
             .with_state(self)
     }
 

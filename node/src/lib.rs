@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod admin;
+mod api_port;
 mod bucket;
 pub mod cluster;
 pub mod config;

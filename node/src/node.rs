@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn};
+use axum::middleware::from_fn;
 use placement_raft_store::{Views, Vote};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
 use crate::admin::{Admin, NodeStatus, OneAtATime};
+use crate::api_port::ApiPort;
 use crate::cluster::backlog::Backlog;
 use crate::cluster::bootstrap::Bootstrap;
 use crate::cluster::leadership::step_aside;
@@ -27,7 +26,7 @@ use crate::descriptors;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
-use crate::http::{Api, Changeable, PolicyError, PublicAddress, ServedRoute};
+use crate::http::{Api, Changeable, PolicyError, Service};
 use crate::metrics::Metrics;
 use crate::rpc::message::VERSIONS;
 use crate::rpc::peers::Peers;
@@ -145,7 +144,7 @@ impl Node {
             drained: Arc::default(),
         };
         let public = settings.public.clone();
-        let (router, turned_away, changeable) = crate::http::service(Api {
+        let service = Service::new(Api {
             write: write.clone(),
             read: read.clone(),
             clock: env.clock.clone(),
@@ -160,7 +159,7 @@ impl Node {
             read,
             checks,
             drain: Drain::default(),
-            changeable,
+            changeable: service.changeable(),
             config,
             addresses,
             bootstrap,
@@ -169,7 +168,8 @@ impl Node {
         };
         let metrics = Arc::new(Metrics::new(slot, read_metrics));
         node.serve_peers(peer);
-        node.serve_api(&env, (router, turned_away), &public, api, &metrics);
+        let port = ApiPort::new(service, node.checks.clone(), &public, metrics.clone());
+        node.serve_api(&env, port, api, &metrics);
         node.serve_admin(&env, admin, metrics);
         node.tasks.spawn(node.bootstrap.clone().form());
         node.tasks.spawn(probe(
@@ -193,35 +193,11 @@ impl Node {
         self.tasks.spawn_vital("listening to other nodes", serve);
     }
 
-    fn serve_api(
-        &self,
-        env: &Env,
-        (api, turned_away): (Router, Router),
-        public: &PublicAddress,
-        listener: Box<dyn Listener>,
-        metrics: &Arc<Metrics>,
-    ) {
-        let counted = metrics.clone();
-        let api = api.layer(from_fn(move |request: Request, next: Next| {
-            let metrics = counted.clone();
-            async move {
-                let begun = Instant::now();
-                let method = request.method().clone();
-                let response = next.run(request).await;
-                let status = response.status().as_u16();
-                let route = response.extensions().get::<ServedRoute>();
-                let route = route.map(|ServedRoute(route)| *route);
-                metrics
-                    .http
-                    .answered(method.as_str(), route, status, begun.elapsed());
-                response
-            }
-        }));
-        let beside = self.beside_api(public);
+    fn serve_api(&self, env: &Env, port: ApiPort, listener: Box<dyn Listener>, metrics: &Metrics) {
         let settings = &self.config.api;
         let server = HttpServer {
-            router: beside.clone().fallback_service(api),
-            beyond: beside.fallback_service(turned_away),
+            beyond: port.full(),
+            answers: port,
             purpose: "the REST API",
             connections_max: descriptors::share(settings.max_connections),
             connections_per_address_max: match settings.max_connections_per_address {
@@ -248,18 +224,6 @@ impl Node {
         }
     }
 
-    /// What the API's listener answers beside the API: at the root for balancers, and below the
-    /// API's prefix for clients.
-    fn beside_api(&self, public: &PublicAddress) -> Router {
-        let beside = (self.checks.clone().router())
-            .merge(crate::http::openapi(&public.configured()))
-            .route_layer(from_fn(access::logged));
-        if public.prefix.is_root() {
-            return beside;
-        }
-        beside.clone().nest(public.prefix.as_str(), beside)
-    }
-
     fn serve_admin(&self, env: &Env, listener: Box<dyn Listener>, metrics: Arc<Metrics>) {
         let admin = Admin {
             bootstrap: self.bootstrap.clone(),
@@ -271,7 +235,7 @@ impl Node {
         let health = (admin.clone().numbers()).merge(self.checks.clone().router());
         let router = admin.router().merge(health.clone());
         let server = HttpServer {
-            router: router.layer(from_fn(access::logged)),
+            answers: router.layer(from_fn(access::logged)),
             beyond: health
                 .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })
                 .layer(from_fn(access::logged)),

@@ -6,17 +6,18 @@
 mod connections;
 mod paced;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use http::header::CONNECTION;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,11 +39,29 @@ const BEYOND_HEADER: Duration = Duration::from_secs(2);
 /// How long to wait when a connection cannot be taken, for want of descriptors mostly.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What answers the requests of a listener.
+pub(crate) trait Answers: Clone + Send + Sync + 'static {
+    /// Answers one request that came from there.
+    fn answer(
+        self,
+        request: Request<Body>,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Response<Body>> + Send + 'static;
+}
+
+impl Answers for Router {
+    async fn answer(self, mut request: Request<Body>, peer: SocketAddr) -> Response<Body> {
+        request.extensions_mut().insert(Peer(peer));
+        let answered = self.oneshot(request).await;
+        answered.unwrap_or_else(|never| match never {})
+    }
+}
+
 /// How the HTTP connections of one listener are served.
-pub(crate) struct HttpServer {
-    pub(crate) router: Router,
+pub(crate) struct HttpServer<A> {
+    pub(crate) answers: A,
     /// What answers over connections beyond the limits: health, and 503 for all else.
-    pub(crate) beyond: Router,
+    pub(crate) beyond: A,
     pub(crate) purpose: &'static str,
     pub(crate) connections_max: usize,
     pub(crate) connections_per_address_max: usize,
@@ -88,7 +107,7 @@ impl Drain {
     }
 }
 
-impl HttpServer {
+impl<A: Answers> HttpServer<A> {
     /// Takes connections until draining begins.
     pub(crate) async fn serve(self, mut listener: Box<dyn Listener>, tasks: Tasks) {
         let places = Connections::new(self.connections_max, self.connections_per_address_max);
@@ -111,7 +130,7 @@ impl HttpServer {
             let open = Closing(self.open.clone());
             if let Some(place) = places.place(peer) {
                 let connection =
-                    self.connection(stream, peer, &self.router, self.header_timeout, true);
+                    self.connection(stream, peer, &self.answers, self.header_timeout, true);
                 let connection = self.drain.connections.track_future(connection);
                 tasks.spawn(async move {
                     connection.await;
@@ -133,7 +152,7 @@ impl HttpServer {
         &self,
         stream: BoxStream,
         peer: SocketAddr,
-        router: &Router,
+        answers: &A,
         header_timeout: Duration,
         keep_alive: bool,
     ) -> impl Future<Output = ()> + Send + 'static {
@@ -145,19 +164,18 @@ impl HttpServer {
             .auto_date_header(self.date);
         let linger = Linger::default();
         let stream = Paced::new(stream, self.pace, linger.clone());
-        let service = router
-            .clone()
-            .map_request(move |mut request: Request<Incoming>| {
-                request.extensions_mut().insert(Peer(peer));
-                request.map(Body::new)
-            })
-            .map_response(move |response: Response<Body>| {
+        let answers = answers.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let answered = answers.clone().answer(request.map(body), peer);
+            let linger = linger.clone();
+            async move {
+                let response = answered.await;
                 if response.headers().contains_key(CONNECTION) {
                     linger.begin();
                 }
-                response
-            });
-        let service = TowerToHyperService::new(service);
+                Ok::<_, Infallible>(response)
+            }
+        });
         let draining = self.drain.begun.clone();
         let purpose = self.purpose;
         async move {
@@ -179,6 +197,14 @@ impl HttpServer {
                 tracing::debug!(%error, purpose, "connection ended");
             }
         }
+    }
+}
+
+fn body(incoming: Incoming) -> Body {
+    if incoming.is_end_stream() {
+        Body::empty()
+    } else {
+        Body::new(incoming)
     }
 }
 

@@ -15,12 +15,12 @@ mod wire;
 
 pub use edge::policy::{PolicyError, check_policy_file};
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
-pub use edge::service::ServedRoute;
+pub use edge::service::Served;
 pub(crate) use edge::settings::BODY_COST;
 pub use edge::settings::{
     ApiSettings, AuthSettings, AuthStrategy, CandidateSettings, CorsSettings, PolicySettings,
     RequestLimits,
 };
 pub use edge::state::Api;
-pub(crate) use openapi::router as openapi;
-pub use router::{Changeable, router, service};
+pub(crate) use openapi::{PATH as OPENAPI, router as openapi};
+pub use router::{Changeable, Service};

@@ -1,42 +1,58 @@
-//! The API as a service that can be mounted.
+//! The API as a service.
 
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use axum::body::Body;
+use http::{Request, Response};
 
 use super::edge::admission::Admission;
+use super::edge::auth;
 use super::edge::policy::{Policy, PolicyError};
+use super::edge::route::Routes;
+use super::edge::service::{self, Served};
 use super::edge::settings::{AuthStrategy, PolicySettings};
 use super::edge::state::{Api, Server};
-use super::edge::{auth, service};
 use super::routes::ROUTES;
+use crate::access::Peer;
 
-/// The whole API as one service, to be mounted at `/` (it answers every path).
-pub fn router(api: Api) -> axum::Router {
-    service(api).0
-}
+/// The whole API; it answers every path.
+#[derive(Clone)]
+pub struct Service(Arc<Server>);
 
-/// The same, with what answers clients for whom there is no connection left, and with what can be
-/// changed while it serves.
-pub fn service(api: Api) -> (axum::Router, axum::Router, Changeable) {
-    let authenticator = match api.settings.auth.strategy {
-        AuthStrategy::NoAuth2 => Box::new(auth::NoAuth2),
-    };
-    let policy = ArcSwap::from_pointee(Policy::new(&api.settings.policy));
-    let admission = Admission::new(&api.settings);
-    let server = Arc::new(Server {
-        api,
-        authenticator,
-        policy,
-        admission,
-    });
-    let changeable = Changeable(server.clone());
-    let beyond = server.clone();
-    let turned_away =
-        axum::Router::new().fallback(move |request| service::turn_away(beyond.clone(), request));
-    let router = axum::Router::new()
-        .fallback(move |request| service::respond(server.clone(), &ROUTES, request));
-    (router, turned_away, changeable)
+impl Service {
+    /// The API over this.
+    pub fn new(api: Api) -> Self {
+        let authenticator = match api.settings.auth.strategy {
+            AuthStrategy::NoAuth2 => Box::new(auth::NoAuth2),
+        };
+        Self(Arc::new(Server {
+            authenticator,
+            routes: Routes::of(&ROUTES),
+            policy: ArcSwap::from_pointee(Policy::new(&api.settings.policy)),
+            admission: Admission::new(&api.settings),
+            api,
+        }))
+    }
+
+    /// Answers one request, which came over a connection from `peer`.
+    pub fn respond(
+        &self,
+        request: Request<Body>,
+        peer: Option<Peer>,
+    ) -> impl Future<Output = Served> + Send + use<> {
+        service::respond(self.0.clone(), request, peer)
+    }
+
+    /// Answers a client for whom there is no connection left.
+    pub(crate) fn turn_away(&self, request: Request<Body>, peer: Option<Peer>) -> Response<Body> {
+        service::turn_away(&self.0, request, peer)
+    }
+
+    /// What of it can be changed while it serves.
+    pub(crate) fn changeable(&self) -> Changeable {
+        Changeable(self.0.clone())
+    }
 }
 
 /// What of the API can be changed while it serves.

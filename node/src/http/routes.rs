@@ -259,11 +259,14 @@ const ROOT: &[Operation] = &[operation("GET", "", run!(root::show)).for_everybod
 
 #[cfg(test)]
 mod tests {
+    use super::super::edge::route::Routes;
     use super::*;
     use proptest::prelude::*;
 
     fn find(path: &str) -> Option<(&'static str, Vec<String>)> {
-        Route::find(&ROUTES, path).map(|(route, names)| (route.path, names))
+        Routes::of(&ROUTES)
+            .find(path)
+            .map(|(route, names)| (route.path, names))
     }
 
     #[test]
@@ -294,9 +297,10 @@ mod tests {
 
     #[test]
     fn allow_lists_each_method_once() {
-        assert_eq!(Route::find(&ROUTES, "/").unwrap().0.allow(), "GET");
+        assert_eq!(Routes::of(&ROUTES).find("/").unwrap().0.allow(), "GET");
         assert_eq!(
-            Route::find(&ROUTES, "/resource_classes/X")
+            Routes::of(&ROUTES)
+                .find("/resource_classes/X")
                 .unwrap()
                 .0
                 .allow(),
@@ -307,7 +311,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_path_breaks_the_router(path in ".{0,60}") {
-            let _ = Route::find(&ROUTES, &path);
+            let _ = Routes::of(&ROUTES).find(&path);
         }
     }
 }

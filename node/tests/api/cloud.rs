@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use placement_node::access::Peer;
-use placement_node::http::{Api, ApiSettings, router};
+use placement_node::http::{Api, ApiSettings, Service};
 use placement_node::world::{Offload, RealWorld};
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use crate::memory::Memory;
 
@@ -39,7 +38,7 @@ impl Offload for Counting {
 
 /// An API of its own.
 pub(crate) struct Cloud {
-    app: axum::Router,
+    app: Service,
     pub(crate) memory: Arc<Memory>,
 }
 
@@ -54,7 +53,7 @@ impl Cloud {
 
     pub(crate) fn offloading_to(offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
         let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
-        let app = router(Api {
+        let app = Service::new(Api {
             write: memory.clone(),
             read: memory.clone(),
             clock: world.clone(),
@@ -69,10 +68,7 @@ impl Cloud {
 
     /// A request by an admin who speaks the newest version.
     pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .extension(Peer(([192, 0, 2, 7], 4711).into()));
+        let request = Request::builder().method(method).uri(path);
         Ask {
             app: self.app.clone(),
             request: Some(request),
@@ -150,7 +146,7 @@ impl Cloud {
 
 /// A request to be.
 pub(crate) struct Ask {
-    app: axum::Router,
+    app: Service,
     request: Option<http::request::Builder>,
     body: Option<Vec<u8>>,
     token: Option<&'static str>,
@@ -208,12 +204,15 @@ impl Ask {
             );
         }
         let request = request.body(body).unwrap();
-        let response = self.app.oneshot(request).await.unwrap();
+        let peer = Peer(([192, 0, 2, 7], 4711).into());
+        let response = self.app.respond(request, Some(peer)).await.response;
         let (parts, body) = response.into_parts();
+        let announced = body.size_hint().exact();
         let body = body.collect().await.unwrap().to_bytes().to_vec();
         Answer {
             status: parts.status,
             headers: parts.headers,
+            announced,
             body,
         }
     }
@@ -224,6 +223,8 @@ impl Ask {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// The length that the client is told before the body comes.
+    pub(crate) announced: Option<u64>,
     pub(crate) body: Vec<u8>,
 }
 

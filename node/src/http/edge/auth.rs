@@ -3,8 +3,18 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
+use http::header::HeaderName;
 
 use super::headers;
+
+const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+const ROLES: HeaderName = HeaderName::from_static("x-roles");
+const SYSTEM_SCOPE: HeaderName = HeaderName::from_static("openstack-system-scope");
+const PROJECT: HeaderName = HeaderName::from_static("x-project-id");
+const TENANT: HeaderName = HeaderName::from_static("x-tenant-id");
+const DOMAIN: HeaderName = HeaderName::from_static("x-domain-id");
+const USER_DOMAIN: HeaderName = HeaderName::from_static("x-user-domain-id");
+const PROJECT_DOMAIN: HeaderName = HeaderName::from_static("x-project-domain-id");
 
 /// A caller, as policy rules see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,17 +50,17 @@ pub(in crate::http) struct NoAuth2;
 
 impl Authenticator for NoAuth2 {
     fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
-        let text = |name| headers::text(headers, name);
+        let text = |name: HeaderName| headers::text(headers, name);
         let owned = |name| text(name).map(Cow::into_owned);
-        let token = text("x-auth-token")?;
+        let token = text(TOKEN)?;
         let (user, project) = token.split_once(':').unwrap_or((&token, ""));
         let project = if project.is_empty() { user } else { project };
-        let system_scope = owned("openstack-system-scope");
+        let system_scope = owned(SYSTEM_SCOPE);
         let own_project = system_scope
             .as_ref()
             .is_none_or(String::is_empty)
             .then(|| project.to_owned());
-        let roles = match text("x-roles") {
+        let roles = match text(ROLES) {
             Some(roles) if roles.is_empty() => Vec::new(),
             Some(roles) => roles
                 .split(',')
@@ -61,13 +71,11 @@ impl Authenticator for NoAuth2 {
         };
         Some(Identity {
             user_id: user.to_owned(),
-            project_id: owned("x-project-id")
-                .or(own_project)
-                .or_else(|| owned("x-tenant-id")),
-            domain_id: owned("x-domain-id"),
+            project_id: owned(PROJECT).or(own_project).or_else(|| owned(TENANT)),
+            domain_id: owned(DOMAIN),
             system_scope,
-            user_domain_id: owned("x-user-domain-id"),
-            project_domain_id: owned("x-project-domain-id"),
+            user_domain_id: owned(USER_DOMAIN),
+            project_domain_id: owned(PROJECT_DOMAIN),
             roles,
         })
     }

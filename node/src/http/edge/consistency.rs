@@ -19,8 +19,13 @@ use super::headers;
 use crate::doors::{Consistency, PlacementIndex, Position};
 use crate::http::errors::ApiError;
 
-const CONSISTENCY: &str = "placement-consistency";
-const MIN_INDEX: &str = "placement-min-index";
+const CONSISTENCY: HeaderName = HeaderName::from_static("placement-consistency");
+const MIN_INDEX: HeaderName = HeaderName::from_static("placement-min-index");
+const INDEX: HeaderName = HeaderName::from_static("placement-index");
+const NODE: HeaderName = HeaderName::from_static("placement-node");
+const KNOWN_LEADER: HeaderName = HeaderName::from_static("placement-known-leader");
+const STALENESS: HeaderName = HeaderName::from_static("placement-staleness");
+const EFFECTIVE: HeaderName = HeaderName::from_static("placement-effective-consistency");
 
 /// The longest age that may be asked for; longer is as good as any.
 const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -106,38 +111,36 @@ pub(in crate::http) fn write_headers(
     position: &Position,
     effective: Effective,
 ) {
-    let mut put = |name: &'static str, value: String| {
-        let value = HeaderValue::try_from(value).expect("digits, letters, dots and semicolons");
-        headers.insert(HeaderName::from_static(name), value);
-    };
+    let text =
+        |value: String| HeaderValue::try_from(value).expect("digits, letters, dots and semicolons");
     if let Some(PlacementIndex { epoch, index }) = position.index {
-        put("placement-index", format!("{epoch}.{index}"));
+        headers.insert(INDEX, text(format!("{epoch}.{index}")));
     }
-    put("placement-node", position.node.to_string());
+    headers.insert(NODE, HeaderValue::from(position.node));
     let leader = position.known_leader;
-    put(
-        "placement-known-leader",
-        leader.map_or("none".to_owned(), |node| node.to_string()),
+    headers.insert(
+        KNOWN_LEADER,
+        leader.map_or(HeaderValue::from_static("none"), HeaderValue::from),
     );
     let age = position.staleness;
-    put(
-        "placement-staleness",
-        age.map_or("unknown".to_owned(), |age| {
+    headers.insert(
+        STALENESS,
+        age.map_or(HeaderValue::from_static("unknown"), |age| {
             // Rounded up: it says how old the state may be at most.
             let ms = age.as_nanos().div_ceil(1_000_000);
-            format!("{}.{:03}", ms / 1000, ms % 1000)
+            text(format!("{}.{:03}", ms / 1000, ms % 1000))
         }),
     );
-    put(
-        "placement-effective-consistency",
+    headers.insert(
+        EFFECTIVE,
         match effective {
-            Effective::None => "none".to_owned(),
-            Effective::Kept(Consistency::Linearizable) => "linearizable".to_owned(),
-            Effective::Kept(Consistency::Session(_)) => "session".to_owned(),
+            Effective::None => HeaderValue::from_static("none"),
+            Effective::Kept(Consistency::Linearizable) => HeaderValue::from_static("linearizable"),
+            Effective::Kept(Consistency::Session(_)) => HeaderValue::from_static("session"),
             Effective::Kept(Consistency::Bounded(bound)) => {
-                format!("bounded;max={}", bound.as_secs_f64())
+                text(format!("bounded;max={}", bound.as_secs_f64()))
             }
-            Effective::Kept(Consistency::Local) => "local".to_owned(),
+            Effective::Kept(Consistency::Local) => HeaderValue::from_static("local"),
         },
     );
 }
@@ -146,10 +149,10 @@ pub(in crate::http) fn write_headers(
 mod tests {
     use super::*;
 
-    fn ask(pairs: &[(&'static str, &str)]) -> Result<Consistency, ()> {
+    fn ask(pairs: &[(HeaderName, &str)]) -> Result<Consistency, ()> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
-            headers.insert(*name, value.parse().unwrap());
+            headers.insert(name, value.parse().unwrap());
         }
         parse(&headers, Consistency::Linearizable).map_err(|_| ())
     }

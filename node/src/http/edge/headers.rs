@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 
 /// All values of a header, joined by commas; bytes that are not ASCII are read as Latin-1.
-pub(in crate::http) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+pub(in crate::http) fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<Cow<'_, str>> {
     let mut values = headers.get_all(name).iter();
     let mut text = latin1(values.next()?);
     for value in values {

@@ -4,6 +4,9 @@
 use std::borrow::Cow;
 
 use http::HeaderMap;
+use http::header::HeaderName;
+
+use uuid::fmt::Hyphenated;
 
 use super::headers;
 use crate::http::wire::python;
@@ -11,11 +14,17 @@ use crate::world::UuidSource;
 
 /// The header in which the id of this request is answered, and in which a caller names the
 /// request of its own that led to this one.
-pub(in crate::http) const HEADER: &str = "x-openstack-request-id";
+pub(in crate::http) const HEADER: HeaderName = HeaderName::from_static("x-openstack-request-id");
 
 /// A fresh id.
 pub(in crate::http) fn fresh(ids: &dyn UuidSource) -> String {
-    format!("req-{}", ids.uuid().as_hyphenated())
+    const PREFIX: &[u8] = b"req-";
+    let mut text = vec![0; PREFIX.len() + Hyphenated::LENGTH];
+    text[..PREFIX.len()].copy_from_slice(PREFIX);
+    ids.uuid()
+        .as_hyphenated()
+        .encode_lower(&mut text[PREFIX.len()..]);
+    String::from_utf8(text).expect("all of it is ASCII")
 }
 
 /// The caller's id, if it gave a well-formed one; the access log has it beside ours.

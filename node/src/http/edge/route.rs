@@ -135,38 +135,40 @@ fn is_name(expected: &str) -> bool {
     expected.starts_with('{')
 }
 
-impl Route {
-    /// The route of a decoded path among these, with the names in the path. A single newline at the
+/// Routes in which a path can be looked up.
+pub(in crate::http) struct Routes(Vec<(Vec<&'static str>, &'static Route)>);
+
+impl Routes {
+    pub(in crate::http) fn of(routes: &'static [Route]) -> Self {
+        let split = |route: &'static Route| (route.path.split('/').collect(), route);
+        Self(routes.iter().map(split).collect())
+    }
+
+    /// The route of a decoded path, with the names in the path. A single newline at the
     /// end is ignored, as the reference's expressions end in `$`.
-    pub(in crate::http) fn find(
-        routes: &'static [Self],
-        path: &str,
-    ) -> Option<(&'static Self, Vec<String>)> {
+    pub(in crate::http) fn find(&self, path: &str) -> Option<(&'static Route, Vec<String>)> {
         let path = path.strip_suffix('\n').unwrap_or(path);
-        routes
-            .iter()
-            .find(|route| route.fits(path))
-            .map(|route| (route, route.names_in(path)))
-    }
-
-    fn fits(&self, path: &str) -> bool {
-        let mut parts = path.split('/');
-        let fits = |expected: &str| {
-            let part = parts.next();
-            part.is_some_and(|part| match is_name(expected) {
-                true => !part.is_empty(),
-                false => part == expected,
-            })
+        let parts: Vec<&str> = path.split('/').collect();
+        let fits = |expected: &&str, part: &&str| match is_name(expected) {
+            true => !part.is_empty(),
+            false => part == expected,
         };
-        self.path.split('/').all(fits) && parts.next().is_none()
+        let (expected, route) = self.0.iter().find(|(expected, _)| {
+            expected.len() == parts.len()
+                && expected
+                    .iter()
+                    .zip(&parts)
+                    .all(|(expected, part)| fits(expected, part))
+        })?;
+        let named = expected
+            .iter()
+            .zip(&parts)
+            .filter(|(expected, _)| is_name(expected));
+        Some((route, named.map(|(_, part)| (*part).to_owned()).collect()))
     }
+}
 
-    fn names_in(&self, path: &str) -> Vec<String> {
-        let parts = self.path.split('/').zip(path.split('/'));
-        let names = parts.filter(|(expected, _)| is_name(expected));
-        names.map(|(_, name)| name.to_owned()).collect()
-    }
-
+impl Route {
     /// The methods that this path knows, in any version.
     pub(in crate::http) fn allow(&self) -> String {
         let mut methods: Vec<&str> = self

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, LAST_MODIFIED,
-    LOCATION, RETRY_AFTER, VARY,
+    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName,
+    HeaderValue, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY,
 };
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
@@ -30,19 +30,26 @@ use super::request_context::{Noted, RequestContext};
 use super::route::{Needs, Operation, Route};
 use super::state::Server;
 use super::{body, cors, headers, request_id};
-use crate::access::Line;
+use crate::access::{Line, Peer};
 use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::python;
 use crate::http::wire::query::Query;
 use crate::panics;
 
-/// The route that served a request, left in the response's extensions for metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServedRoute(pub &'static str);
+/// A request's response.
+pub struct Served {
+    /// What the client gets.
+    pub response: Response<Body>,
+    /// The route that served it, if one was found.
+    pub route: Option<&'static str>,
+}
 
 /// Longest answer that is not counted among the bytes in flight.
 const UNCOUNTED_MAX_BYTES: usize = 64 * 1024;
+/// A response has up to so many headers, mostly.
+const USUAL_HEADERS: usize = 16;
+const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
 /// What is known of a request so far; its response shows it even if the request failed.
 #[derive(Default)]
@@ -55,17 +62,17 @@ struct Progress {
     position: Arc<Mutex<Option<Noted>>>,
 }
 
-/// Answers one request by one of these routes.
+/// Answers one request, which came over a connection from there.
 pub(in crate::http) async fn respond(
     server: Arc<Server>,
-    routes: &'static [Route],
     request: Request<Body>,
-) -> Response<Body> {
+    peer: Option<Peer>,
+) -> Served {
     let request_id = request_id::fresh(&*server.api.ids);
     let (parts, body) = request.into_parts();
     let global_request_id = request_id::of_caller(&parts.headers);
     let client = server.api.settings.public.client(&parts.headers);
-    let mut line = Line::begin(&parts, client.as_deref());
+    let mut line = Line::begin(&parts, peer, client.as_deref());
     line.known.request_id = Some(request_id.clone());
     line.known.global_request_id = global_request_id.clone();
     let span = tracing::debug_span!(
@@ -80,7 +87,7 @@ pub(in crate::http) async fn respond(
         ..Progress::default()
     };
     let response = async {
-        let handled = handle(&server, routes, &parts, body, &request_id, &mut progress);
+        let handled = handle(&server, &parts, body, &request_id, &mut progress);
         let result = panics::contain(handled)
             .await
             .unwrap_or_else(|_panicked| Err(ApiError::internal()));
@@ -88,38 +95,41 @@ pub(in crate::http) async fn respond(
     }
     .instrument(span)
     .await;
-    line.known.microversion = progress.version.map(|version| version.to_string());
+    line.known.microversion = progress.version.map(Microversion::text);
     if let Some(caller) = progress.identity {
         line.known.user = Some(caller.user_id);
         line.known.project = caller.project_id;
     }
     line.answered(&response);
-    response
+    Served {
+        response,
+        route: progress.route,
+    }
 }
 
 /// Answers a request for which there is no connection left: 503, whoever asks for what.
-pub(in crate::http) async fn turn_away(
-    server: Arc<Server>,
+pub(in crate::http) fn turn_away(
+    server: &Server,
     request: Request<Body>,
+    peer: Option<Peer>,
 ) -> Response<Body> {
     let request_id = request_id::fresh(&*server.api.ids);
     let (parts, body) = request.into_parts();
     let client = server.api.settings.public.client(&parts.headers);
-    let mut line = Line::begin(&parts, client.as_deref());
+    let mut line = Line::begin(&parts, peer, client.as_deref());
     line.known.request_id = Some(request_id.clone());
     let progress = Progress {
         body_unread: !body.is_end_stream(),
         ..Progress::default()
     };
     let busy = ApiError::busy("This node has as many connections as it may");
-    let response = finish(&server, &parts, &request_id, &progress, Err(busy));
+    let response = finish(server, &parts, &request_id, &progress, Err(busy));
     line.answered(&response);
     response
 }
 
 async fn handle(
     server: &Arc<Server>,
-    routes: &'static [Route],
     parts: &Parts,
     body: Body,
     request_id: &str,
@@ -129,9 +139,9 @@ async fn handle(
     let path = server.api.settings.public.prefix.below(&whole_path);
     // Balancers ask `/` of a node, whatever the prefix is.
     let path = path.or_else(|| (whole_path == "/").then_some("/"));
-    let text = |name: &str| headers::text(&parts.headers, name);
+    let text = |name: HeaderName| headers::text(&parts.headers, name);
     // A missing route is reported in its turn; metrics need the route of every request.
-    let found = path.and_then(|path| Route::find(routes, path));
+    let found = path.and_then(|path| server.routes.find(path));
     progress.route = found.as_ref().map(|(route, _)| route.path);
     if path != Some("/") {
         let identity = server.authenticator.identify(&parts.headers);
@@ -139,18 +149,14 @@ async fn handle(
     }
     let settings = &server.api.settings;
     check_uri(parts, settings.limits.uri_bytes)?;
-    let version = Microversion::parse(text("openstack-api-version").as_deref())?;
+    let version = Microversion::parse(text(API_VERSION).as_deref())?;
     progress.version = Some(version);
     let consistency = consistency::parse(&parts.headers, settings.default_consistency)?;
-    let content_type = text("content-type").filter(|value| !value.is_empty());
-    check_length(text("content-length"), content_type.is_some())?;
+    let content_type = text(CONTENT_TYPE).filter(|value| !value.is_empty());
+    check_length(text(CONTENT_LENGTH), content_type.is_some())?;
     let (route, params) = found.ok_or_else(|| no_such_path(&settings.public, path.is_some()))?;
     let operation = find_operation(route, parts.method.as_str(), version, |operation| {
-        check_headers(
-            operation,
-            content_type.as_deref(),
-            text("accept").as_deref(),
-        )
+        check_headers(operation, content_type.as_deref(), text(ACCEPT).as_deref())
     })?;
     let mut context = RequestContext {
         server: server.clone(),
@@ -273,22 +279,21 @@ fn check_policy(
         return Ok(());
     };
     let target = if operation.policy_on_queried_project {
-        let project_id = context.query()?.last("project_id").map(str::to_owned);
         Target {
-            project_id,
+            project_id: context.query()?.last("project_id"),
             user_id: None,
         }
     } else {
         Target {
-            project_id: identity.project_id.clone(),
-            user_id: Some(identity.user_id.clone()),
+            project_id: identity.project_id.as_deref(),
+            user_id: Some(&identity.user_id),
         }
     };
     context
         .server
         .policy
         .load()
-        .authorize(action, identity, &target)
+        .authorize(action, identity, target)
         .map_err(|denied| {
             ApiError::forbidden(match denied {
                 Denied::ByRule => format!("Policy does not allow {action} to be performed."),
@@ -320,11 +325,7 @@ fn finish(
         .map_or_else(|error| error.varies, |_| Varies::Yes);
     let headers = response.headers_mut();
     if let Some(version) = progress.version {
-        headers::put(
-            headers,
-            HeaderName::from_static("openstack-api-version"),
-            &format!("placement {version}"),
-        );
+        headers.insert(API_VERSION, HeaderValue::from_static(version.header()));
         if varies == Varies::Yes {
             headers.insert(VARY, HeaderValue::from_static("openstack-api-version"));
         }
@@ -332,11 +333,7 @@ fn finish(
     let settings = &server.api.settings;
     let mut response = cors::decorate(&settings.cors, &parts.method, &parts.headers, response);
     let headers = response.headers_mut();
-    headers::put(
-        headers,
-        HeaderName::from_static(request_id::HEADER),
-        request_id,
-    );
+    headers::put(headers, request_id::HEADER, request_id);
     let noted = *progress.position.lock();
     let (position, effective) = match noted {
         Some(noted) => (noted.position(), noted.effective),
@@ -345,9 +342,6 @@ fn finish(
     consistency::write_headers(headers, &position, effective);
     if progress.body_unread {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    if let Some(route) = progress.route {
-        response.extensions_mut().insert(ServedRoute(route));
     }
     response
 }
@@ -371,6 +365,7 @@ fn success(server: &Server, parts: &Parts, answer: &Answer) -> Result<Response<B
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
+    headers.reserve(USUAL_HEADERS);
     if answer.body.is_some() {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
@@ -397,8 +392,8 @@ fn failure(
         tracing::error!(request_id, reason = error.message, "answering 500");
     }
     let head = parts.method == Method::HEAD;
-    let accept = headers::text(&parts.headers, "accept");
-    let sent = headers::text(&parts.headers, "content-type");
+    let accept = headers::text(&parts.headers, ACCEPT);
+    let sent = headers::text(&parts.headers, CONTENT_TYPE);
     let format = if head {
         Format::Html
     } else {

@@ -10,6 +10,9 @@ use serde::Serialize;
 use super::error::{ApiError, Code, ErrorKind};
 use super::frame::{Asked, Frame};
 
+/// Room for most bodies: growing to it by doubling costs as much as writing them.
+const USUAL_BYTES: usize = 1024;
+
 /// The formats we know to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Format {
@@ -119,7 +122,8 @@ impl ApiError {
 
 /// Writes a value of ours as JSON.
 pub(in crate::http) fn to_json(value: &impl Serialize) -> Bytes {
-    serde_json::to_vec(value)
-        .expect("our own types have string keys and finite numbers")
-        .into()
+    let mut json = Vec::with_capacity(USUAL_BYTES);
+    serde_json::to_writer(&mut json, value)
+        .expect("our own types have string keys and finite numbers");
+    json.into()
 }

@@ -26,6 +26,9 @@ use super::routes::ROUTES;
 use super::wire::microversion::Microversion;
 use super::wire::schema::Schema;
 
+/// Where it is served.
+pub(crate) const PATH: &str = "/openapi.json";
+
 /// `GET /openapi.json`, to be mounted beside the API. Needs no token, like a node's health.
 ///
 /// `server` is the URL below which the paths of the document are, absolute or from the root.
@@ -39,7 +42,7 @@ pub(crate) fn router(server: &str) -> Router {
     }));
     let json = HeaderValue::from_static("application/json");
     Router::new().route(
-        "/openapi.json",
+        PATH,
         get(|| async move { ([(CONTENT_TYPE, json)], Bytes::clone(&text)) }),
     )
 }

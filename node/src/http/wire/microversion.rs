@@ -8,6 +8,21 @@ use crate::http::errors::ApiError;
 
 /// The newest minor version.
 const NEWEST: i128 = 39;
+/// What each header begins with.
+const SERVICE: &str = "placement ";
+
+/// The header of each version.
+#[rustfmt::skip]
+const HEADERS: [&str; NEWEST as usize + 1] = [
+    "placement 1.0", "placement 1.1", "placement 1.2", "placement 1.3", "placement 1.4",
+    "placement 1.5", "placement 1.6", "placement 1.7", "placement 1.8", "placement 1.9",
+    "placement 1.10", "placement 1.11", "placement 1.12", "placement 1.13", "placement 1.14",
+    "placement 1.15", "placement 1.16", "placement 1.17", "placement 1.18", "placement 1.19",
+    "placement 1.20", "placement 1.21", "placement 1.22", "placement 1.23", "placement 1.24",
+    "placement 1.25", "placement 1.26", "placement 1.27", "placement 1.28", "placement 1.29",
+    "placement 1.30", "placement 1.31", "placement 1.32", "placement 1.33", "placement 1.34",
+    "placement 1.35", "placement 1.36", "placement 1.37", "placement 1.38", "placement 1.39",
+];
 
 /// The version of the API a client speaks: 1.0 to 1.39.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +38,16 @@ impl Microversion {
     #[cfg(test)]
     pub(in crate::http) const fn new(minor: u8) -> Self {
         Self(minor)
+    }
+
+    /// `1.0` to `1.39`.
+    pub(in crate::http) fn text(self) -> &'static str {
+        &self.header()[SERVICE.len()..]
+    }
+
+    /// The value of the header that says which version an answer is in.
+    pub(in crate::http) fn header(self) -> &'static str {
+        HEADERS[usize::from(self.0)]
     }
 
     /// Whether this is `1.minor` or later.
@@ -62,7 +87,7 @@ impl Microversion {
 
 impl fmt::Display for Microversion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "1.{}", self.0)
+        f.write_str(self.text())
     }
 }
 
@@ -102,6 +127,15 @@ mod tests {
         Microversion::parse(Some(header))
             .map(|version| version.0)
             .map_err(|error| matches!(error, BadVersion::Unacceptable(_)))
+    }
+
+    #[test]
+    fn each_version_has_its_own_text() {
+        for minor in 0..=NEWEST as u8 {
+            let version = Microversion::new(minor);
+            assert_eq!(version.to_string(), format!("1.{minor}"));
+            assert_eq!(version.header(), format!("placement 1.{minor}"));
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! JSON values that several nouns write.
 
+use std::ops::Range;
+
 use placement_model::types::Capacity;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -45,9 +47,15 @@ pub(in crate::http) struct Float(pub(in crate::http) f64);
 
 impl Serialize for Float {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0 == 0.0 || WITHOUT_EXPONENT.contains(&self.0.abs()) {
+            return serializer.serialize_f64(self.0);
+        }
         Digits(&python::float(self.0)).serialize(serializer)
     }
 }
+
+/// What neither the reference nor JSON's writer gives an exponent: both have the shortest digits.
+const WITHOUT_EXPONENT: Range<f64> = 1e-4..1e16;
 
 /// A capacity with all its digits, also beyond 64 bits.
 pub(in crate::http) struct Whole(pub(in crate::http) Capacity);
@@ -57,6 +65,40 @@ impl Serialize for Whole {
         match self.0.small() {
             Some(units) => serializer.serialize_i64(units),
             None => Digits(&self.0.to_string()).serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(value: f64) -> String {
+        serde_json::to_string(&Float(value)).unwrap()
+    }
+
+    #[test]
+    fn floats_at_the_bounds_are_written_as_the_reference_writes_them() {
+        for value in [0.0, 1.0, 1e-4, 9.999e-5, 9_999_999_999_999_998.0, 1e16] {
+            for value in [value, -value] {
+                assert_eq!(written(value), python::float(value));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn floats_are_written_as_the_reference_writes_them(bits: u64) {
+            let value = f64::from_bits(bits);
+            prop_assume!(value.is_finite());
+            prop_assert_eq!(written(value), python::float(value));
+        }
+
+        #[test]
+        fn so_are_those_without_exponent(value in -1e16..1e16) {
+            prop_assert_eq!(written(value), python::float(value));
         }
     }
 }

@@ -172,7 +172,7 @@ fn one_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
 pub(super) struct Evaluation<'a> {
     rules: &'a BTreeMap<String, Check>,
     identity: &'a Identity,
-    target: &'a Target,
+    target: Target<'a>,
     /// Each rule is judged once, however many refer to it. `None`: it is being judged.
     judged: RefCell<BTreeMap<&'a str, Option<bool>>>,
     /// Whether a rule was met that refers to itself, directly or through others.
@@ -184,7 +184,7 @@ impl<'a> Evaluation<'a> {
     pub(super) fn new(
         rules: &'a BTreeMap<String, Check>,
         identity: &'a Identity,
-        target: &'a Target,
+        target: Target<'a>,
     ) -> Self {
         Self {
             rules,
@@ -260,11 +260,11 @@ impl<'a> Evaluation<'a> {
             }
             let (name, after) = rest.strip_prefix('(')?.split_once(")s")?;
             let value = match name {
-                "project_id" => &self.target.project_id,
-                "user_id" => &self.target.user_id,
+                "project_id" => self.target.project_id,
+                "user_id" => self.target.user_id,
                 _ => return None,
             };
-            filled.push_str(value.as_deref().unwrap_or("None"));
+            filled.push_str(value.unwrap_or("None"));
             rest = after;
         }
         filled.push_str(rest);
@@ -328,10 +328,10 @@ mod tests {
             ..Identity::default()
         };
         let target = Target {
-            project_id: Some("p".to_owned()),
+            project_id: Some("p"),
             user_id: None,
         };
-        Evaluation::new(&rules, &identity, &target).rule("it")
+        Evaluation::new(&rules, &identity, target).rule("it")
     }
 
     #[test]

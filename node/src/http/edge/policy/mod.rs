@@ -92,7 +92,7 @@ impl Policy {
         &self,
         action: &str,
         identity: &Identity,
-        target: &Target,
+        target: Target<'_>,
     ) -> Result<(), Denied> {
         self.reload_if_changed();
         let scoped = |scope: &Option<String>| scope.as_ref().is_some_and(|scope| !scope.is_empty());
@@ -159,10 +159,10 @@ mod tests {
 
     fn allowed(policy: &Policy, action: &str, identity: &Identity) -> bool {
         let target = Target {
-            project_id: Some("p".to_owned()),
+            project_id: Some("p"),
             user_id: None,
         };
-        policy.authorize(action, identity, &target).is_ok()
+        policy.authorize(action, identity, target).is_ok()
     }
 
     const LIST: &str = "placement:resource_providers:list";
@@ -206,7 +206,7 @@ mod tests {
             ..caller(&["admin"], "p")
         };
         let policy = Policy::new(&PolicySettings::default());
-        let denied = policy.authorize(LIST, &identity, &Target::default());
+        let denied = policy.authorize(LIST, &identity, Target::default());
         assert_eq!(denied, Err(Denied::ByScope));
         let settings = PolicySettings {
             enforce_scope: false,

@@ -2,6 +2,8 @@
 //! the API accepts the same: integers with signs, underscores and any script's digits, several
 //! spellings of a UUID, and values shown in messages as Python's `repr` shows them.
 
+use std::ops::Range;
+
 use uuid::Uuid;
 
 /// The zero of every run of ten decimal digits in Unicode (general category Nd).
@@ -133,18 +135,34 @@ fn is_printable(c: char) -> bool {
     text.escape_debug().count() == 2 || matches!(c, '"' | '\'')
 }
 
-/// A float as `repr` shows it: the fewest digits that read back as the same float, with an
-/// exponent below 1e-4 and from 1e16 on, as Rust's `{:?}` has it too, but of at least two digits
-/// and with its sign.
+/// The sizes of floats that are shown without an exponent.
+pub(in crate::http) const WITHOUT_EXPONENT: Range<f64> = 1e-4..1e16;
+
+/// A float as `repr` shows it: the fewest digits that read back as the same float, with an exponent
+/// where it is small or large, of at least two digits and with its sign.
 pub(in crate::http) fn float(value: f64) -> String {
-    let shown = format!("{value:?}");
-    match shown.split_once('e') {
-        None => shown,
-        Some((digits, exponent)) => match exponent.strip_prefix('-') {
-            Some(small) => format!("{digits}e-{small:0>2}"),
-            None => format!("{digits}e+{exponent:0>2}"),
-        },
+    if !value.is_finite() {
+        return format!("{value:?}");
     }
+    // Of two texts that are equally near it has the even one, as Python has and Rust's `Debug` has not.
+    let shown = serde_json::Value::from(value).to_string();
+    if let Some((digits, exponent)) = shown.split_once('e') {
+        let digits = digits.strip_suffix(".0").unwrap_or(digits);
+        return match exponent.strip_prefix('-') {
+            Some(small) => format!("{digits}e-{small:0>2}"),
+            None => format!("{digits}e+{:0>2}", exponent.trim_start_matches('+')),
+        };
+    }
+    if value == 0.0 || WITHOUT_EXPONENT.contains(&value.abs()) {
+        return shown;
+    }
+    // JSON's writer needs no exponent for a digit or two more.
+    let digits = shown.trim_start_matches(['-', '0', '.']);
+    let (first, more) = digits.split_at(digits.len().min(1));
+    let places = shown.len() - digits.len() - usize::from(value < 0.0) - ".".len();
+    let sign = if value < 0.0 { "-" } else { "" };
+    let point = if more.is_empty() { "" } else { "." };
+    format!("{sign}{first}{point}{more}e-{places:0>2}")
 }
 
 /// The lines of a text with what ends them, as `splitlines` finds them.
@@ -250,6 +268,9 @@ mod tests {
             ("16777217", "16777217.0"),
             ("1e15", "1000000000000000.0"),
             ("9007199254740993", "9007199254740992.0"),
+            ("1669910139879641.25", "1669910139879641.2"),
+            ("-184295098257216.125", "-184295098257216.12"),
+            ("-0.00004", "-4e-05"),
             ("9999999999999998", "9999999999999998.0"),
             ("1e16", "1e+16"),
             ("1.5e16", "1.5e+16"),

@@ -1,7 +1,5 @@
 //! JSON values that several nouns write.
 
-use std::ops::Range;
-
 use placement_model::types::Capacity;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -47,15 +45,12 @@ pub(in crate::http) struct Float(pub(in crate::http) f64);
 
 impl Serialize for Float {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0 == 0.0 || WITHOUT_EXPONENT.contains(&self.0.abs()) {
+        if self.0 == 0.0 || python::WITHOUT_EXPONENT.contains(&self.0.abs()) {
             return serializer.serialize_f64(self.0);
         }
         Digits(&python::float(self.0)).serialize(serializer)
     }
 }
-
-/// What neither the reference nor JSON's writer gives an exponent: both have the shortest digits.
-const WITHOUT_EXPONENT: Range<f64> = 1e-4..1e16;
 
 /// A capacity with all its digits, also beyond 64 bits.
 pub(in crate::http) struct Whole(pub(in crate::http) Capacity);

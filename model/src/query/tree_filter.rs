@@ -39,6 +39,12 @@ struct Pending {
     word: usize,
 }
 
+impl Pending {
+    fn trees(&self) -> u32 {
+        self.chunk.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
 impl Iterator for Pending {
     type Item = u32;
 
@@ -82,6 +88,14 @@ impl<'a> TreeFilter<'a> {
         self.next_chunk = self.start / CHUNK_TREES;
     }
 
+    /// How many of the next chunk of trees pass: all of a small cloud's.
+    pub(super) fn ahead(&mut self) -> usize {
+        if self.pending.is_none() {
+            self.pending = self.go_on();
+        }
+        self.pending.as_ref().map_or(0, Pending::trees) as usize
+    }
+
     fn passes(&mut self, number: u32) -> bool {
         self.looked += self.all.iter().map(Vec::len).sum::<usize>() as u64 / 4;
         let within = |sets: &Sets<'_>| sets.iter().any(|set| set.contains(number));
@@ -92,7 +106,7 @@ impl<'a> TreeFilter<'a> {
     fn near(&mut self, seed: u64, end: u32) -> Option<u32> {
         let from = drawn(seed, DRAWS_MAX, end) / CHUNK_TREES;
         let mut found = self.chunk_from(from).or_else(|| self.chunk_from(0))?;
-        let trees: u32 = found.chunk.iter().map(|word| word.count_ones()).sum();
+        let trees = found.trees();
         found.nth(drawn(seed, DRAWS_MAX + 1, trees) as usize)
     }
 

@@ -167,7 +167,8 @@ impl<'a> Outline<'a> {
 pub struct Summaries<'a> {
     state: &'a State,
     nested: bool,
-    trees: BTreeMap<TreeNumber, &'a Tree>,
+    /// In their order and each once, when all are noted ([`Summaries::settle`]).
+    trees: Vec<(TreeNumber, &'a Tree)>,
     used: BTreeSet<Place>,
     /// The last that was noted: often the next one is the same.
     last: Option<TreeNumber>,
@@ -179,7 +180,7 @@ impl<'a> Summaries<'a> {
         Self {
             state,
             nested: request.nested,
-            trees: BTreeMap::new(),
+            trees: Vec::new(),
             used: BTreeSet::new(),
             last: None,
         }
@@ -191,7 +192,7 @@ impl<'a> Summaries<'a> {
             let number = seat.place.tree;
             if self.last != Some(number) {
                 self.last = Some(number);
-                self.trees.insert(number, seat.tree);
+                self.trees.push((number, seat.tree));
             }
             if !self.nested {
                 self.used.insert(seat.place);
@@ -199,12 +200,25 @@ impl<'a> Summaries<'a> {
         }
     }
 
+    /// All of the answer is noted.
+    pub(super) fn settle(&mut self) {
+        if !self.trees.is_sorted_by(|(one, _), (next, _)| one < next) {
+            self.trees.sort_unstable_by_key(|(number, _)| *number);
+            self.trees.dedup_by_key(|(number, _)| *number);
+        }
+    }
+
     /// Adds what a candidate that is not in the answer uses of the trees that are. To be called
     /// when all of the answer is noted.
     pub(super) fn note_beyond(&mut self, outline: &Outline<'a>, candidate: &Candidate<'a>) {
         let used = outline.used(candidate).map(|seat| seat.place);
-        self.used
-            .extend(used.filter(|place| self.trees.contains_key(&place.tree)));
+        let noted = |tree| {
+            let found = self
+                .trees
+                .binary_search_by_key(&tree, |(number, _)| *number);
+            found.is_ok()
+        };
+        self.used.extend(used.filter(|place| noted(place.tree)));
     }
 
     /// The providers of the trees noted that no candidate noted uses.

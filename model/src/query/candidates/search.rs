@@ -72,6 +72,14 @@ impl<'a> Search<'a> {
         self.advance().cloned()
     }
 
+    /// How many candidates are to be expected, before the first was asked for: one for each tree that may
+    /// have one, of the first few thousand.
+    pub fn likely(&mut self) -> usize {
+        let explorer = self.explorer.as_mut();
+        let ahead = explorer.map_or(0, |explorer| explorer.anchors.ahead());
+        self.left.min(ahead)
+    }
+
     /// What all candidates have in common.
     pub fn outline(&self) -> Arc<Outline<'a>> {
         self.outline.clone()
@@ -98,10 +106,11 @@ impl<'a> Search<'a> {
         self.outline.describe(candidate)
     }
 
-    /// Ends the search, and finds what the summaries of its candidates lack because of the limit:
-    /// below 1.29 also those providers of their trees count that only candidates beyond it use.
-    /// Looks at no other candidates than those that could use one of these providers.
+    /// Ends the search and the noting of its candidates, and finds what their summaries lack because of
+    /// the limit: below 1.29 also those providers of their trees count that only candidates beyond it
+    /// use. Looks at no other candidates than those that could use one of these providers.
     pub fn complete(&mut self, summaries: &mut Summaries<'a>) {
+        summaries.settle();
         let Some(mut explorer) = self.explorer.take().filter(|one| one.plan.one_per_tree) else {
             return;
         };

@@ -33,6 +33,9 @@ use crate::world::{self, Clock};
 /// is called after: on this kind of machine either is well below a millisecond.
 const AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 
+/// What one candidate adds to an answer at least, with its provider's summary.
+const CANDIDATE_BYTES: usize = 256;
+
 /// `GET /allocation_candidates`.
 pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let api = &context.server.api;
@@ -161,6 +164,9 @@ impl Job {
             .state
             .candidates_watched(&self.request, watch)
             .map_err(|error| wrong_name(&error))?;
+        if search.likely().saturating_mul(CANDIDATE_BYTES) > most {
+            return Err(Unanswered::Interrupted);
+        }
         let summaries = Summaries::new(&self.state, &self.request);
         let mut writer = AnswerWriter::new(&self.state, &search, summaries, self.version);
         // Bytes of what was found and not yet written.

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use crate::files;
 
-/// What is written is brought to the disk each time so much has come.
-const SYNC_BYTES: u64 = 8 << 20;
+/// What is written is brought to the disk each time so much has come: a sync of the log waits for one such
+/// piece at most.
+pub(crate) const SYNC_BYTES: u64 = 1 << 20;
 
 /// A file that is brought to the disk as it grows: syncs of the log, on the same disk, would wait for
 /// all that the system has put off.
@@ -64,8 +65,8 @@ mod tests {
         files::mount(top.path()).unwrap();
         let mut file = Synced::create(&path).unwrap();
         files::sync_dir(top.path()).unwrap();
-        for _ in 0..9 {
-            file.write_all(&vec![7; 1 << 20]).unwrap();
+        for _ in 0..3 {
+            file.write_all(&[7; SYNC_BYTES as usize / 2]).unwrap();
         }
         files::lose_unsynced(top.path(), &[], &mut || false).unwrap();
         let durable = fs::metadata(&path).unwrap().len();

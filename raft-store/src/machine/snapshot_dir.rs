@@ -161,7 +161,7 @@ impl SnapshotDir {
     }
 
     fn write(&self, file: Synced, applied: &AppliedState) -> io::Result<File> {
-        let mut buffered = BufWriter::with_capacity(1 << 20, file);
+        let mut buffered = BufWriter::with_capacity(256 << 10, file);
         snapshot_format::write(&mut buffered, &self.inner.identity, applied)?;
         let file = buffered.into_inner()?.file;
         files::sync(&file)?;

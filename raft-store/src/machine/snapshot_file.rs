@@ -10,13 +10,11 @@ use openraft::alias::SnapshotOf;
 
 use super::views::AppliedState;
 use crate::files;
+use crate::synced::SYNC_BYTES;
 use crate::types::TypeConfig;
 
 /// What a received file is called until it is installed.
 pub(super) const INCOMING: &str = "incoming-";
-
-/// What comes in is brought to the disk each time so much has come.
-const SYNC_BYTES: u64 = 8 << 20;
 
 /// A snapshot: what it covers, and its file.
 pub type Snapshot = SnapshotOf<TypeConfig, SnapshotFile>;

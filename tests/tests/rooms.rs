@@ -18,7 +18,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["program.rs"],
             &["offline"],
             &["node.rs"],
-            &["admin"],
+            &["admin", "api_port.rs"],
             &["metrics", "health.rs"],
             &["serve"],
             &["http"],
@@ -36,7 +36,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
     (
         "node/src/http",
         &[
-            &["router.rs"],
+            &["service.rs"],
             &["openapi", "routes.rs"],
             &["nouns"],
             &["edge"],

@@ -9,8 +9,8 @@ mod edge;
 mod errors;
 mod nouns;
 mod openapi;
-mod router;
 mod routes;
+mod service;
 mod wire;
 
 pub use edge::policy::{PolicyError, check_policy_file};
@@ -23,4 +23,4 @@ pub use edge::settings::{
 };
 pub use edge::state::Api;
 pub(crate) use openapi::{PATH as OPENAPI, router as openapi};
-pub use router::{Changeable, Service};
+pub use service::{Changeable, Service};

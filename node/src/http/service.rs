@@ -1,6 +1,6 @@
 //! The API as a service.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use axum::body::Body;
@@ -16,6 +16,9 @@ use super::edge::state::{Api, Server};
 use super::routes::ROUTES;
 use crate::access::Peer;
 
+/// Every route there is.
+static SPLIT: LazyLock<Routes> = LazyLock::new(|| Routes::of(&ROUTES));
+
 /// The whole API; it answers every path.
 #[derive(Clone)]
 pub struct Service(Arc<Server>);
@@ -28,7 +31,6 @@ impl Service {
         };
         Self(Arc::new(Server {
             authenticator,
-            routes: Routes::of(&ROUTES),
             policy: ArcSwap::from_pointee(Policy::new(&api.settings.policy)),
             admission: Admission::new(&api.settings),
             api,
@@ -41,7 +43,7 @@ impl Service {
         request: Request<Body>,
         peer: Option<Peer>,
     ) -> impl Future<Output = Served> + Send + use<> {
-        service::respond(self.0.clone(), request, peer)
+        service::respond(self.0.clone(), &SPLIT, request, peer)
     }
 
     /// Answers a client for whom there is no connection left.

@@ -27,7 +27,7 @@ use super::consistency::{self, Effective};
 use super::policy::{Denied, Target};
 use super::public_address::PublicAddress;
 use super::request_context::{Noted, RequestContext};
-use super::route::{Needs, Operation, Route};
+use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
 use super::{body, cors, headers, request_id};
 use crate::access::{Line, Peer};
@@ -62,9 +62,10 @@ struct Progress {
     position: Arc<Mutex<Option<Noted>>>,
 }
 
-/// Answers one request, which came over a connection from there.
+/// Answers one request by one of these routes; it came over a connection from there.
 pub(in crate::http) async fn respond(
     server: Arc<Server>,
+    routes: &'static Routes,
     request: Request<Body>,
     peer: Option<Peer>,
 ) -> Served {
@@ -87,7 +88,7 @@ pub(in crate::http) async fn respond(
         ..Progress::default()
     };
     let response = async {
-        let handled = handle(&server, &parts, body, &request_id, &mut progress);
+        let handled = handle(&server, routes, &parts, body, &request_id, &mut progress);
         let result = panics::contain(handled)
             .await
             .unwrap_or_else(|_panicked| Err(ApiError::internal()));
@@ -130,6 +131,7 @@ pub(in crate::http) fn turn_away(
 
 async fn handle(
     server: &Arc<Server>,
+    routes: &Routes,
     parts: &Parts,
     body: Body,
     request_id: &str,
@@ -141,7 +143,7 @@ async fn handle(
     let path = path.or_else(|| (whole_path == "/").then_some("/"));
     let text = |name: HeaderName| headers::text(&parts.headers, name);
     // A missing route is reported in its turn; metrics need the route of every request.
-    let found = path.and_then(|path| server.routes.find(path));
+    let found = path.and_then(|path| routes.find(path));
     progress.route = found.as_ref().map(|(route, _)| route.path);
     if path != Some("/") {
         let identity = server.authenticator.identify(&parts.headers);

@@ -8,7 +8,6 @@ use placement_model::query::candidates::CandidateRequest;
 use super::admission::Admission;
 use super::auth::Authenticator;
 use super::policy::Policy;
-use super::route::Routes;
 use super::settings::ApiSettings;
 use crate::doors::{ReadDoor, Readiness, SharedState, WriteDoor};
 use crate::world::{Clock, Offload, UuidSource};
@@ -36,8 +35,6 @@ pub struct Api {
 
 /// What all requests share.
 pub(in crate::http) struct Server {
-    /// Every route there is.
-    pub(in crate::http) routes: Routes,
     /// The doors, the outside world, the settings.
     pub(in crate::http) api: Api,
     /// Who is calling.

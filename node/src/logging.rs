@@ -4,18 +4,14 @@
 //! stalled journal), the queue fills, further lines are dropped and counted, and requests are
 //! answered as before.
 
-use std::fmt::{self, Debug};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use tracing::field::Field;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::field::MakeExt;
-use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::panics;
 
@@ -51,7 +47,7 @@ impl Logging {
             .finish(Gathering(BufWriter::new(io::stderr())));
         let _ = DROPPED.set(queue.error_counter());
         let (filter, handle) = reload::Layer::new(parse(level)?);
-        let lines = tracing_subscriber::fmt::layer()
+        let lines = fmt::layer()
             .with_writer(queue)
             .with_ansi(std::io::stderr().is_terminal());
         let lines = match format {
@@ -60,9 +56,7 @@ impl Logging {
                 .flatten_event(true)
                 .with_current_span(true)
                 .boxed(),
-            _ if std::io::stderr().is_terminal() => lines.boxed(),
-            // Nobody sees colours, and leaving them out halves what a line costs.
-            _ => lines.fmt_fields(debug_fn(field).delimited(" ")).boxed(),
+            _ => lines.boxed(),
         };
         tracing_subscriber::registry()
             .with(filter)
@@ -99,14 +93,6 @@ impl Logging {
         if flushing.is_ok() {
             let _ = finished.recv_timeout(FLUSH_MAX);
         }
-    }
-}
-
-/// One field of a line, as it is shown on a terminal.
-fn field(line: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
-    match field.name() {
-        "message" => write!(line, "{value:?}"),
-        name => write!(line, "{name}={value:?}"),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,14 +34,7 @@ impl Inventory {
 
     /// The capacity truncated towards zero, as provider summaries show it.
     pub fn capacity(&self) -> Capacity {
-        let exact = self.capacity_exact();
-        // What lies beyond has no fraction. The detour by an integer is faster than `trunc`.
-        let fractional = WITH_FRACTIONS.contains(&exact);
-        Capacity(if fractional {
-            exact as i64 as f64
-        } else {
-            exact
-        })
+        Capacity(self.capacity_exact().trunc())
     }
 
     /// Whether one allocation may have this amount (min_unit, max_unit and step_size).
@@ -52,9 +44,6 @@ impl Inventory {
             && amount.is_multiple_of(u64::from(self.step_size))
     }
 }
-
-/// Floats beyond 2^53 are whole.
-const WITH_FRACTIONS: RangeInclusive<f64> = -9_007_199_254_740_992.0..=9_007_199_254_740_992.0;
 
 /// Whole units: an integer of up to 160 bits, as a float can be much larger than any integer type.
 /// Negative if more is reserved than there is. Displayed with all its digits, which are those of
@@ -78,9 +67,6 @@ impl Capacity {
 
     /// What is left beside these units, at most `u64::MAX`.
     pub fn without(self, used: u64) -> u64 {
-        if (0.0..*WITH_FRACTIONS.end()).contains(&self.0) {
-            return (self.0 as u64).saturating_sub(used);
-        }
         // `as` clips to the range of `i128`, where more than any `u64` is left, or nothing.
         let left = (self.0 as i128).saturating_sub(i128::from(used));
         u64::try_from(left.max(0)).unwrap_or(u64::MAX)

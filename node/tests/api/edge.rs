@@ -224,6 +224,7 @@ async fn unknown_methods_are_told_what_is_possible() {
     assert_eq!(answer.json()["errors"][0]["title"], "Method Not Allowed");
     cloud.ask("get", "/").send().await.expect(405);
     let head = cloud.ask("HEAD", "/").send().await.expect(405);
+    assert_eq!(head.header("content-length"), Some("0"));
     assert!(head.body.is_empty());
     assert_eq!(
         head.header("content-type"),

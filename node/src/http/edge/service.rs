@@ -329,7 +329,7 @@ fn finish(
     if let Some(version) = progress.version {
         headers.insert(API_VERSION, HeaderValue::from_static(version.header()));
         if varies == Varies::Yes {
-            headers.insert(VARY, HeaderValue::from_static("openstack-api-version"));
+            headers.insert(VARY, HeaderValue::from(API_VERSION));
         }
     }
     let settings = &server.api.settings;
@@ -416,6 +416,10 @@ fn failure(
     });
     *response.status_mut() = error.status;
     let headers = response.headers_mut();
+    if head {
+        // hyper leaves it out: it cannot know what GET would have said.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
+    }
     headers::put(headers, CONTENT_TYPE, content_type);
     match &error.kind {
         ErrorKind::MethodNotAllowed { allow } => headers::put(headers, ALLOW, allow),

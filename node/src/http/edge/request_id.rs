@@ -6,8 +6,6 @@ use std::borrow::Cow;
 use http::HeaderMap;
 use http::header::HeaderName;
 
-use uuid::fmt::Hyphenated;
-
 use super::headers;
 use crate::http::wire::python;
 use crate::world::UuidSource;
@@ -18,13 +16,7 @@ pub(in crate::http) const HEADER: HeaderName = HeaderName::from_static("x-openst
 
 /// A fresh id.
 pub(in crate::http) fn fresh(ids: &dyn UuidSource) -> String {
-    const PREFIX: &[u8] = b"req-";
-    let mut text = vec![0; PREFIX.len() + Hyphenated::LENGTH];
-    text[..PREFIX.len()].copy_from_slice(PREFIX);
-    ids.uuid()
-        .as_hyphenated()
-        .encode_lower(&mut text[PREFIX.len()..]);
-    String::from_utf8(text).expect("all of it is ASCII")
+    format!("req-{}", ids.uuid().as_hyphenated())
 }
 
 /// The caller's id, if it gave a well-formed one; the access log has it beside ours.

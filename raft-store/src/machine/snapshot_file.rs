@@ -10,7 +10,7 @@ use openraft::alias::SnapshotOf;
 
 use super::views::AppliedState;
 use crate::files;
-use crate::synced::SYNC_BYTES;
+use crate::synced::Synced;
 use crate::types::TypeConfig;
 
 /// What a received file is called until it is installed.
@@ -121,9 +121,7 @@ impl Read for FromStart {
 /// nothing behind.
 #[derive(Debug)]
 pub struct SnapshotReceiver {
-    file: File,
-    length: u64,
-    unsynced: u64,
+    file: Synced,
     draft: Arc<Draft>,
 }
 
@@ -131,23 +129,15 @@ impl SnapshotReceiver {
     /// `number` tells the receivers of one start of the node apart.
     pub(super) fn create(dir: &Path, number: u64) -> io::Result<Self> {
         let path = dir.join(format!("{INCOMING}{number}"));
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)?;
         Ok(Self {
-            file,
-            length: 0,
-            unsynced: 0,
+            file: Synced::create(&path)?,
             draft: Arc::new(Draft { path }),
         })
     }
 
     /// How many bytes have come in; the next piece belongs here.
     pub fn length(&self) -> u64 {
-        self.length
+        self.file.length
     }
 
     /// Takes the next piece.
@@ -155,15 +145,7 @@ impl SnapshotReceiver {
     /// # Errors
     /// Those of the file system, such as a full disk.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.file.write_all(piece)?;
-        self.length += piece.len() as u64;
-        self.unsynced += piece.len() as u64;
-        // Syncs of the log would wait for all that the system has put off.
-        if self.unsynced >= SYNC_BYTES {
-            files::sync_data(&self.file)?;
-            self.unsynced = 0;
-        }
-        Ok(())
+        self.file.write_all(piece)
     }
 
     /// Everything has come in. What the file holds is verified by [`SnapshotDir::verify`](super::SnapshotDir::verify) or, at
@@ -173,11 +155,12 @@ impl SnapshotReceiver {
     /// Those of the file system.
     pub fn finish(self) -> io::Result<SnapshotFile> {
         files::point("a snapshot has come in", &self.draft.path);
-        files::sync(&self.file)?;
+        let Synced { file, length, .. } = self.file;
+        files::sync(&file)?;
         Ok(SnapshotFile {
             path: self.draft.path.clone(),
-            file: Arc::new(self.file),
-            length: self.length,
+            file: Arc::new(file),
+            length,
             verified: None,
             _draft: Some(self.draft),
         })

@@ -239,7 +239,7 @@ async fn a_store_that_fails_is_warned_of_and_made_up_with_later() {
         ),
         (Mood::Hangs, &["has not answered within 5 s"]),
         (Mood::IsDown, &[down, broke_off]),
-        (Mood::BreaksOff, &[down, broke_off]),
+        (Mood::BreaksOff, &[broke_off]),
     ] {
         drill.store.is_now(mood);
         let name = format!("{mood:?}");

@@ -1,7 +1,8 @@
 //! What a candidate search costs: `cargo run -p placement-model --example candidates_bench`.
 //!
 //! Time per query from the plan to the last candidate; with names and summaries where "named" says so, as
-//! tests ask for them. What it costs to answer as the API does is measured by `scripts/bench compare`. Each figure is the median of several runs, after some to warm up.
+//! tests ask for them. What it costs to answer as the API does is measured by `scripts/bench compare`.
+//! Each figure is the median of several runs, after some to warm up.
 #![allow(clippy::disallowed_methods)] // It measures time.
 
 mod estates;

@@ -10,7 +10,7 @@ use http::{Request, Response};
 use tokio::time::Instant;
 
 use crate::access::{self, Peer};
-use crate::health::{self, HealthChecks};
+use crate::health::{HealthChecks, LIVEZ, READYZ};
 use crate::http::{OPENAPI, PathPrefix, PublicAddress, Service};
 use crate::metrics::Metrics;
 use crate::serve::Answers;
@@ -69,7 +69,7 @@ impl ApiPort {
 impl Shared {
     fn is_beside(&self, path: &str) -> bool {
         let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
-        path == OPENAPI || health::PATHS.contains(&path)
+        [LIVEZ, READYZ, OPENAPI].contains(&path)
     }
 }
 

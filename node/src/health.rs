@@ -25,8 +25,10 @@ use crate::tasks::Tasks;
 /// How long a leader may be missing, and how long the question to it may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where it is told that the process runs, and that this node is ready.
-pub(crate) const PATHS: [&str; 2] = ["/livez", "/readyz"];
+/// Where it is told that the process runs.
+pub(crate) const LIVEZ: &str = "/livez";
+/// Where it is told that this node is ready.
+pub(crate) const READYZ: &str = "/readyz";
 
 /// Why a drained node is not ready.
 const DRAINED: &str =
@@ -47,8 +49,8 @@ impl HealthChecks {
     /// The two routes.
     pub(crate) fn router(self) -> Router {
         Router::new()
-            .route(PATHS[0], get(|| async { "ok\n" }))
-            .route(PATHS[1], get(readyz))
+            .route(LIVEZ, get(|| async { "ok\n" }))
+            .route(READYZ, get(readyz))
             .with_state(self)
     }
 

@@ -170,8 +170,6 @@ pub struct Summaries<'a> {
     /// In their order and each once, when all are noted ([`Summaries::settle`]).
     trees: Vec<(TreeNumber, &'a Tree)>,
     used: BTreeSet<Place>,
-    /// The last that was noted: often the next one is the same.
-    last: Option<TreeNumber>,
 }
 
 impl<'a> Summaries<'a> {
@@ -182,7 +180,6 @@ impl<'a> Summaries<'a> {
             nested: request.nested,
             trees: Vec::new(),
             used: BTreeSet::new(),
-            last: None,
         }
     }
 
@@ -190,8 +187,8 @@ impl<'a> Summaries<'a> {
     pub fn note(&mut self, outline: &Outline<'a>, candidate: &Candidate<'a>) {
         for seat in outline.used(candidate) {
             let number = seat.place.tree;
-            if self.last != Some(number) {
-                self.last = Some(number);
+            // Often the next one is the same.
+            if self.trees.last().is_none_or(|(last, _)| *last != number) {
                 self.trees.push((number, seat.tree));
             }
             if !self.nested {

@@ -33,7 +33,7 @@ use crate::world::{self, Clock};
 /// is called after: on this kind of machine either is well below a millisecond.
 const AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 
-/// What one candidate adds to an answer at least, with its provider's summary.
+/// What one candidate adds to an answer with its provider's summary: seldom less.
 const CANDIDATE_BYTES: usize = 256;
 
 /// `GET /allocation_candidates`.

@@ -2,8 +2,6 @@
 //! the API accepts the same: integers with signs, underscores and any script's digits, several
 //! spellings of a UUID, and values shown in messages as Python's `repr` shows them.
 
-use std::ops::Range;
-
 use uuid::Uuid;
 
 /// The zero of every run of ten decimal digits in Unicode (general category Nd).
@@ -135,8 +133,10 @@ fn is_printable(c: char) -> bool {
     text.escape_debug().count() == 2 || matches!(c, '"' | '\'')
 }
 
-/// The sizes of floats that are shown without an exponent.
-pub(in crate::http) const WITHOUT_EXPONENT: Range<f64> = 1e-4..1e16;
+/// Whether a float is shown without an exponent. Then JSON's writer shows it alike.
+pub(in crate::http) fn is_plain(value: f64) -> bool {
+    value == 0.0 || (1e-4..1e16).contains(&value.abs())
+}
 
 /// A float as `repr` shows it: the fewest digits that read back as the same float, with an exponent
 /// where it is small or large, of at least two digits and with its sign.
@@ -153,7 +153,7 @@ pub(in crate::http) fn float(value: f64) -> String {
             None => format!("{digits}e+{:0>2}", exponent.trim_start_matches('+')),
         };
     }
-    if value == 0.0 || WITHOUT_EXPONENT.contains(&value.abs()) {
+    if is_plain(value) {
         return shown;
     }
     // JSON's writer needs no exponent for a digit or two more.

@@ -45,7 +45,7 @@ pub(in crate::http) struct Float(pub(in crate::http) f64);
 
 impl Serialize for Float {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0 == 0.0 || python::WITHOUT_EXPONENT.contains(&self.0.abs()) {
+        if python::is_plain(self.0) {
             return serializer.serialize_f64(self.0);
         }
         Digits(&python::float(self.0)).serialize(serializer)

@@ -81,6 +81,8 @@ rare_paths! {
     WriteBusy = "write refused, too many wait",
     /// Several reads shared one question to the leader.
     RoundShared = "read round shared",
+    /// A leader told with the node that asked, and no other, that it still leads.
+    RoundOfTwo = "read round of two",
     /// A question to the leader was in vain.
     RoundFailed = "read round failed",
     /// Leadership was handed to another node.

@@ -103,6 +103,8 @@ caught! {
     calling_an_open_write_answered: AnsweredBeforeItIs from 1;
     stamping_by_the_clock: StampByTheClock from 4;
     leading_without_a_quorum: LeadWithoutQuorum from 4;
+    counting_whoever_asks: AnyVoteVouches from 1;
+    reading_before_the_first_entry: ReadBeforeTheFirstEntry from 1;
     reading_a_forwarded_write_amiss: ReadAmiss from 1;
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
     a_session_read_turned_away: TokenNotWaitedFor from 1;

@@ -73,6 +73,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &[
                 "freshness.rs",
                 "read_metrics.rs",
+                "read_quorum.rs",
                 "kept_backups.rs",
                 "error.rs",
                 "addresses.rs",

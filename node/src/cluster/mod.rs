@@ -22,6 +22,7 @@ mod propose;
 pub(crate) mod read_door;
 mod read_index;
 mod read_metrics;
+mod read_quorum;
 mod removal;
 pub(crate) mod replica;
 mod room;

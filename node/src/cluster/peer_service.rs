@@ -23,13 +23,14 @@ use tokio::time::Instant;
 
 use super::bootstrap::Bootstrap;
 use super::membership::{Membership, MembershipChange};
+use super::read_quorum::Asker;
 use super::running::Running;
 use super::snapshot_intake::Intake;
 use super::{read_index, room};
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
-    AppendReply, Hello, Invitation, Method, ReadIndexReply, TransferCall, TransferReply, VoteCall,
-    VoteReply, WriteCall, WriteReply,
+    AppendReply, Hello, Invitation, Method, ReadIndexCall, ReadIndexReply, TransferCall,
+    TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
 
@@ -68,7 +69,7 @@ impl PeerService {
                 reply(records, taken.await?)
             }
             Method::Write => reply(records, self.write(caller, read(body)?).await?),
-            Method::ReadIndex => reply(records, self.read_index(caller.node).await?),
+            Method::ReadIndex => reply(records, self.read_index(caller.node, read(body)?).await?),
             Method::Admin => {
                 let change: MembershipChange = read(body)?;
                 reply(records, Membership(&*self.running()?).change(change).await)
@@ -166,12 +167,16 @@ impl PeerService {
         Ok(reply.await.for_version(caller.protocol))
     }
 
-    async fn read_index(&self, from: u64) -> Result<ReadIndexReply, Denied> {
+    async fn read_index(&self, from: u64, call: ReadIndexCall) -> Result<ReadIndexReply, Denied> {
         let running = self.running()?;
         if running.replica.has_removed(from) {
             return Ok(ReadIndexReply::Removed);
         }
-        Ok(read_index::confirm(&running.replica).await)
+        let asker = call.vote.map(|vote| Asker {
+            node: from,
+            vote: vote.into(),
+        });
+        Ok(read_index::confirm(&running.replica, asker).await)
     }
 }
 

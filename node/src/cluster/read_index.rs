@@ -1,8 +1,9 @@
 //! The read index (Raft thesis, 6.4): how far a node must have applied the log so that a read misses
 //! nothing that was acknowledged before it was asked for.
 //!
-//! The leader is asked, after the read came in, how far it has committed, and proves to a quorum that
-//! it still leads. One such round is under way per node; later reads share the next one.
+//! The leader is asked, after the read came in, how far it has committed, and finds out whether it still
+//! leads: with the one that asks if the two are a quorum ([`super::read_quorum`]), else with a heartbeat.
+//! One such round is under way per node; later reads share the next one.
 //!
 //! A node that is the only voter need not ask anybody.
 //!
@@ -14,14 +15,16 @@ use std::time::Duration;
 use openraft::ReadPolicy;
 use openraft::errors::{LinearizableReadError, RaftError};
 use placement_raft_store::coverage::RarePath;
+use placement_raft_store::wire::WireVote;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::read_metrics::ReadMetrics;
+use super::read_quorum::{self, Asker};
 use super::replica::{Leader, REMOVED, Replica};
 use crate::doors::Unavailable;
 use crate::rpc::channel::Lane;
-use crate::rpc::message::{Method, ReadIndexReply};
+use crate::rpc::message::{Method, ReadIndexCall, ReadIndexReply};
 use crate::rpc::peers::Peers;
 
 /// How long to wait before the same leader is asked again.
@@ -158,6 +161,11 @@ impl Rounds {
         };
         // A quorum that is there answers a heartbeat; one that is not is asked again.
         let patience = Duration::from_millis(replica.config.raft.election_min_ms);
+        if replica.faults.any_vote_vouches
+            && let Some(index) = self.ask_anybody(patience).await
+        {
+            return Ok(index);
+        }
         let reply = tokio::select! {
             biased;
             reply = self.ask_leader(&leader, patience) => reply,
@@ -192,25 +200,62 @@ impl Rounds {
     ) -> Result<ReadIndexReply, String> {
         let replica = &self.replica;
         if leader.id == replica.me {
-            return timeout(patience, confirm(replica))
+            return timeout(patience, confirm(replica, None))
                 .await
                 .map_err(|_| "no quorum confirmed in time that this node leads".to_owned());
         }
         let to = (leader.id, leader.address.as_str());
+        let call = ReadIndexCall {
+            vote: self.vote(leader).await,
+        };
         self.peers
-            .call(to, Lane::Control, Method::ReadIndex, &(), patience)
+            .call(to, Lane::Control, Method::ReadIndex, &call, patience)
             .await
             .map_err(|error| format!("the leader, node {}: {error}", leader.id))
     }
+
+    /// The bug that simulations inject.
+    async fn ask_anybody(&self, patience: Duration) -> Option<u64> {
+        let members = self.replica.members().into_iter();
+        for (id, member) in members.filter(|(id, _)| *id != self.replica.me) {
+            let address = member.peer;
+            let reply = self.ask_leader(&Leader { id, address }, patience).await;
+            if let Ok(ReadIndexReply::At { index }) = reply {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// This node's vote, if with it the leader can tell alone that it leads. It is openraft's own task that
+    /// is asked: what it has told others may be older.
+    async fn vote(&self, leader: &Leader) -> Option<WireVote> {
+        let pair = [leader.id, self.replica.me];
+        if !read_quorum::are_quorum(self.replica.membership().membership(), pair) {
+            return None;
+        }
+        let vote = (self.replica.raft).with_raft_state(|state| WireVote::from(state.vote_ref()));
+        vote.await.ok()
+    }
 }
 
-/// As the leader: how far a read that is asked for now must be.
-pub(crate) async fn confirm(replica: &Replica) -> ReadIndexReply {
+/// As the leader: how far a read must be that another node, or none, asks for now.
+pub(crate) async fn confirm(replica: &Replica, asker: Option<Asker>) -> ReadIndexReply {
     if replica.faults.lead_without_quorum
         && replica.leads()
         && let Some(index) = replica.raft_status().committed
     {
         return ReadIndexReply::At { index };
+    }
+    if let Some(asker) = asker {
+        let (me, faults) = (replica.me, replica.faults);
+        let told = (replica.raft)
+            .with_raft_state(move |state| read_quorum::read_index(state, me, asker, faults))
+            .await;
+        if let Ok(Some(index)) = told {
+            RarePath::RoundOfTwo.ran();
+            return ReadIndexReply::At { index };
+        }
     }
     match replica.raft.get_read_log_id(ReadPolicy::ReadIndex).await {
         Ok((read, _)) => ReadIndexReply::At {

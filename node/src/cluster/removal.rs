@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::replica::Replica;
 use crate::rpc::channel::Lane;
-use crate::rpc::message::{Method, ReadIndexReply};
+use crate::rpc::message::{Method, ReadIndexCall, ReadIndexReply};
 use crate::rpc::peers::Peers;
 
 /// How often a node that hears of no leader asks the others.
@@ -26,7 +26,13 @@ async fn ask_whether_removed(replica: &Replica, peers: &Peers) {
         }
         let to = (id, member.peer.as_str());
         let answer = peers
-            .call(to, Lane::Control, Method::ReadIndex, &(), CALL)
+            .call(
+                to,
+                Lane::Control,
+                Method::ReadIndex,
+                &ReadIndexCall::default(),
+                CALL,
+            )
             .await;
         match answer {
             Ok(ReadIndexReply::Removed) => return replica.note_removed(true),

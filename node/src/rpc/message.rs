@@ -382,6 +382,16 @@ impl WriteReply {
     }
 }
 
+/// Asks how far a read must be. Earlier builds write nothing here, which is read as no vote, and do not
+/// look at what they are sent.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ReadIndexCall {
+    /// The vote of the node that asks, as it stood after the read had come in; `None`: nothing follows
+    /// from it.
+    pub(crate) vote: Option<WireVote>,
+}
+
 /// How far a read must be.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum ReadIndexReply {
@@ -514,6 +524,9 @@ mod tests {
                 },
             ]);
             check(&[AppendReply::Flushed(last), AppendReply::Conflict(id)]);
+            check(&[ReadIndexCall {
+                vote: last.map(|_| vote),
+            }]);
             check(&[ReadIndexReply::NotLeader {
                 leader: last.map(|id| id.node),
             }]);
@@ -586,6 +599,14 @@ mod tests {
             command: Blob(Bytes::from_static(&[2, 0])),
             patience_ms,
         }));
+    }
+
+    #[test]
+    fn a_question_of_an_earlier_build_for_the_read_index_has_no_vote() {
+        for version in [RecordVersion::NAMED, RecordVersion::COMPACT] {
+            let call: ReadIndexCall = wire::decode(&wire::encode(version, &())).unwrap();
+            assert!(call.vote.is_none());
+        }
     }
 
     /// The first message of a connection may gain fields: no version is settled yet.

@@ -60,6 +60,29 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
+/// The same among three, where a leader and one other are a quorum.
+pub(super) fn leaders_of_three_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let (parameters, faults) = leaders_are_cut_off(seed);
+    (
+        Parameters {
+            nodes: 3,
+            ..parameters
+        },
+        faults,
+    )
+}
+
+/// Leaders of three fall, and many read meanwhile.
+pub(super) fn leaders_of_three_fall(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let (parameters, faults) = leaders_fall(seed, Duration::from_secs(5));
+    let parameters = Parameters {
+        nodes: 3,
+        writes_percent: 40,
+        ..parameters
+    };
+    (parameters, faults)
+}
+
 /// One link after the other is slow, syncs are not, and many ask at once.
 pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {

@@ -1,0 +1,184 @@
+//! Whether a leader and the one node that asks it are a quorum for a read, so that no third node need be
+//! asked. That is so among up to three voters.
+//!
+//! The node that asks looks at its vote after the read came in, and sends it along; the leader looks at
+//! its own when the question comes. If both are the vote by which this leader leads, then no newer leader
+//! had been elected when the read came in:
+//!
+//! * The first newer leader is elected by a quorum of the newest membership in its log. Its log holds all
+//!   that this leader has committed, so that membership is the last one that this leader knows to be
+//!   committed, or one that this leader has appended since. The two are a quorum of both, and so one of
+//!   the two has voted for the newer leader.
+//! * A vote never goes back, and is on disk before the candidate hears of it. So whoever has voted for a
+//!   newer leader does not show this leader's vote afterwards, not after a restart either.
+//!
+//! So all that was acknowledged before the read came in was committed by this leader, or by those before
+//! it; and it knows how far those had come, once it has committed an entry of its own. No clock is asked.
+
+use std::collections::BTreeSet;
+
+use openraft::RaftState;
+use placement_raft_store::{LogId, Membership, TypeConfig, Vote};
+
+use crate::env::Faults;
+
+/// A node that asks, with the vote that it showed after the read came in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker {
+    pub(crate) node: u64,
+    pub(crate) vote: Vote,
+}
+
+/// Whether two nodes are a quorum of a membership, and of both while it changes.
+pub(super) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
+    let pair = BTreeSet::from(pair);
+    (membership.get_joint_config().iter())
+        .all(|voters| 2 * voters.intersection(&pair).count() > voters.len())
+}
+
+/// As the leader `me`: how far a read must be, if the node that asks and `me` can tell alone.
+pub(super) fn read_index(
+    state: &RaftState<TypeConfig>,
+    me: u64,
+    mut asker: Asker,
+    faults: Faults,
+) -> Option<u64> {
+    let (vote, members) = (state.vote_ref(), &state.membership_state);
+    let mut committed = *state.local_committed()?;
+    if faults.any_vote_vouches {
+        asker.vote = *vote;
+    }
+    if faults.read_before_the_first_entry {
+        committed = LogId::new(*vote.leader_id(), committed.index());
+    }
+    let leading = Leading {
+        vote,
+        committed,
+        memberships: [members.committed(), members.effective()].map(|one| one.membership()),
+    };
+    leading.read_index(me, asker)
+}
+
+/// What a leader knows when it is asked.
+struct Leading<'a> {
+    vote: &'a Vote,
+    committed: LogId,
+    /// The newest membership that is committed, and the newest one.
+    memberships: [&'a Membership; 2],
+}
+
+impl Leading<'_> {
+    fn read_index(&self, me: u64, asker: Asker) -> Option<u64> {
+        let leads = self.vote.is_committed() && self.vote.leader_id().node_id == me;
+        let both_show_it = leads && asker.vote == *self.vote;
+        let is_quorum = (self.memberships.iter()).all(|one| are_quorum(one, [me, asker.node]));
+        let is_own = self.committed.committed_leader_id() == self.vote.leader_id();
+        (both_show_it && is_quorum && is_own).then(|| self.committed.index())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement_raft_store::Member;
+    use placement_raft_store::wire::WireLogId;
+
+    use super::*;
+
+    const LEADER: u64 = 1;
+
+    fn membership(voters: &[&[u64]], learners: &[u64]) -> Membership {
+        let voters: Vec<BTreeSet<u64>> = (voters.iter())
+            .map(|config| config.iter().copied().collect())
+            .collect();
+        let members = (voters.iter().flatten().chain(learners))
+            .map(|id| (*id, Member::default()))
+            .collect::<std::collections::BTreeMap<_, _>>();
+        Membership::new(voters, members).unwrap()
+    }
+
+    fn entry(term: u64, node: u64) -> LogId {
+        let index = 7;
+        WireLogId { term, node, index }.into()
+    }
+
+    fn asked(leading: &Leading<'_>, node: u64, vote: Vote) -> Option<u64> {
+        leading.read_index(LEADER, Asker { node, vote })
+    }
+
+    #[test]
+    fn a_leader_and_a_follower_of_its_are_enough_among_three() {
+        let (vote, committed) = (Vote::new_committed(5, LEADER), entry(5, LEADER));
+        let three = membership(&[&[1, 2, 3]], &[4]);
+        let leading = Leading {
+            vote: &vote,
+            committed,
+            memberships: [&three, &three],
+        };
+        assert_eq!(asked(&leading, 2, vote), Some(7));
+        assert_eq!(asked(&leading, 4, vote), None, "a learner has no vote");
+        assert_eq!(asked(&leading, 9, vote), None, "nor has a stranger");
+        for other in [
+            Vote::new_committed(4, LEADER),
+            Vote::new_committed(6, 3),
+            Vote::new(6, 3),
+            Vote::new(5, LEADER),
+        ] {
+            assert_eq!(asked(&leading, 2, other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_has_voted_for_another_leads_no_more() {
+        let (committed, three) = (entry(5, LEADER), membership(&[&[1, 2, 3]], &[]));
+        for vote in [
+            Vote::new(6, 3),
+            Vote::new_committed(6, 3),
+            Vote::new(5, LEADER),
+        ] {
+            let leading = Leading {
+                vote: &vote,
+                committed,
+                memberships: [&three, &three],
+            };
+            assert_eq!(asked(&leading, 2, vote), None, "{vote}");
+        }
+    }
+
+    #[test]
+    fn a_leader_that_has_committed_nothing_of_its_own_does_not_know_how_far_others_came() {
+        let (vote, three) = (
+            Vote::new_committed(5, LEADER),
+            membership(&[&[1, 2, 3]], &[]),
+        );
+        for committed in [entry(4, LEADER), entry(5, 0)] {
+            let leading = Leading {
+                vote: &vote,
+                committed,
+                memberships: [&three, &three],
+            };
+            assert_eq!(asked(&leading, 2, vote), None, "{committed}");
+        }
+    }
+
+    #[test]
+    fn both_memberships_count_while_one_takes_the_others_place() {
+        let (vote, committed) = (Vote::new_committed(5, LEADER), entry(5, LEADER));
+        let three = membership(&[&[1, 2, 3]], &[]);
+        for (other, expected) in [
+            (membership(&[&[1, 2]], &[]), Some(7)),
+            (membership(&[&[1, 3]], &[]), None),
+            (membership(&[&[1, 2, 3, 4]], &[]), None),
+            (membership(&[&[1, 2, 3], &[1, 3, 4]], &[]), None),
+            (membership(&[&[1, 2, 3], &[1, 2, 4]], &[]), Some(7)),
+        ] {
+            for memberships in [[&three, &other], [&other, &three]] {
+                let leading = Leading {
+                    vote: &vote,
+                    committed,
+                    memberships,
+                };
+                assert_eq!(asked(&leading, 2, vote), expected, "{other:?}");
+            }
+        }
+    }
+}

@@ -87,8 +87,6 @@ pub struct Faults {
     pub lead_without_quorum: bool,
     /// A read that comes in while a round is under way is answered by that round.
     pub join_the_round: bool,
-    /// A read asks any node, and a node that believes that it leads looks at nobody's vote but its own.
-    pub any_vote_vouches: bool,
     /// A leader that has committed nothing of its own tells how far it knows the log to be committed.
     pub read_before_the_first_entry: bool,
     /// A state counts as complete as of the answer, not of the question.

@@ -77,7 +77,7 @@ caught! {
     putting_an_older_snapshot_back: OlderSnapshotReturns from 1;
     asking_again_as_another: AskAgainAsAnother from 1;
     denying_what_was_sent: DenyWhatWasSent from 1;
-    joining_the_round_under_way: JoinTheRound from 1;
+    joining_the_round_under_way: JoinTheRound from 2;
     voting_for_any_log: VoteForAnyLog from 1;
     taking_a_heartbeat_for_agreement: HeartbeatAgrees from 1;
     leaving_what_is_truncated_on_disk: DropTruncations from 1;
@@ -103,8 +103,7 @@ caught! {
     calling_an_open_write_answered: AnsweredBeforeItIs from 1;
     stamping_by_the_clock: StampByTheClock from 4;
     leading_without_a_quorum: LeadWithoutQuorum from 4;
-    counting_whoever_asks: AnyVoteVouches from 1;
-    reading_before_the_first_entry: ReadBeforeTheFirstEntry from 1;
+    reading_before_the_first_entry: ReadBeforeTheFirstEntry from 12;
     reading_a_forwarded_write_amiss: ReadAmiss from 1;
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
     a_session_read_turned_away: TokenNotWaitedFor from 1;

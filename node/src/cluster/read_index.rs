@@ -161,11 +161,6 @@ impl Rounds {
         };
         // A quorum that is there answers a heartbeat; one that is not is asked again.
         let patience = Duration::from_millis(replica.config.raft.election_min_ms);
-        if replica.faults.any_vote_vouches
-            && let Some(index) = self.ask_anybody(patience).await
-        {
-            return Ok(index);
-        }
         let reply = tokio::select! {
             biased;
             reply = self.ask_leader(&leader, patience) => reply,
@@ -212,19 +207,6 @@ impl Rounds {
             .call(to, Lane::Control, Method::ReadIndex, &call, patience)
             .await
             .map_err(|error| format!("the leader, node {}: {error}", leader.id))
-    }
-
-    /// The bug that simulations inject.
-    async fn ask_anybody(&self, patience: Duration) -> Option<u64> {
-        let members = self.replica.members().into_iter();
-        for (id, member) in members.filter(|(id, _)| *id != self.replica.me) {
-            let address = member.peer;
-            let reply = self.ask_leader(&Leader { id, address }, patience).await;
-            if let Ok(ReadIndexReply::At { index }) = reply {
-                return Some(index);
-            }
-        }
-        None
     }
 
     /// This node's vote, if with it the leader can tell alone that it leads. It is openraft's own task that

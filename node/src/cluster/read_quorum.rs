@@ -40,14 +40,11 @@ pub(super) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
 pub(super) fn read_index(
     state: &RaftState<TypeConfig>,
     me: u64,
-    mut asker: Asker,
+    asker: Asker,
     faults: Faults,
 ) -> Option<u64> {
     let (vote, members) = (state.vote_ref(), &state.membership_state);
     let mut committed = *state.local_committed()?;
-    if faults.any_vote_vouches {
-        asker.vote = *vote;
-    }
     if faults.read_before_the_first_entry {
         committed = LogId::new(*vote.leader_id(), committed.index());
     }

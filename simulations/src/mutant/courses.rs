@@ -60,26 +60,31 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// The same among three, where a leader and one other are a quorum.
-pub(super) fn leaders_of_three_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
-    let (parameters, faults) = leaders_are_cut_off(seed);
-    (
-        Parameters {
-            nodes: 3,
-            ..parameters
-        },
-        faults,
-    )
-}
-
-/// Leaders of three fall, and many read meanwhile.
-pub(super) fn leaders_of_three_fall(seed: Seed) -> (Parameters, Vec<Planned>) {
-    let (parameters, faults) = leaders_fall(seed, Duration::from_secs(5));
+/// A leader that others hear late falls: it has acknowledged what they do not know to be committed.
+pub(super) fn leaders_heard_late_fall(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
-        writes_percent: 40,
-        ..parameters
+        heartbeat: Duration::from_millis(100),
+        election: Duration::from_millis(600),
+        sync_max: Duration::from_millis(5),
+        clients: 12,
+        pause_max: Duration::from_millis(10),
+        storm: Duration::from_secs(12),
+        ..Parameters::from_seed(seed)
     };
+    let links = [[(1, 2), (1, 3)], [(2, 1), (2, 3)], [(3, 1), (3, 2)]];
+    let faults = (0_u64..).zip(links).flat_map(|(round, slow)| {
+        let at = |after, lasts, fault| Planned {
+            begins: Duration::from_millis(300 + 3500 * round + after),
+            lasts: Duration::from_millis(lasts),
+            fault,
+        };
+        let falls = at(1600, 1500, Fault::PowerCutLeader);
+        slow.map(|(leader, other)| at(0, 1600, Fault::SlowLink(leader, other)))
+            .into_iter()
+            .chain([falls])
+    });
+    let faults = faults.collect();
     (parameters, faults)
 }
 

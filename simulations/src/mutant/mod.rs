@@ -98,8 +98,6 @@ mutants! {
     LeadWithoutQuorum, "lead-without-quorum", from_history::LINEARIZABLE;
     /// A read joins the round that is under way.
     JoinTheRound, "join-the-round", from_history::LINEARIZABLE;
-    /// A leader and the node that asks are enough for a read, whomever that node has voted for.
-    AnyVoteVouches, "any-vote-vouches", from_history::LINEARIZABLE;
     /// A new leader answers reads before it has committed an entry of its own.
     ReadBeforeTheFirstEntry, "read-before-the-first-entry", from_history::LINEARIZABLE;
     /// A state counts as fresh as of the leader's answer.
@@ -204,8 +202,7 @@ impl Mutant {
         match self {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),
             Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
-            Mutant::AnyVoteVouches => courses::leaders_of_three_are_cut_off(seed),
-            Mutant::ReadBeforeTheFirstEntry => courses::leaders_of_three_fall(seed),
+            Mutant::ReadBeforeTheFirstEntry => courses::leaders_heard_late_fall(seed),
             Mutant::VoteForAnyLog | Mutant::HeartbeatAgrees => courses::truncations(seed),
             Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
             Mutant::LostAsNotSent => courses::careful_client(seed),
@@ -269,7 +266,6 @@ pub fn node(mutant: Option<Mutant>) -> env::Faults {
         Some(Mutant::StampByTheClock) => faults.stamp_by_the_clock = true,
         Some(Mutant::LeadWithoutQuorum) => faults.lead_without_quorum = true,
         Some(Mutant::JoinTheRound) => faults.join_the_round = true,
-        Some(Mutant::AnyVoteVouches) => faults.any_vote_vouches = true,
         Some(Mutant::ReadBeforeTheFirstEntry) => faults.read_before_the_first_entry = true,
         Some(Mutant::FreshAsOfTheAnswer) => faults.fresh_as_of_the_answer = true,
         Some(Mutant::VoteForAnyLog) => faults.vote_for_any_log = true,

@@ -63,9 +63,9 @@ pub use kept_files::{KeptFile, superfluous};
 pub use log::{LogReader, LogStore};
 pub use logged::LoggedCommand;
 pub use machine::{
-    AppliedState, BackupInfo, Checkpoints, Drafts, Snapshot, SnapshotBuilder, SnapshotDir,
-    SnapshotError, SnapshotFile, SnapshotReceiver, StateMachine, Stopped, Views, applying,
-    check_backup, write_backup,
+    AppliedState, BackupInfo, Checkpoints, Drafts, Expected, Snapshot, SnapshotBuilder,
+    SnapshotDir, SnapshotError, SnapshotFile, SnapshotReceiver, StateMachine, Stopped, Told, Views,
+    applying, check_backup, write_backup,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use observer::{LogEvent, LogObserver};

@@ -29,8 +29,8 @@ use super::snapshot_intake::Intake;
 use super::{read_index, room};
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
-    AppendReply, Hello, Invitation, Method, ReadIndexCall, ReadIndexReply, TransferCall,
-    TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
+    AppendReply, Hello, Invitation, Method, ReadIndexCall, ReadIndexReply, SEEN_IN_THE_LOG,
+    TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
 
@@ -57,7 +57,12 @@ impl PeerService {
         self.bootstrap.slot.get().ok_or(Denied::NoCluster)
     }
 
-    async fn answer(&self, caller: Caller, method: Method, body: &[u8]) -> Result<Vec<u8>, Denied> {
+    async fn answer(
+        &self,
+        caller: Caller,
+        method: Method,
+        body: &[u8],
+    ) -> Result<Option<Vec<u8>>, Denied> {
         let records = caller.records();
         match method {
             Method::Append => Err(Denied::Misused("appends come as a stream")),
@@ -68,7 +73,10 @@ impl PeerService {
                 let taken = self.intake.take(&running, caller.node, read(body)?);
                 reply(records, taken.await?)
             }
-            Method::Write => reply(records, self.write(caller, read(body)?).await?),
+            Method::Write => match self.write(caller, read(body)?).await? {
+                WriteReply::Written { .. } if caller.protocol >= SEEN_IN_THE_LOG => Ok(None),
+                answer => reply(records, answer),
+            },
             Method::ReadIndex => reply(records, self.read_index(caller.node, read(body)?).await?),
             Method::Admin => {
                 let change: MembershipChange = read(body)?;
@@ -184,8 +192,8 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Denied> {
     Ok(wire::decode(body)?)
 }
 
-fn reply<T: Serialize>(records: RecordVersion, answer: T) -> Result<Vec<u8>, Denied> {
-    Ok(wire::encode(records, &answer))
+fn reply<T: Serialize>(records: RecordVersion, answer: T) -> Result<Option<Vec<u8>>, Denied> {
+    Ok(Some(wire::encode(records, &answer)))
 }
 
 impl PeerService {
@@ -248,7 +256,7 @@ impl Handler for PeerService {
         caller: Caller,
         method: Method,
         body: Bytes,
-    ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
+    ) -> BoxFuture<'_, Result<Option<Vec<u8>>, Denied>> {
         Box::pin(async move { self.answer(caller, method, &body).await })
     }
 

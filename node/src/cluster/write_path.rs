@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::future::Either;
 use placement_model::{Command, Outcome};
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::runtime;
 use placement_raft_store::wire::{self, Blob, RecordVersion};
+use placement_raft_store::{Expected, Told};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -39,7 +41,7 @@ pub(crate) struct WritePath {
     backlog: Backlog,
 }
 
-/// A write that is committed, and applied by the leader.
+/// A write that is committed, and applied by this node or by the leader.
 pub(super) struct Committed {
     /// Where.
     pub(super) index: u64,
@@ -107,13 +109,12 @@ impl WritePath {
         })
     }
 
-    async fn send(
-        &self,
-        mut call: WriteCall,
-        deadline: Instant,
-    ) -> Result<(u64, Outcome), Unavailable> {
+    async fn send(&self, mut call: WriteCall, deadline: Instant) -> Result<Told, Unavailable> {
         // Why the write may be in a log already, if it may.
         let mut unsure: Option<String> = None;
+        // Before it is sent: from then on this node may apply it.
+        let mut expected = (self.replica.views.expect(&call.request))
+            .map_err(|stopped| Unavailable::nothing_committed(stopped.to_string()))?;
         loop {
             if self.replica.is_removed() {
                 return Err(gave_up(unsure, REMOVED.to_owned()));
@@ -127,18 +128,11 @@ impl WritePath {
             let leader = self.replica.leader();
             let target = leader.as_ref().map(|leader| leader.id);
             let answer = match leader {
-                Some(leader) => self.ask(&leader, &call, deadline).await,
+                Some(leader) => self.ask(&leader, &call, &mut expected, deadline).await,
                 None => WriteReply::NotLeader { leader: None },
             };
             let why = match answer {
-                WriteReply::Written {
-                    outcome: Outcome::AnsweredBefore,
-                    ..
-                } => {
-                    let reason = "the cluster takes no more writes under this node's number";
-                    return Err(gave_up(Some(reason.to_owned()), String::new()));
-                }
-                WriteReply::Written { index, outcome } => return Ok((index, outcome)),
+                WriteReply::Written { index, outcome } => return settled((index, outcome)),
                 WriteReply::NoSpace { reason } if unsure.is_none() => {
                     return Err(Unavailable::NoSpace { reason });
                 }
@@ -164,27 +158,41 @@ impl WritePath {
                     if self.replica.faults.ask_again_as_another {
                         call.request = self.ids.issue().request();
                     }
+                    if expected.is_over() || self.replica.faults.ask_again_as_another {
+                        expected = (self.replica.views.expect(&call.request))
+                            .map_err(|stopped| Unavailable::outcome_unknown(stopped.to_string()))?;
+                    }
                     reason
                 }
             };
             if Instant::now() >= deadline {
                 return Err(gave_up(unsure, why));
             }
-            let pause = (Instant::now() + PAUSE).min(deadline);
-            match target {
+            let until = match target {
                 // Who was just asked may be about to step down, or to catch up.
-                Some(_) => self.replica.other_leader(target, pause).await,
-                None => self.replica.other_leader(None, deadline).await,
+                Some(_) => (Instant::now() + PAUSE).min(deadline),
+                None => deadline,
+            };
+            tokio::select! {
+                biased;
+                Some(told) = expected.told() => return settled(told),
+                () = self.replica.other_leader(target, until) => {}
             }
         }
     }
 
-    /// Asks one leader, until it answers, another one takes over, or the time is up.
-    async fn ask(&self, leader: &Leader, call: &WriteCall, deadline: Instant) -> WriteReply {
+    /// Asks one leader, until the outcome is known, another one takes over, or the time is up.
+    async fn ask(
+        &self,
+        leader: &Leader,
+        call: &WriteCall,
+        expected: &mut Expected,
+        deadline: Instant,
+    ) -> WriteReply {
         let sent = AtomicBool::new(false);
         tokio::select! {
             biased;
-            proposed = self.ask_until_answered(leader, call, deadline, &sent) => return proposed,
+            known = self.ask_until_known(leader, call, expected, deadline, &sent) => return known,
             () = self.replica.other_leader(Some(leader.id), deadline) => {}
         };
         let reason = if Instant::now() >= deadline {
@@ -199,16 +207,23 @@ impl WritePath {
         }
     }
 
-    async fn ask_until_answered(
+    /// The leader answers what it refuses. What is committed this node learns when it applies it, unless the
+    /// leader is so old that it answers that too.
+    async fn ask_until_known(
         &self,
         leader: &Leader,
         call: &WriteCall,
+        expected: &mut Expected,
         deadline: Instant,
         sent: &AtomicBool,
     ) -> WriteReply {
         if leader.id == self.replica.me {
             sent.store(true, Ordering::Relaxed);
-            return self.propose(call.clone(), deadline).await;
+            return tokio::select! {
+                biased;
+                told = expected.told() => written(told),
+                proposed = self.propose(call.clone(), deadline) => proposed,
+            };
         }
         let forward = async {
             let channel = self
@@ -228,10 +243,12 @@ impl WritePath {
             if channel.protocol() >= PIECES {
                 call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1);
             }
-            let answer = channel
-                .call(Method::Write, &wire::encode(channel.records(), &call), left)
-                .await?;
-            decode(&answer)
+            let body = wire::encode(channel.records(), &call);
+            let known = channel.call_unless(Method::Write, &body, left, expected.told());
+            match known.await? {
+                Either::Left(told) => Ok(written(told)),
+                Either::Right(answer) => decode(&answer),
+            }
         };
         let span =
             tracing::debug_span!("forward", request_id = %call.request_id, leader = leader.id);
@@ -313,6 +330,25 @@ impl WritePath {
         self.replica.permits(&command)?;
         Ok(command)
     }
+}
+
+/// What this node has seen of a write when it applied it.
+fn written(told: Option<Told>) -> WriteReply {
+    match told {
+        Some((index, outcome)) => WriteReply::Written { index, outcome },
+        None => WriteReply::Unknown {
+            reason: "this node was sent a snapshot in place of the log, which may hold the write"
+                .to_owned(),
+        },
+    }
+}
+
+fn settled((index, outcome): Told) -> Result<Told, Unavailable> {
+    if outcome == Outcome::AnsweredBefore {
+        let reason = "the cluster takes no more writes under this node's number";
+        return Err(gave_up(Some(reason.to_owned()), String::new()));
+    }
+    Ok((index, outcome))
 }
 
 fn gave_up(unsure: Option<String>, reason: String) -> Unavailable {

@@ -5,10 +5,13 @@
 //! still goes out, piece by piece, is no silence.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures::future::Either;
 use parking_lot::Mutex;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, RecordVersion};
@@ -267,10 +270,33 @@ impl Channel {
         body: &[u8],
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
+        let never = pending::<Infallible>();
+        match self.call_unless(method, body, deadline, never).await? {
+            Either::Left(never) => match never {},
+            Either::Right(answer) => Ok(answer),
+        }
+    }
+
+    /// One call whose answer is not needed any more once `known` ends.
+    pub(crate) async fn call_unless<T>(
+        &self,
+        method: Method,
+        body: &[u8],
+        deadline: Duration,
+        known: impl Future<Output = T>,
+    ) -> Result<Either<T, Bytes>, CallError> {
         let begun = Instant::now();
         let mut answer = self.begin(method, body)?;
-        match timeout(deadline, answer.wait()).await {
-            Ok(answer) => answer,
+        let waited = tokio::select! {
+            biased;
+            known = known => {
+                answer.gives_up = None;
+                return Ok(Either::Left(known));
+            }
+            waited = timeout(deadline, answer.wait()) => waited,
+        };
+        match waited {
+            Ok(answer) => answer.map(Either::Right),
             Err(_) => {
                 self.suspect(begun, deadline, &format!("{method:?} was not answered"));
                 Err(CallError::Timeout(deadline))

@@ -14,16 +14,20 @@ use uuid::Uuid;
 
 /// The versions of the protocol that this binary speaks. The feature `rehearsal` is one ahead.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> =
-    1..=if cfg!(feature = "rehearsal") { 3 } else { 2 };
+    1..=if cfg!(feature = "rehearsal") { 4 } else { 3 };
 
 /// From this version on messages go in pieces, calls are given up, and writes carry their time and may
 /// be turned away for reasons of their own.
 pub(crate) const PIECES: u16 = 2;
 
+/// From this version on a write that is committed is not answered: the node that has sent it sees what came
+/// of it when it applies it.
+pub(crate) const SEEN_IN_THE_LOG: u16 = 3;
+
 /// The version of the records that are sent by a version of the protocol.
 pub(crate) fn records(protocol: u16) -> RecordVersion {
     match protocol {
-        0..=2 => RecordVersion::COMPACT,
+        0..=3 => RecordVersion::COMPACT,
         _ => RecordVersion::NEWEST,
     }
 }
@@ -352,7 +356,8 @@ fn is_zero(number: &u32) -> bool {
 /// The answer to a write.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum WriteReply {
-    /// Committed at this index, and applied by the leader with this outcome.
+    /// Committed at this index, and applied by the leader with this outcome. Not said from
+    /// [`SEEN_IN_THE_LOG`] on.
     Written { index: u64, outcome: Outcome },
     /// Not done, and it never will be by this call.
     NotLeader { leader: Option<u64> },

@@ -126,6 +126,14 @@ impl Reply {
         self.answer(answer);
     }
 
+    /// Sends the answer, if there is one.
+    fn send_any(mut self, answer: Result<Option<Vec<u8>>, Denied>) {
+        match answer.transpose() {
+            Some(answer) => self.answer(answer),
+            None => self.outbox = None,
+        }
+    }
+
     fn answer(&mut self, answer: Result<Vec<u8>, Denied>) {
         let Some(outbox) = self.outbox.take() else {
             return;
@@ -182,13 +190,13 @@ pub(crate) trait Handler: Send + Sync + 'static {
     /// The highest feature level to which this node agrees.
     fn level(&self) -> Level;
 
-    /// Answers one call, with a record of the caller's version.
+    /// Answers one call, with a record of the caller's version. `None`: it needs no answer.
     fn call(
         &self,
         caller: Caller,
         method: Method,
         body: Bytes,
-    ) -> BoxFuture<'_, Result<Vec<u8>, Denied>>;
+    ) -> BoxFuture<'_, Result<Option<Vec<u8>>, Denied>>;
 
     /// Takes note that a node sends log entries which a newer binary has written: this one must not
     /// go on without them.
@@ -504,7 +512,7 @@ impl Calls {
         if method != Method::Write {
             self.tasks.spawn(async move {
                 let answer = handler.call(caller, method, body).await;
-                reply.send(answer);
+                reply.send_any(answer);
                 drop(place);
             });
             return Ok(());
@@ -515,7 +523,7 @@ impl Calls {
         self.tasks.spawn(async move {
             let answer = Abortable::new(handler.call(caller, method, body), registration);
             if let Ok(answer) = answer.await {
-                reply.send(answer);
+                reply.send_any(answer);
             }
             writes.lock().remove(&call);
             drop(place);
@@ -554,6 +562,8 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+    use futures::future::Either;
     use openraft::entry::RaftEntry;
     use placement_raft_store::wire::{WireEntry, WireLogId};
     use placement_raft_store::{Entry, Payload, Vote};
@@ -565,6 +575,8 @@ mod tests {
     use crate::rpc::message::AppendReply;
 
     const PATIENCE: Duration = Duration::from_secs(10);
+    /// A write of which the caller sees by itself what becomes of it.
+    const SEEN: &[u8] = b"seen";
 
     /// A node that takes all entries that it can read, and answers no write.
     #[derive(Default)]
@@ -601,14 +613,17 @@ mod tests {
             _: Caller,
             method: Method,
             body: Bytes,
-        ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
+        ) -> BoxFuture<'_, Result<Option<Vec<u8>>, Denied>> {
             let write = self.writes.clone();
             Box::pin(async move {
+                if method == Method::Write && body == SEEN {
+                    return Ok(None);
+                }
                 if method == Method::Write {
                     std::future::pending::<()>().await;
                 }
                 drop(write);
-                Ok(body.len().to_string().into_bytes())
+                Ok(Some(body.len().to_string().into_bytes()))
             })
         }
 
@@ -731,6 +746,25 @@ mod tests {
         connection.stop().await;
         under_way(0).await;
         drop(kept);
+    }
+
+    #[tokio::test]
+    async fn a_write_whose_outcome_is_seen_is_neither_answered_nor_given_up() {
+        let (follower, tasks) = (Arc::default(), Tasks::default());
+        let channel = connect(&follower, &tasks).await;
+        let mut committed = channel.begin(Method::Write, SEEN).unwrap();
+        let known = async {
+            while Follower::writes_under_way(&follower) != 1 {
+                sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let seen = channel.call_unless(Method::Write, &[], PATIENCE, known);
+        assert!(matches!(seen.await, Ok(Either::Left(()))));
+        // Whatever was said before this answer has arrived.
+        channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
+        assert!(committed.wait().now_or_never().is_none());
+        assert_eq!(follower.writes_under_way(), 1);
+        assert!(!channel.is_closed());
     }
 
     #[tokio::test]

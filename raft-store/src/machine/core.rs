@@ -9,7 +9,7 @@ use std::time::Duration;
 use openraft::storage::EntryResponder;
 use parking_lot::Mutex;
 use placement_model::state::change::RowKey;
-use placement_model::{Change, Level, Stamped, State};
+use placement_model::{Change, Level, Outcome, Stamped, State};
 use rocksdb::{Cache, WriteBatch};
 use tokio::time::Instant;
 
@@ -144,6 +144,7 @@ impl Core {
         let mut next = self.current().as_ref().clone();
         let mut changed = Vec::new();
         let mut answers = Vec::with_capacity(count);
+        let mut told = Vec::new();
         for (entry, responder) in entries {
             let index = entry.log_id.index;
             APPLYING.set(Some(entry.log_id));
@@ -155,7 +156,13 @@ impl Core {
             let answer = match entry.payload {
                 Payload::Blank => Applied::NoCommand,
                 Payload::Normal(logged) => {
-                    self.apply_one(index, &mut next, &mut changed, logged.stamped())
+                    let stamped = logged.stamped();
+                    let outcome = self.apply_one(index, &mut next, &mut changed, stamped);
+                    let request = stamped.request.as_ref();
+                    if let Some(waits) = request.and_then(|id| self.publisher.outcomes().take(id)) {
+                        told.push((waits, (index, outcome.clone())));
+                    }
+                    Applied::Outcome(outcome)
                 }
                 Payload::Membership(membership) => {
                     next.membership = StoredMembership::new(Some(entry.log_id), membership);
@@ -174,6 +181,10 @@ impl Core {
         let noted = started.elapsed();
         let index = next.index();
         self.publish(next);
+        for (waits, outcome) in told {
+            // Who has given up in this moment needs no news.
+            let _ = waits.send(outcome);
+        }
         for (responder, answer) in answers {
             responder.send(answer);
         }
@@ -221,7 +232,7 @@ impl Core {
         next: &mut AppliedState,
         changed: &mut Vec<RowKey>,
         stamped: &Stamped,
-    ) -> Applied {
+    ) -> Outcome {
         let started = Instant::now();
         let request = stamped.request.as_ref();
         let _span = tracing::debug_span!(
@@ -247,7 +258,7 @@ impl Core {
                 "applying a command was slow"
             );
         }
-        Applied::Outcome(outcome)
+        outcome
     }
 
     /// Builds a snapshot of a state that was published. An error changes nothing and ends nothing,
@@ -366,6 +377,7 @@ impl Core {
             .map_err(|error| self.fail("replaced by a snapshot", error.as_ref()))?;
         files::point("a snapshot is installed", kept.snapshot.path());
         self.publish(applied);
+        self.publisher.outcomes().forget();
         self.snapshots.adopt(&kept);
         RarePath::SnapshotInstalled.ran();
         tracing::info!(

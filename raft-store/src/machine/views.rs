@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use placement_model::State;
+use placement_model::command::RequestId;
 use placement_model::state::Digest;
 use placement_model::types::Timestamp;
 use tokio::sync::watch;
 
 use super::checkpoints::Checkpoints;
+use super::outcomes::{Expected, Outcomes};
 use super::waiters::{Stopped, Waiters};
 use crate::types::{LogId, StoredMembership};
 use crate::wire::RecordVersion;
@@ -50,6 +52,7 @@ pub struct Views {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Receiver<Option<u64>>,
     waiters: Waiters,
+    outcomes: Outcomes,
     checkpoints: Checkpoints,
 }
 
@@ -80,6 +83,14 @@ impl Views {
         Ok(current)
     }
 
+    /// Waits from now on for what becomes of a command that this node has numbered.
+    ///
+    /// # Errors
+    /// [`Stopped`]: this node applies nothing any more.
+    pub fn expect(&self, request: &RequestId) -> Result<Expected, Stopped> {
+        self.outcomes.expect(request)
+    }
+
     /// Digests to be compared with those of other nodes.
     pub fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
@@ -97,12 +108,14 @@ pub(crate) struct Publisher {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Sender<Option<u64>>,
     waiters: Waiters,
+    outcomes: Outcomes,
     checkpoints: Checkpoints,
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.waiters.close();
+        self.outcomes.close();
     }
 }
 
@@ -114,6 +127,7 @@ impl Publisher {
             current: Arc::clone(&current),
             index: receiver,
             waiters: Waiters::default(),
+            outcomes: Outcomes::default(),
             checkpoints: Checkpoints::default(),
         };
         (
@@ -121,6 +135,7 @@ impl Publisher {
                 current,
                 index: sender,
                 waiters: views.waiters.clone(),
+                outcomes: views.outcomes.clone(),
                 checkpoints: views.checkpoints.clone(),
             },
             views,
@@ -129,6 +144,11 @@ impl Publisher {
 
     pub(crate) fn current(&self) -> Arc<AppliedState> {
         self.current.load_full()
+    }
+
+    /// Those who wait for what becomes of a command.
+    pub(super) fn outcomes(&self) -> &Outcomes {
+        &self.outcomes
     }
 
     /// Keeps the digest after an entry for comparison.

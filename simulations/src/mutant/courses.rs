@@ -60,29 +60,20 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// A leader that others hear late falls: it has acknowledged what they do not know to be committed.
-pub(super) fn leaders_heard_late_fall(seed: Seed) -> (Parameters, Vec<Planned>) {
+/// Leaders are heard no more, but hear: what they acknowledge then, nobody else knows to be committed.
+pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
-        heartbeat: Duration::from_millis(100),
-        election: Duration::from_millis(600),
-        sync_max: Duration::from_millis(5),
+        sync_min: Duration::from_millis(5),
+        sync_max: Duration::from_millis(30),
         clients: 12,
         pause_max: Duration::from_millis(10),
-        storm: Duration::from_secs(12),
         ..Parameters::from_seed(seed)
     };
-    let links = [[(1, 2), (1, 3)], [(2, 1), (2, 3)], [(3, 1), (3, 2)]];
-    let faults = (0_u64..).zip(links).flat_map(|(round, slow)| {
-        let at = |after, lasts, fault| Planned {
-            begins: Duration::from_millis(300 + 3500 * round + after),
-            lasts: Duration::from_millis(lasts),
-            fault,
-        };
-        let falls = at(1600, 1500, Fault::PowerCutLeader);
-        slow.map(|(leader, other)| at(0, 1600, Fault::SlowLink(leader, other)))
-            .into_iter()
-            .chain([falls])
+    let faults = (1..=6).map(|round| Planned {
+        begins: Duration::from_millis(1800 * round - 1300),
+        lasts: Duration::from_millis(1500),
+        fault: Fault::Mute(1 + round % 3),
     });
     let faults = faults.collect();
     (parameters, faults)

@@ -202,7 +202,7 @@ impl Mutant {
         match self {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),
             Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
-            Mutant::ReadBeforeTheFirstEntry => courses::leaders_heard_late_fall(seed),
+            Mutant::ReadBeforeTheFirstEntry => courses::leaders_fall_mute(seed),
             Mutant::VoteForAnyLog | Mutant::HeartbeatAgrees => courses::truncations(seed),
             Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
             Mutant::LostAsNotSent => courses::careful_client(seed),

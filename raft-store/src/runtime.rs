@@ -4,7 +4,7 @@
 //! thread is a simulation: tasks are spawned on the thread's `LocalSet`, blocking work is done in
 //! place, and random numbers come from a seeded generator, so that one seed gives one history.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use openraft::{AsyncRuntime, Instant as _, OptionalSend};
-use openraft_rt_tokio::TokioRuntime;
+use openraft_rt_tokio::{TokioInstant as Instant, TokioRuntime};
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{Rng, SeedableRng, TryRng};
 use tokio::task::{JoinError, JoinHandle};
@@ -61,6 +61,26 @@ impl Drop for SimulationGuard {
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 /// A deadline that is over by every clock's granularity.
 const LONG_AGO: Duration = Duration::from_secs(1);
+/// So many times in a row it ends at once. Who asks for the same deadline again waits for the time to pass, as
+/// openraft's tick does just before its next beat; and simulated time passes only while all wait.
+const AT_ONCE_MOST: u32 = 100;
+
+thread_local! {
+    /// The deadline that was asked for last, and how often.
+    static ASKED: Cell<Option<(Instant, u32)>> = const { Cell::new(None) };
+}
+
+fn ends_at_once(deadline: Instant, now: Instant) -> bool {
+    if deadline <= now || deadline >= now + SLEEP_MIN {
+        return deadline <= now;
+    }
+    let times = match ASKED.get() {
+        Some((before, times)) if before == deadline => times + 1,
+        _ => 1,
+    };
+    ASKED.set(Some((deadline, times)));
+    times <= AT_ONCE_MOST
+}
 
 /// How many items [`ahead`] hands over at once, and how many such pieces may wait.
 const PIECE_ITEMS: usize = 1_000;
@@ -212,7 +232,7 @@ impl AsyncRuntime for Runtime {
     type JoinError = JoinError;
     type JoinHandle<T: OptionalSend + 'static> = JoinHandle<T>;
     type Sleep = tokio::time::Sleep;
-    type Instant = openraft_rt_tokio::TokioInstant;
+    type Instant = Instant;
     type TimeoutError = tokio::time::error::Elapsed;
     type Timeout<R, T: Future<Output = R> + OptionalSend> = tokio::time::Timeout<T>;
     type ThreadLocalRng = RuntimeRng;
@@ -236,8 +256,10 @@ impl AsyncRuntime for Runtime {
 
     fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
         let now = Self::Instant::now();
-        let is_now = deadline < now + SLEEP_MIN;
-        TokioRuntime::sleep_until(if is_now { now - LONG_AGO } else { deadline })
+        match ends_at_once(deadline, now) {
+            true => TokioRuntime::sleep_until(now - LONG_AGO),
+            false => TokioRuntime::sleep_until(deadline),
+        }
     }
 
     fn timeout<R, F: Future<Output = R> + OptionalSend>(
@@ -291,6 +313,21 @@ mod tests {
     fn openraft_is_content_with_the_runtime() {
         // The suite's own demands on channels, clocks and tasks.
         openraft::testing::runtime::Suite::<Runtime>::test_all();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_for_a_moment_again_and_again_sees_it_come() {
+        let begun = Instant::now();
+        let soon = begun + Duration::from_micros(20);
+        let mut asked = 0;
+        while Instant::now() < soon {
+            Runtime::sleep_until(soon).await;
+            asked += 1;
+            assert!(asked <= AT_ONCE_MOST + 1, "no time passes");
+        }
+        assert_eq!(asked, AT_ONCE_MOST + 1);
+        Runtime::sleep_until(begun + Duration::from_millis(2)).await;
+        assert!(begun.elapsed() >= Duration::from_millis(2));
     }
 
     #[test]

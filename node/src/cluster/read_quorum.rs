@@ -98,19 +98,24 @@ mod tests {
         WireLogId { term, node, index }.into()
     }
 
+    /// What it knows with an entry of its own committed.
+    fn leading<'a>(vote: &'a Vote, members: &'a Membership) -> Leading<'a> {
+        Leading {
+            vote,
+            committed: entry(5, LEADER),
+            memberships: [members, members],
+        }
+    }
+
     fn asked(leading: &Leading<'_>, node: u64, vote: Vote) -> Option<u64> {
         leading.read_index(LEADER, Asker { node, vote })
     }
 
     #[test]
     fn a_leader_and_a_follower_of_its_are_enough_among_three() {
-        let (vote, committed) = (Vote::new_committed(5, LEADER), entry(5, LEADER));
+        let vote = Vote::new_committed(5, LEADER);
         let three = membership(&[&[1, 2, 3]], &[4]);
-        let leading = Leading {
-            vote: &vote,
-            committed,
-            memberships: [&three, &three],
-        };
+        let leading = leading(&vote, &three);
         assert_eq!(asked(&leading, 2, vote), Some(7));
         assert_eq!(asked(&leading, 4, vote), None, "a learner has no vote");
         assert_eq!(asked(&leading, 9, vote), None, "nor has a stranger");
@@ -126,17 +131,13 @@ mod tests {
 
     #[test]
     fn a_node_that_has_voted_for_another_leads_no_more() {
-        let (committed, three) = (entry(5, LEADER), membership(&[&[1, 2, 3]], &[]));
+        let three = membership(&[&[1, 2, 3]], &[]);
         for vote in [
             Vote::new(6, 3),
             Vote::new_committed(6, 3),
             Vote::new(5, LEADER),
         ] {
-            let leading = Leading {
-                vote: &vote,
-                committed,
-                memberships: [&three, &three],
-            };
+            let leading = leading(&vote, &three);
             assert_eq!(asked(&leading, 2, vote), None, "{vote}");
         }
     }
@@ -149,9 +150,8 @@ mod tests {
         );
         for committed in [entry(4, LEADER), entry(5, 0)] {
             let leading = Leading {
-                vote: &vote,
                 committed,
-                memberships: [&three, &three],
+                ..leading(&vote, &three)
             };
             assert_eq!(asked(&leading, 2, vote), None, "{committed}");
         }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn both_memberships_count_while_one_takes_the_others_place() {
-        let (vote, committed) = (Vote::new_committed(5, LEADER), entry(5, LEADER));
+        let vote = Vote::new_committed(5, LEADER);
         let three = membership(&[&[1, 2, 3]], &[]);
         for (other, expected) in [
             (membership(&[&[1, 2]], &[]), Some(7)),
@@ -170,9 +170,8 @@ mod tests {
         ] {
             for memberships in [[&three, &other], [&other, &three]] {
                 let leading = Leading {
-                    vote: &vote,
-                    committed,
                     memberships,
+                    ..leading(&vote, &three)
                 };
                 assert_eq!(asked(&leading, 2, vote), expected, "{other:?}");
             }

@@ -158,8 +158,10 @@ impl Core {
                 Payload::Normal(logged) => {
                     let stamped = logged.stamped();
                     let outcome = self.apply_one(index, &mut next, &mut changed, stamped);
-                    let request = stamped.request.as_ref();
-                    if let Some(waits) = request.and_then(|id| self.publisher.outcomes().take(id)) {
+                    let outcomes = self.publisher.outcomes();
+                    if let Some(request) = &stamped.request
+                        && let Some(waits) = outcomes.waits_for(request)
+                    {
                         told.push((waits, (index, outcome.clone())));
                     }
                     Applied::Outcome(outcome)

@@ -1,114 +1,38 @@
 //! Who waits for what the model says to a command of this node, wherever it was put into the log. Each is
-//! told once, when this node applies the command.
+//! told when this node applies the command.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
 use placement_model::Outcome;
 use placement_model::command::RequestId;
 use tokio::sync::oneshot;
 
-use super::waiters::Stopped;
+use super::waiters::{Stopped, Waiter, Waiters};
 
 /// What became of a command: the entry that carried it out, and what the model said.
 pub type Told = (u64, Outcome);
 
-/// Those who wait. Clones are the same ones.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Outcomes(Arc<Mutex<Waiting>>);
+/// A place among those who wait. Nothing is told if a snapshot takes the place of the log that has the command,
+/// or this node stops.
+pub type Expected = Waiter<WriteNumber, Told>;
 
-#[derive(Debug, Default)]
-struct Waiting {
-    /// By the number of the write, with the place of who waits.
-    senders: BTreeMap<WriteNumber, (u64, oneshot::Sender<Told>)>,
-    came: u64,
-    /// No further entry is applied.
-    is_closed: bool,
-}
+/// Those who wait, by the number of the write: origin, start and sequence.
+pub(super) type Outcomes = Waiters<WriteNumber, Told>;
 
-/// Origin, start and sequence.
 type WriteNumber = (u64, u64, u64);
 
 fn number(request: &RequestId) -> WriteNumber {
     (request.origin, request.boot, request.sequence)
 }
 
-/// A place among those who wait, until it is dropped.
-#[derive(Debug)]
-pub struct Expected {
-    number: WriteNumber,
-    place: u64,
-    told: oneshot::Receiver<Told>,
-    is_over: bool,
-    among: Outcomes,
-}
-
-impl Expected {
-    /// Waits until this node applies the command. `None`: it may have been applied, and nobody has seen what
-    /// came of it, as a snapshot took the place of the log that has it; or this node stops.
-    pub async fn told(&mut self) -> Option<Told> {
-        if self.is_over {
-            return None;
-        }
-        let told = (&mut self.told).await.ok();
-        self.is_over = true;
-        told
-    }
-
-    /// Whether nothing more will be told.
-    pub fn is_over(&self) -> bool {
-        self.is_over
-    }
-}
-
-impl Drop for Expected {
-    fn drop(&mut self) {
-        let senders = &mut self.among.0.lock().senders;
-        // Another may wait for the same command by now.
-        if (senders.get(&self.number)).is_some_and(|(place, _)| *place == self.place) {
-            senders.remove(&self.number);
-        }
-    }
-}
-
 impl Outcomes {
-    /// Waits for a command from now on. Whoever waited for it before waits no more.
+    /// Waits for a command from now on. Of several, who came last is told.
     pub(super) fn expect(&self, request: &RequestId) -> Result<Expected, Stopped> {
-        let number = number(request);
-        let (sender, told) = oneshot::channel();
-        let mut waiting = self.0.lock();
-        if waiting.is_closed {
-            return Err(Stopped);
-        }
-        waiting.came += 1;
-        let place = waiting.came;
-        waiting.senders.insert(number, (place, sender));
-        Ok(Expected {
-            number,
-            place,
-            told,
-            is_over: false,
-            among: self.clone(),
-        })
+        let entered = self.enter(number(request), || false)?;
+        Ok(entered.expect("there is always something to wait for"))
     }
 
-    /// Who waits for this command, if anybody does.
-    pub(super) fn take(&self, request: &RequestId) -> Option<oneshot::Sender<Told>> {
-        let (_, sender) = self.0.lock().senders.remove(&number(request))?;
-        Some(sender)
-    }
-
-    /// What was applied meanwhile is not known.
-    pub(super) fn forget(&self) {
-        self.0.lock().senders.clear();
-    }
-
-    /// Nothing is applied any more.
-    pub(super) fn close(&self) {
-        let mut waiting = self.0.lock();
-        waiting.is_closed = true;
-        waiting.senders.clear();
+    /// Who is to be told of this command, if anybody is.
+    pub(super) fn waits_for(&self, request: &RequestId) -> Option<oneshot::Sender<Told>> {
+        self.take(number(request))
     }
 }
 
@@ -132,18 +56,18 @@ mod tests {
         let outcomes = Outcomes::default();
         let mut first = outcomes.expect(&request(1)).unwrap();
         let mut second = outcomes.expect(&request(2)).unwrap();
-        let sender = outcomes.take(&request(2)).unwrap();
+        let sender = outcomes.waits_for(&request(2)).unwrap();
         sender.send((7, Outcome::AnsweredBefore)).unwrap();
         assert_eq!(second.told().await, Some((7, Outcome::AnsweredBefore)));
         assert_eq!(first.told().now_or_never(), None);
-        assert!(outcomes.take(&request(2)).is_none());
+        assert!(outcomes.waits_for(&request(2)).is_none());
         let again = outcomes.expect(&request(1)).unwrap();
-        drop(first);
-        assert!(outcomes.take(&request(1)).is_some());
-        drop(again);
+        assert!(outcomes.waits_for(&request(1)).is_some());
+        assert_eq!(first.told().await, None, "who came last is told");
+        drop((first, again));
         let given_up = outcomes.expect(&request(1)).unwrap();
         drop(given_up);
-        assert!(outcomes.take(&request(1)).is_none());
+        assert!(outcomes.waits_for(&request(1)).is_none());
     }
 
     #[tokio::test]

@@ -51,7 +51,7 @@ impl AppliedState {
 pub struct Views {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Receiver<Option<u64>>,
-    waiters: Waiters,
+    waiters: Waiters<u64, ()>,
     outcomes: Outcomes,
     checkpoints: Checkpoints,
 }
@@ -107,7 +107,7 @@ impl Views {
 pub(crate) struct Publisher {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Sender<Option<u64>>,
-    waiters: Waiters,
+    waiters: Waiters<u64, ()>,
     outcomes: Outcomes,
     checkpoints: Checkpoints,
 }

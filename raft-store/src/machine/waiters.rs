@@ -1,4 +1,5 @@
-//! Who waits until this node has applied an entry. Each is woken once, when its own entry is applied.
+//! Who waits for something that comes with an entry: that it is applied, or what came of it. Each is told
+//! once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,60 +12,121 @@ use tokio::sync::oneshot;
 #[error("this node has stopped applying its log")]
 pub struct Stopped;
 
-/// Those who wait. Clones are the same ones.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Waiters(Arc<Mutex<Waiting>>);
+/// Those who wait, each for a `K`, to be told a `T`. Clones are the same ones.
+#[derive(Debug)]
+pub(super) struct Waiters<K, T>(Arc<Mutex<Waiting<K, T>>>);
 
-#[derive(Debug, Default)]
-struct Waiting {
-    /// By the entry that is waited for, and in the order in which they came.
-    senders: BTreeMap<(u64, u64), oneshot::Sender<()>>,
+#[derive(Debug)]
+struct Waiting<K, T> {
+    /// By what is waited for, and in the order in which they came.
+    senders: BTreeMap<(K, u64), oneshot::Sender<T>>,
     came: u64,
     /// No further entry is applied.
     is_closed: bool,
 }
 
 /// A place among those who wait, until it is dropped.
-struct Waiter<'a> {
-    key: (u64, u64),
-    applied: oneshot::Receiver<()>,
-    among: &'a Waiters,
+#[derive(Debug)]
+pub struct Waiter<K: Ord + Copy, T> {
+    key: (K, u64),
+    told: oneshot::Receiver<T>,
+    among: Waiters<K, T>,
 }
 
-impl Drop for Waiter<'_> {
+impl<K: Ord + Copy, T> Drop for Waiter<K, T> {
     fn drop(&mut self) {
         self.among.0.lock().senders.remove(&self.key);
     }
 }
 
-impl Waiters {
+impl<K: Ord + Copy, T> Waiter<K, T> {
+    /// Waits until it is told. `None`: it never will be, or was before.
+    pub async fn told(&mut self) -> Option<T> {
+        if self.is_over() {
+            return None;
+        }
+        (&mut self.told).await.ok()
+    }
+
+    /// Whether nothing more will be told.
+    pub fn is_over(&self) -> bool {
+        self.told.is_terminated()
+    }
+}
+
+impl<K, T> Clone for Waiters<K, T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K, T> Default for Waiters<K, T> {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Waiting {
+            senders: BTreeMap::new(),
+            came: 0,
+            is_closed: false,
+        })))
+    }
+}
+
+impl<K: Ord + Copy, T> Waiters<K, T> {
+    /// Waits from now on. `None`: `is_over` says that there is nothing to wait for.
+    pub(super) fn enter(
+        &self,
+        what: K,
+        is_over: impl FnOnce() -> bool,
+    ) -> Result<Option<Waiter<K, T>>, Stopped> {
+        let mut waiting = self.0.lock();
+        // Under the lock: what comes from now on is told to who is noted by then.
+        if is_over() {
+            return Ok(None);
+        }
+        if waiting.is_closed {
+            return Err(Stopped);
+        }
+        let (sender, told) = oneshot::channel();
+        let key = (what, waiting.came);
+        waiting.came += 1;
+        waiting.senders.insert(key, sender);
+        let among = self.clone();
+        Ok(Some(Waiter { key, told, among }))
+    }
+
+    /// Who came last of those who wait for this. The others are told that they will not be.
+    pub(super) fn take(&self, what: K) -> Option<oneshot::Sender<T>> {
+        let senders = &mut self.0.lock().senders;
+        let mut last = None;
+        while let Some((&key, _)) = senders.range((what, 0)..=(what, u64::MAX)).next() {
+            last = senders.remove(&key);
+        }
+        last
+    }
+
+    /// Nobody who waits now will be told.
+    pub(super) fn forget(&self) {
+        self.0.lock().senders.clear();
+    }
+
+    /// Nothing is applied any more.
+    pub(super) fn close(&self) {
+        let mut waiting = self.0.lock();
+        waiting.is_closed = true;
+        waiting.senders.clear();
+    }
+}
+
+impl Waiters<u64, ()> {
     /// Waits until the entry at `index` is applied, unless `is_applied` says already.
     pub(super) async fn wait(
         &self,
         index: u64,
         is_applied: impl Fn() -> bool,
     ) -> Result<(), Stopped> {
-        let mut waiter = {
-            let mut waiting = self.0.lock();
-            // Under the lock: what is applied from now on wakes who is noted by then.
-            if is_applied() {
-                return Ok(());
-            }
-            if waiting.is_closed {
-                return Err(Stopped);
-            }
-            let (sender, applied) = oneshot::channel();
-            let key = (index, waiting.came);
-            waiting.came += 1;
-            waiting.senders.insert(key, sender);
-            let among = self;
-            Waiter {
-                key,
-                applied,
-                among,
-            }
-        };
-        (&mut waiter.applied).await.map_err(|_closed| Stopped)
+        match self.enter(index, is_applied)? {
+            Some(mut waiter) => waiter.told().await.ok_or(Stopped),
+            None => Ok(()),
+        }
     }
 
     /// Entries up to this one are applied.
@@ -76,13 +138,6 @@ impl Waiters {
             // Who has given up in this moment needs no news.
             let _ = first.remove().send(());
         }
-    }
-
-    /// Nothing is applied any more.
-    pub(super) fn close(&self) {
-        let mut waiting = self.0.lock();
-        waiting.is_closed = true;
-        waiting.senders.clear();
     }
 }
 

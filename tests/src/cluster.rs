@@ -1,6 +1,7 @@
 //! A cluster of real processes for one test; gone when the test is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::sync::Arc;
@@ -76,7 +77,7 @@ impl Cluster {
         if let Some(bits_per_s) = self.bits_per_s {
             let (from, to) = (place.link().parse()?, place.peer().parse()?);
             let pids = self.pids.clone();
-            let who_has = Arc::new(move |port| process_of(&pids.lock(), port));
+            let who_has = Arc::new(move |ends| process_of(&pids.lock(), ends));
             let link = Link::start(from, (place.id, to), bits_per_s, &self.ways, who_has)?;
             self.links.push(link);
         }
@@ -457,14 +458,15 @@ pub async fn is_ready(place: &NodePlace) -> bool {
         .is_ok_and(|response| response.status == StatusCode::OK)
 }
 
-/// Which of these processes has this port at its end of a connection, as the system's tables tell.
-fn process_of(pids: &BTreeMap<u32, u64>, port: u16) -> Option<u64> {
+/// Which of these processes has the first end of a connection, as the system's tables tell. A port alone does
+/// not tell: it may be that of connections to others, too, and of ones that are over.
+fn process_of(pids: &BTreeMap<u32, u64>, ends: [SocketAddr; 2]) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
-    let local = format!(":{port:04X}");
+    let [near, far] = ends.map(|end| format!(":{:04X}", end.port()));
     let inode = table.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        let is_its = words.nth(1)?.ends_with(&local);
-        is_its.then(|| words.nth(7)).flatten()
+        let mut words = line.split_whitespace().skip(1);
+        let is_its = words.next()?.ends_with(&near) && words.next()?.ends_with(&far);
+        is_its.then(|| words.nth(6)).flatten()
     })?;
     let socket = PathBuf::from(format!("socket:[{inode}]"));
     let has = |pid: &u32| {

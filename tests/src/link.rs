@@ -54,8 +54,8 @@ impl Ways {
     }
 }
 
-/// Tells which node has a port of this machine.
-pub type WhoHas = Arc<dyn Fn(u16) -> Option<u64> + Send + Sync>;
+/// Tells which node has the first end of a connection of this machine.
+pub type WhoHas = Arc<dyn Fn([SocketAddr; 2]) -> Option<u64> + Send + Sync>;
 
 /// Carries connections from one address to another until it is dropped.
 pub struct Link {
@@ -88,7 +88,7 @@ impl Link {
         let serving = tokio::spawn(async move {
             while let Ok((near, caller)) = listener.accept().await {
                 // A caller that is gone has nothing to say.
-                let Some(caller) = who_has(caller.port()) else {
+                let Some(caller) = who_has([caller, from]) else {
                     continue;
                 };
                 let (wires, ways) = (wires.clone(), ways.clone());

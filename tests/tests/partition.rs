@@ -108,8 +108,6 @@ async fn without_a_majority_nobody_writes_and_afterwards_all_do() {
             "{name}: {error}"
         );
     }
-    // A node that is still catching up may learn of a write only that it is committed.
-    cluster.assert_equal_states().await;
     for id in ids {
         let client = cluster.client_of(id).with_patience(PATIENCE);
         create(&client, &format!("again {id}")).await.unwrap();

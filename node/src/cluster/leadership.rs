@@ -7,6 +7,7 @@ use std::time::Duration;
 use placement_raft_store::coverage::RarePath;
 
 use super::replica::Replica;
+use crate::rpc::peers::Peers;
 use crate::tasks::Tasks;
 
 /// How long to wait before something that failed is tried again.
@@ -45,6 +46,22 @@ pub(crate) async fn leave_on_failure(replica: Arc<Replica>) {
     tracing::error!(%failure, "this node stops taking part in the cluster; restart it when the cause is removed");
     if let Err(error) = replica.raft.shutdown().await {
         tracing::error!(%error, "replication did not stop cleanly");
+    }
+}
+
+/// Has a leader send entries to a peer as soon as it is found again, by a heartbeat mostly: else they wait until
+/// openraft's next attempt, a second later.
+pub(super) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>) {
+    let mut changes = peers.lost();
+    let mut lost = changes.borrow_and_update().clone();
+    while changes.changed().await.is_ok() {
+        let now = changes.borrow_and_update().clone();
+        let found: Vec<u64> = lost.difference(&now).copied().collect();
+        lost = now;
+        // None would be all of them. It is refused only once Raft has ended.
+        if !found.is_empty() && replica.raft.trigger().reset_backoff(found).await.is_err() {
+            return;
+        }
     }
 }
 

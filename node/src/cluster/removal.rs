@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const CALL: Duration = Duration::from_secs(1);
 
 /// Asks the members that this node knows, until one of them can tell.
-async fn ask_whether_removed(replica: &Replica, peers: &Peers) {
+async fn ask_whether_removed(replica: &Replica, peers: &Arc<Peers>) {
     for (id, member) in replica.members() {
         if id == replica.me {
             continue;

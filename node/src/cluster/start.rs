@@ -113,6 +113,10 @@ pub(super) async fn start(
     tasks.spawn(past.watch());
     tasks.spawn_vital("watching who leads", leadership::watch(replica.clone()));
     tasks.spawn(leadership::leave_on_failure(replica.clone()));
+    tasks.spawn(leadership::send_to_those_found(
+        replica.clone(),
+        peers.clone(),
+    ));
     tasks.spawn(standards_sync::run(running.clone()));
     tasks.spawn(level::run(running.clone()));
     tasks.spawn(divergence::watch(running.clone()));

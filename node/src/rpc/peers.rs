@@ -10,6 +10,7 @@ use placement_model::Level;
 use placement_raft_store::wire;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -31,29 +32,20 @@ pub(crate) struct Peers {
     level: AtomicU32,
     /// What other nodes said of theirs when they were last connected.
     levels: Mutex<BTreeMap<u64, Level>>,
-    slots: Mutex<BTreeMap<(u64, Lane), Arc<Slot>>>,
+    /// With the addresses that they lead to.
+    slots: Mutex<BTreeMap<(u64, Lane), (String, Attempt)>>,
     /// Peers that could not be reached when last tried: said once.
-    lost: Mutex<BTreeSet<u64>>,
+    lost: watch::Sender<BTreeSet<u64>>,
 }
 
-#[derive(Default)]
-struct Slot {
-    open: Mutex<Option<(String, Channel)>>,
-    /// Held while connecting, so that a crowd of callers makes one connection.
-    connecting: tokio::sync::Mutex<()>,
-}
+/// A connection, or the attempt to make it: one for a crowd of callers, which goes on whoever of them gives up.
+type Attempt = watch::Receiver<Option<Result<Channel, CallError>>>;
 
-impl Slot {
-    fn get(&self, address: &str) -> Option<Channel> {
-        let open = self.open.lock();
-        open.as_ref()
-            .filter(|(to, channel)| to == address && !channel.is_closed())
-            .map(|(_, channel)| channel.clone())
-    }
-
-    fn set(&self, address: &str, channel: Channel) {
-        let mut open = self.open.lock();
-        *open = Some((address.to_owned(), channel));
+/// Whether a connection works or may come.
+fn is_of_use(attempt: &Attempt) -> bool {
+    match &*attempt.borrow() {
+        None => attempt.has_changed().is_ok(),
+        Some(connected) => (connected.as_ref()).is_ok_and(|channel| !channel.is_closed()),
     }
 }
 
@@ -77,7 +69,7 @@ impl Peers {
             level: AtomicU32::new(Level::NEWEST.0),
             levels: Mutex::default(),
             slots: Mutex::default(),
-            lost: Mutex::default(),
+            lost: watch::Sender::default(),
         }
     }
 
@@ -119,44 +111,61 @@ impl Peers {
 
     /// A working connection to a node of this cluster.
     pub(crate) async fn channel(
-        &self,
+        self: &Arc<Self>,
         to: u64,
         address: &str,
         lane: Lane,
     ) -> Result<Channel, CallError> {
-        let slot = {
+        let mut attempt = {
             let mut slots = self.slots.lock();
-            slots.entry((to, lane)).or_default().clone()
+            match slots.get(&(to, lane)) {
+                Some((at, attempt)) if at == address && is_of_use(attempt) => attempt.clone(),
+                _ => {
+                    let attempt = self.begin(to, address.to_owned());
+                    slots.insert((to, lane), (address.to_owned(), attempt.clone()));
+                    attempt
+                }
+            }
         };
-        if let Some(channel) = slot.get(address) {
-            return Ok(channel);
-        }
-        let _connecting = slot.connecting.lock().await;
-        if let Some(channel) = slot.get(address) {
-            return Ok(channel);
-        }
-        let connected = self.connect(Some(to), address, false).await;
-        self.note(to, address, connected.as_ref().err());
-        let channel = connected?;
-        slot.set(address, channel.clone());
-        Ok(channel)
+        let ended = attempt.wait_for(Option::is_some).await;
+        let connected = ended.ok().and_then(|connected| connected.clone());
+        connected.unwrap_or_else(|| Err(CallError::NotSent("this node stops".to_owned())))
+    }
+
+    fn begin(self: &Arc<Self>, to: u64, address: String) -> Attempt {
+        let (ended, attempt) = watch::channel(None);
+        let peers = self.clone();
+        self.tasks.spawn(async move {
+            let connected = peers.connect(Some(to), &address, false).await;
+            peers.note(to, &address, connected.as_ref().err());
+            ended.send_replace(Some(connected));
+        });
+        attempt
     }
 
     /// Logs when a peer is lost or found again, not each attempt.
     fn note(&self, peer: u64, address: &str, error: Option<&CallError>) {
-        let mut lost = self.lost.lock();
-        match error {
+        self.lost.send_if_modified(|lost| match error {
             Some(error) if lost.insert(peer) => {
                 tracing::warn!(peer, address, %error, "a peer cannot be reached");
+                true
             }
-            None if lost.remove(&peer) => tracing::info!(peer, address, "a peer is reached again"),
-            _ => {}
-        }
+            None if lost.remove(&peer) => {
+                tracing::info!(peer, address, "a peer is reached again");
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Peers that could not be reached when last tried, from now on.
+    pub(crate) fn lost(&self) -> watch::Receiver<BTreeSet<u64>> {
+        self.lost.subscribe()
     }
 
     /// One typed call to a node of this cluster.
     pub(crate) async fn call<Q, A>(
-        &self,
+        self: &Arc<Self>,
         (to, address): (u64, &str),
         lane: Lane,
         method: Method,
@@ -235,4 +244,74 @@ impl Peers {
 
 pub(crate) fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
     wire::decode(answer).map_err(|error| CallError::Failed(format!("an answer that is {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::env::{BoxStream, Listener};
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// A network on which a connection fails, when it is let.
+    struct Slow {
+        tried: AtomicUsize,
+        may_fail: Semaphore,
+    }
+
+    impl Net for Slow {
+        fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
+            unreachable!("nobody listens in these tests")
+        }
+
+        fn connect<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
+            Box::pin(async {
+                self.tried.fetch_add(1, Ordering::Relaxed);
+                self.may_fail.acquire().await.unwrap().forget();
+                Err(io::ErrorKind::ConnectionRefused.into())
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn an_attempt_to_connect_goes_on_though_who_began_it_gives_up() {
+        let net = Arc::new(Slow {
+            tried: AtomicUsize::new(0),
+            may_fail: Semaphore::new(0),
+        });
+        let tasks = Tasks::default();
+        let peers = Peers::new(net.clone(), 1, PATIENCE, PATIENCE, 3, tasks.clone());
+        let peers = Arc::new(peers);
+        let lost = peers.lost();
+        let impatient = peers.channel(2, "two:1", Lane::Log);
+        let gave_up = timeout(Duration::from_millis(20), impatient).await;
+        assert!(gave_up.is_err());
+        let mut others = [(); 2].map(|()| Box::pin(peers.channel(2, "two:1", Lane::Log)));
+        for other in &mut others {
+            assert!(other.now_or_never().is_none());
+        }
+        assert_eq!(net.tried.load(Ordering::Relaxed), 1);
+        net.may_fail.add_permits(1);
+        for other in others {
+            assert!(matches!(other.await, Err(CallError::NotSent(_))));
+        }
+        assert!(lost.borrow().contains(&2));
+        // What has failed is tried again, and another address at once.
+        let again = peers.channel(2, "two:1", Lane::Log).now_or_never();
+        let elsewhere = peers.channel(2, "two:2", Lane::Log).now_or_never();
+        assert!(again.is_none() && elsewhere.is_none());
+        tokio::task::yield_now().await;
+        assert_eq!(net.tried.load(Ordering::Relaxed), 3);
+        // A node that stops keeps nobody waiting.
+        let waiting = peers.channel(2, "two:2", Lane::Log);
+        tasks.abandon();
+        assert!(waiting.await.is_err());
+    }
 }

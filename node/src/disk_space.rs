@@ -1,8 +1,12 @@
 //! How much room a data directory takes, and how much its disk has left.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use placement_raft_store::runtime;
+use placement_raft_store::{StoreMetrics, runtime};
+
+/// Room that is left for the log, in bytes.
+const RESERVE_BYTES: u64 = 32 << 20;
 
 /// Room, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +25,43 @@ impl DiskSpace {
             free_bytes: free(&dir),
         })
         .await
+    }
+}
+
+/// Whether there is room for what a store writes beside its log. What fills the disk would take from the log
+/// what it needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Room {
+    dir: PathBuf,
+    store: StoreMetrics,
+}
+
+impl Room {
+    /// For a store in the data directory `dir`.
+    pub(crate) fn new(dir: PathBuf, store: StoreMetrics) -> Self {
+        Self { dir, store }
+    }
+
+    /// What a snapshot of the state weighs, about, in bytes.
+    pub(crate) fn snapshot_bytes(&self) -> u64 {
+        let state = self.store.read().state;
+        2 * state.sst_bytes + state.memtable_bytes
+    }
+
+    /// Whether the rows can be flushed, and so many bytes be written besides.
+    ///
+    /// # Errors
+    /// Of the kind [`io::ErrorKind::StorageFull`].
+    pub(crate) async fn check(&self, bytes: u64) -> io::Result<()> {
+        let dir = self.dir.clone();
+        let needed = bytes + self.store.read().state.memtable_bytes + RESERVE_BYTES;
+        match runtime::blocking(move || free(&dir)).await {
+            Some(free) if free < needed => Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                format!("it needs about {needed} bytes, and the disk has {free} left"),
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -178,7 +178,7 @@ fn write(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
                     match beside {
                         Beside::Nothing => return Ok(0),
                         Beside::Flushes => drafts.flush().await?,
-                        Beside::Snapshots => drafts.build().await?,
+                        Beside::Snapshots => drafts.cover().await?,
                     }
                     done += 1;
                     sleep(PAUSE).await;
@@ -256,7 +256,7 @@ fn fill(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
         store.drafts.flush().await?;
         eprintln!("flushed in {:.2} s", started.elapsed().as_secs_f64());
         let started = Instant::now();
-        store.drafts.build().await?;
+        store.drafts.cover().await?;
         eprintln!(
             "a snapshot built in {:.2} s",
             started.elapsed().as_secs_f64()

@@ -14,13 +14,12 @@ use std::path::{Path, PathBuf};
 use crate::gate::Gate;
 
 /// The moments at which the power of a simulated machine may fail: those of a start, and the others.
-pub const POINTS: [&str; 16] = [
+pub const POINTS: [&str; 15] = [
     "a draft is written",
     "a draft is synced",
     "a draft is renamed",
     "the store is opened",
     "the start is counted",
-    "a snapshot is written",
     "the rows are flushed",
     "a snapshot is renamed",
     "a snapshot has come in",

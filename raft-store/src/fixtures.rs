@@ -600,8 +600,8 @@ async fn snapshot_of(version: RecordVersion, name: &str, last_stamp: Option<Time
             membership: meta.last_membership.clone(),
             last_stamp,
         };
-        let built = store.snapshots.build_for_tests(&applied);
-        let written = fs::read(built.snapshot.path()).unwrap();
+        let built = store.snapshots.write_down(&applied).unwrap();
+        let written = fs::read(built.file.path()).unwrap();
         if writes(version) {
             fs::write(&path, &written).unwrap();
         }
@@ -617,6 +617,7 @@ async fn snapshot_of(version: RecordVersion, name: &str, last_stamp: Option<Time
         .verify(&meta, receiver.finish().unwrap())
         .unwrap();
     let mut machine = store.machine;
+    let file = crate::SnapshotData::File(file);
     openraft::storage::RaftStateMachine::install_snapshot(&mut machine, &meta, file)
         .await
         .unwrap();

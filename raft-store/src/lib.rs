@@ -64,8 +64,8 @@ pub use log::{LogReader, LogStore};
 pub use logged::LoggedCommand;
 pub use machine::{
     AppliedState, BackupInfo, Checkpoints, Drafts, Expected, Snapshot, SnapshotBuilder,
-    SnapshotDir, SnapshotError, SnapshotFile, SnapshotReceiver, StateMachine, Stopped, Told, Views,
-    applying, check_backup, write_backup,
+    SnapshotData, SnapshotDir, SnapshotError, SnapshotFile, SnapshotReceiver, StateMachine,
+    Stopped, Told, Views, applying, check_backup, write_backup,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use observer::{LogEvent, LogObserver};

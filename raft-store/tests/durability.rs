@@ -113,7 +113,7 @@ fn rows_are_written_behind_apply_and_flushed_whole() {
         run(async {
             let mut store = open(options.clone()).unwrap();
             apply(&mut store.machine, vec![provider(1, 201)]).await;
-            store.drafts.build().await.unwrap();
+            store.drafts.cover().await.unwrap();
         });
         std::fs::remove_dir_all(dir.path().join("snapshots")).unwrap();
         let store = open(options).unwrap();

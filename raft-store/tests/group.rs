@@ -21,7 +21,7 @@ use placement_model::command::CreateProvider;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::{
-    Applied, Drafts, Health, Member, OpenError, Raft, Snapshot, SnapshotDir, SnapshotFile, Store,
+    Applied, Drafts, Health, Member, OpenError, Raft, Snapshot, SnapshotData, SnapshotDir, Store,
     StoreMetrics, TypeConfig, Views, Vote, create, open,
 };
 use tempfile::TempDir;
@@ -47,6 +47,7 @@ type Peers = Arc<Mutex<BTreeMap<u64, (Raft, SnapshotDir)>>>;
 #[derive(Clone)]
 struct Network {
     peers: Peers,
+    drafts: Drafts,
     target: u64,
 }
 
@@ -66,13 +67,14 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     async fn new_client(&mut self, target: u64, _node: &Member) -> Self {
         Self {
             peers: Arc::clone(&self.peers),
+            drafts: self.drafts.clone(),
             target,
         }
     }
 }
 
 impl RaftNetworkV2<TypeConfig> for Network {
-    type SnapshotData = SnapshotFile;
+    type SnapshotData = SnapshotData;
 
     async fn append_entries(
         &mut self,
@@ -102,8 +104,9 @@ impl RaftNetworkV2<TypeConfig> for Network {
         let (raft, snapshots) = self.peer().map_err(StreamingError::Unreachable)?;
         let mut receiver = snapshots.receive().unwrap();
         let mut offset = 0;
-        while offset < snapshot.snapshot.length() {
-            let piece = snapshot.snapshot.read_at(offset, 4096).unwrap();
+        let file = self.drafts.write_down(&snapshot).await.unwrap();
+        while offset < file.length() {
+            let piece = file.read_at(offset, 4096).unwrap();
             receiver.write(&piece).unwrap();
             offset = receiver.length();
         }
@@ -112,7 +115,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
             .unwrap();
         let snapshot = Snapshot {
             meta: snapshot.meta,
-            snapshot: received,
+            snapshot: SnapshotData::File(received),
         };
         raft.install_full_snapshot(vote, snapshot)
             .await
@@ -171,6 +174,7 @@ impl Cluster {
         let store = reopened(self.dirs[&id].path()).await;
         let network = Network {
             peers: Arc::clone(&self.peers),
+            drafts: store.drafts.clone(),
             target: id,
         };
         let config = Arc::new(config.validate().unwrap());
@@ -277,7 +281,7 @@ fn a_node_that_missed_the_purged_log_catches_up_by_snapshot_and_all_restart() {
         let index = cluster.write(50..200).await;
         for node in cluster.nodes.values() {
             node.views.wait_applied(index).await.unwrap();
-            node.drafts.build().await.unwrap();
+            node.drafts.cover().await.unwrap();
             node.raft.trigger().snapshot().await.unwrap();
             let wait = node.raft.wait(Some(Duration::from_secs(30)));
             wait.metrics(|m| m.snapshot.is_some_and(|id| id.index >= index), "built")

@@ -8,19 +8,19 @@ mod common;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use common::{apply, blank, identity, log_id, membership, new_dir, opened, options, provider, run};
+use common::{
+    apply, blank, build, identity, log_id, membership, new_dir, opened, options, provider, run,
+};
 use openraft::Config;
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
 };
-use openraft::storage::RaftSnapshotBuilder;
-use openraft::storage::RaftStateMachine;
 use parking_lot::Mutex;
 use placement_raft_store::simulation::SimulatedDisk;
 use placement_raft_store::{
-    Disk, Entry, LogEvent, LogId, LogObserver, Member, Raft, Snapshot, SnapshotFile, Store,
+    Disk, Entry, LogEvent, LogId, LogObserver, Member, Raft, Snapshot, SnapshotData, Store,
     StoreOptions, TypeConfig, Views, Vote, create, open, runtime,
 };
 use tokio::time::Instant;
@@ -41,7 +41,7 @@ impl RaftNetworkFactory<TypeConfig> for Nobody {
 }
 
 impl RaftNetworkV2<TypeConfig> for Nobody {
-    type SnapshotData = SnapshotFile;
+    type SnapshotData = SnapshotData;
 
     async fn append_entries(
         &mut self,
@@ -168,8 +168,7 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
             blank(2, 3),
         ];
         apply(&mut leader.machine, log.clone()).await;
-        let snapshot = leader.machine.get_snapshot_builder().await;
-        let snapshot = { snapshot }.build_snapshot().await.unwrap();
+        let snapshot = build(&mut leader).await;
 
         let removals = Arc::new(Removals::default());
         let follower = open(StoreOptions {
@@ -178,7 +177,7 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
         });
         let follower = follower.unwrap();
         let mut receiver = follower.snapshots.receive().unwrap();
-        let bytes = snapshot.snapshot.read_at(0, 1 << 20).unwrap();
+        let bytes = snapshot.file.read_at(0, 1 << 20).unwrap();
         receiver.write(&bytes).unwrap();
         let file = receiver.finish().unwrap();
         let file = follower.snapshots.verify(&snapshot.meta, file).unwrap();
@@ -190,7 +189,7 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
         raft.append_entries(append(None, of_node_1)).await.unwrap();
         let snapshot = Snapshot {
             meta: snapshot.meta,
-            snapshot: file,
+            snapshot: SnapshotData::File(file),
         };
         let vote = Vote::new_committed(2, 1);
         raft.install_full_snapshot(vote, snapshot).await.unwrap();

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use common::{
-    append, applied, apply, blank, history, identity, log_id, new_dir, opened, options, read_all,
-    run,
+    append, applied, apply, blank, build, history, identity, install, log_id, new_dir, opened,
+    options, read_all, run,
 };
-use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
+use openraft::storage::RaftLogStorage;
 use placement_raft_store::simulation::{POINTS, START_POINTS, SimulatedDisk};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
@@ -141,10 +141,10 @@ fn a_truncation_is_taken_back_in_the_note_before_the_log_has_it() {
 }
 
 #[test]
-fn a_snapshot_that_was_built_is_found_again_and_a_draft_is_not() {
+fn what_is_covered_is_found_again_without_its_log() {
     let machine = Machine::new();
     create(&machine.dir(), identity(1)).unwrap();
-    let build = |last: u64| {
+    let cover = |last: u64| {
         machine.run(async |store| {
             let mut store = store.unwrap();
             let written = read_all(&mut store.log).await.len();
@@ -152,25 +152,19 @@ fn a_snapshot_that_was_built_is_found_again_and_a_draft_is_not() {
             let applied = store.views.applied_index().map_or(0, |index| index + 1);
             let left = history(last).split_off(usize::try_from(applied).unwrap());
             apply(&mut store.machine, left).await;
-            let built = machine.until_power_fails(store.drafts.build()).await;
-            built.is_some()
+            let covered = machine.until_power_fails(store.drafts.cover()).await;
+            covered.is_some()
         })
     };
-    let newest = || machine.run(async |store| Some(store?.snapshots.newest()?.0));
-    assert!(build(10));
-    assert_eq!(newest(), Some(10));
-    for (point, last, found) in [
-        ("a snapshot is written", 20, 10),
-        ("the rows are flushed", 30, 10),
-        ("a snapshot is renamed", 40, 10),
-    ] {
-        machine.disk.fail_at(Some(point));
-        assert!(!build(last), "the power fails when {point}");
-        machine.disk.fail_at(None);
-        assert_eq!(newest(), Some(found), "after {point}");
-    }
-    assert!(build(50));
-    assert_eq!(newest(), Some(50));
+    let found = || machine.run(async |store| store?.views.applied_index());
+    assert!(cover(10));
+    assert_eq!(found(), Some(10));
+    machine.disk.fail_at(Some("the rows are flushed"));
+    assert!(!cover(20));
+    machine.disk.fail_at(None);
+    assert_eq!(found(), Some(20));
+    assert!(cover(50));
+    assert_eq!(found(), Some(50));
 }
 
 /// One that comes in is whole on the disk before the rows are replaced by it, wherever the power fails.
@@ -180,48 +174,41 @@ fn a_snapshot_that_was_installed_is_found_again() {
     let snapshot = run(async {
         let mut leader = opened(leader_dir.path());
         apply(&mut leader.machine, history(60)).await;
-        let mut builder = leader.machine.get_snapshot_builder().await;
-        builder.build_snapshot().await.unwrap()
+        build(&mut leader).await
     });
     let machine = Machine::new();
     create(&machine.dir(), identity(1)).unwrap();
-    let bytes = std::fs::read(snapshot.snapshot.path()).unwrap();
-    let install = || {
+    let bytes = std::fs::read(snapshot.file.path()).unwrap();
+    let receive = || {
         machine.run(async |store| {
             let mut store = store.unwrap();
             let mut receiver = store.snapshots.receive().unwrap();
             receiver.write(&bytes).unwrap();
             let received = receiver.finish().unwrap();
             let meta = snapshot.meta.clone();
-            let installing = store.machine.install_snapshot(&meta, received);
+            let installing = install(&mut store, &meta, received);
             machine.until_power_fails(installing).await.is_some()
         })
     };
-    let found = || {
-        machine.run(async |store| {
-            let store = store.unwrap();
-            let newest = store.snapshots.newest().map(|(covers, _)| covers);
-            (newest, store.views.applied_index())
-        })
-    };
-    for (point, before, after) in [
-        ("a snapshot is renamed", None, None),
-        ("a snapshot is to be installed", Some(60), Some(60)),
-        ("the rows are to be replaced", Some(60), Some(60)),
-        ("the rows are replaced", Some(60), Some(60)),
-        ("a snapshot is installed", Some(60), Some(60)),
+    let found = || machine.run(async |store| store?.views.applied_index());
+    for (point, after) in [
+        ("a snapshot is renamed", None),
+        ("a snapshot is to be installed", Some(60)),
+        ("the rows are to be replaced", Some(60)),
+        ("the rows are replaced", Some(60)),
+        ("a snapshot is installed", Some(60)),
     ] {
         machine.disk.wipe(&machine.dir()).unwrap();
         create(&machine.dir(), identity(1)).unwrap();
         machine.disk.fail_at(Some(point));
-        assert!(!install(), "the power fails when {point}");
+        assert!(!receive(), "the power fails when {point}");
         machine.disk.fail_at(None);
-        assert_eq!(found(), (before, after), "after {point}");
+        assert_eq!(found(), after, "after {point}");
     }
     machine.disk.wipe(&machine.dir()).unwrap();
     create(&machine.dir(), identity(1)).unwrap();
-    assert!(install());
-    assert_eq!(found(), (Some(60), Some(60)));
+    assert!(receive());
+    assert_eq!(found(), Some(60));
 }
 
 /// What this node keeps for the day on which the cluster is lost.

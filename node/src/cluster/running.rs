@@ -9,6 +9,7 @@ use super::read_index::ReadIndex;
 use super::replica::Replica;
 use super::standards::Standards;
 use super::write_path::WritePath;
+use crate::disk_space::Room;
 use crate::rpc::peers::Peers;
 use crate::rpc::snapshots::Sending;
 
@@ -20,6 +21,7 @@ pub(crate) struct Running {
     pub(crate) standards: Standards,
     pub(crate) store_metrics: StoreMetrics,
     pub(crate) kept: Kept,
+    pub(super) room: Room,
     pub(super) snapshots: SnapshotDir,
     pub(super) drafts: Drafts,
     pub(super) sending: Arc<Sending>,

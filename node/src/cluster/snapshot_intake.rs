@@ -8,7 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use placement_raft_store::wire::{WireSnapshotMeta, WireVote};
 use placement_raft_store::{
-    Snapshot, SnapshotError, SnapshotFile, SnapshotMeta, SnapshotReceiver, Vote, runtime,
+    Snapshot, SnapshotData, SnapshotError, SnapshotFile, SnapshotMeta, SnapshotReceiver, Vote,
+    runtime,
 };
 use tokio::time::{Instant, sleep};
 
@@ -215,8 +216,8 @@ async fn install(
             snapshots.verify(&meta, receiver.finish()?)
         }
     });
-    let snapshot = match verified.await {
-        Ok(snapshot) => Snapshot { meta, snapshot },
+    let file = match verified.await {
+        Ok(file) => file,
         Err(SnapshotError::Io(error)) => return Ok(not_now(&error)),
         Err(refused) => {
             let reason = refused.to_string();
@@ -235,7 +236,11 @@ async fn install(
     let (raft, snapshots) = (running.replica.raft.clone(), running.snapshots.clone());
     // To its end, whether or not the caller still waits for it.
     let installed = runtime::spawn(async move {
-        let (meta, path) = (snapshot.meta.clone(), snapshot.snapshot.path().to_owned());
+        let path = file.path().to_owned();
+        let snapshot = Snapshot {
+            meta: meta.clone(),
+            snapshot: SnapshotData::File(file),
+        };
         let vote = Vote::from(incoming.vote);
         let answer = raft.install_full_snapshot(vote, snapshot).await;
         if answer.is_ok() {

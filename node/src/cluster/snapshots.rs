@@ -1,38 +1,37 @@
-//! This node's snapshots: when they are built, and an operator's compaction of the log.
+//! When the log is cut: at moments of each node's own, and by an operator's compaction.
 //!
-//! They are built here and not by openraft, which stops a node when a snapshot cannot be written: a
-//! full disk or a lack of descriptors passes, and until then the log is kept.
+//! It is cut behind rows that are durable: they are this node's snapshot, and cost what has changed. That is
+//! done here and not by openraft, which stops a node when it fails: a full disk or a lack of descriptors
+//! passes, and until then the log is kept.
 //!
-//! At each of its moments a node makes its rows durable, which costs what has changed. A snapshot costs what
-//! there is, so a large one waits until the log that it spares is worth it.
+//! A node that needs more than the log has is sent the whole state. So the log is cut only where it outweighs
+//! that.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_raft_store::{TypeConfig, runtime};
+use openraft::RaftMetrics;
+use placement_raft_store::TypeConfig;
 use tokio::time::{Instant, sleep};
 
 use super::error::Refused;
 use super::running::Running;
-use crate::disk_space;
 
 /// How long openraft may take to hear of a snapshot that is built.
 const DEADLINE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How often it is looked whether a snapshot is still being sent.
 const SENDING: Duration = Duration::from_secs(1);
-/// How long a snapshot that could not be built waits for the next attempt, at first and at most.
+/// How long rows that could not be made durable wait for the next attempt, at first and at most.
 const RETRY_MIN: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(300);
-/// What a snapshot may weigh to be built at each moment, in bytes.
+/// What the state may weigh for the log to be cut at each moment, in bytes.
 const LIGHT_BYTES: u64 = 16 << 20;
 /// What an entry of the log weighs, about, in bytes.
 const ENTRY_BYTES: u64 = 256;
-/// Room that a snapshot leaves for the log, in bytes.
-const RESERVE_BYTES: u64 = 32 << 20;
 
-/// Builds a snapshot, or makes the rows durable, whenever it is this node's turn.
+/// Makes the rows durable whenever it is this node's turn, and cuts the log behind them where it is long enough.
 pub(super) async fn watch(node: Arc<Running>) {
     let mut failures = 0;
     // The last entry whose rows are durable, though no snapshot covers it.
@@ -57,15 +56,15 @@ pub(super) async fn watch(node: Arc<Running>) {
                 sleep(SENDING).await;
             }
         }
-        let done = match node.log_outweighs_a_snapshot() {
-            true => node.write_down().await,
+        let done = match node.log_outweighs_the_state() {
+            true => node.cover().await,
             false => node.make_rows_durable().await,
         };
         match done {
             Ok(()) => {
                 flushed = applied.unwrap_or_default();
                 if failures > 0 {
-                    tracing::info!("snapshots can be built again");
+                    tracing::info!("the rows can be made durable again");
                 }
                 failures = 0;
             }
@@ -74,7 +73,7 @@ pub(super) async fn watch(node: Arc<Running>) {
                     return;
                 }
                 if failures == 0 {
-                    tracing::error!(%error, "no snapshot can be built; it is tried again, and until then the log grows");
+                    tracing::error!(%error, "the rows cannot be made durable; it is tried again, and until then the log grows");
                 }
                 sleep((RETRY_MIN * 2_u32.pow(failures.min(10))).min(RETRY_MAX)).await;
                 failures += 1;
@@ -83,13 +82,13 @@ pub(super) async fn watch(node: Arc<Running>) {
     }
 }
 
-/// Whether so many entries of the log are worth a snapshot, if the last one has so many bytes.
+/// Whether so many entries of the log outweigh a state of so many bytes.
 fn outweighs(entries: u64, bytes: u64) -> bool {
     bytes <= LIGHT_BYTES || entries.saturating_mul(ENTRY_BYTES) >= bytes / 2
 }
 
-/// The entry after which the node at one of the `places` of the cluster builds its next snapshot, if
-/// its last one covers `covered`.
+/// The entry after which the node at one of the `places` of the cluster makes its rows durable, if
+/// it has done so for those up to `covered`.
 ///
 /// The log is cut into rounds of `after` entries, and in each of them every node has a moment of its
 /// own, so that not all of them are busy with it at once. A moment that follows too soon is left out.
@@ -104,14 +103,16 @@ fn due_after(covered: u64, after: u64) -> u64 {
 }
 
 impl Running {
+    /// The last entry behind which openraft may cut the log.
     fn covered(&self) -> u64 {
-        self.snapshots.newest().map_or(0, |(covered, _)| covered)
+        let covered = |metrics: &RaftMetrics<TypeConfig>| metrics.snapshot.map(|id| id.index());
+        self.replica.raft_metrics(covered).unwrap_or_default()
     }
 
-    fn log_outweighs_a_snapshot(&self) -> bool {
+    fn log_outweighs_the_state(&self) -> bool {
         let applied = self.replica.views.applied_index().unwrap_or_default();
-        let (covered, bytes) = self.snapshots.newest().unwrap_or_default();
-        outweighs(applied.saturating_sub(covered), bytes)
+        let entries = applied.saturating_sub(self.covered());
+        outweighs(entries, self.room.snapshot_bytes())
     }
 
     fn is_due_after(&self, flushed: u64) -> u64 {
@@ -128,40 +129,22 @@ impl Running {
         due_at(covered, replica.config.raft.snapshot_after, (place, places))
     }
 
-    /// Writes this node's state down, and tells openraft.
-    async fn write_down(&self) -> io::Result<()> {
-        if self.replica.config.disk.min_free_bytes > 0 {
-            let last = self.snapshots.newest().map_or(0, |(_, bytes)| bytes);
-            self.check_room(last).await?;
-        }
-        self.drafts.build().await?;
+    /// Makes the rows durable, and has openraft cut the log behind them.
+    async fn cover(&self) -> io::Result<()> {
+        // Without room RocksDB is not tried: it could take no writes any more.
+        self.room.check(0).await?;
+        self.drafts.cover().await?;
         let trigger = self.replica.raft.trigger();
         trigger.snapshot().await.map_err(io::Error::other)
     }
 
     /// Has the next start apply less of the log again.
     async fn make_rows_durable(&self) -> io::Result<()> {
-        // Without room RocksDB is not tried: it could take no writes any more.
-        self.check_room(0).await?;
+        self.room.check(0).await?;
         self.drafts.flush().await
     }
 
-    /// What fills the disk would take from the log what it needs.
-    async fn check_room(&self, snapshot_bytes: u64) -> io::Result<()> {
-        let dir = self.replica.config.data_dir.clone();
-        let needed =
-            snapshot_bytes + self.store_metrics.read().state.memtable_bytes + RESERVE_BYTES;
-        match runtime::blocking(move || disk_space::free(&dir)).await {
-            Some(free) if free < needed => Err(io::Error::new(
-                io::ErrorKind::StorageFull,
-                format!("it needs about {needed} bytes, and the disk has {free} left"),
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Writes this node's state down and drops the log entries that it covers. Returns once it is
-    /// done.
+    /// Makes the rows durable and drops the log entries that they hold. Returns once it is done.
     pub(crate) async fn compact(&self) -> Result<(), Refused> {
         let stopped =
             |error: openraft::errors::Fatal<TypeConfig>| Refused::Unavailable(error.to_string());
@@ -172,13 +155,14 @@ impl Running {
         }
         let replica = &self.replica;
         let applied = replica.views.applied_index();
-        let failed = |error| Refused::Unavailable(format!("no snapshot can be built: {error}"));
-        self.write_down().await.map_err(failed)?;
+        let failed =
+            |error| Refused::Unavailable(format!("the rows cannot be made durable: {error}"));
+        self.cover().await.map_err(failed)?;
         let give_up = Instant::now() + DEADLINE;
         while replica.raft_metrics(|metrics| metrics.snapshot.map(|id| id.index())) < applied {
             if Instant::now() >= give_up {
                 return Err(Refused::Unavailable(
-                    "the snapshot is still being made".to_owned(),
+                    "the log is still being cut".to_owned(),
                 ));
             }
             sleep(PAUSE).await;
@@ -215,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_snapshot_waits_for_as_much_log_as_it_is_worth() {
+    fn the_log_of_a_large_state_is_cut_where_it_outweighs_it() {
         assert!(outweighs(1, 0) && outweighs(1, LIGHT_BYTES));
         let bytes = 160 << 20;
         assert!(!outweighs(20_000, bytes), "5 MiB of log");

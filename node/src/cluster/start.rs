@@ -24,6 +24,7 @@ use super::{
     snapshots, standards_sync,
 };
 use crate::config::Config;
+use crate::disk_space::Room;
 use crate::env::Env;
 use crate::rpc::peers::Peers;
 use crate::rpc::raft::{Limits, Networks};
@@ -49,8 +50,10 @@ pub(super) async fn start(
     let store = runtime::blocking(move || placement_raft_store::open(options)).await?;
     peers.join(store.identity.cluster);
 
+    let room = Room::new(config.data_dir.clone(), store.metrics.clone());
     let sending = Arc::new(Sending::new(
         store.drafts.clone(),
+        room.clone(),
         config.raft.snapshot_bytes_per_s,
     ));
     let networks = Networks::new(
@@ -93,6 +96,7 @@ pub(super) async fn start(
         read_index,
         standards: Standards::new(replica.clone(), env.standards.clone()),
         store_metrics: store.metrics,
+        room,
         kept: Kept::default(),
         snapshots: store.snapshots,
         drafts: store.drafts,

@@ -20,7 +20,7 @@ use openraft::raft::{
 };
 use placement_raft_store::wire::{self, WireLogId};
 use placement_raft_store::{
-    Entry, LogId, Member, Snapshot, SnapshotFile, TypeConfig, Vote, runtime,
+    Entry, LogId, Member, Snapshot, SnapshotData, TypeConfig, Vote, runtime,
 };
 use tokio::time::{Instant, timeout};
 
@@ -278,7 +278,7 @@ impl Network {
 }
 
 impl RaftNetworkV2<TypeConfig> for Network {
-    type SnapshotData = SnapshotFile;
+    type SnapshotData = SnapshotData;
 
     async fn append_entries(
         &mut self,

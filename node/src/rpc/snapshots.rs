@@ -2,16 +2,18 @@
 //! transfer ended.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::Blob;
-use placement_raft_store::{Drafts, LogId, Snapshot, SnapshotFile, Vote, runtime};
+use placement_raft_store::{Drafts, LogId, Snapshot, SnapshotData, SnapshotFile, Vote, runtime};
 use tokio::time::{Instant, sleep_until};
 
 use super::message::{SnapshotCall, SnapshotReply};
+use crate::disk_space::Room;
 
 /// A transfer of which nothing arrived for this long is under way no more.
 const STALLED: Duration = Duration::from_secs(30);
@@ -25,6 +27,7 @@ const AGAIN_MAX: Duration = Duration::from_secs(60);
 /// built meanwhile, and the log that follows is kept.
 pub(crate) struct Sending {
     drafts: Drafts,
+    room: Room,
     /// Bytes a second, at most.
     bytes_per_s: u64,
     targets: Mutex<BTreeMap<u64, Target>>,
@@ -57,9 +60,10 @@ pub(super) enum Unsent<E> {
 }
 
 impl Sending {
-    pub(crate) fn new(drafts: Drafts, bytes_per_s: u64) -> Self {
+    pub(crate) fn new(drafts: Drafts, room: Room, bytes_per_s: u64) -> Self {
         Self {
             drafts,
+            room,
             bytes_per_s,
             targets: Mutex::default(),
         }
@@ -81,10 +85,22 @@ impl Sending {
         chunk_bytes: usize,
         call: impl Fn(SnapshotCall) -> BoxFuture<'a, Result<SnapshotReply, E>>,
     ) -> Result<Vote, Unsent<E>> {
-        let file = &snapshot.snapshot;
-        if let Some(until) = self.begin(to, snapshot) {
+        if let Some(until) = self.begin(to, snapshot.meta.last_log_id) {
             sleep_until(until).await;
         }
+        let file = match self.write_down(snapshot).await {
+            Ok(file) => file,
+            Err(error) => {
+                let reason = format!("this node cannot write it down: {error}");
+                self.put_off(to, &reason);
+                return Err(Unsent::Again(reason));
+            }
+        };
+        tracing::info!(
+            target_node = to,
+            bytes = file.length(),
+            "a node is sent a snapshot"
+        );
         let transfer = runtime::random_u64();
         let begin = SnapshotCall::Begin {
             transfer,
@@ -132,7 +148,7 @@ impl Sending {
                 self.rest(begun, rest, chunk_bytes).await;
             }
             begun = Instant::now();
-            let data = match read(file, offset, chunk_bytes).await {
+            let data = match read(&file, offset, chunk_bytes).await {
                 Ok(data) => data,
                 Err(error) => {
                     let reason = format!("this node cannot read it: {error}");
@@ -152,15 +168,17 @@ impl Sending {
         }
     }
 
+    async fn write_down(&self, snapshot: &Snapshot) -> io::Result<SnapshotFile> {
+        if let SnapshotData::State(_) = snapshot.snapshot {
+            self.room.check(self.room.snapshot_bytes()).await?;
+        }
+        self.drafts.write_down(snapshot).await
+    }
+
     /// Notes what a node is sent. Returns when it may be asked, if not at once.
-    fn begin(&self, to: u64, snapshot: &Snapshot) -> Option<Instant> {
-        let covers = snapshot.meta.last_log_id;
-        let bytes = snapshot.snapshot.length();
+    fn begin(&self, to: u64, covers: Option<LogId>) -> Option<Instant> {
         let mut targets = self.targets.lock();
-        let target = targets.entry(to).or_insert_with(|| {
-            tracing::info!(target_node = to, bytes, "a node needs a snapshot");
-            Target::new(covers)
-        });
+        let target = (targets.entry(to)).or_insert_with(|| Target::new(covers));
         if target.covers != covers {
             *target = Target {
                 put_off: target.put_off.take(),
@@ -217,7 +235,9 @@ impl Sending {
         match self.drafts.mend().await {
             Ok(true) => tracing::warn!(target_node = to, reason, "the snapshot is sent anew"),
             Ok(false) => self.put_off(to, reason),
-            Err(error) => self.put_off(to, &format!("{reason}; it cannot be built anew: {error}")),
+            Err(error) => {
+                self.put_off(to, &format!("{reason}; it cannot be written anew: {error}"))
+            }
         }
     }
 
@@ -257,10 +277,11 @@ async fn read(file: &SnapshotFile, offset: u64, bytes: usize) -> std::io::Result
 mod tests {
     use std::sync::Arc;
 
-    use futures::FutureExt;
+    use futures::{FutureExt, stream};
+    use openraft::entry::RaftEntry;
     use openraft::storage::RaftStateMachine;
-    use placement_raft_store::wire::WireVote;
-    use placement_raft_store::{Identity, Store, StoreOptions, create, open};
+    use placement_raft_store::wire::{WireLogId, WireVote};
+    use placement_raft_store::{Entry, Identity, Payload, Store, StoreOptions, create, open};
     use tempfile::TempDir;
 
     use super::*;
@@ -268,7 +289,7 @@ mod tests {
     const CHUNK: usize = 10;
     const TO: u64 = 2;
 
-    /// A node with a snapshot.
+    /// A node that has something to send.
     struct Origin {
         dir: TempDir,
         store: Store,
@@ -287,9 +308,17 @@ mod tests {
                 node: 1,
             };
             create(dir.path(), identity).unwrap();
-            let store = open(StoreOptions::new(dir.path())).unwrap();
-            store.drafts.build().await.unwrap();
-            let sending = Sending::new(store.drafts.clone(), bytes_per_s);
+            let mut store = open(StoreOptions::new(dir.path())).unwrap();
+            let log_id = WireLogId {
+                term: 1,
+                node: 1,
+                index: 1,
+            };
+            let entry = Entry::new(log_id.into(), Payload::Blank);
+            let entries = stream::iter([Ok((entry, None))]);
+            store.machine.apply(entries).await.unwrap();
+            let room = Room::new(dir.path().to_owned(), store.metrics.clone());
+            let sending = Sending::new(store.drafts.clone(), room, bytes_per_s);
             Self {
                 dir,
                 store,
@@ -300,6 +329,11 @@ mod tests {
         async fn snapshot(&mut self) -> Snapshot {
             let current = self.store.machine.get_current_snapshot().await;
             current.unwrap().unwrap()
+        }
+
+        async fn file(&mut self) -> SnapshotFile {
+            let snapshot = self.snapshot().await;
+            self.store.drafts.write_down(&snapshot).await.unwrap()
         }
 
         /// Sends to a node that answers so, each time after a while; gives what it was told.
@@ -365,7 +399,7 @@ mod tests {
         };
         let (arrived, heard) = origin.send(Duration::ZERO, from_30).await;
         assert!(arrived);
-        let length = origin.snapshot().await.snapshot.length();
+        let length = origin.file().await.length();
         let rest: Vec<u64> = (30..length).step_by(CHUNK).collect();
         assert_eq!(offsets(&heard), rest);
         assert_eq!(origin.sending.under_way(), None);
@@ -449,7 +483,7 @@ mod tests {
             call => takes_all(call),
         };
         let mut origin = Origin::new(0).await;
-        let path = origin.snapshot().await.snapshot.path().to_owned();
+        let path = origin.file().await.path().to_owned();
         let mut bytes = std::fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         std::fs::write(&path, bytes).unwrap();

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::behind::Behind;
 use super::database::StateDatabase;
 use super::snapshot_dir::{self, SnapshotDir};
-use super::snapshot_file::{Snapshot, SnapshotFile};
+use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile, WrittenSnapshot};
 use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
 use crate::applier::Applier;
@@ -53,8 +53,10 @@ pub(super) struct Core {
     reporter: Reporter,
     counters: Arc<Counters>,
     slow_apply: Duration,
-    /// Held while a snapshot is built: one at a time.
-    building: Mutex<()>,
+    /// For a bug that simulations inject: the state that was covered last.
+    older: Mutex<Option<Arc<AppliedState>>>,
+    /// Held while the rows are made durable or a snapshot is written: one at a time.
+    writing: Mutex<()>,
     _lock: DirLock,
 }
 
@@ -86,7 +88,7 @@ impl Core {
             put_in_place(&database, &snapshots, &name)?;
         }
         let mut loaded = database.load()?;
-        if let Some(newer) = snapshots.current()
+        if let Some(newer) = snapshots.received()?
             && newer.meta.last_log_id > loaded.last
         {
             RarePath::ReceivedInstalled.ran();
@@ -94,10 +96,10 @@ impl Core {
                 covers = %newer.meta,
                 "installing the snapshot that had come in before a crash"
             );
-            let name = snapshot_dir::name(newer.meta.last_log_id.as_ref());
-            put_in_place(&database, &snapshots, &name)?;
+            put_in_place(&database, &snapshots, &newer.file.name())?;
             loaded = database.load()?;
         }
+        snapshots.clear()?;
         version.set(loaded.record_version());
         let (publisher, views) = Publisher::new(loaded);
         let database = Arc::new(database);
@@ -118,7 +120,8 @@ impl Core {
             reporter,
             counters,
             slow_apply: options.slow_apply,
-            building: Mutex::new(()),
+            older: Mutex::new(None),
+            writing: Mutex::new(()),
             _lock: lock,
         };
         Ok((core, views))
@@ -263,58 +266,64 @@ impl Core {
         outcome
     }
 
-    /// Builds a snapshot of a state that was published. An error changes nothing and ends nothing,
-    /// unless RocksDB takes no writes any more.
-    ///
-    /// The rows are written and flushed before it counts: openraft purges the log up to the snapshot, and what
-    /// the log no longer has must be durable here. They are flushed after it is written: where there
-    /// is no room or no descriptor for it, RocksDB is not tried.
-    pub(super) fn build_snapshot(&self, applied: &AppliedState) -> io::Result<Snapshot> {
-        let _building = self.building.lock();
-        let built = self.try_to_build(applied);
-        if built.is_err() {
+    /// Makes the rows durable, so that the log can be cut behind the state as it is now: openraft is given it as
+    /// its snapshot. It costs what has changed since the last time, and an error ends nothing, unless RocksDB takes
+    /// no writes any more.
+    pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
+        let _writing = self.writing.lock();
+        let started = Instant::now();
+        let applied = self.current();
+        self.make_rows_durable().inspect_err(|_| {
             self.counters
                 .snapshots_failed
                 .fetch_add(1, Ordering::Relaxed);
+        })?;
+        tracing::info!(
+            covers = applied.index(),
+            took_ms = millis(started.elapsed()),
+            "the rows are durable"
+        );
+        files::point("the rows are flushed", &self.database.dir);
+        // The log behind it is about to be cut.
+        self.snapshots.discard();
+        if self.faults.older_snapshot_returns
+            && let Some(before) = self.older.lock().replace(Arc::clone(&applied))
+        {
+            self.publisher.put_back(before.as_ref().clone());
         }
-        built
+        Ok(applied)
     }
 
-    fn try_to_build(&self, applied: &AppliedState) -> io::Result<Snapshot> {
+    /// What a node is sent that needs more than the log has: what another one is being sent, or the state as it
+    /// is now. `None` before the first entry.
+    pub(super) fn snapshot(&self) -> Option<Snapshot> {
+        if let Some(written) = self.snapshots.written() {
+            return Some(written.into());
+        }
+        let applied = self.current();
+        applied.last.is_some().then(|| of_state(applied))
+    }
+
+    /// The file of a snapshot that is to be sent.
+    pub(super) fn write_down(&self, applied: &AppliedState) -> io::Result<SnapshotFile> {
+        let _writing = self.writing.lock();
         let started = Instant::now();
-        let current = self.current().index();
-        assert!(
-            applied.index() <= current,
-            "a snapshot covers what is in the rows, but {:?} is later than {current:?}",
-            applied.index()
-        );
-        let draft = runtime::yielding(|| match self.faults.snapshots_without_sessions {
-            true => self.snapshots.draft(&without_sessions(applied)),
-            false => self.snapshots.draft(applied),
+        let written = runtime::yielding(|| match self.faults.snapshots_without_sessions {
+            true => self.snapshots.write_down(&without_sessions(applied)),
+            false => self.snapshots.write_down(applied),
+        });
+        let written = written.inspect_err(|_| {
+            self.counters
+                .snapshots_failed
+                .fetch_add(1, Ordering::Relaxed);
         })?;
-        let written = started.elapsed();
-        files::point("a snapshot is written", draft.path());
-        if let Err(error) = self.make_rows_durable() {
-            SnapshotDir::discard(&draft);
-            return Err(error);
-        }
-        files::point("the rows are flushed", draft.path());
-        let before = self.snapshots.current();
-        let snapshot = self.snapshots.accept(applied, &draft)?;
-        if self.faults.older_snapshot_returns
-            && let Some(Snapshot { meta, snapshot }) = before
-            && let Ok(older) = self.snapshots.read(&meta, &snapshot)
-        {
-            self.publisher.put_back(older);
-        }
         tracing::info!(
-            covers = %snapshot.meta,
-            bytes = snapshot.snapshot.length(),
-            write_ms = millis(written),
+            covers = %written.meta,
+            bytes = written.file.length(),
             took_ms = millis(started.elapsed()),
-            "built a snapshot"
+            "a snapshot is written, to be sent"
         );
-        Ok(snapshot)
+        Ok(written.file)
     }
 
     /// Writes and flushes the rows, so that a start has what was applied so far without its log.
@@ -329,26 +338,27 @@ impl Core {
         })
     }
 
-    /// Reads the current snapshot, whole, and builds another one if it is bad. Returns whether it
-    /// was.
-    pub(super) fn mend_snapshot(&self) -> io::Result<bool> {
-        let Some(Snapshot { meta, snapshot }) = self.snapshots.current() else {
-            return Ok(false);
+    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is written anew.
+    /// Returns whether it was.
+    pub(super) fn mend_snapshot(&self) -> bool {
+        let _writing = self.writing.lock();
+        let Some(WrittenSnapshot { meta, file }) = self.snapshots.written() else {
+            return false;
         };
-        let Err(error) = self.snapshots.read(&meta, &snapshot) else {
-            return Ok(false);
+        let Err(error) = self.snapshots.read(&meta, &file) else {
+            return false;
         };
         self.counters
             .snapshots_damaged
             .fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
-            path = %snapshot.path().display(),
+            path = %file.path().display(),
             %error,
-            "this node's own snapshot is damaged; it is built anew"
+            "this node's own snapshot is damaged; it is written anew"
         );
-        self.build_snapshot(&self.current())?;
+        self.snapshots.discard();
         RarePath::SnapshotMended.ran();
-        Ok(true)
+        true
     }
 
     /// Replaces the state by a received snapshot, after the whole of it was verified.
@@ -368,19 +378,16 @@ impl Core {
             applied.index()
         );
         let verified = started.elapsed();
-        let kept = self
-            .snapshots
-            .keep(meta, file)
+        let kept = (self.snapshots.keep(file))
             .map_err(|error| self.fail("replaced by a snapshot", &error.to_string()))?;
-        files::point("a snapshot is to be installed", kept.snapshot.path());
-        let name = snapshot_dir::name(meta.last_log_id.as_ref());
+        files::point("a snapshot is to be installed", kept.path());
         self.behind
-            .replace(|| self.database.replace(&name, &applied))
+            .replace(|| self.database.replace(&kept.name(), &applied))
             .map_err(|error| self.fail("replaced by a snapshot", error.as_ref()))?;
-        files::point("a snapshot is installed", kept.snapshot.path());
+        files::point("a snapshot is installed", kept.path());
         self.publish(applied);
         self.publisher.outcomes().forget();
-        self.snapshots.adopt(&kept);
+        SnapshotDir::remove(&kept);
         RarePath::SnapshotInstalled.ran();
         tracing::info!(
             covers = %meta,
@@ -436,6 +443,14 @@ fn put_in_place(
         .map_err(|error| rocks::open_error(&database.dir, &error))
 }
 
+/// A snapshot that is in memory.
+pub(super) fn of_state(applied: Arc<AppliedState>) -> Snapshot {
+    Snapshot {
+        meta: snapshot_dir::meta(&applied),
+        snapshot: SnapshotData::State(applied),
+    }
+}
+
 /// A bug that simulations inject.
 fn without_sessions(applied: &AppliedState) -> AppliedState {
     let rows = applied.state.rows();
@@ -459,7 +474,7 @@ fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+    use openraft::storage::RaftStateMachine;
     use placement_model::state::change::Counters;
 
     use super::*;
@@ -504,7 +519,7 @@ mod tests {
             let core = store.machine.core();
             core.database.put(&mut old, VERSION, &next_ids(3));
             core.database.write(old).unwrap();
-            let kept = core.snapshots.build_for_tests(&new);
+            let kept = core.snapshots.write_down(&new).unwrap();
             core.database
                 .begin_replacing(VERSION, &snapshot_dir::name(new.last.as_ref()))
                 .unwrap();
@@ -527,17 +542,11 @@ mod tests {
                     .is_some()
             );
         }
-        let mut store = open(options.clone()).unwrap();
+        let store = open(options.clone()).unwrap();
         let current = store.views.current();
         assert_eq!((current.last, current.digest()), (new.last, new.digest()));
         assert_eq!(current.state.rows().collect::<Vec<_>>(), [next_ids(5)]);
-        store
-            .machine
-            .get_snapshot_builder()
-            .await
-            .build_snapshot()
-            .await
-            .unwrap();
+        store.drafts.cover().await.unwrap();
         drop(store);
         let store = open(options).unwrap();
         assert_eq!(store.views.current().digest(), new.digest());

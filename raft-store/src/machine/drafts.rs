@@ -1,51 +1,79 @@
-//! Builds this node's snapshots, outside of openraft: what fails here is tried again, and ends nothing.
+//! Makes this node's snapshots, outside of openraft: what fails here is tried again, and ends nothing.
 
 use std::io;
 use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
+
 use super::core::Core;
+use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile};
+use super::views::AppliedState;
 use crate::runtime;
 
-/// Builds snapshots of what this node has applied. Cheap to clone; holds no database open.
+/// Makes snapshots of what this node has applied. Cheap to clone; holds no database open.
 #[derive(Debug, Clone)]
 pub struct Drafts {
     core: Weak<Core>,
+    /// What was covered, until openraft asks for it.
+    covered: Covered,
 }
 
+/// A state whose rows are durable, on its way to openraft.
+pub(super) type Covered = Arc<Mutex<Option<Arc<AppliedState>>>>;
+
 impl Drafts {
-    pub(super) fn new(core: Weak<Core>) -> Self {
-        Self { core }
+    pub(super) fn new(core: Weak<Core>, covered: Covered) -> Self {
+        Self { core, covered }
     }
 
-    /// Builds a snapshot of the state as it is now, and makes it the current one. openraft learns of
-    /// it when it is told to take a snapshot.
+    /// Makes the rows durable as they are now, so that the log can be cut behind them. openraft learns of it
+    /// when it is told to take a snapshot.
     ///
     /// # Errors
-    /// A full disk, no descriptors: the snapshot before stays. If RocksDB takes no writes any more,
-    /// the node's storage has failed ([`Health`](crate::Health)).
-    pub async fn build(&self) -> io::Result<()> {
+    /// A full disk, no descriptors: nothing has changed. If RocksDB takes no writes any more, the node's
+    /// storage has failed ([`Health`](crate::Health)).
+    pub async fn cover(&self) -> io::Result<()> {
         let core = self.core()?;
-        runtime::blocking(move || core.build_snapshot(&core.current()).map(drop)).await
+        let covered = Arc::clone(&self.covered);
+        runtime::blocking(move || {
+            *covered.lock() = Some(core.cover()?);
+            Ok(())
+        })
+        .await
     }
 
-    /// Makes the rows durable as they are now, so that the next start applies less of the log again.
-    /// There is no snapshot of them, and the log stays.
+    /// Makes the rows durable as they are now, so that the next start applies less of the log again. The log
+    /// stays.
     ///
     /// # Errors
-    /// As [`Drafts::build`].
+    /// As [`Drafts::cover`].
     pub async fn flush(&self) -> io::Result<()> {
         let core = self.core()?;
         runtime::blocking(move || core.make_rows_durable()).await
     }
 
-    /// Reads the current snapshot, whole, and builds another one if it is bad. Returns whether it
-    /// was.
+    /// The file of a snapshot, to be sent: written now, if it is in memory.
     ///
     /// # Errors
-    /// It is bad, and as [`Drafts::build`].
+    /// Those of the file system.
+    pub async fn write_down(&self, snapshot: &Snapshot) -> io::Result<SnapshotFile> {
+        match &snapshot.snapshot {
+            SnapshotData::File(file) => Ok(file.clone()),
+            SnapshotData::State(applied) => {
+                let (core, applied) = (self.core()?, Arc::clone(applied));
+                runtime::blocking(move || core.write_down(&applied)).await
+            }
+        }
+    }
+
+    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is written
+    /// anew. Returns whether it was.
+    ///
+    /// # Errors
+    /// The store is closed.
     pub async fn mend(&self) -> io::Result<bool> {
         let core = self.core()?;
-        runtime::blocking(move || core.mend_snapshot()).await
+        Ok(runtime::blocking(move || core.mend_snapshot()).await)
     }
 
     fn core(&self) -> io::Result<Arc<Core>> {

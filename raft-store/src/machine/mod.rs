@@ -24,7 +24,7 @@ use openraft::OptionalSend;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use rocksdb::{Cache, DB};
 
-use self::core::Core;
+use self::core::{Core, of_state};
 use crate::counters::Counters;
 use crate::data_dir::DirLock;
 use crate::error::OpenError;
@@ -41,12 +41,13 @@ pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
 pub(crate) use database::{families, tables_of_the_state};
+use drafts::Covered;
 pub use drafts::Drafts;
 pub(crate) use inspect::{FoundSnapshot, StateInspector, snapshots};
 pub use outcomes::{Expected, Told};
 pub use snapshot_dir::SnapshotDir;
 pub(crate) use snapshot_dir::is_snapshot;
-pub use snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
+pub use snapshot_file::{Snapshot, SnapshotData, SnapshotFile, SnapshotReceiver};
 pub use snapshot_format::SnapshotError;
 pub(crate) use snapshot_format::{read_frame, write_frame};
 pub use views::{AppliedState, Views};
@@ -60,6 +61,7 @@ const BATCH_ENTRIES: usize = 512;
 pub struct StateMachine {
     core: Arc<Core>,
     views: Views,
+    covered: Covered,
 }
 
 impl StateMachine {
@@ -77,6 +79,7 @@ impl StateMachine {
         Ok(Self {
             core: Arc::new(core),
             views,
+            covered: Covered::default(),
         })
     }
 
@@ -85,7 +88,7 @@ impl StateMachine {
     }
 
     pub(crate) fn drafts(&self) -> Drafts {
-        Drafts::new(Arc::downgrade(&self.core))
+        Drafts::new(Arc::downgrade(&self.core), Arc::clone(&self.covered))
     }
 
     #[cfg(test)]
@@ -99,7 +102,7 @@ impl StateMachine {
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {
-    type SnapshotData = SnapshotFile;
+    type SnapshotData = SnapshotData;
     type SnapshotBuilder = SnapshotBuilder;
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
@@ -125,32 +128,36 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 
     /// openraft takes every error of a builder for a broken disk and stops the node. So it builds
-    /// none itself, except where it cannot start without one: it is handed what [`Drafts`] has built.
+    /// none itself: it is handed what [`Drafts`] has made durable.
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<SnapshotBuilder> {
         if force {
             return Some(self.get_snapshot_builder().await);
         }
-        let from = Source::Current(self.core.snapshots.current()?);
+        let from = Source::Covered(self.covered.lock().take()?);
         Some(SnapshotBuilder { from })
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
         SnapshotBuilder {
-            from: Source::State(Arc::clone(&self.core), self.core.current()),
+            from: Source::Rows(Arc::clone(&self.core)),
         }
     }
 
     async fn install_snapshot(
         &mut self,
         meta: &SnapshotMeta,
-        snapshot: SnapshotFile,
+        snapshot: SnapshotData,
     ) -> Result<(), io::Error> {
+        let SnapshotData::File(file) = snapshot else {
+            // It is this node's own state.
+            return Ok(());
+        };
         let (core, meta) = (Arc::clone(&self.core), meta.clone());
-        runtime::blocking(move || core.install(&meta, &snapshot)).await
+        runtime::blocking(move || core.install(&meta, &file)).await
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
-        Ok(self.core.snapshots.current())
+        Ok(self.core.snapshot())
     }
 }
 
@@ -162,23 +169,24 @@ pub struct SnapshotBuilder {
 
 #[derive(Debug)]
 enum Source {
-    /// One that is there.
-    Current(Snapshot),
-    /// The state at the moment the builder was made.
-    State(Arc<Core>, Arc<AppliedState>),
+    /// A state whose rows are durable.
+    Covered(Arc<AppliedState>),
+    /// The state as it is when it is asked for, whose rows are made durable then.
+    Rows(Arc<Core>),
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
-    type SnapshotData = SnapshotFile;
+    type SnapshotData = SnapshotData;
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
-        match &self.from {
-            Source::Current(snapshot) => Ok(snapshot.clone()),
-            Source::State(core, applied) => {
-                let (core, applied) = (Arc::clone(core), Arc::clone(applied));
-                runtime::blocking(move || core.build_snapshot(&applied)).await
+        let applied = match &self.from {
+            Source::Covered(applied) => Arc::clone(applied),
+            Source::Rows(core) => {
+                let core = Arc::clone(core);
+                runtime::blocking(move || core.cover()).await?
             }
-        }
+        };
+        Ok(of_state(applied))
     }
 }
 

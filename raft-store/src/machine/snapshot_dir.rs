@@ -1,4 +1,5 @@
-//! The directory of snapshots: at most one current snapshot, what has come in to replace it, and drafts.
+//! The directory of snapshots: one that is being sent, and what comes in. A start needs only what had come in
+//! whole and was not installed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use placement_model::{Level, State};
 
-use super::snapshot_file::{Snapshot, SnapshotFile, SnapshotReceiver};
+use super::snapshot_file::{SnapshotFile, SnapshotReceiver, WrittenSnapshot};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
 use crate::coverage::RarePath;
@@ -20,10 +21,8 @@ use crate::observer::{LogEvent, LogObserver};
 use crate::synced::Synced;
 use crate::types::{LogId, SnapshotMeta};
 
-/// The name of the current snapshot, before the entry that it covers.
+/// The name of a snapshot that is sent, before the entry that it covers.
 const SNAPSHOT: &str = "snapshot-";
-/// The name of a snapshot that is being built.
-const DRAFT: &str = "draft-";
 /// The name of one that has come in and was verified, until it is installed. openraft removes entries
 /// of the log for it before that, so the next start must find it.
 const RECEIVED: &str = "received-";
@@ -40,16 +39,14 @@ struct Inner {
     /// Open all the time, so that no snapshot fails half done for want of a descriptor.
     handle: File,
     identity: Identity,
-    current: Mutex<Option<Snapshot>>,
-    /// Snapshots that could not be read at the start, until there is another one.
-    unread: Mutex<Vec<PathBuf>>,
+    written: Mutex<Option<WrittenSnapshot>>,
     /// Receivers so far; names their files.
     receivers: AtomicU64,
     observer: Option<Arc<dyn LogObserver>>,
 }
 
 impl SnapshotDir {
-    /// Finds the newest snapshot and removes everything else, but for what cannot be read just now.
+    /// Removes what was begun and not ended. What else is there stays until [`SnapshotDir::clear`].
     pub(crate) fn open(
         dir: &Path,
         identity: Identity,
@@ -60,65 +57,54 @@ impl SnapshotDir {
             dir: dir.to_owned(),
             handle,
             identity,
-            current: Mutex::new(None),
-            unread: Mutex::default(),
+            written: Mutex::new(None),
             receivers: AtomicU64::new(0),
             observer,
         };
         let snapshots = Self {
             inner: Arc::new(inner),
         };
-        let names = fs::read_dir(dir)
-            .and_then(|entries| entries.collect::<io::Result<Vec<_>>>())
-            .map_err(|error| OpenError::io("list", dir, error))?;
-        for entry in names {
-            let path = entry.path();
-            let found = match is_snapshot(&path) || is_received(&path) {
-                true => snapshots.look_at(&path),
-                false => Err(SnapshotError::NotASnapshot),
-            };
-            match found {
-                Ok(snapshot) => snapshots.adopt(&snapshot),
-                Err(error) if is_received(&path) && !error.is_foreign() => {
-                    return Err(unreadable(&path, error));
-                }
-                // Too many open files, a sector that may come back: it may be needed yet.
-                Err(SnapshotError::Io(error)) => {
-                    tracing::warn!(path = %path.display(), %error, "a snapshot cannot be read; it is kept until there is another one");
-                    snapshots.inner.unread.lock().push(path);
-                }
-                // openraft has another one built where it needs it.
-                Err(error) => {
-                    if is_snapshot(&path) {
-                        RarePath::SnapshotRemoved.ran();
-                    }
-                    tracing::warn!(path = %path.display(), %error, "removing a file that is no snapshot of this node");
-                    remove(&path);
-                }
+        for path in snapshots.files()? {
+            if !is_snapshot(&path) && !is_received(&path) {
+                tracing::warn!(path = %path.display(), "removing a file that is no snapshot of this node");
+                remove(&path);
             }
         }
-        snapshots
-            .name_received()
-            .map_err(|error| OpenError::io("rename a snapshot in", dir, error))?;
         Ok(snapshots)
     }
 
-    /// Gives the current snapshot its name if it has come in and was never installed.
-    fn name_received(&self) -> io::Result<()> {
-        let mut current = self.inner.current.lock();
-        let Some(snapshot) = current.as_mut() else {
-            return Ok(());
-        };
-        if is_received(snapshot.snapshot.path()) {
-            let path = self.path_of(&snapshot.meta);
-            self.rename(&snapshot.snapshot, &path)?;
-            snapshot.snapshot = snapshot.snapshot.renamed(&path);
+    /// The newest snapshot that has come in. The log may have been cut for it.
+    pub(super) fn received(&self) -> Result<Option<WrittenSnapshot>, OpenError> {
+        let mut newest: Option<WrittenSnapshot> = None;
+        for path in self.files()?.iter().filter(|path| is_received(path)) {
+            match self.look_at(path) {
+                Ok(one) if newest.as_ref().is_some_and(|newest| newest.is_newer(&one)) => {}
+                Ok(one) => newest = Some(one),
+                Err(error) if error.is_foreign() => {
+                    tracing::warn!(path = %path.display(), %error, "removing a file that is no snapshot of this node");
+                    remove(path);
+                }
+                Err(error) => return Err(unreadable(path, error)),
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Removes every snapshot, before openraft is started: the rows have what they hold, durably.
+    pub(super) fn clear(&self) -> Result<(), OpenError> {
+        for path in self.files()? {
+            remove(&path);
         }
         Ok(())
     }
 
-    fn path_of(&self, meta: &SnapshotMeta) -> PathBuf {
-        self.inner.dir.join(name(meta.last_log_id.as_ref()))
+    fn files(&self) -> Result<Vec<PathBuf>, OpenError> {
+        let dir = &self.inner.dir;
+        let entries = fs::read_dir(dir).and_then(|entries| {
+            let paths = entries.map(|entry| Ok(entry?.path()));
+            paths.collect::<io::Result<Vec<_>>>()
+        });
+        entries.map_err(|error| OpenError::io("list", dir, error))
     }
 
     fn observed(&self, event: LogEvent<'_>) {
@@ -136,68 +122,40 @@ impl SnapshotDir {
         SnapshotReceiver::create(&self.inner.dir, number)
     }
 
-    /// The current snapshot.
-    pub(super) fn current(&self) -> Option<Snapshot> {
-        self.inner.current.lock().clone()
+    /// The snapshot that is there as a file.
+    pub(super) fn written(&self) -> Option<WrittenSnapshot> {
+        self.inner.written.lock().clone()
     }
 
-    /// The last entry that the current snapshot covers, and its size in bytes.
-    pub fn newest(&self) -> Option<(u64, u64)> {
-        let current = self.inner.current.lock();
-        let current = current.as_ref()?;
-        let covers = current.meta.last_log_id.map_or(0, |id| id.index());
-        Some((covers, current.snapshot.length()))
+    /// Removes the snapshot that is there as a file. A transfer of it goes on: its handle stays readable.
+    pub(super) fn discard(&self) {
+        if let Some(written) = self.inner.written.lock().take() {
+            remove(written.file.path());
+        }
     }
 
-    /// Writes a snapshot of this state, durably. It counts once [`SnapshotDir::accept`] is called.
-    pub(super) fn draft(&self, applied: &AppliedState) -> io::Result<SnapshotFile> {
-        let name = name(applied.last.as_ref());
-        let path = self.inner.dir.join(format!("{DRAFT}{name}"));
-        let file = Synced::create(&path)?;
-        let written = self.write(file, applied);
-        written
-            .and_then(|file| SnapshotFile::of(&path, file))
-            .inspect_err(|_| remove(&path))
+    /// Writes a snapshot of a state, to be sent. Who has begun to receive it may go on with the rest. It need not
+    /// outlive this start.
+    pub(crate) fn write_down(&self, applied: &AppliedState) -> io::Result<WrittenSnapshot> {
+        let meta = meta(applied);
+        if let Some(written) = self.written().filter(|written| written.meta == meta) {
+            return Ok(written);
+        }
+        let path = self.inner.dir.join(name(applied.last.as_ref()));
+        let file = (self.write(&path, applied)).inspect_err(|_| remove(&path))?;
+        let written = WrittenSnapshot { meta, file };
+        let before = self.inner.written.lock().replace(written.clone());
+        // A transfer of the one before goes on: its handle stays readable.
+        if let Some(before) = before.filter(|before| before.file.path() != path) {
+            remove(before.file.path());
+        }
+        Ok(written)
     }
 
-    fn write(&self, file: Synced, applied: &AppliedState) -> io::Result<File> {
-        let mut buffered = BufWriter::with_capacity(256 << 10, file);
+    fn write(&self, path: &Path, applied: &AppliedState) -> io::Result<SnapshotFile> {
+        let mut buffered = BufWriter::with_capacity(256 << 10, Synced::create(path)?);
         snapshot_format::write(&mut buffered, &self.inner.identity, applied)?;
-        let file = buffered.into_inner()?.file;
-        files::sync(&file)?;
-        Ok(file)
-    }
-
-    /// Gives a draft up.
-    pub(super) fn discard(draft: &SnapshotFile) {
-        remove(draft.path());
-    }
-
-    /// Makes the draft of this state the current snapshot, unless there is a newer one by now.
-    /// Returns the current one.
-    pub(super) fn accept(
-        &self,
-        applied: &AppliedState,
-        draft: &SnapshotFile,
-    ) -> io::Result<Snapshot> {
-        let meta = SnapshotMeta {
-            last_log_id: applied.last,
-            last_membership: applied.membership.clone(),
-        };
-        let kept = self
-            .keep(&meta, draft)
-            .inspect_err(|_| remove(draft.path()))?;
-        self.adopt(&kept);
-        Ok(self
-            .current()
-            .expect("once there is a current snapshot, only a newer one replaces it"))
-    }
-
-    /// What becomes a snapshot of this state, for tests.
-    #[cfg(test)]
-    pub(crate) fn build_for_tests(&self, applied: &AppliedState) -> Snapshot {
-        let draft = self.draft(applied).unwrap();
-        self.accept(applied, &draft).unwrap()
+        SnapshotFile::of(path, buffered.into_inner()?.file)
     }
 
     /// Reads a received snapshot, whole, and checks that it is undamaged, of this cluster, and what
@@ -215,13 +173,16 @@ impl SnapshotDir {
         file: SnapshotFile,
     ) -> Result<SnapshotFile, SnapshotError> {
         let state = (self.read(meta, &file)).inspect_err(|_| RarePath::SnapshotRefused.ran())?;
-        let number = self.inner.receivers.fetch_add(1, Ordering::Relaxed);
-        let path = self.inner.dir.join(format!("{RECEIVED}{number}"));
-        self.rename(&file, &path)?;
+        let file = self.keep(&file)?;
         if let Some(last) = meta.last_log_id {
             self.observed(LogEvent::SnapshotReceived(last));
         }
-        Ok(file.renamed(&path).holding(state))
+        Ok(file.holding(state))
+    }
+
+    /// Removes a snapshot that was installed: the rows have what it holds, durably.
+    pub(super) fn remove(file: &SnapshotFile) {
+        remove(file.path());
     }
 
     /// Removes a snapshot that was verified, if openraft was handed it and had no need of it.
@@ -248,27 +209,21 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Renames a draft or a received and verified snapshot to its final name.
-    pub(super) fn keep(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<Snapshot> {
-        let path = self.path_of(meta);
-        if file.path() != path {
-            self.rename(file, &path)?;
+    /// Gives a file that has come in the name under which a start finds it, if it has not got it yet.
+    pub(super) fn keep(&self, file: &SnapshotFile) -> io::Result<SnapshotFile> {
+        if is_received(file.path()) {
+            return Ok(file.renamed(file.path()));
         }
-        for unread in std::mem::take(&mut *self.inner.unread.lock()) {
-            if unread != path {
-                remove(&unread);
-            }
-        }
-        Ok(Snapshot {
-            meta: meta.clone(),
-            snapshot: file.renamed(&path),
-        })
+        let number = self.inner.receivers.fetch_add(1, Ordering::Relaxed);
+        let path = self.inner.dir.join(format!("{RECEIVED}{number}"));
+        self.rename(file, &path)
     }
 
-    fn rename(&self, file: &SnapshotFile, path: &Path) -> io::Result<()> {
+    fn rename(&self, file: &SnapshotFile, path: &Path) -> io::Result<SnapshotFile> {
         fs::rename(file.path(), path)?;
         files::point("a snapshot is renamed", path);
-        files::sync_open_dir(&self.inner.handle, &self.inner.dir)
+        files::sync_open_dir(&self.inner.handle, &self.inner.dir)?;
+        Ok(file.renamed(path))
     }
 
     /// Reads the snapshot of this name, whole: its installation was interrupted, or never begun.
@@ -279,41 +234,24 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Makes a snapshot the current one and removes the one before, unless that is newer.
-    pub(super) fn adopt(&self, snapshot: &Snapshot) {
-        let mut current = self.inner.current.lock();
-        let loser = match current.as_ref() {
-            Some(newer) if newer.meta.last_log_id > snapshot.meta.last_log_id => {
-                Some(snapshot.snapshot.path().to_owned())
-            }
-            before => {
-                let before = before.map(|before| before.snapshot.path().to_owned());
-                *current = Some(snapshot.clone());
-                before
-            }
-        };
-        let winner = current.as_ref().map(|snapshot| snapshot.snapshot.path());
-        // A transfer of the older one goes on: its handle stays readable.
-        if let Some(loser) = loser
-            && winner != Some(&loser)
-        {
-            remove(&loser);
-        }
-    }
-
-    fn look_at(&self, path: &Path) -> Result<Snapshot, SnapshotError> {
+    fn look_at(&self, path: &Path) -> Result<WrittenSnapshot, SnapshotError> {
         let file = SnapshotFile::open(path)?;
         let header = snapshot_format::read_header(&mut file.reader())?;
         header.check(&self.inner.identity)?;
         let meta = SnapshotMeta::try_from(header.covers)?;
-        Ok(Snapshot {
-            meta,
-            snapshot: file,
-        })
+        Ok(WrittenSnapshot { meta, file })
     }
 }
 
-/// Whether a file is a snapshot by its name, and no draft.
+/// What a snapshot of this state covers.
+pub(super) fn meta(applied: &AppliedState) -> SnapshotMeta {
+    SnapshotMeta {
+        last_log_id: applied.last,
+        last_membership: applied.membership.clone(),
+    }
+}
+
+/// Whether a file is a snapshot that was sent, by its name.
 pub(crate) fn is_snapshot(path: &Path) -> bool {
     begins_with(path, SNAPSHOT)
 }

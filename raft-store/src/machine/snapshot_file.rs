@@ -11,13 +11,47 @@ use openraft::alias::SnapshotOf;
 use super::views::AppliedState;
 use crate::files;
 use crate::synced::Synced;
-use crate::types::TypeConfig;
+use crate::types::{SnapshotMeta, TypeConfig};
 
 /// What a received file is called until it is installed.
 pub(super) const INCOMING: &str = "incoming-";
 
-/// A snapshot: what it covers, and its file.
-pub type Snapshot = SnapshotOf<TypeConfig, SnapshotFile>;
+/// A snapshot as openraft is given it: what it covers, and where it is.
+pub type Snapshot = SnapshotOf<TypeConfig, SnapshotData>;
+
+/// Where a snapshot is.
+#[derive(Debug, Clone)]
+pub enum SnapshotData {
+    /// In memory, as a state of this node. It becomes a file when it is sent.
+    State(Arc<AppliedState>),
+    /// In a file: it has come in, or is being sent.
+    File(SnapshotFile),
+}
+
+/// A snapshot in a file.
+#[derive(Debug, Clone)]
+pub struct WrittenSnapshot {
+    /// What it covers.
+    pub meta: SnapshotMeta,
+    /// Its file.
+    pub file: SnapshotFile,
+}
+
+impl WrittenSnapshot {
+    /// Whether it covers more.
+    pub(super) fn is_newer(&self, than: &Self) -> bool {
+        self.meta.last_log_id > than.meta.last_log_id
+    }
+}
+
+impl From<WrittenSnapshot> for Snapshot {
+    fn from(written: WrittenSnapshot) -> Self {
+        Self {
+            meta: written.meta,
+            snapshot: SnapshotData::File(written.file),
+        }
+    }
+}
 
 /// A snapshot's file. The handle stays readable when the file is replaced by a newer snapshot.
 #[derive(Debug, Clone)]
@@ -84,6 +118,12 @@ impl SnapshotFile {
     /// The size in bytes.
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Its name in its directory.
+    pub(super) fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
     }
 
     /// Its path, for messages.

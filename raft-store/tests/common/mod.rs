@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Entry, Identity, LogId, LogStore, LoggedCommand, Member, Membership, Payload, StateMachine,
-    Store, StoreOptions, create, open,
+    Entry, Identity, LogId, LogStore, LoggedCommand, Member, Membership, Payload, Snapshot,
+    SnapshotData, SnapshotFile, SnapshotMeta, StateMachine, Store, StoreOptions, create, open,
 };
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::histogram::Histogram;
@@ -51,6 +52,35 @@ pub(crate) fn options(dir: &Path) -> StoreOptions {
 
 pub(crate) fn opened(dir: &Path) -> Store {
     open(options(dir)).unwrap()
+}
+
+/// A snapshot in a file, as it is sent.
+pub(crate) struct Built {
+    pub(crate) meta: SnapshotMeta,
+    pub(crate) file: SnapshotFile,
+}
+
+pub(crate) async fn build(store: &mut Store) -> Built {
+    store.drafts.cover().await.unwrap();
+    let snapshot = current(store).await;
+    let file = store.drafts.write_down(&snapshot).await.unwrap();
+    let meta = snapshot.meta;
+    Built { meta, file }
+}
+
+/// What openraft is given to be sent.
+pub(crate) async fn current(store: &mut Store) -> Snapshot {
+    store.machine.get_current_snapshot().await.unwrap().unwrap()
+}
+
+/// Installs a file that has come in.
+pub(crate) async fn install(
+    store: &mut Store,
+    meta: &SnapshotMeta,
+    file: SnapshotFile,
+) -> io::Result<()> {
+    let file = SnapshotData::File(file);
+    store.machine.install_snapshot(meta, file).await
 }
 
 pub(crate) fn log_id(term: u64, index: u64) -> LogId {

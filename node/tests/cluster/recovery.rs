@@ -1,6 +1,9 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::estate::{Machine, cluster, converged, eventually, settled};
+use tokio::time::{Instant, sleep};
+
+use crate::estate::{Machine, cluster, converged, eventually, machines, settled};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_away_catches_up_from_the_log() {
@@ -29,17 +32,32 @@ async fn a_node_that_was_away_too_long_is_sent_a_snapshot() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_snapshot_is_refused_and_built_anew_by_the_node_that_sent_it() {
-    let mut machines = cluster(3).await;
+async fn a_damaged_snapshot_is_refused_and_written_anew_by_the_node_that_sent_it() {
+    let mut machines = machines(3);
+    for machine in &mut machines {
+        machine.config.raft.log_keep = 10;
+        machine.config.raft.snapshot_chunk_bytes = 1024;
+        machine.config.raft.snapshot_bytes_per_s = 16 * 1024;
+        machine.start().await;
+    }
     let (leader, away) = away_too_long(&mut machines).await;
-    let snapshot = snapshot_file(&machines[leader]);
-    let mut bytes = std::fs::read(&snapshot).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    // In place: the leader sends from the file that it has open.
-    std::fs::write(&snapshot, bytes).unwrap();
     machines[leader].create(500).await;
     machines[away].start().await;
+    let give_up = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (_, words) = machines[leader].admin("POST", "/v1/compact", "").await;
+        if words.contains("is being sent a snapshot") {
+            break;
+        }
+        assert!(Instant::now() < give_up, "{words}");
+        sleep(Duration::from_millis(20)).await;
+    }
+    // In place, near its end: the leader sends from the file that it has open.
+    let snapshot = snapshot_file(&machines[leader]);
+    let mut bytes = std::fs::read(&snapshot).unwrap();
+    let late = bytes.len() - 100;
+    bytes[late] ^= 1;
+    std::fs::write(&snapshot, bytes).unwrap();
     assert!(machines[away].sees(500).await);
     converged(&machines).await;
     for machine in &machines {

@@ -51,8 +51,6 @@ rare_paths! {
     SnapshotRefused = "received snapshot refused",
     /// A snapshot of the node's own was damaged when it was sent, and was built anew.
     SnapshotMended = "damaged snapshot built anew",
-    /// A file that calls itself a snapshot, and is none that can be read, was removed at start.
-    SnapshotRemoved = "damaged snapshot removed at start",
     /// A node refused to start on rows that were damaged.
     RowsRefused = "damaged rows refused",
     /// A node refused to start on an older copy of its data directory.

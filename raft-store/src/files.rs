@@ -58,19 +58,6 @@ struct Mount {
 /// What unwinds the work of a machine whose power fails in the middle of it.
 struct PowerFails;
 
-/// Turns a bit of what is on the disk, while nobody works on it: what is durable turns with it.
-pub(crate) fn turn_bit(path: &Path, bit: u64) -> io::Result<()> {
-    let file = File::options().read(true).write(true).open(path)?;
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, bit / 8)?;
-    byte[0] ^= 1 << (bit % 8);
-    file.write_all_at(&byte, bit / 8)?;
-    match is_simulated() {
-        true => DISKS.with(|disks| disks.borrow_mut().note(&file)),
-        false => Ok(()),
-    }
-}
-
 /// Makes a file's bytes durable.
 pub(crate) fn sync(file: &File) -> io::Result<()> {
     match is_simulated() {

@@ -72,7 +72,7 @@ pub use observer::{LogEvent, LogObserver};
 pub use options::{Disk, Faults, StoreOptions};
 pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
 pub use restore::{Backup, NewCluster, RestoreError};
-pub use rot::{rot_row, rot_snapshot};
+pub use rot::rot_row;
 pub use skip::{SkipError, Skipped, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{

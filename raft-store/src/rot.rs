@@ -1,6 +1,5 @@
 //! Bits that turn on a simulated disk while the node does not run.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -8,34 +7,10 @@ use rand_openraft::rngs::StdRng;
 use rand_openraft::{RngExt, SeedableRng};
 use rocksdb::{Cache, IteratorMode, WriteBatch};
 
-use crate::data_dir::{SNAPSHOT_DIR, STATE_DIR};
-use crate::files;
-use crate::machine::{families, is_snapshot, tables_of_the_state};
+use crate::data_dir::STATE_DIR;
+use crate::machine::{families, tables_of_the_state};
 use crate::options::StoreOptions;
 use crate::rocks;
-
-/// Turns a bit of the snapshot in the data directory `dir`; which one follows from `seed`. False if there
-/// is no snapshot.
-///
-/// # Errors
-/// Those of the file system.
-pub fn rot_snapshot(dir: &Path, seed: u64) -> io::Result<bool> {
-    let snapshots = dir.join(SNAPSHOT_DIR);
-    if !snapshots.exists() {
-        return Ok(false);
-    }
-    let paths = fs::read_dir(snapshots)?.map(|entry| Ok(entry?.path()));
-    let paths = paths.collect::<io::Result<Vec<_>>>()?;
-    let Some(path) = paths.into_iter().filter(|path| is_snapshot(path)).max() else {
-        return Ok(false);
-    };
-    let bits = 8 * fs::metadata(&path)?.len();
-    if bits == 0 {
-        return Ok(false);
-    }
-    files::turn_bit(&path, StdRng::seed_from_u64(seed).random_range(0..bits))?;
-    Ok(true)
-}
 
 /// Turns a bit of a row of the state in the data directory `dir`, in its key or in its value; which one
 /// follows from `seed`. False if no row was flushed yet.

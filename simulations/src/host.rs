@@ -11,7 +11,7 @@ use placement_model::standard::StandardNames;
 use placement_model::state::Digest;
 use placement_node::{Config, Env, Node, StartError};
 use placement_raft_store::simulation::SimulatedDisk;
-use placement_raft_store::{Disk, Gate, StoreOptions, boots, rot_row, rot_snapshot};
+use placement_raft_store::{Disk, Gate, StoreOptions, boots, rot_row};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
@@ -27,17 +27,6 @@ use crate::parameters::Parameters;
 /// The version of the protocol between nodes that came first.
 const OLDER_PROTOCOL: u16 = 1;
 
-/// What was done to what is on a disk, by how much the node may refuse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Harm {
-    /// Nothing: it has to start.
-    None,
-    /// A bit of the snapshot has turned. It has to start, unless it was about to install it.
-    Snapshot,
-    /// What it has lost it cannot be given back: it may refuse, and stays away then.
-    Data,
-}
-
 /// One machine.
 pub struct Host {
     /// The node's number.
@@ -49,8 +38,9 @@ pub struct Host {
     /// The machine's disk, with the data directory in it.
     top: TempDir,
     disk: SimulatedDisk,
-    /// What was done to what is on the disk, and what the node then said of its data.
-    harm: Cell<Harm>,
+    /// What is on the disk is not all that the node has known: it may refuse to start, and stays away then.
+    is_rotten: Cell<bool>,
+    /// What the node then said of its data.
     refused: RefCell<Option<String>>,
     /// A copy of the data directory, and how often the node had started when it was made.
     copy: RefCell<Option<(TempDir, u64)>>,
@@ -93,7 +83,7 @@ impl Host {
             mutant,
             top,
             disk,
-            harm: Cell::new(Harm::None),
+            is_rotten: Cell::new(false),
             refused: RefCell::default(),
             copy: RefCell::default(),
             ledger,
@@ -196,7 +186,7 @@ impl Host {
     /// The log's files cannot be read or written.
     pub fn rot_log(&self) -> io::Result<bool> {
         let rots = self.disk.rot_log(&self.data_dir())?;
-        self.note(rots, Harm::Data);
+        self.note(rots);
         Ok(rots)
     }
 
@@ -206,17 +196,7 @@ impl Host {
     /// The state cannot be read or written.
     pub fn rot_row(&self) -> io::Result<bool> {
         let rots = rot_row(&self.data_dir(), self.number("rot row"))?;
-        self.note(rots, Harm::Data);
-        Ok(rots)
-    }
-
-    /// Turns a bit of the snapshot, while the node does not run. False if there is none.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn rot_snapshot(&self) -> io::Result<bool> {
-        let rots = rot_snapshot(&self.data_dir(), self.number("rot snapshot"))?;
-        self.note(rots, Harm::Snapshot);
+        self.note(rots);
         Ok(rots)
     }
 
@@ -251,28 +231,18 @@ impl Host {
         let (copy, _) = copy.ok_or_else(|| io::Error::other("there is no copy"))?;
         fs::remove_dir_all(self.data_dir())?;
         copy_all(&copy.path().join("data"), &self.data_dir())?;
-        self.note(true, Harm::Data);
+        self.note(true);
         Ok(())
     }
 
-    fn note(&self, has_happened: bool, harm: Harm) {
-        if has_happened {
-            self.harm.set(self.harm.get().max(harm));
-        }
+    fn note(&self, rots: bool) {
+        self.is_rotten.set(self.is_rotten.get() || rots);
     }
 
     /// A number that no other start of the node has, and no other purpose.
     fn number(&self, purpose: &str) -> u64 {
         let purpose = format!("{purpose} {} {}", self.node, self.starts.get());
         self.parameters.seed.number(&purpose)
-    }
-
-    fn may_refuse(&self, error: &StartError) -> bool {
-        match self.harm.get() {
-            Harm::None => false,
-            Harm::Snapshot => (error.to_string()).contains("is to be replaced by the snapshot"),
-            Harm::Data => true,
-        }
     }
 
     /// Puts an empty disk into the machine, while the node does not run.
@@ -285,7 +255,7 @@ impl Host {
 
     /// Whether what is on the disk is not all that the node has known.
     pub fn is_rotten(&self) -> bool {
-        self.harm.get() == Harm::Data
+        self.is_rotten.get()
     }
 
     /// What the node said of rotten data when it refused to start on them.

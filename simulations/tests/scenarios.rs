@@ -203,9 +203,8 @@ fn power_may_fail_at_each_point_of_a_start() {
 }
 
 #[test]
-fn power_may_fail_in_the_middle_of_a_snapshot_or_a_sync() {
+fn power_may_fail_in_the_middle_of_a_flush_or_a_sync() {
     let points = [
-        "a snapshot is written",
         "the rows are flushed",
         "a snapshot is renamed",
         "the log is written",

@@ -46,7 +46,6 @@ pub use drafts::Drafts;
 pub(crate) use inspect::{FoundSnapshot, StateInspector, snapshots};
 pub use outcomes::{Expected, Told};
 pub use snapshot_dir::SnapshotDir;
-pub(crate) use snapshot_dir::is_snapshot;
 pub use snapshot_file::{Snapshot, SnapshotData, SnapshotFile, SnapshotReceiver};
 pub use snapshot_format::SnapshotError;
 pub(crate) use snapshot_format::{read_frame, write_frame};

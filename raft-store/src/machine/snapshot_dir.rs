@@ -252,7 +252,7 @@ pub(super) fn meta(applied: &AppliedState) -> SnapshotMeta {
 }
 
 /// Whether a file is a snapshot that was sent, by its name.
-pub(crate) fn is_snapshot(path: &Path) -> bool {
+pub(super) fn is_snapshot(path: &Path) -> bool {
     begins_with(path, SNAPSHOT)
 }
 

@@ -98,8 +98,6 @@ pub enum Fault {
     RotLog(u64),
     /// A bit of a row of this node's state turns while it is down.
     RotRow(u64),
-    /// A bit of this node's snapshot turns while it is down.
-    RotSnapshot(u64),
     /// The disk of this node is copied while it is down.
     Copy(u64),
     /// The disk of this node is put back to that copy, once all others know that it has written since.
@@ -122,10 +120,7 @@ pub enum Fault {
 impl Fault {
     /// Whether it may come to nothing: it has happened only if there was something to strike at.
     pub fn may_miss(self) -> bool {
-        matches!(
-            self,
-            Fault::RotRow(_) | Fault::RotSnapshot(_) | Fault::Copy(_) | Fault::PutBack(_)
-        )
+        matches!(self, Fault::RotRow(_) | Fault::Copy(_) | Fault::PutBack(_))
     }
 
     /// The kind, without the nodes.
@@ -174,7 +169,6 @@ impl Fault {
             Fault::HungDiskLeader => "hung-disk-leader",
             Fault::RotLog(_) => "rot-log",
             Fault::RotRow(_) => "rot-row",
-            Fault::RotSnapshot(_) => "rot-snapshot",
             Fault::Copy(_) => "copy",
             Fault::PutBack(_) => "put-back",
             Fault::SlowLink(..) => "slow-link",
@@ -187,7 +181,7 @@ impl Fault {
     }
 
     /// All kinds, for the gate that says each was seen.
-    pub const KINDS: [&'static str; 51] = [
+    pub const KINDS: [&'static str; 50] = [
         "power-cut",
         "power-cut-leader",
         "power-cut-followers",
@@ -230,7 +224,6 @@ impl Fault {
         "hung-disk-leader",
         "rot-log",
         "rot-row",
-        "rot-snapshot",
         "copy",
         "put-back",
         "slow-link",
@@ -378,7 +371,6 @@ impl fmt::Display for Fault {
             Fault::HungDiskLeader => write!(f, "the disk of the leader hangs"),
             Fault::RotLog(node) => write!(f, "a bit of the log of node {node} turns"),
             Fault::RotRow(node) => write!(f, "a bit of the state of node {node} turns"),
-            Fault::RotSnapshot(node) => write!(f, "a bit of the snapshot of node {node} turns"),
             Fault::Copy(node) => write!(f, "the disk of node {node} is copied"),
             Fault::PutBack(node) => write!(f, "the disk of node {node} is put back to its copy"),
             Fault::SlowLink(a, b) => write!(f, "the way between nodes {a} and {b} is slow"),

@@ -155,14 +155,10 @@ fn data(parameters: &Parameters) -> Vec<Planned> {
         lasts: Duration::from_millis(random.random_range(50..1000)),
         fault,
     };
-    let mut planned: Vec<_> = (1..=parameters.nodes)
-        .map(|node| at(0.2..1.0, Fault::RotSnapshot(node)))
-        .collect();
-    planned.push(match rots {
+    vec![match rots {
         true => at(0.4..1.0, Fault::RotRow(node)),
         false => at(0.1..0.6, Fault::Copy(node)),
-    });
-    planned
+    }]
 }
 
 /// Faults that are drawn together, or not at all.

@@ -149,12 +149,11 @@ impl World {
                     self.hosts[&node].rot_log()?;
                 }
             }
-            Fault::RotRow(node) | Fault::RotSnapshot(node) | Fault::Copy(node) => {
+            Fault::RotRow(node) | Fault::Copy(node) => {
                 self.kill(node);
                 let host = &self.hosts[&node];
                 let has_happened = match fault {
                     Fault::RotRow(_) => host.rot_row()?,
-                    Fault::RotSnapshot(_) => host.rot_snapshot()?,
                     _ => host.copy()?,
                 };
                 if !has_happened {
@@ -214,7 +213,6 @@ impl World {
             | Fault::Restart(node)
             | Fault::RotLog(node)
             | Fault::RotRow(node)
-            | Fault::RotSnapshot(node)
             | Fault::Copy(node) => self.start(node),
             Fault::PowerCutAt(node, _) => {
                 self.hosts[&node].disk().fail_at(None);

@@ -346,20 +346,6 @@ mod tests {
     }
 
     #[test]
-    fn a_bit_that_has_turned_stays_so_when_the_power_fails() {
-        let top = tempfile::TempDir::new().unwrap();
-        let path = top.path().join("name");
-        mount(top.path()).unwrap();
-        fs::write(&path, "text").unwrap();
-        sync(&File::open(&path).unwrap()).unwrap();
-        sync_dir(top.path()).unwrap();
-        turn_bit(&path, 17).unwrap();
-        lose_unsynced(top.path(), &[], &mut || false).unwrap();
-        assert_eq!(read(&path).as_deref(), Some("tezt"));
-        unmount(top.path());
-    }
-
-    #[test]
     fn a_file_whose_bytes_were_never_synced_is_found_empty() {
         let top = tempfile::TempDir::new().unwrap();
         let path = top.path().join("name");

@@ -114,7 +114,7 @@ impl Host {
         loop {
             self.starts.set(self.starts.get() + 1);
             let node = match Node::start(self.env(), self.config()).await {
-                Err(error) if self.may_refuse(&error) => {
+                Err(error) if self.is_rotten.get() => {
                     *self.refused.borrow_mut() = Some(error.to_string());
                     return std::future::pending().await;
                 }

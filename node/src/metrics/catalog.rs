@@ -137,11 +137,11 @@ catalog! {
     RAFT_APPLIED_INDEX = "placement_raft_applied_index" Gauge none []
         "The last entry that this node has applied";
     RAFT_SNAPSHOT_INDEX = "placement_raft_snapshot_index" Gauge none []
-        "The last entry that the newest snapshot covers";
+        "The last entry behind which the log may be cut";
     RAFT_SNAPSHOTS_FAILED = "placement_raft_snapshots_failed" Counter none []
-        "Snapshots that could not be built; they are tried again";
+        "States that could not be brought to the disk, to cut the log or to be sent; it is tried again";
     RAFT_SNAPSHOTS_DAMAGED = "placement_raft_snapshots_damaged" Counter none []
-        "Snapshots of this node that were found damaged when they were sent, and were built anew";
+        "Snapshots of this node that were found damaged when they were sent, and were written anew";
     RAFT_PURGED_INDEX = "placement_raft_purged_index" Gauge none []
         "The last entry that was dropped from the log";
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge none ["node"]

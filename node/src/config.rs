@@ -331,10 +331,10 @@ section! {
         /// Longest silence of the leader before an election, in milliseconds. A node that heard a
         /// leader waits this long, and then a random part of the time between the shortest and this.
         election_max_ms: u64 = 1_500,
-        /// A snapshot is taken after this many log entries; a large one (over 16 MiB) when the log since the
-        /// last one has half its size.
+        /// The state is brought to the disk after this many log entries, and the log cut behind it; that of a
+        /// large state (over 16 MiB) when the log has half its size.
         snapshot_after: u64 = 20_000,
-        /// Log entries kept although a snapshot covers them, so that a node that was briefly away
+        /// Log entries kept although the log could be cut behind them, so that a node that was briefly away
         /// need not be sent the whole state.
         log_keep: u64 = 20_000,
         /// Most log entries in one message.

@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use placement_model::standard::StandardNames;
 use placement_model::state::Digest;
-use placement_node::{Config, Env, Node, StartError};
+use placement_node::{Config, Env, Node};
 use placement_raft_store::simulation::SimulatedDisk;
 use placement_raft_store::{Disk, Gate, StoreOptions, boots, rot_row};
 use tempfile::TempDir;

@@ -45,7 +45,7 @@ pub struct Parameters {
     pub heartbeat: Duration,
     /// Shortest election timeout; the longest is twice as long.
     pub election: Duration,
-    /// A snapshot is taken after this many log entries.
+    /// The log is cut after this many entries.
     pub snapshot_every: u64,
     /// Log entries that a snapshot leaves in the log.
     pub keep_in_log: u64,

@@ -206,7 +206,6 @@ fn power_may_fail_at_each_point_of_a_start() {
 fn power_may_fail_in_the_middle_of_a_flush_or_a_sync() {
     let points = [
         "the rows are flushed",
-        "a snapshot is renamed",
         "the log is written",
         "the log is synced",
     ];
@@ -224,11 +223,12 @@ fn power_may_fail_in_the_middle_of_an_installation() {
     for path in [RarePath::ReceivedInstalled, RarePath::InstallRepeated] {
         assert!(report.rare.contains_key(&path), "{:?}", report.rare);
     }
-    loses_power_at(
-        24,
-        &["the rows are replaced", "a snapshot is installed"],
-        2500,
-    );
+    let points = [
+        "a snapshot is renamed",
+        "the rows are replaced",
+        "a snapshot is installed",
+    ];
+    loses_power_at(24, &points, 2500);
 }
 
 /// The node that cannot write leaves, and comes back when there is room, or its disk is replaced.

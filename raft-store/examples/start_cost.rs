@@ -2,11 +2,12 @@
 //!
 //! Fills stores through the state machine, without Raft and without a log: an empty one, one with
 //! hosts, one with hosts and consumers. Opens each in a fresh process three times and prints the
-//! median start, its CPU time, memory, bytes on disk and in a snapshot, and by difference what one
-//! host and one consumer cost. The sizes can be given: `start_cost 100000 1000000`.
+//! median start, its CPU time, memory, bytes on disk and in a snapshot that is sent, and by difference what
+//! one host and one consumer cost. The sizes can be given: `start_cost 100000 1000000`.
 //!
 //! At last the full store is written to, 16 claims at a time, each group appended to the log, synced and
-//! applied: alone, beside a flush of its rows now and then, and beside snapshots.
+//! applied: alone, beside flushes of its rows, which are its own snapshots, and beside files of snapshots, as
+//! they are written for a node that must be sent one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -29,8 +30,8 @@ use placement_model::types::{
 use placement_model::{Command, Stamped, standard};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Entry, Identity, LogId, LoggedCommand, Payload, StateMachine, StoreOptions, create, open,
-    runtime,
+    Entry, Identity, LogId, LoggedCommand, Payload, Snapshot, SnapshotData, SnapshotMeta,
+    StateMachine, StoreOptions, Views, create, open, runtime,
 };
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -121,7 +122,7 @@ fn mebibytes(bytes: f64) -> String {
 fn measure(hosts: u32, consumers: u32, writes: &mut String) -> Outcome<Cost> {
     let dir = tempfile::tempdir()?;
     let filled = Instant::now();
-    run_again(
+    let snapshot = run_again(
         &["fill", &hosts.to_string(), &consumers.to_string()],
         dir.path(),
     )?;
@@ -150,7 +151,7 @@ fn measure(hosts: u32, consumers: u32, writes: &mut String) -> Outcome<Cost> {
         resident: median[2],
         peak: median[3],
         disk: bytes_below(&dir.path().join("state"))?,
-        snapshot: bytes_below(&dir.path().join("snapshots"))?,
+        snapshot: snapshot.trim().parse()?,
     })
 }
 
@@ -159,18 +160,18 @@ fn measure(hosts: u32, consumers: u32, writes: &mut String) -> Outcome<Cost> {
 enum Beside {
     Nothing,
     Flushes,
-    Snapshots,
+    Files,
 }
 
-/// Prints how long groups of claims take, alone and beside flushes and snapshots.
+/// Prints how long groups of claims take, alone, beside flushes and beside files of snapshots.
 fn write(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
     let mut store = open(StoreOptions::new(dir))?;
     println!("| groups of {GROUP} claims beside | groups | p50 | p99 | longest | done beside |");
     println!("|---|---:|---:|---:|---:|---:|");
     workers()?.block_on(async {
         let mut consumer = consumers;
-        for beside in [Beside::Nothing, Beside::Flushes, Beside::Snapshots] {
-            let drafts = store.drafts.clone();
+        for beside in [Beside::Nothing, Beside::Flushes, Beside::Files] {
+            let (drafts, views) = (store.drafts.clone(), store.views.clone());
             let until = Instant::now() + WRITES;
             let disturber = runtime::spawn(async move {
                 let mut done = 0;
@@ -178,7 +179,7 @@ fn write(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
                     match beside {
                         Beside::Nothing => return Ok(0),
                         Beside::Flushes => drafts.flush().await?,
-                        Beside::Snapshots => drafts.cover().await?,
+                        Beside::Files => drop(drafts.write_down(&snapshot(&views)).await?),
                     }
                     done += 1;
                     sleep(PAUSE).await;
@@ -256,16 +257,29 @@ fn fill(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
         store.drafts.flush().await?;
         eprintln!("flushed in {:.2} s", started.elapsed().as_secs_f64());
         let started = Instant::now();
-        store.drafts.cover().await?;
+        let file = store.drafts.write_down(&snapshot(&store.views)).await?;
         eprintln!(
-            "a snapshot built in {:.2} s",
+            "the file of a snapshot written in {:.2} s",
             started.elapsed().as_secs_f64()
         );
+        println!("{}", file.length());
         let sizes = store.views.current().state.sizes();
         assert_eq!(sizes.providers, hosts as usize);
         assert_eq!(sizes.consumers, consumers as usize);
         Ok(())
     })
+}
+
+/// What a node is sent that needs a snapshot now.
+fn snapshot(views: &Views) -> Snapshot {
+    let applied = views.current();
+    Snapshot {
+        meta: SnapshotMeta {
+            last_log_id: applied.last,
+            last_membership: applied.membership.clone(),
+        },
+        snapshot: SnapshotData::State(applied),
+    }
 }
 
 async fn apply(

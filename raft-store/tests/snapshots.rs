@@ -211,6 +211,24 @@ fn who_asks_again_is_sent_the_same_snapshot_until_the_log_behind_it_may_be_cut()
 }
 
 #[test]
+fn a_snapshot_that_comes_in_takes_the_place_of_one_that_was_to_be_sent() {
+    run(async {
+        let (leader_dir, dir) = (new_dir(), new_dir());
+        let mut leader = opened(leader_dir.path());
+        apply(&mut leader.machine, history(40)).await;
+        let newer = build(&mut leader).await;
+
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(10)).await;
+        build(&mut store).await;
+        let file = send(&newer.file, &store);
+        install(&mut store, &newer.meta, file).await.unwrap();
+        assert_eq!(current(&mut store).await.meta, newer.meta);
+        assert_eq!(files(&dir), Vec::<PathBuf>::new());
+    });
+}
+
+#[test]
 fn an_empty_state_has_no_snapshot() {
     run(async {
         let dir = new_dir();

@@ -83,6 +83,12 @@ async fn a_data_directory_is_shown_as_it_is_and_damage_is_named() {
     let said = String::from_utf8_lossy(&running.stderr).into_owned();
     assert!(said.contains("in use by another placementd"), "{said}");
 
+    // As one that was being sent when the node ended: a backup is a snapshot's file.
+    let sent = dir.join("snapshots").join("snapshot-being-sent");
+    let file = sent.to_str().unwrap();
+    let output = cluster.placementctl(&["backup", file]).unwrap();
+    assert!(output.status.success(), "{output:?}");
+
     cluster.kill_9(1);
     let before = contents(&dir);
     let output = inspect(&dir, &["--json"]);
@@ -134,10 +140,7 @@ async fn a_data_directory_is_shown_as_it_is_and_damage_is_named() {
         "looking has changed the directory"
     );
 
-    let snapshot = dir
-        .join("snapshots")
-        .join(found["snapshots"][0]["name"].as_str().unwrap());
-    damage(&snapshot);
+    damage(&sent);
     let tables = rows_files(&dir.join("state"));
     assert!(!tables.is_empty());
     for table in tables {

@@ -388,6 +388,8 @@ impl Core {
         self.publish(applied);
         self.publisher.outcomes().forget();
         SnapshotDir::remove(&kept);
+        // What this node has written to be sent is of a log that it has no longer.
+        self.snapshots.discard();
         RarePath::SnapshotInstalled.ran();
         tracing::info!(
             covers = %meta,

@@ -147,12 +147,15 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         meta: &SnapshotMeta,
         snapshot: SnapshotData,
     ) -> Result<(), io::Error> {
-        let SnapshotData::File(file) = snapshot else {
-            // It is this node's own state.
-            return Ok(());
-        };
         let (core, meta) = (Arc::clone(&self.core), meta.clone());
-        runtime::blocking(move || core.install(&meta, &file)).await
+        runtime::blocking(move || {
+            let file = match snapshot {
+                SnapshotData::File(file) => file,
+                SnapshotData::State(applied) => core.write_down(&applied)?,
+            };
+            core.install(&meta, &file)
+        })
+        .await
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {

@@ -246,6 +246,11 @@ impl Network {
         vote: Vote,
         snapshot: Snapshot,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
+        // First of all: a snapshot for a node that is away would be written for nobody.
+        let reached = self
+            .peers
+            .channel(self.target, &self.address, Lane::Snapshot);
+        (reached.await).map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
         let call =
             |call| -> BoxFuture<'_, _> { Box::pin(async move { self.snapshot_call(&call).await }) };
         let max = self.limits.snapshot_chunk_bytes;

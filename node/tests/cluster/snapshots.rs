@@ -40,6 +40,13 @@ async fn a_snapshot_that_cannot_be_written_ends_no_node_and_is_sent_later() {
         (purged > Some(50)).then_some(())
     })
     .await;
+    sleep(Duration::from_secs(1)).await;
+    let written = std::fs::read_dir(snapshots(&machines[leader])).unwrap();
+    assert_eq!(
+        written.count(),
+        0,
+        "none is written for a node that is away"
+    );
     let aside = machines[leader].config.data_dir.join("aside");
     std::fs::rename(snapshots(&machines[leader]), &aside).unwrap();
     std::fs::write(snapshots(&machines[leader]), b"").unwrap();

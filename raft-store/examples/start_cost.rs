@@ -30,8 +30,8 @@ use placement_model::types::{
 use placement_model::{Command, Stamped, standard};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Entry, Identity, LogId, LoggedCommand, Payload, Snapshot, SnapshotData, SnapshotMeta,
-    StateMachine, StoreOptions, Views, create, open, runtime,
+    Entry, Identity, LogId, LoggedCommand, Payload, StateMachine, StoreOptions, create, open,
+    runtime,
 };
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -179,7 +179,9 @@ fn write(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
                     match beside {
                         Beside::Nothing => return Ok(0),
                         Beside::Flushes => drafts.flush().await?,
-                        Beside::Files => drop(drafts.write_down(&snapshot(&views)).await?),
+                        Beside::Files => {
+                            drop(drafts.write_down(&views.current().to_snapshot()).await?)
+                        }
                     }
                     done += 1;
                     sleep(PAUSE).await;
@@ -257,7 +259,10 @@ fn fill(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
         store.drafts.flush().await?;
         eprintln!("flushed in {:.2} s", started.elapsed().as_secs_f64());
         let started = Instant::now();
-        let file = store.drafts.write_down(&snapshot(&store.views)).await?;
+        let file = store
+            .drafts
+            .write_down(&store.views.current().to_snapshot())
+            .await?;
         eprintln!(
             "the file of a snapshot written in {:.2} s",
             started.elapsed().as_secs_f64()
@@ -268,18 +273,6 @@ fn fill(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
         assert_eq!(sizes.consumers, consumers as usize);
         Ok(())
     })
-}
-
-/// What a node is sent that needs a snapshot now.
-fn snapshot(views: &Views) -> Snapshot {
-    let applied = views.current();
-    Snapshot {
-        meta: SnapshotMeta {
-            last_log_id: applied.last,
-            last_membership: applied.membership.clone(),
-        },
-        snapshot: SnapshotData::State(applied),
-    }
 }
 
 async fn apply(

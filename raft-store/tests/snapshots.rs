@@ -31,6 +31,13 @@ fn send(file: &SnapshotFile, to: &Store) -> SnapshotFile {
     receiver.finish().unwrap()
 }
 
+/// Has a node receive a snapshot, verify and install it.
+async fn take_over(to: &mut Store, snapshot: &Built) {
+    let received = send(&snapshot.file, to);
+    let received = to.snapshots.verify(&snapshot.meta, received).unwrap();
+    install(to, &snapshot.meta, received).await.unwrap();
+}
+
 fn files(dir: &TempDir) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir.path().join("snapshots")).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -47,11 +54,7 @@ fn rows_that_wait_to_be_written_are_not_written_over_a_snapshot() {
         let snapshot = build(&mut leader).await;
         let mut follower = opened(follower_dir.path());
         apply(&mut follower.machine, history(10)).await;
-        let received = send(&snapshot.file, &follower);
-        let received = follower.snapshots.verify(&snapshot.meta, received).unwrap();
-        install(&mut follower, &snapshot.meta, received)
-            .await
-            .unwrap();
+        take_over(&mut follower, &snapshot).await;
         follower.drafts.flush().await.unwrap();
         drop(follower);
         fs::remove_dir_all(follower_dir.path().join("snapshots")).unwrap();
@@ -72,11 +75,7 @@ fn a_follower_far_behind_takes_over_the_whole_state() {
 
         let mut follower = opened(follower_dir.path());
         apply(&mut follower.machine, history(10)).await;
-        let received = send(&snapshot.file, &follower);
-        let received = follower.snapshots.verify(&snapshot.meta, received).unwrap();
-        install(&mut follower, &snapshot.meta, received)
-            .await
-            .unwrap();
+        take_over(&mut follower, &snapshot).await;
         assert_eq!(applied(&follower).digest(), applied(&leader).digest());
         assert_eq!(applied(&follower).last, applied(&leader).last);
         assert_eq!(applied(&follower).membership, applied(&leader).membership);
@@ -221,8 +220,7 @@ fn a_snapshot_that_comes_in_takes_the_place_of_one_that_was_to_be_sent() {
         let mut store = opened(dir.path());
         apply(&mut store.machine, history(10)).await;
         build(&mut store).await;
-        let file = send(&newer.file, &store);
-        install(&mut store, &newer.meta, file).await.unwrap();
+        take_over(&mut store, &newer).await;
         assert_eq!(current(&mut store).await.meta, newer.meta);
         assert_eq!(files(&dir), Vec::<PathBuf>::new());
     });

@@ -11,7 +11,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use openraft::RaftMetrics;
 use placement_raft_store::TypeConfig;
 use tokio::time::{Instant, sleep};
 
@@ -104,25 +103,24 @@ fn due_after(covered: u64, after: u64) -> u64 {
 
 impl Running {
     /// The last entry behind which openraft may cut the log.
-    fn covered(&self) -> u64 {
-        let covered = |metrics: &RaftMetrics<TypeConfig>| metrics.snapshot.map(|id| id.index());
-        self.replica.raft_metrics(covered).unwrap_or_default()
+    fn covered(&self) -> Option<u64> {
+        (self.replica).raft_metrics(|metrics| metrics.snapshot.map(|id| id.index()))
     }
 
     fn log_outweighs_the_state(&self) -> bool {
         let applied = self.replica.views.applied_index().unwrap_or_default();
-        let entries = applied.saturating_sub(self.covered());
+        let entries = applied.saturating_sub(self.covered().unwrap_or_default());
         outweighs(entries, self.room.snapshot_bytes())
     }
 
     fn is_due_after(&self, flushed: u64) -> u64 {
-        let covered = self.covered().max(flushed);
+        let covered = self.covered().unwrap_or_default().max(flushed);
         due_after(covered, self.replica.config.raft.snapshot_after)
     }
 
     fn is_due_at(&self, flushed: u64) -> u64 {
         let replica = &self.replica;
-        let covered = self.covered().max(flushed);
+        let covered = self.covered().unwrap_or_default().max(flushed);
         let members = replica.members();
         let place = members.range(..replica.me).count() as u64;
         let places = (members.len() as u64).max(place + 1);
@@ -159,7 +157,7 @@ impl Running {
             |error| Refused::Unavailable(format!("the rows cannot be made durable: {error}"));
         self.cover().await.map_err(failed)?;
         let give_up = Instant::now() + DEADLINE;
-        while replica.raft_metrics(|metrics| metrics.snapshot.map(|id| id.index())) < applied {
+        while self.covered() < applied {
             if Instant::now() >= give_up {
                 return Err(Refused::Unavailable(
                     "the log is still being cut".to_owned(),

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use super::behind::Behind;
 use super::database::StateDatabase;
-use super::snapshot_dir::{self, SnapshotDir};
-use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile, WrittenSnapshot};
+use super::snapshot_dir::SnapshotDir;
+use super::snapshot_file::{Snapshot, SnapshotFile, WrittenSnapshot};
 use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
 use crate::applier::Applier;
@@ -273,11 +273,7 @@ impl Core {
         let _writing = self.writing.lock();
         let started = Instant::now();
         let applied = self.current();
-        self.make_rows_durable().inspect_err(|_| {
-            self.counters
-                .snapshots_failed
-                .fetch_add(1, Ordering::Relaxed);
-        })?;
+        self.counted(self.make_rows_durable())?;
         tracing::info!(
             covers = applied.index(),
             took_ms = millis(started.elapsed()),
@@ -301,7 +297,7 @@ impl Core {
             return Some(written.into());
         }
         let applied = self.current();
-        applied.last.is_some().then(|| of_state(applied))
+        applied.last.is_some().then(|| applied.to_snapshot())
     }
 
     /// The file of a snapshot that is to be sent.
@@ -312,11 +308,7 @@ impl Core {
             true => self.snapshots.write_down(&without_sessions(applied)),
             false => self.snapshots.write_down(applied),
         });
-        let written = written.inspect_err(|_| {
-            self.counters
-                .snapshots_failed
-                .fetch_add(1, Ordering::Relaxed);
-        })?;
+        let written = self.counted(written)?;
         tracing::info!(
             covers = %written.meta,
             bytes = written.file.length(),
@@ -324,6 +316,14 @@ impl Core {
             "a snapshot is written, to be sent"
         );
         Ok(written.file)
+    }
+
+    fn counted<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        done.inspect_err(|_| {
+            self.counters
+                .snapshots_failed
+                .fetch_add(1, Ordering::Relaxed);
+        })
     }
 
     /// Writes and flushes the rows, so that a start has what was applied so far without its log.
@@ -445,14 +445,6 @@ fn put_in_place(
         .map_err(|error| rocks::open_error(&database.dir, &error))
 }
 
-/// A snapshot that is in memory.
-pub(super) fn of_state(applied: Arc<AppliedState>) -> Snapshot {
-    Snapshot {
-        meta: snapshot_dir::meta(&applied),
-        snapshot: SnapshotData::State(applied),
-    }
-}
-
 /// A bug that simulations inject.
 fn without_sessions(applied: &AppliedState) -> AppliedState {
     let rows = applied.state.rows();
@@ -479,6 +471,7 @@ mod tests {
     use openraft::storage::RaftStateMachine;
     use placement_model::state::change::Counters;
 
+    use super::super::snapshot_dir;
     use super::*;
     use crate::data_dir::create;
     use crate::identity::Identity;

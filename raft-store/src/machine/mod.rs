@@ -24,7 +24,7 @@ use openraft::OptionalSend;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use rocksdb::{Cache, DB};
 
-use self::core::{Core, of_state};
+use self::core::Core;
 use crate::counters::Counters;
 use crate::data_dir::DirLock;
 use crate::error::OpenError;
@@ -188,7 +188,7 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
                 runtime::blocking(move || core.cover()).await?
             }
         };
-        Ok(of_state(applied))
+        Ok(applied.to_snapshot())
     }
 }
 

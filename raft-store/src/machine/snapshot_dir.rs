@@ -137,7 +137,7 @@ impl SnapshotDir {
     /// Writes a snapshot of a state, to be sent. Who has begun to receive it may go on with the rest. It need not
     /// outlive this start.
     pub(crate) fn write_down(&self, applied: &AppliedState) -> io::Result<WrittenSnapshot> {
-        let meta = meta(applied);
+        let meta = applied.covers();
         if let Some(written) = self.written().filter(|written| written.meta == meta) {
             return Ok(written);
         }
@@ -240,14 +240,6 @@ impl SnapshotDir {
         header.check(&self.inner.identity)?;
         let meta = SnapshotMeta::try_from(header.covers)?;
         Ok(WrittenSnapshot { meta, file })
-    }
-}
-
-/// What a snapshot of this state covers.
-pub(super) fn meta(applied: &AppliedState) -> SnapshotMeta {
-    SnapshotMeta {
-        last_log_id: applied.last,
-        last_membership: applied.membership.clone(),
     }
 }
 

@@ -28,6 +28,24 @@ pub enum SnapshotData {
     File(SnapshotFile),
 }
 
+impl AppliedState {
+    /// What a snapshot of it covers.
+    pub(super) fn covers(&self) -> SnapshotMeta {
+        SnapshotMeta {
+            last_log_id: self.last,
+            last_membership: self.membership.clone(),
+        }
+    }
+
+    /// A snapshot of it, in memory.
+    pub fn to_snapshot(self: &Arc<Self>) -> Snapshot {
+        Snapshot {
+            meta: self.covers(),
+            snapshot: SnapshotData::State(Arc::clone(self)),
+        }
+    }
+}
+
 /// A snapshot in a file.
 #[derive(Debug, Clone)]
 pub struct WrittenSnapshot {

@@ -48,6 +48,7 @@ fn api() -> Service {
         ids: world.clone(),
         offload: world,
         before_search: |_, _| {},
+        keystone: None,
         settings: settings(),
     })
 }

@@ -3,6 +3,7 @@
 //! later in this order wins. `placementd --help` prints these lines.
 
 mod api_settings;
+mod keystone;
 mod load;
 mod options;
 
@@ -14,6 +15,7 @@ use uuid::Uuid;
 
 use crate::doors::Consistency;
 use crate::http::{PathPrefix, PublicAddress, PublicUrl};
+pub(crate) use keystone::{Credentials, Place, base_url};
 pub use load::ConfigError;
 use options::section;
 pub use options::{Kind, Setting};
@@ -50,6 +52,8 @@ section! {
         reads: ReadsSection,
         /// Who callers are.
         auth: AuthSection,
+        /// Asking Keystone.
+        keystone: KeystoneSection,
         /// Who may do what.
         policy: PolicySection,
         /// Calls from web pages.
@@ -265,8 +269,55 @@ section! {
 section! {
     /// `[auth]`.
     AuthSection {
-        /// How callers are identified: `noauth2` believes the token.
+        /// How callers are identified: `keystone` asks Keystone whose their tokens are, `proxy` believes the
+        /// proxy in front, and `noauth2` believes whoever asks.
         strategy: String = "noauth2".to_owned(),
+        /// Whether `noauth2` may be used on an address that other machines reach: whoever reaches it is admin.
+        noauth2_beyond_loopback: bool = false,
+        /// Addresses and networks of the proxies whose headers `proxy` believes, e.g. `10.0.0.5,10.1.0.0/16`.
+        proxy_addresses: Vec<String> = Vec::new(),
+    }
+}
+
+section! {
+    /// `[keystone]`, for `[auth] strategy = "keystone"`. Most are those of `[keystone_authtoken]`. This service is
+    /// either a user with a password or an application credential.
+    KeystoneSection {
+        /// Keystone's URL, with or without `/v3`; several, separated by commas, are tried in turn.
+        auth_url: String = String::new(),
+        /// This service's user.
+        username: String = String::new(),
+        /// Its password. Not a flag: other users of a machine see those.
+        password: String = String::new(),
+        /// The domain of the user.
+        user_domain_name: String = "Default".to_owned(),
+        /// The project in which the user may ask about tokens.
+        project_name: String = "service".to_owned(),
+        /// The domain of the project.
+        project_domain_name: String = "Default".to_owned(),
+        /// Id of an application credential, in place of user and password.
+        application_credential_id: String = String::new(),
+        /// Its secret. Not a flag.
+        application_credential_secret: String = String::new(),
+        /// Where clients get tokens, as 401 tells them; empty: `auth_url`.
+        www_authenticate_uri: String = String::new(),
+        /// PEM file with the certificates of those who may vouch for Keystone; unset: those that this machine
+        /// trusts.
+        cafile: Option<PathBuf> = None,
+        /// Which of Keystone's endpoints in the catalog is asked about tokens: `internal`, `public` or `admin`.
+        /// If there is none, `auth_url` is asked.
+        interface: String = "internal".to_owned(),
+        /// Of which region; empty: of any.
+        region_name: String = String::new(),
+        /// Roles with which a service may come (`X-Service-Token`) with a user's token that has expired by then.
+        service_token_roles: Vec<String> = vec!["service".to_owned()],
+        /// Whether a service token without any of these roles is refused.
+        service_token_roles_required: bool = false,
+        /// How long what Keystone said of a token counts, in seconds; never beyond the token's end. A token that is
+        /// revoked may be used for so long. 0: each request is asked about.
+        token_cache_time_s: u64 = 300,
+        /// How long one question may take before the next URL is tried, in milliseconds.
+        timeout_ms: u64 = 5_000,
     }
 }
 

@@ -26,7 +26,8 @@ use crate::descriptors;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
-use crate::http::{Api, Changeable, PolicyError, Service};
+use crate::http::{Api, AuthStrategy, Changeable, PolicyError, Service};
+use crate::keystone::Keystone;
 use crate::metrics::Metrics;
 use crate::rpc::message::VERSIONS;
 use crate::rpc::peers::Peers;
@@ -87,6 +88,19 @@ impl Node {
     pub async fn start(env: Env, config: Config) -> Result<Self, StartError> {
         config.validate()?;
         let settings = config.api_settings()?;
+        let keystone = match settings.auth.strategy {
+            AuthStrategy::Keystone(_) => {
+                let (net, clock) = (env.net.clone(), env.clock.clone());
+                Some(Arc::new(Keystone::open(&config.keystone, net, clock)?))
+            }
+            AuthStrategy::Proxy { .. } => None,
+            AuthStrategy::NoAuth2 => {
+                tracing::warn!(
+                    "whoever reaches the REST API is obeyed ([auth] strategy = \"noauth2\")"
+                );
+                None
+            }
+        };
         let config = Arc::new(config);
         let tasks = Tasks::here();
         let requests = tasks.on(env.requests.clone());
@@ -152,6 +166,7 @@ impl Node {
             offload: env.offload.clone(),
             before_search: env.before_search,
             readiness: Arc::new(checks.clone()),
+            keystone,
             settings,
         });
         let node = Self {

@@ -238,7 +238,10 @@ fn reload(matches: &ArgMatches, node: &Node, logging: &Logging) {
 fn load(matches: &ArgMatches) -> anyhow::Result<(Config, Vec<String>)> {
     let file = matches.get_one::<PathBuf>("config").cloned();
     let mut flags = Vec::new();
-    for setting in Config::settings() {
+    for setting in Config::settings()
+        .into_iter()
+        .filter(|one| !one.is_secret())
+    {
         let flag = setting.flag();
         if let Some(text) = matches.get_one::<String>(&flag) {
             flags.push((flag, text.clone()));
@@ -258,7 +261,10 @@ fn command() -> Command {
                 .value_parser(clap::value_parser!(PathBuf))
                 .help("TOML file with any of the settings below"),
         );
-        for setting in Config::settings() {
+        for setting in Config::settings()
+            .into_iter()
+            .filter(|one| !one.is_secret())
+        {
             command = command.arg(argument(&setting));
         }
         command

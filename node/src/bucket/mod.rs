@@ -29,9 +29,10 @@ use object_store::{
 use placement_raft_store::runtime;
 use tokio::time::Instant;
 
-use self::http::PIECE_BYTES;
+use self::http::{ANSWER_BYTES_MAX, PIECE_BYTES};
 use crate::config::BackupS3Section;
 use crate::env::Net;
+use crate::outgoing::{self, Outgoing};
 pub(crate) use error::BucketError;
 
 /// How often something long says how far it is.
@@ -62,9 +63,10 @@ impl Bucket {
         let credentials = credentials::read(settings.credentials_file.as_deref())?;
         let tls = match settings.is_plain() {
             true => None,
-            false => Some(http::tls(settings.ca_file.as_deref()).map_err(BucketError)?),
+            false => Some(outgoing::tls(settings.ca_file.as_deref()).map_err(BucketError)?),
         };
         let deadline = Duration::from_secs(settings.timeout_s);
+        let outgoing = Outgoing::new(net, tls, deadline, ANSWER_BYTES_MAX);
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&settings.bucket)
             .with_region(&settings.region)
@@ -72,7 +74,7 @@ impl Bucket {
             .with_allow_http(settings.is_plain())
             .with_disable_bulk_delete(true)
             .with_credentials(Arc::new(StaticCredentialProvider::new(credentials)))
-            .with_http_connector(http::Http::new(net, tls, deadline))
+            .with_http_connector(http::Http(outgoing))
             // Whoever asks decides when to ask again.
             .with_retry(RetryConfig {
                 max_retries: 0,

@@ -1,14 +1,17 @@
 //! What the API is told of the configuration, and so the defaults of its settings.
 
+use std::net::IpAddr;
 use std::num::NonZero;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use placement_model::query::candidates::GenerationStrategy;
 
+use super::load::is_loopback;
 use super::{Config, ConfigError};
 use crate::http::{
     ApiSettings, AuthSettings, AuthStrategy, BODY_COST, CandidateSettings, CorsSettings,
-    PolicySettings, RequestLimits,
+    KeystoneSettings, PolicySettings, RequestLimits,
 };
 
 impl Config {
@@ -35,7 +38,7 @@ impl Config {
             root_reflects_readiness: self.api.root_reflects_readiness,
             default_consistency: self.default_consistency()?,
             auth: AuthSettings {
-                strategy: AuthStrategy::NoAuth2,
+                strategy: self.auth_strategy()?,
             },
             policy: PolicySettings {
                 file: self.policy.file.clone(),
@@ -63,6 +66,74 @@ impl Config {
                 memory_max_bytes: self.candidates.memory_max_bytes,
             },
         })
+    }
+
+    /// How callers are identified (`[auth]`).
+    pub(crate) fn auth_strategy(&self) -> Result<AuthStrategy, ConfigError> {
+        match self.auth.strategy.as_str() {
+            "noauth2" => self.noauth2(),
+            "proxy" => self.proxy(),
+            "keystone" => self.keystone(),
+            other => Err(ConfigError::invalid(
+                "auth.strategy",
+                format!("{other:?} is not known; there are keystone, proxy and noauth2"),
+            )),
+        }
+    }
+
+    fn noauth2(&self) -> Result<AuthStrategy, ConfigError> {
+        let reached = [&self.api.listen, &self.api.advertise];
+        let mut reached = reached.into_iter().filter(|address| !address.is_empty());
+        if let Some(address) = reached.find(|address| !is_loopback(address))
+            && !self.auth.noauth2_beyond_loopback
+        {
+            return Err(ConfigError::invalid(
+                "auth.strategy",
+                format!(
+                    "noauth2 believes whoever asks, and others reach {address}: use keystone or proxy, or set \
+                     auth.noauth2_beyond_loopback if all who reach it may do everything"
+                ),
+            ));
+        }
+        Ok(AuthStrategy::NoAuth2)
+    }
+
+    fn proxy(&self) -> Result<AuthStrategy, ConfigError> {
+        let invalid = |message: String| ConfigError::invalid("auth.proxy_addresses", message);
+        let network = |text: &String| {
+            let text = text.trim();
+            let one = text.parse::<IpAddr>().map(IpNet::from);
+            one.or_else(|_| text.parse::<IpNet>())
+                .map_err(|_| invalid(format!("{text:?} is neither an address nor a network")))
+        };
+        let addresses: Vec<IpNet> =
+            (self.auth.proxy_addresses.iter().map(network)).collect::<Result<_, _>>()?;
+        if addresses.is_empty() {
+            return Err(invalid(
+                "is required: the addresses of the proxy that checks who is calling".to_owned(),
+            ));
+        }
+        Ok(AuthStrategy::Proxy { addresses })
+    }
+
+    fn keystone(&self) -> Result<AuthStrategy, ConfigError> {
+        let place = self.keystone.place()?;
+        let www_authenticate_uri = match self.keystone.www_authenticate_uri.as_str() {
+            "" => place.auth_urls[0].clone(),
+            uri if !uri.contains('"') && http::HeaderValue::from_str(uri).is_ok() => uri.to_owned(),
+            _ => {
+                let message = "cannot be told in a header";
+                return Err(ConfigError::invalid(
+                    "keystone.www_authenticate_uri",
+                    message,
+                ));
+            }
+        };
+        Ok(AuthStrategy::Keystone(KeystoneSettings {
+            www_authenticate_uri,
+            service_token_roles: self.keystone.service_token_roles.clone(),
+            service_token_roles_required: self.keystone.service_token_roles_required,
+        }))
     }
 
     /// The longest body has to have room.

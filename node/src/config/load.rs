@@ -1,5 +1,6 @@
 //! Reading the configuration: file, environment, flags; then what the parts must be to each other.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -87,7 +88,8 @@ impl Config {
         }
         for (flag, text) in flags {
             let name = format!("--{flag}");
-            match settings.iter().find(|setting| setting.flag() == flag) {
+            let named = |setting: &&Setting| setting.flag() == flag && !setting.is_secret();
+            match settings.iter().find(named) {
                 Some(setting) => put(&mut table, setting, &name, &text)?,
                 None => {
                     return Err(ConfigError::Unknown {
@@ -143,12 +145,7 @@ impl Config {
         self.validate_backup()?;
         self.default_consistency()?;
         self.generation_strategy()?;
-        if self.auth.strategy != "noauth2" {
-            return Err(ConfigError::invalid(
-                "auth.strategy",
-                format!("{:?} is not known; there is noauth2", self.auth.strategy),
-            ));
-        }
+        self.auth_strategy()?;
         if !matches!(self.log.format.as_str(), "human" | "json") {
             return Err(ConfigError::invalid(
                 "log.format",
@@ -372,6 +369,13 @@ fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), Config
         Ok(_) => Ok(()),
         Err(_) => Err(wrong("the port is not a number from 0 to 65535")),
     }
+}
+
+/// Whether nobody on another machine reaches it.
+pub(super) fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_matches(['[', ']']);
+    host == "localhost" || (host.parse::<IpAddr>()).is_ok_and(|address| address.is_loopback())
 }
 
 fn is_wildcard(address: &str) -> bool {

@@ -40,6 +40,11 @@ impl Setting {
         }
     }
 
+    /// Whether it is to be seen by nobody: there is no flag for it, and it is shown nowhere.
+    pub fn is_secret(&self) -> bool {
+        matches!(self.key, "password" | "application_credential_secret")
+    }
+
     /// The flag without its dashes: `api-listen`.
     pub fn flag(&self) -> String {
         self.path().replace(['.', '_'], "-")

@@ -18,8 +18,8 @@ pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::service::Served;
 pub(crate) use edge::settings::BODY_COST;
 pub use edge::settings::{
-    ApiSettings, AuthSettings, AuthStrategy, CandidateSettings, CorsSettings, PolicySettings,
-    RequestLimits,
+    ApiSettings, AuthSettings, AuthStrategy, CandidateSettings, CorsSettings, KeystoneSettings,
+    PolicySettings, RequestLimits,
 };
 pub use edge::state::Api;
 pub(crate) use openapi::{PATH as OPENAPI, router as openapi};

@@ -7,11 +7,11 @@ use axum::body::Body;
 use http::{Request, Response};
 
 use super::edge::admission::Admission;
-use super::edge::auth;
+use super::edge::auth::Authenticator;
 use super::edge::policy::{Policy, PolicyError};
 use super::edge::route::Routes;
 use super::edge::service::{self, Served};
-use super::edge::settings::{AuthStrategy, PolicySettings};
+use super::edge::settings::PolicySettings;
 use super::edge::state::{Api, Server};
 use super::routes::ROUTES;
 use crate::access::Peer;
@@ -26,11 +26,8 @@ pub struct Service(Arc<Server>);
 impl Service {
     /// The API over this.
     pub fn new(api: Api) -> Self {
-        let authenticator = match api.settings.auth.strategy {
-            AuthStrategy::NoAuth2 => Box::new(auth::NoAuth2),
-        };
         Self(Arc::new(Server {
-            authenticator,
+            authenticator: Authenticator::new(&api.settings.auth.strategy, api.keystone.clone()),
             policy: ArcSwap::from_pointee(Policy::new(&api.settings.policy)),
             admission: Admission::new(&api.settings),
             api,

@@ -61,6 +61,7 @@ impl Cloud {
             offload,
             before_search: |_, _| {},
             readiness: memory.clone(),
+            keystone: None,
             settings,
         });
         Self { app, memory }

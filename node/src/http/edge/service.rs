@@ -11,7 +11,7 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http::header::{
     ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName,
-    HeaderValue, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY,
+    HeaderValue, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
@@ -88,7 +88,14 @@ pub(in crate::http) async fn respond(
         ..Progress::default()
     };
     let response = async {
-        let handled = handle(&server, routes, &parts, body, &request_id, &mut progress);
+        let handled = handle(
+            &server,
+            routes,
+            (&parts, body),
+            peer,
+            &request_id,
+            &mut progress,
+        );
         let result = panics::contain(handled)
             .await
             .unwrap_or_else(|_panicked| Err(ApiError::internal()));
@@ -132,8 +139,8 @@ pub(in crate::http) fn turn_away(
 async fn handle(
     server: &Arc<Server>,
     routes: &Routes,
-    parts: &Parts,
-    body: Body,
+    (parts, body): (&Parts, Body),
+    peer: Option<Peer>,
     request_id: &str,
     progress: &mut Progress,
 ) -> Result<Answer, ApiError> {
@@ -146,8 +153,8 @@ async fn handle(
     let found = path.and_then(|path| routes.find(path));
     progress.route = found.as_ref().map(|(route, _)| route.path);
     if path != Some("/") {
-        let identity = server.authenticator.identify(&parts.headers);
-        progress.identity = Some(identity.ok_or_else(ApiError::unauthenticated)?);
+        let identity = server.authenticator.identify(&parts.headers, peer).await?;
+        progress.identity = Some(identity);
     }
     let settings = &server.api.settings;
     check_uri(parts, settings.limits.uri_bytes)?;
@@ -422,6 +429,9 @@ fn failure(
     }
     headers::put(headers, CONTENT_TYPE, content_type);
     match &error.kind {
+        ErrorKind::Unauthenticated {
+            challenge: Some(challenge),
+        } => headers::put(headers, WWW_AUTHENTICATE, challenge),
         ErrorKind::MethodNotAllowed { allow } => headers::put(headers, ALLOW, allow),
         ErrorKind::RetryLater { after_s } => {
             headers::put(headers, RETRY_AFTER, &after_s.to_string())

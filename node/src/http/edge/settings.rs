@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use placement_model::query::candidates::GenerationStrategy;
 
 use super::public_address::PublicAddress;
@@ -108,10 +109,28 @@ pub struct AuthSettings {
 }
 
 /// How callers are identified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthStrategy {
     /// `noauth2`: the token is believed.
     NoAuth2,
+    /// `proxy`: what the proxy in front says is believed.
+    Proxy {
+        /// Where it comes from (`proxy_addresses`).
+        addresses: Vec<IpNet>,
+    },
+    /// `keystone`: Keystone is asked.
+    Keystone(KeystoneSettings),
+}
+
+/// What of `[keystone]` the API itself needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeystoneSettings {
+    /// `www_authenticate_uri`: where clients get tokens.
+    pub www_authenticate_uri: String,
+    /// `service_token_roles`: a service with one of them may come with a token that has expired.
+    pub service_token_roles: Vec<String>,
+    /// `service_token_roles_required`: a service token without any of them is refused.
+    pub service_token_roles_required: bool,
 }
 
 /// `[policy]`.

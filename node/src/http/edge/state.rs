@@ -10,6 +10,7 @@ use super::auth::Authenticator;
 use super::policy::Policy;
 use super::settings::ApiSettings;
 use crate::doors::{ReadDoor, Readiness, SharedState, WriteDoor};
+use crate::keystone::Keystone;
 use crate::world::{Clock, Offload, UuidSource};
 
 /// What the API stands on.
@@ -27,6 +28,8 @@ pub struct Api {
     pub offload: Arc<dyn Offload>,
     /// What is done to each search for candidates before it begins.
     pub before_search: fn(&mut SharedState, &mut CandidateRequest),
+    /// Whose tokens are, if the settings have callers identified so.
+    pub keystone: Option<Arc<Keystone>>,
     /// Whether this node can serve what it promises.
     pub readiness: Arc<dyn Readiness>,
     /// What the operator chose.
@@ -38,7 +41,7 @@ pub(in crate::http) struct Server {
     /// The doors, the outside world, the settings.
     pub(in crate::http) api: Api,
     /// Who is calling.
-    pub(in crate::http) authenticator: Box<dyn Authenticator>,
+    pub(in crate::http) authenticator: Authenticator,
     /// Who may do what.
     pub(in crate::http) policy: ArcSwap<Policy>,
     /// How much is let in at once.

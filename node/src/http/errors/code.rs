@@ -41,11 +41,13 @@ pub(in crate::http) const LIMIT_EXCEEDED: &str = "placement.limit_exceeded";
 pub(in crate::http) const BODY_TOO_SLOW: &str = "placement.body_too_slow";
 /// 503: this node has too much to do. Given at every microversion.
 pub(in crate::http) const BUSY: &str = "placement.unavailable.busy";
+/// 503: whose the token is cannot be found out now. Given at every microversion.
+pub(in crate::http) const CANNOT_AUTHENTICATE: &str = "placement.unavailable.identity";
 /// 400: a candidate search took too long or too much. Given at every microversion.
 pub(in crate::http) const SEARCH_ENDED: &str = "placement.candidates.search_ended";
 
 /// All of them.
-pub(in crate::http) const ALL: [&str; 21] = [
+pub(in crate::http) const ALL: [&str; 22] = [
     UNDEFINED,
     INVENTORY_IN_USE,
     CONCURRENT_UPDATE,
@@ -65,6 +67,7 @@ pub(in crate::http) const ALL: [&str; 21] = [
     BODY_TOO_LARGE,
     BODY_TOO_SLOW,
     BUSY,
+    CANNOT_AUTHENTICATE,
     LIMIT_EXCEEDED,
     SEARCH_ENDED,
 ];

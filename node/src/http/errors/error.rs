@@ -34,7 +34,10 @@ pub(in crate::http) enum ErrorKind {
     /// Nothing.
     Plain,
     /// 401, whose JSON looks different from all others.
-    Unauthenticated,
+    Unauthenticated {
+        /// Where a client gets a token, for `www-authenticate`.
+        challenge: Option<String>,
+    },
     /// 405 with the methods that are possible instead, for `allow`.
     MethodNotAllowed {
         /// The methods, joined by commas.
@@ -118,12 +121,33 @@ impl ApiError {
     }
 
     /// 401.
-    pub(in crate::http) fn unauthenticated() -> Self {
-        let message = "The request has no X-Auth-Token header. Send one.";
+    pub(in crate::http) fn unauthenticated(message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Unauthenticated,
+            kind: ErrorKind::Unauthenticated { challenge: None },
             ..Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message).not_varying()
         }
+    }
+
+    /// The same error, which says where Keystone gives tokens.
+    pub(in crate::http) fn challenge(self, www_authenticate_uri: &str) -> Self {
+        let challenge = Some(format!("Keystone uri=\"{www_authenticate_uri}\""));
+        Self {
+            kind: ErrorKind::Unauthenticated { challenge },
+            ..self
+        }
+    }
+
+    /// 503: who is calling cannot be found out now.
+    pub(in crate::http) fn cannot_authenticate(after_s: u64) -> Self {
+        let message = "Keystone does not answer, so it cannot be found out whose the X-Auth-Token is. \
+                       Nothing was done; send the request again later.";
+        Self::with_new_code(
+            StatusCode::SERVICE_UNAVAILABLE,
+            code::CANNOT_AUTHENTICATE,
+            message,
+        )
+        .not_varying()
+        .retry_after(after_s)
     }
 
     /// 403.

@@ -33,7 +33,7 @@ impl ApiError {
     ) -> (Bytes, &'static str) {
         let frame = Frame::of(self.status, asked);
         match format {
-            Format::Json if self.kind == ErrorKind::Unauthenticated => {
+            Format::Json if matches!(self.kind, ErrorKind::Unauthenticated { .. }) => {
                 (self.json_unauthenticated(&frame), "application/json")
             }
             Format::Json => (self.json(&frame, asked), "application/json"),

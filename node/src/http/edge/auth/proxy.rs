@@ -1,0 +1,141 @@
+//! `[auth] strategy = "proxy"`: a proxy in front has checked who is calling and says so in headers, which are
+//! believed from its addresses alone.
+
+use std::borrow::Cow;
+
+use http::HeaderMap;
+use http::header::HeaderName;
+use ipnet::IpNet;
+
+use super::super::headers;
+use super::names::{
+    DOMAIN, IDENTITY_STATUS, PROJECT, PROJECT_DOMAIN, ROLES, SYSTEM_SCOPE, USER, USER_DOMAIN,
+};
+use super::{Identity, roles};
+use crate::access::Peer;
+use crate::http::errors::ApiError;
+
+/// What a proxy sets, and must not hand on from clients.
+const SAID: [HeaderName; 8] = [
+    IDENTITY_STATUS,
+    USER,
+    ROLES,
+    SYSTEM_SCOPE,
+    PROJECT,
+    DOMAIN,
+    USER_DOMAIN,
+    PROJECT_DOMAIN,
+];
+
+/// The networks that proxies are in.
+pub(in crate::http) struct Proxies(pub(super) Vec<IpNet>);
+
+impl Proxies {
+    pub(super) fn identify(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<Peer>,
+    ) -> Result<Identity, ApiError> {
+        let address = peer.map(|Peer(address)| address.ip().to_canonical());
+        if !address.is_some_and(|address| self.0.iter().any(|one| one.contains(&address))) {
+            return Err(ApiError::unauthenticated(
+                "Requests are taken from the proxy that checks who is calling. Send this one to it.",
+            ));
+        }
+        // A proxy that adds its word to the client's would let the client choose.
+        if let Some(twice) = (SAID.iter()).find(|name| headers.get_all(*name).iter().count() > 1) {
+            return Err(ApiError::unauthenticated(format!(
+                "The proxy sent {twice} twice. It has to replace what clients send in it."
+            )));
+        }
+        let text = |name: HeaderName| headers::text(headers, name).filter(|text| !text.is_empty());
+        let owned = |name| text(name).map(Cow::into_owned);
+        if text(IDENTITY_STATUS).as_deref() != Some("Confirmed") {
+            return Err(ApiError::unauthenticated(
+                "The proxy has not confirmed who is calling (X-Identity-Status).",
+            ));
+        }
+        let user_id = owned(USER).ok_or_else(|| {
+            ApiError::unauthenticated("The proxy does not say who is calling (X-User-Id).")
+        })?;
+        Ok(Identity {
+            user_id,
+            project_id: owned(PROJECT),
+            domain_id: owned(DOMAIN),
+            system_scope: owned(SYSTEM_SCOPE),
+            user_domain_id: owned(USER_DOMAIN),
+            project_domain_id: owned(PROJECT_DOMAIN),
+            roles: text(ROLES).map_or_else(Vec::new, |given| roles(&given)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    const CHECKED: [(&str, &str); 4] = [
+        ("x-identity-status", "Confirmed"),
+        ("x-user-id", "u"),
+        ("x-project-id", "p"),
+        ("x-roles", "member,reader"),
+    ];
+
+    fn identify(from: &str, said: &[(&'static str, &str)]) -> Result<Identity, ApiError> {
+        let proxies = ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::/64"];
+        let proxies = Proxies(proxies.map(|one| one.parse().unwrap()).to_vec());
+        let mut headers = HeaderMap::new();
+        for (name, value) in said {
+            headers.append(*name, value.parse().unwrap());
+        }
+        proxies.identify(&headers, Some(Peer(from.parse().unwrap())))
+    }
+
+    #[test]
+    fn what_the_proxy_says_is_believed() {
+        for from in [
+            "10.1.2.3:5",
+            "192.0.2.7:5",
+            "[2001:db8::9]:5",
+            "[::ffff:10.1.2.3]:5",
+        ] {
+            let caller = identify(from, &CHECKED).unwrap();
+            assert_eq!(
+                (caller.user_id.as_str(), caller.project_id.as_deref()),
+                ("u", Some("p"))
+            );
+            assert_eq!(caller.roles, ["member", "reader"]);
+        }
+    }
+
+    #[test]
+    fn nobody_else_is() {
+        for from in ["192.0.2.8:5", "127.0.0.1:5", "[2001:db8:0:1::9]:5"] {
+            let refused = identify(from, &CHECKED).unwrap_err();
+            assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+        }
+        let proxies = Proxies(vec!["0.0.0.0/0".parse().unwrap()]);
+        assert!(proxies.identify(&HeaderMap::new(), None).is_err());
+    }
+
+    #[test]
+    fn what_the_proxy_does_not_confirm_counts_for_nothing() {
+        let from = "10.1.2.3:5";
+        assert!(identify(from, &[("x-auth-token", "admin")]).is_err());
+        assert!(identify(from, &CHECKED[1..]).is_err());
+        let of_nobody = [CHECKED[0], ("x-user-id", ""), CHECKED[3]];
+        assert!(identify(from, &of_nobody).is_err());
+        let invalid = [("x-identity-status", "Invalid"), CHECKED[1]];
+        assert!(identify(from, &invalid).is_err());
+    }
+
+    #[test]
+    fn a_proxy_that_hands_on_what_clients_say_is_not_believed() {
+        let mut said = CHECKED.to_vec();
+        said.push(("x-roles", "admin"));
+        let refused = identify("10.1.2.3:5", &said).unwrap_err();
+        assert!(refused.message.contains("x-roles twice"), "{refused:?}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Asking Keystone: with a token of this service's own, which is renewed before it ends.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use tokio::sync::Mutex;
+
+use super::documents::{Answer, Login, Token};
+use crate::config::{Place, base_url};
+use crate::outgoing::Outgoing;
+use crate::world::Clock;
+
+const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
+/// How long before its end a token is renewed.
+const RENEWAL: Duration = Duration::from_secs(120);
+
+/// Keystone gave no answer that could be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Away(pub(crate) String);
+
+/// This service's standing with Keystone.
+pub(super) struct Session {
+    place: Place,
+    outgoing: Outgoing,
+    clock: Arc<dyn Clock>,
+    /// Held while it is renewed, so that a crowd of requests asks for one.
+    own: Mutex<Option<Own>>,
+}
+
+/// A token of this service.
+#[derive(Clone)]
+struct Own {
+    token: HeaderValue,
+    renew_at: SystemTime,
+    /// Where tokens are validated: that of the catalog first.
+    urls: Vec<String>,
+}
+
+impl Session {
+    pub(super) fn new(place: Place, outgoing: Outgoing, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            place,
+            outgoing,
+            clock,
+            own: Mutex::default(),
+        }
+    }
+
+    /// What Keystone says of a token. `None`: it is none, or is none any more.
+    pub(super) async fn validate(
+        &self,
+        token: &str,
+        may_have_expired: bool,
+    ) -> Result<Option<Token>, Away> {
+        // What no header can carry Keystone never issued.
+        let Ok(mut subject) = HeaderValue::from_str(token) else {
+            return Ok(None);
+        };
+        subject.set_sensitive(true);
+        let path = match may_have_expired {
+            true => "/auth/tokens?nocatalog=1&allow_expired=1",
+            false => "/auth/tokens?nocatalog=1",
+        };
+        let mut refused: Option<HeaderValue> = None;
+        loop {
+            let own = self.own(refused.as_ref()).await?;
+            let question = |url: &str| {
+                let question = Request::builder().method(Method::GET);
+                let question = (question.uri(format!("{url}{path}")))
+                    .header(AUTH_TOKEN, &own.token)
+                    .header(SUBJECT_TOKEN, &subject);
+                question.body(Full::default())
+            };
+            let answer = self.ask(&own.urls, question).await?;
+            match answer.status() {
+                StatusCode::OK => {
+                    let read = Answer::read(answer.body()).and_then(Answer::into_token);
+                    return read.map(Some).map_err(Away);
+                }
+                StatusCode::NOT_FOUND => return Ok(None),
+                // Its own token was revoked, or Keystone has other keys.
+                StatusCode::UNAUTHORIZED if refused.is_none() => refused = Some(own.token),
+                status => {
+                    return Err(Away(format!(
+                        "it answers {status} when it is asked about a token"
+                    )));
+                }
+            }
+        }
+    }
+
+    /// A token of this service's own, another one than that which was `refused`.
+    async fn own(&self, refused: Option<&HeaderValue>) -> Result<Own, Away> {
+        let mut own = self.own.lock().await;
+        if let Some(own) = &*own
+            && self.clock.now() < own.renew_at
+            && refused != Some(&own.token)
+        {
+            return Ok(own.clone());
+        }
+        let fresh = self.log_in().await?;
+        Ok(own.insert(fresh).clone())
+    }
+
+    async fn log_in(&self) -> Result<Own, Away> {
+        let login = Login::from(&self.place.credentials);
+        let login = serde_json::to_vec(&login).expect("texts are written as JSON");
+        let login = Bytes::from(login);
+        let question = |url: &str| {
+            let question = Request::builder().method(Method::POST);
+            let question = (question.uri(format!("{url}/auth/tokens")))
+                .header(CONTENT_TYPE, "application/json")
+                .header(ACCEPT, "application/json");
+            question.body(Full::new(login.clone()))
+        };
+        let answer = self.ask(&self.place.auth_urls, question).await?;
+        if answer.status() != StatusCode::CREATED {
+            return Err(Away(format!(
+                "it answers {} when this service asks for a token as {:?}",
+                answer.status(),
+                self.place.credentials
+            )));
+        }
+        let token = answer.headers().get(SUBJECT_TOKEN);
+        let mut token = (token.cloned()).ok_or_else(|| Away("it sends no token".to_owned()))?;
+        token.set_sensitive(true);
+        let said = Answer::read(answer.body()).map_err(Away)?;
+        let place = &self.place;
+        let mut urls: Vec<String> = said
+            .identity_endpoint(&place.interface, &place.region_name)
+            .map(base_url)
+            .into_iter()
+            .chain(place.auth_urls.iter().cloned())
+            .collect();
+        urls.dedup();
+        Ok(Own {
+            token,
+            renew_at: said.expires_at().map_err(Away)? - RENEWAL,
+            urls,
+        })
+    }
+
+    /// Asks one after the other, until one gives an answer other than that it is not well.
+    async fn ask(
+        &self,
+        urls: &[String],
+        question: impl Fn(&str) -> http::Result<Request<Full<Bytes>>>,
+    ) -> Result<Response<Bytes>, Away> {
+        let mut why = Away("no address of it is known".to_owned());
+        for url in urls {
+            let question = question(url).map_err(|error| Away(format!("{url}: {error}")))?;
+            match self.outgoing.request(question).await {
+                Ok(answer) if !answer.status().is_server_error() => return Ok(answer),
+                Ok(answer) => why = Away(format!("{url} answers {}", answer.status())),
+                Err(error) => why = Away(format!("{url}: {error}")),
+            }
+        }
+        Err(why)
+    }
+}

@@ -18,7 +18,7 @@ use crate::http::{PathPrefix, PublicAddress, PublicUrl};
 pub(crate) use keystone::{Credentials, Place, base_url};
 pub use load::ConfigError;
 use options::section;
-pub use options::{Kind, Setting};
+pub use options::{Kind, Secret, Setting};
 
 section! {
     /// The configuration of one node.
@@ -288,7 +288,7 @@ section! {
         /// This service's user.
         username: String = String::new(),
         /// Its password. Not a flag: other users of a machine see those.
-        password: String = String::new(),
+        password: Secret = Secret::default(),
         /// The domain of the user.
         user_domain_name: String = "Default".to_owned(),
         /// The project in which the user may ask about tokens.
@@ -298,7 +298,7 @@ section! {
         /// Id of an application credential, in place of user and password.
         application_credential_id: String = String::new(),
         /// Its secret. Not a flag.
-        application_credential_secret: String = String::new(),
+        application_credential_secret: Secret = Secret::default(),
         /// Where clients get tokens, as 401 tells them; empty: `auth_url`.
         www_authenticate_uri: String = String::new(),
         /// PEM file with the certificates of those who may vouch for Keystone; unset: those that this machine
@@ -312,7 +312,7 @@ section! {
         /// Roles with which a service may come (`X-Service-Token`) with a user's token that has expired by then.
         service_token_roles: Vec<String> = vec!["service".to_owned()],
         /// Whether a service token without any of these roles is refused.
-        service_token_roles_required: bool = false,
+        service_token_roles_required: bool = true,
         /// How long what Keystone said of a token counts, in seconds; never beyond the token's end. A token that is
         /// revoked may be used for so long. 0: each request is asked about.
         token_cache_time_s: u64 = 300,
@@ -461,8 +461,19 @@ impl Config {
             "" => table.get(setting.key).cloned(),
             section => table.get(section)?.get(setting.key).cloned(),
         };
+        let (own, given) = (&self.keystone, &other.keystone);
+        let secrets_differ = |setting: &Setting| match setting.key {
+            "password" => own.password != given.password,
+            key => {
+                key == "application_credential_secret"
+                    && own.application_credential_secret != given.application_credential_secret
+            }
+        };
         (Self::settings().iter())
-            .filter(|setting| value(&ours, setting) != value(&theirs, setting))
+            .filter(|setting| match setting.kind {
+                Kind::Secret => secrets_differ(setting),
+                _ => value(&ours, setting) != value(&theirs, setting),
+            })
             .map(Setting::path)
             .collect()
     }

@@ -238,10 +238,7 @@ fn reload(matches: &ArgMatches, node: &Node, logging: &Logging) {
 fn load(matches: &ArgMatches) -> anyhow::Result<(Config, Vec<String>)> {
     let file = matches.get_one::<PathBuf>("config").cloned();
     let mut flags = Vec::new();
-    for setting in Config::settings()
-        .into_iter()
-        .filter(|one| !one.is_secret())
-    {
+    for setting in with_flags() {
         let flag = setting.flag();
         if let Some(text) = matches.get_one::<String>(&flag) {
             flags.push((flag, text.clone()));
@@ -261,10 +258,7 @@ fn command() -> Command {
                 .value_parser(clap::value_parser!(PathBuf))
                 .help("TOML file with any of the settings below"),
         );
-        for setting in Config::settings()
-            .into_iter()
-            .filter(|one| !one.is_secret())
-        {
+        for setting in with_flags() {
             command = command.arg(argument(&setting));
         }
         command
@@ -435,6 +429,12 @@ fn file(name: &'static str, value: &'static str, help: &'static str) -> Arg {
         .help(help)
 }
 
+/// The settings that have a flag.
+fn with_flags() -> impl Iterator<Item = config::Setting> {
+    let settings = Config::settings().into_iter();
+    settings.filter(|setting| setting.kind != config::Kind::Secret)
+}
+
 fn number(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
@@ -452,7 +452,7 @@ fn argument(setting: &config::Setting) -> Arg {
         section => Box::leak(format!("[{section}]").into_boxed_str()),
     };
     let value = match setting.kind {
-        config::Kind::Text => "TEXT",
+        config::Kind::Text | config::Kind::Secret => "TEXT",
         config::Kind::Integer => "N",
         config::Kind::Flag => "true|false",
         config::Kind::List => "A,B,…",

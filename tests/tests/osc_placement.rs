@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use placement_tests::cluster::Cluster;
+use placement_tests::python;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -15,31 +16,13 @@ const PACKAGES: [&str; 2] = ["osc-placement==4.9.1", "python-openstackclient==10
 
 /// The client in a virtual environment, made once per target directory.
 fn openstack() -> PathBuf {
-    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("osc-venv-4.9.1-10.5.0");
-    let ready = venv.join("ready");
-    if !ready.exists() {
-        eprintln!("installing {PACKAGES:?} into {}", venv.display());
-        // scripts/test names one that makes virtual environments; the one on the PATH may not.
-        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        run(Command::new(python)
-            .args(["-m", "venv", "--clear"])
-            .arg(&venv));
-        let pip = venv.join("bin/pip");
-        run(Command::new(pip)
-            .args(["install", "--quiet", "--disable-pip-version-check"])
-            .args(PACKAGES));
-        std::fs::write(ready, "").unwrap();
-    }
-    venv.join("bin/openstack")
+    let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let programs = python::environment(installed_in, "osc-venv-4.9.1-10.5.0", &PACKAGES);
+    programs.unwrap().join("openstack")
 }
 
 fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| {
-        panic!("{command:?} does not start ({error}); it needs python3 and python3-venv")
-    });
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
+    python::run(command).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
 /// `openstack` against one node.

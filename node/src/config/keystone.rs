@@ -88,7 +88,7 @@ impl KeystoneSection {
                 }
                 Credentials::ApplicationCredential {
                     id: self.application_credential_id.clone(),
-                    secret: self.application_credential_secret.clone(),
+                    secret: self.application_credential_secret.reveal().to_owned(),
                 }
             }
             (false, false) => {
@@ -97,7 +97,7 @@ impl KeystoneSection {
                 }
                 Credentials::Password {
                     username: self.username.clone(),
-                    password: self.password.clone(),
+                    password: self.password.reveal().to_owned(),
                     user_domain_name: self.user_domain_name.clone(),
                     project_name: self.project_name.clone(),
                     project_domain_name: self.project_domain_name.clone(),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use strsim::levenshtein;
 
-use super::{Config, Setting};
+use super::{Config, Kind, Setting};
 
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +88,7 @@ impl Config {
         }
         for (flag, text) in flags {
             let name = format!("--{flag}");
-            let named = |setting: &&Setting| setting.flag() == flag && !setting.is_secret();
+            let named = |setting: &&Setting| setting.flag() == flag && setting.kind != Kind::Secret;
             match settings.iter().find(named) {
                 Some(setting) => put(&mut table, setting, &name, &text)?,
                 None => {
@@ -392,7 +392,7 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
         text.parse()
             .map_err(|error: toml::de::Error| ConfigError::Malformed {
                 source_name: name.clone(),
-                message: error.to_string(),
+                message: at_its_line(&text, &error),
             })?;
     let known = || settings.iter().map(Setting::path);
     let unknown = |key: String| ConfigError::Unknown {
@@ -422,6 +422,13 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
         }
     }
     Ok(table)
+}
+
+/// What is wrong with a file, and where. Not the line itself, which may hold a secret.
+fn at_its_line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.unwrap_or_default().matches('\n').count() + 1;
+    format!("line {line}: {}", error.message())
 }
 
 fn put(
@@ -587,10 +594,76 @@ mod tests {
                 "backup_s3.bucket",
             ),
             ("node_id = 1\n[reads]\ndefault = \"fast\"", "reads.default"),
+            (
+                "node_id = 1\n[api]\nlisten = \"10.0.0.1:8778\"",
+                "auth.noauth2_beyond_loopback",
+            ),
+            (
+                "node_id = 1\n[api]\nadvertise = \"cloud.example:8778\"",
+                "auth.noauth2_beyond_loopback",
+            ),
+            ("node_id = 1\n[auth]\nstrategy = \"none\"", "auth.strategy"),
+            (
+                "node_id = 1\n[auth]\nstrategy = \"proxy\"",
+                "auth.proxy_addresses",
+            ),
+            (
+                "node_id = 1\n[auth]\nstrategy = \"proxy\"\nproxy_addresses = [\"10.0.0.0/33\"]",
+                "auth.proxy_addresses",
+            ),
+            (
+                "node_id = 1\n[auth]\nstrategy = \"keystone\"",
+                "keystone.auth_url",
+            ),
+            (
+                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"keystone:5000\"",
+                "keystone.auth_url",
+            ),
+            (
+                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://k:5000\"",
+                "keystone.username",
+            ),
+            (
+                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://k:5000\"\n\
+                 username = \"placement\"",
+                "keystone.password",
+            ),
             ("node_id = 1\n[log]\nformat = \"xml\"", "log.format"),
         ] {
             let error = load(text, &[], &[]).unwrap_err();
             assert!(error.to_string().contains(key), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_shown_nowhere() {
+        let text = "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\n\
+                    auth_url = \"https://k/identity, http://k2:5000/v3/\"\nusername = \"placement\"\n";
+        let environment = [("PLACEMENTD_KEYSTONE_PASSWORD", "hidden")];
+        let config = load(text, &environment, &[]).unwrap();
+        assert_eq!(
+            config.keystone.place().unwrap().auth_urls,
+            ["https://k/identity/v3", "http://k2:5000/v3"]
+        );
+        for shown in [format!("{config:?}"), config.to_toml()] {
+            assert!(!shown.contains("hidden"), "{shown}");
+        }
+        let other = [("PLACEMENTD_KEYSTONE_PASSWORD", "hidden-2")];
+        let other = load(text, &other, &[]).unwrap();
+        assert_eq!(config.differs_in(&other), ["keystone.password"]);
+        let flag = load(text, &[], &[("keystone-password", "hidden")]).unwrap_err();
+        assert!(matches!(flag, ConfigError::Unknown { .. }), "{flag}");
+        for wrong in [
+            "password = 777hidden",
+            "password = 777",
+            "password = [\"hidden\"]",
+        ] {
+            let error = load(&format!("{text}{wrong}\n"), &[], &[]).unwrap_err();
+            let words = error.to_string();
+            assert!(
+                !words.contains("hidden") && !words.contains("777"),
+                "{words}"
+            );
         }
     }
 

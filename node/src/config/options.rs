@@ -1,7 +1,11 @@
 //! How one setting is known by four names: a field of the struct, a key of the file, a variable
 //! of the environment and a flag. All four are made from the same line of [`super`].
 
+use std::fmt;
 use std::path::PathBuf;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What text from the environment or the command line is read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub enum Kind {
     Flag,
     /// Texts separated by commas.
     List,
+    /// A text that nobody is to see: it has no flag, and is shown nowhere.
+    Secret,
 }
 
 /// One setting.
@@ -40,11 +46,6 @@ impl Setting {
         }
     }
 
-    /// Whether it is to be seen by nobody: there is no flag for it, and it is shown nowhere.
-    pub fn is_secret(&self) -> bool {
-        matches!(self.key, "password" | "application_credential_secret")
-    }
-
     /// The flag without its dashes: `api-listen`.
     pub fn flag(&self) -> String {
         self.path().replace(['.', '_'], "-")
@@ -61,7 +62,7 @@ impl Setting {
     /// Reads text of the environment or the command line as this setting's kind.
     pub(super) fn parse(&self, text: &str) -> Result<toml::Value, String> {
         match self.kind {
-            Kind::Text => Ok(toml::Value::String(text.to_owned())),
+            Kind::Text | Kind::Secret => Ok(toml::Value::String(text.to_owned())),
             Kind::Integer => text
                 .trim()
                 .parse::<i64>()
@@ -115,6 +116,54 @@ impl Shape for String {
     const KIND: Kind = Kind::Text;
     fn show(&self) -> Option<String> {
         Some(format!("{self:?}"))
+    }
+}
+
+/// A text that nobody is to see. What is written in its place says only whether there is one.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text itself.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn shown(&self) -> &'static str {
+        if self.is_empty() { "" } else { "(not shown)" }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.shown())
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.shown())
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(text) => Ok(Self(text)),
+            _ => Err(D::Error::custom("it has to be a text, in quotes")),
+        }
+    }
+}
+
+impl Shape for Secret {
+    const KIND: Kind = Kind::Secret;
+    fn show(&self) -> Option<String> {
+        None
     }
 }
 

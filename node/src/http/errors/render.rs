@@ -32,13 +32,16 @@ impl ApiError {
         asked: Asked<'_>,
     ) -> (Bytes, &'static str) {
         let frame = Frame::of(self.status, asked);
-        match format {
-            Format::Json if matches!(self.kind, ErrorKind::Unauthenticated { .. }) => {
+        match (format, &self.kind) {
+            (_, ErrorKind::Unauthenticated { challenge: Some(_) }) => {
+                (self.json_like_keystone(&frame), "application/json")
+            }
+            (Format::Json, ErrorKind::Unauthenticated { challenge: None }) => {
                 (self.json_unauthenticated(&frame), "application/json")
             }
-            Format::Json => (self.json(&frame, asked), "application/json"),
-            Format::Html => (self.html(&frame).into(), "text/html; charset=UTF-8"),
-            Format::Plain => (self.plain(&frame).into(), "text/plain; charset=UTF-8"),
+            (Format::Json, _) => (self.json(&frame, asked), "application/json"),
+            (Format::Html, _) => (self.html(&frame).into(), "text/html; charset=UTF-8"),
+            (Format::Plain, _) => (self.plain(&frame).into(), "text/plain; charset=UTF-8"),
         }
     }
 
@@ -104,6 +107,27 @@ impl ApiError {
             message: frame.html_unescaped(&self.message),
             code: self.status_line(),
             title: self.title(),
+        })
+    }
+
+    /// As keystonemiddleware answers in front of upstream.
+    fn json_like_keystone(&self, frame: &Frame) -> Bytes {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            error: One<'a>,
+        }
+        #[derive(Serialize)]
+        struct One<'a> {
+            code: u16,
+            title: &'a str,
+            message: String,
+        }
+        to_json(&Body {
+            error: One {
+                code: self.status.as_u16(),
+                title: self.title(),
+                message: frame.html_unescaped(&self.message),
+            },
         })
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use super::super::headers;
-use super::names::{SERVICE_TOKEN, TOKEN};
-use super::{Identity, NO_TOKEN};
+use super::identity::Identity;
+use super::names::{NO_TOKEN, SERVICE_TOKEN, TOKEN};
 use crate::http::edge::settings::KeystoneSettings;
 use crate::http::errors::ApiError;
 use crate::keystone::{Away, Keystone, Token};

@@ -1,5 +1,6 @@
 //! Who is calling.
 
+mod identity;
 mod keystone;
 mod names;
 mod noauth2;
@@ -9,30 +10,14 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
+pub(in crate::http) use self::identity::Identity;
 use self::keystone::ByKeystone;
+use self::names::NO_TOKEN;
 use self::proxy::Proxies;
 use super::settings::AuthStrategy;
 use crate::access::Peer;
 use crate::http::errors::ApiError;
 use crate::keystone::Keystone;
-
-/// A caller, as policy rules see it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::http) struct Identity {
-    pub(in crate::http) user_id: String,
-    /// The project the caller acts in.
-    pub(in crate::http) project_id: Option<String>,
-    /// The domain the caller acts in.
-    pub(in crate::http) domain_id: Option<String>,
-    /// `all` if the caller acts on the whole system.
-    pub(in crate::http) system_scope: Option<String>,
-    /// The user's domain.
-    pub(in crate::http) user_domain_id: Option<String>,
-    /// The project's domain.
-    pub(in crate::http) project_domain_id: Option<String>,
-    /// Roles as they were given.
-    pub(in crate::http) roles: Vec<String>,
-}
 
 /// Finds out who sent a request (`[auth] strategy`).
 pub(in crate::http) enum Authenticator {
@@ -71,13 +56,4 @@ impl Authenticator {
             Self::Keystone(keystone) => keystone.identify(headers).await,
         }
     }
-}
-
-const NO_TOKEN: &str = "The request has no X-Auth-Token header. Send one.";
-
-/// The names in `X-Roles`.
-fn roles(given: &str) -> Vec<String> {
-    let names = given.split(',').map(str::trim);
-    let names = names.filter(|name| !name.is_empty());
-    names.map(str::to_owned).collect()
 }

@@ -13,3 +13,6 @@ pub(super) const TENANT: HeaderName = HeaderName::from_static("x-tenant-id");
 pub(super) const DOMAIN: HeaderName = HeaderName::from_static("x-domain-id");
 pub(super) const USER_DOMAIN: HeaderName = HeaderName::from_static("x-user-domain-id");
 pub(super) const PROJECT_DOMAIN: HeaderName = HeaderName::from_static("x-project-domain-id");
+
+/// What is missing where it is missing.
+pub(super) const NO_TOKEN: &str = "The request has no X-Auth-Token header. Send one.";

@@ -6,10 +6,10 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::super::headers;
+use super::identity::{Identity, roles};
 use super::names::{
     DOMAIN, PROJECT, PROJECT_DOMAIN, ROLES, SYSTEM_SCOPE, TENANT, TOKEN, USER_DOMAIN,
 };
-use super::{Identity, roles};
 
 /// Who the request says it is; `None`: it says nothing.
 ///

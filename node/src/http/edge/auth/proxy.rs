@@ -8,10 +8,11 @@ use http::header::HeaderName;
 use ipnet::IpNet;
 
 use super::super::headers;
+use super::identity::{Identity, roles};
 use super::names::{
     DOMAIN, IDENTITY_STATUS, PROJECT, PROJECT_DOMAIN, ROLES, SYSTEM_SCOPE, USER, USER_DOMAIN,
 };
-use super::{Identity, roles};
+
 use crate::access::Peer;
 use crate::http::errors::ApiError;
 

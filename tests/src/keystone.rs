@@ -1,0 +1,242 @@
+//! A real Keystone: from PyPI, under uwsgi, on SQLite, with fernet keys.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use http::StatusCode;
+use placement_client::{ApiRequest, ApiResponse, Client};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::ports::Ports;
+use crate::python;
+
+const PACKAGES: [&str; 2] = ["keystone==30.0.0", "pyuwsgi==2.0.30.post1"];
+const ADMIN_PASSWORD: &str = "the-first-admin";
+const START_LIMIT: Duration = Duration::from_secs(60);
+const REGION: &str = "RegionOne";
+
+/// A Keystone with its data; gone when dropped.
+pub struct Keystone {
+    programs: PathBuf,
+    directory: TempDir,
+    port: u16,
+    _ports: Ports,
+    running: Option<Child>,
+}
+
+/// Who has a token.
+#[derive(Debug, Clone, Copy)]
+pub struct Who<'a> {
+    /// Its name.
+    pub user: &'a str,
+    /// Its password.
+    pub password: &'a str,
+    /// `None`: a token without scope.
+    pub project: Option<&'a str>,
+}
+
+impl Who<'static> {
+    /// The admin of a new Keystone.
+    pub const ADMIN: Self = Self {
+        user: "admin",
+        password: ADMIN_PASSWORD,
+        project: Some("admin"),
+    };
+}
+
+impl Drop for Keystone {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Keystone {
+    /// Makes a new one and starts it. Its packages are installed once, below `installed_in`.
+    pub async fn start(installed_in: &Path) -> anyhow::Result<Self> {
+        let programs = python::environment(installed_in, "keystone-venv-30.0.0", &PACKAGES)?;
+        let ports = Ports::claim(1);
+        let mut keystone = Self {
+            programs,
+            directory: tempfile::tempdir()?,
+            port: ports.first(),
+            _ports: ports,
+            running: None,
+        };
+        keystone.configure(3_600)?;
+        keystone.manage(&["db_sync"])?;
+        let (user, group) = (
+            python::run(Command::new("id").arg("-un"))?,
+            python::run(Command::new("id").arg("-gn"))?,
+        );
+        keystone.manage(&[
+            "fernet_setup",
+            "--keystone-user",
+            user.trim(),
+            "--keystone-group",
+            group.trim(),
+        ])?;
+        let url = keystone.url();
+        keystone.manage(&[
+            "bootstrap",
+            "--bootstrap-password",
+            ADMIN_PASSWORD,
+            "--bootstrap-region-id",
+            REGION,
+            "--bootstrap-admin-url",
+            &url,
+            "--bootstrap-internal-url",
+            &url,
+            "--bootstrap-public-url",
+            &url,
+        ])?;
+        keystone.go_on().await?;
+        Ok(keystone)
+    }
+
+    /// Tokens that it makes from its next start on last for so long.
+    pub fn configure(&self, token_seconds: u64) -> anyhow::Result<()> {
+        let at = self.directory.path().display();
+        let text = format!(
+            "[DEFAULT]\nlog_file = {at}/keystone.log\n\
+             [database]\nconnection = sqlite:///{at}/keystone.db\n\
+             [fernet_tokens]\nkey_repository = {at}/fernet\n\
+             [fernet_receipts]\nkey_repository = {at}/receipts\n\
+             [credential]\nkey_repository = {at}/credential\n\
+             [token]\nprovider = fernet\nexpiration = {token_seconds}\n"
+        );
+        fs::write(self.directory.path().join("keystone.conf"), text)?;
+        Ok(())
+    }
+
+    fn manage(&self, words: &[&str]) -> anyhow::Result<()> {
+        let mut command = Command::new(self.programs.join("keystone-manage"));
+        command.arg("--config-file");
+        command.arg(self.directory.path().join("keystone.conf"));
+        python::run(command.args(words)).map(drop)
+    }
+
+    /// Starts it, on its data.
+    pub async fn go_on(&mut self) -> anyhow::Result<()> {
+        let log = File::create(self.directory.path().join("uwsgi.log"))?;
+        let child = Command::new(self.programs.join("uwsgi"))
+            .env("OS_KEYSTONE_CONFIG_DIR", self.directory.path())
+            .args(["--http-socket", &self.address()])
+            .args(["--module", "keystone.wsgi.api:application"])
+            .args([
+                "--master",
+                "--processes",
+                "2",
+                "--die-on-term",
+                "--no-orphans",
+            ])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("uwsgi does not start")?;
+        self.running = Some(child);
+        let started = Instant::now();
+        while self
+            .client()
+            .request_once(ApiRequest::get("/v3"))
+            .await
+            .is_err()
+        {
+            if started.elapsed() > START_LIMIT {
+                let log = fs::read_to_string(self.directory.path().join("uwsgi.log"));
+                bail!("Keystone does not answer: {}", log.unwrap_or_default());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    }
+
+    /// Stops it; its data stay.
+    pub fn stop(&mut self) {
+        if let Some(mut child) = self.running.take() {
+            let pid = rustix::process::Pid::from_child(&child);
+            // It may have ended by itself.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = child.wait();
+        }
+    }
+
+    fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("http://{}/v3", self.address())
+    }
+
+    fn client(&self) -> Client {
+        Client::new([self.address()]).expect("an address of ours is one")
+    }
+
+    /// A token.
+    pub async fn token(&self, who: Who<'_>) -> anyhow::Result<String> {
+        let domain = json!({"id": "default"});
+        let user = json!({"name": who.user, "domain": domain, "password": who.password});
+        let mut auth = json!({"identity": {"methods": ["password"], "password": {"user": user}}});
+        auth["scope"] = match who.project {
+            Some(name) => json!({"project": {"name": name, "domain": domain}}),
+            None => json!("unscoped"),
+        };
+        let question = ApiRequest::post("/v3/auth/tokens").json(&json!({"auth": auth}));
+        let answer = self.client().request_once(question).await?;
+        ensure!(answer.status == StatusCode::CREATED, "{answer:?}");
+        let token = answer.headers.get("x-subject-token").context("a token")?;
+        Ok(token.to_str()?.to_owned())
+    }
+
+    /// Ends a token.
+    pub async fn revoke(&self, token: &str) -> anyhow::Result<()> {
+        let request = ApiRequest::delete("/v3/auth/tokens").header("x-subject-token", token);
+        self.ask(request).await.map(drop)
+    }
+
+    /// Makes a project and users in it, each with one role.
+    pub async fn people(&self, project: &str, people: &[(Who<'_>, &str)]) -> anyhow::Result<()> {
+        let body = json!({"project": {"name": project, "domain_id": "default"}});
+        let made = self
+            .ask(ApiRequest::post("/v3/projects").json(&body))
+            .await?;
+        let project = id(&made, "project")?;
+        for (who, role) in people {
+            let user = json!({"name": who.user, "password": who.password, "domain_id": "default"});
+            let body = json!({"user": user});
+            let made = self.ask(ApiRequest::post("/v3/users").json(&body)).await?;
+            let user = id(&made, "user")?;
+            let roles = self
+                .ask(ApiRequest::get(&format!("/v3/roles?name={role}")))
+                .await?;
+            let role = roles["roles"][0]["id"].as_str().context("a role")?;
+            let given = format!("/v3/projects/{project}/users/{user}/roles/{role}");
+            self.ask(ApiRequest::put(&given)).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, request: ApiRequest) -> anyhow::Result<Value> {
+        let token = self.token(Who::ADMIN).await?;
+        let answer: ApiResponse = self
+            .client()
+            .with_token(&token)
+            .request_once(request)
+            .await?;
+        ensure!(answer.status.is_success(), "{answer:?}");
+        Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
+    }
+}
+
+fn id(made: &Value, what: &str) -> anyhow::Result<String> {
+    let id = made[what]["id"]
+        .as_str()
+        .context("what was made has an id")?;
+    Ok(id.to_owned())
+}

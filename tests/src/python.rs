@@ -1,0 +1,35 @@
+//! Python programs that tests run beside the product, in virtual environments of their own.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// The folder of the programs of an environment with these packages; made once in `directory`.
+pub fn environment(directory: &Path, name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
+    let venv = directory.join(name);
+    let ready = venv.join("ready");
+    if !ready.exists() {
+        eprintln!("installing {packages:?} into {}", venv.display());
+        // scripts/test names one that makes virtual environments; the one on the PATH may not.
+        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        run(Command::new(python)
+            .args(["-m", "venv", "--clear"])
+            .arg(&venv))?;
+        run(Command::new(venv.join("bin/pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check"])
+            .args(packages))?;
+        std::fs::write(ready, "")?;
+    }
+    Ok(venv.join("bin"))
+}
+
+/// Runs a program to its end, and gives what it printed.
+pub fn run(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.output().with_context(|| {
+        format!("{command:?} does not start; it needs python3 and python3-venv")
+    })?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {said}");
+    Ok(String::from_utf8(output.stdout)?)
+}

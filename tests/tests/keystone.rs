@@ -1,0 +1,186 @@
+//! A real Keystone tells three nodes whose tokens are.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use placement_client::{ApiRequest, ApiResponse, Client, NewProvider};
+use placement_tests::cluster::Cluster;
+use placement_tests::keystone::{Keystone, Who};
+use serde_json::Value;
+
+/// To be found in no log.
+const PASSWORD: &str = "the-password-of-placement";
+/// What Keystone says counts for so long here.
+const CACHE: Duration = Duration::from_secs(4);
+
+const fn of_service(user: &'static str) -> Who<'static> {
+    Who {
+        user,
+        password: PASSWORD,
+        project: Some("service"),
+    }
+}
+
+const PLACEMENT: Who<'_> = of_service("placement");
+const NOVA: Who<'_> = of_service("nova");
+const OPERATOR: Who<'_> = of_service("operator");
+const MEMBER: Who<'_> = of_service("member");
+const READER: Who<'_> = of_service("reader");
+
+async fn keystone() -> Keystone {
+    let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let keystone = Keystone::start(installed_in).await.unwrap();
+    let people = [
+        (PLACEMENT, "service"),
+        (NOVA, "service"),
+        (OPERATOR, "admin"),
+        (MEMBER, "member"),
+        (READER, "reader"),
+    ];
+    keystone.people("service", &people).await.unwrap();
+    keystone
+}
+
+async fn cluster_of(keystone: &Keystone) -> Cluster {
+    let config = format!(
+        "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"{}\"\nusername = \"placement\"\n\
+         password = \"{PASSWORD}\"\ntoken_cache_time_s = {}\ntimeout_ms = 2000\n[log]\nlevel = \"debug\"\n",
+        keystone.url(),
+        CACHE.as_secs()
+    );
+    Cluster::start_with(3, &config).await.unwrap()
+}
+
+async fn ask(client: &Client, request: ApiRequest) -> ApiResponse {
+    client.request_once(request).await.unwrap()
+}
+
+/// What a list of providers is answered with this token.
+async fn status_of(cluster: &Cluster, node: u64, token: &str) -> StatusCode {
+    let client = cluster.client_of(node).with_token(token);
+    ask(&client, ApiRequest::get("/resource_providers"))
+        .await
+        .status
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_are_what_keystone_says_they_are() {
+    let keystone = keystone().await;
+    let cluster = cluster_of(&keystone).await;
+    let operator = keystone.token(OPERATOR).await.unwrap();
+    for node in cluster.ids() {
+        assert_eq!(status_of(&cluster, node, &operator).await, StatusCode::OK);
+    }
+    let client = cluster.client_of(1).with_token(&operator);
+    client
+        .create_provider(&NewProvider::named("host"))
+        .await
+        .unwrap();
+
+    // Whom the policy does not let list providers Keystone knows all the same.
+    for (who, expected) in [
+        (NOVA, StatusCode::OK),
+        (MEMBER, StatusCode::FORBIDDEN),
+        (READER, StatusCode::FORBIDDEN),
+    ] {
+        let token = keystone.token(who).await.unwrap();
+        assert_eq!(status_of(&cluster, 2, &token).await, expected, "{who:?}");
+    }
+    let reader = keystone.token(READER).await.unwrap();
+    let own = ask(
+        &cluster.client_of(3).with_token(&reader),
+        ApiRequest::get("/usages?project_id=nobody's"),
+    )
+    .await;
+    assert_eq!(own.status, StatusCode::FORBIDDEN);
+    let unscoped = Who {
+        project: None,
+        ..OPERATOR
+    };
+    let unscoped = keystone.token(unscoped).await.unwrap();
+    assert_eq!(
+        status_of(&cluster, 2, &unscoped).await,
+        StatusCode::FORBIDDEN
+    );
+
+    // `admin` is no token here, nor is what nobody issued.
+    for nobody in ["admin", "", "gAAAAA", &"x".repeat(20_000)] {
+        let client = cluster.client_of(1).with_token(nobody);
+        let answer = ask(&client, ApiRequest::get("/resource_providers")).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{nobody}");
+        let challenge = answer.headers.get("www-authenticate").unwrap();
+        let expected = format!("Keystone uri=\"{}\"", keystone.url());
+        assert_eq!(challenge.to_str().unwrap(), expected);
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(body["error"]["code"], 401, "{body}");
+    }
+    // The root and health are anybody's.
+    let root = ask(&cluster.client_of(1).with_token(""), ApiRequest::get("/")).await;
+    assert_eq!(root.status, StatusCode::OK);
+
+    keystone.revoke(&operator).await.unwrap();
+    let revoked = Instant::now();
+    while status_of(&cluster, 1, &operator).await == StatusCode::OK {
+        assert!(
+            revoked.elapsed() < CACHE + Duration::from_secs(2),
+            "what is remembered outlives its time"
+        );
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    for node in cluster.ids() {
+        let log = cluster.log(node, usize::MAX);
+        for secret in [PASSWORD, &operator, &reader] {
+            assert!(!log.contains(secret), "node {node} logs a secret");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_may_come_with_a_token_that_has_expired() {
+    let mut keystone = keystone().await;
+    let cluster = cluster_of(&keystone).await;
+    let service = keystone.token(NOVA).await.unwrap();
+    let no_service = keystone.token(MEMBER).await.unwrap();
+    keystone.stop();
+    keystone.configure(3).unwrap();
+    keystone.go_on().await.unwrap();
+    let brief = keystone.token(OPERATOR).await.unwrap();
+    assert_eq!(status_of(&cluster, 1, &brief).await, StatusCode::OK);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    keystone.stop();
+    keystone.configure(3_600).unwrap();
+    keystone.go_on().await.unwrap();
+    assert_eq!(
+        status_of(&cluster, 1, &brief).await,
+        StatusCode::UNAUTHORIZED
+    );
+    for (with, expected) in [
+        (&service, StatusCode::OK),
+        (&no_service, StatusCode::UNAUTHORIZED),
+        (&"nobody's".to_owned(), StatusCode::UNAUTHORIZED),
+    ] {
+        let request = ApiRequest::get("/resource_providers").header("x-service-token", with);
+        let answer = ask(&cluster.client_of(1).with_token(&brief), request).await;
+        assert_eq!(answer.status, expected, "{answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_keystone_is_away_known_tokens_go_on_and_others_wait() {
+    let mut keystone = keystone().await;
+    let cluster = cluster_of(&keystone).await;
+    let known = keystone.token(OPERATOR).await.unwrap();
+    let other = keystone.token(NOVA).await.unwrap();
+    assert_eq!(status_of(&cluster, 1, &known).await, StatusCode::OK);
+    keystone.stop();
+    assert_eq!(status_of(&cluster, 1, &known).await, StatusCode::OK);
+    let client = cluster.client_of(1).with_token(&other);
+    let answer = ask(&client, ApiRequest::get("/resource_providers")).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
+    keystone.go_on().await.unwrap();
+    assert_eq!(status_of(&cluster, 1, &other).await, StatusCode::OK);
+}

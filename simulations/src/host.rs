@@ -335,6 +335,7 @@ impl Host {
             ..Config::default()
         };
         config.api.listen = format!("0.0.0.0:{API_PORT}");
+        config.auth.noauth2_beyond_loopback = true;
         config.api.advertise = format!("{}:{API_PORT}", self.name);
         config.peer.listen = format!("0.0.0.0:{PEER_PORT}");
         config.peer.advertise = format!("{}:{PEER_PORT}", self.name);

@@ -222,6 +222,27 @@ impl Keystone {
         Ok(())
     }
 
+    /// Tells in the catalog where placement is, in each region somewhere else.
+    pub async fn placement(&self, places: &[(&str, &str)]) -> anyhow::Result<()> {
+        let body = json!({"service": {"type": "placement", "name": "placement"}});
+        let made = self
+            .ask(ApiRequest::post("/v3/services").json(&body))
+            .await?;
+        let service = id(&made, "service")?;
+        for (region, url) in places {
+            let body = json!({"region": {"id": region}});
+            self.ask(ApiRequest::post("/v3/regions").json(&body))
+                .await?;
+            let endpoint = json!({
+                "interface": "public", "url": url, "region_id": region, "service_id": service,
+            });
+            let body = json!({"endpoint": endpoint});
+            self.ask(ApiRequest::post("/v3/endpoints").json(&body))
+                .await?;
+        }
+        Ok(())
+    }
+
     async fn ask(&self, request: ApiRequest) -> anyhow::Result<Value> {
         let token = self.token(Who::ADMIN).await?;
         let answer: ApiResponse = self

@@ -10,6 +10,7 @@ pub mod layout;
 pub mod link;
 pub mod load;
 pub mod node_process;
+pub mod osc;
 pub mod ports;
 pub mod power;
 pub mod process_cost;

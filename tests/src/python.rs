@@ -4,9 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use parking_lot::Mutex;
+
+/// Tests of one program run beside each other.
+static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// The folder of the programs of an environment with these packages; made once in `directory`.
 pub fn environment(directory: &Path, name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
+    let _installing = INSTALLING.lock();
     let venv = directory.join(name);
     let ready = venv.join("ready");
     if !ready.exists() {

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use placement_client::{ApiRequest, ApiResponse, Client, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::keystone::{Keystone, Who};
+use placement_tests::{osc, python};
 use serde_json::Value;
 
 /// To be found in no log.
@@ -183,4 +185,52 @@ async fn while_keystone_is_away_known_tokens_go_on_and_others_wait() {
     assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
     keystone.go_on().await.unwrap();
     assert_eq!(status_of(&cluster, 1, &other).await, StatusCode::OK);
+}
+
+/// OpenStack's own client, with a password: Keystone gives it a token, and its catalog tells where placement is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_client_of_openstack_finds_each_node_in_the_catalog() {
+    let keystone = keystone().await;
+    let cluster = cluster_of(&keystone).await;
+    let regions = cluster.ids().into_iter().map(|id| {
+        let url = format!("http://{}", cluster.place(id).api());
+        (format!("region-{id}"), url)
+    });
+    let regions: Vec<_> = regions.collect();
+    let places: Vec<_> = (regions
+        .iter()
+        .map(|(one, url)| (one.as_str(), url.as_str())))
+    .collect();
+    keystone.placement(&places).await.unwrap();
+    let programs = osc::programs(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    let openstack = |who: Who<'_>, region: &str, words: &[&str]| {
+        let mut command = Command::new(programs.join("openstack"));
+        command
+            .env_clear()
+            .args(["--os-auth-url", &keystone.url(), "--os-region-name", region])
+            .args(["--os-username", who.user, "--os-password", who.password])
+            .args([
+                "--os-user-domain-id",
+                "default",
+                "--os-project-domain-id",
+                "default",
+            ])
+            .args(["--os-project-name", who.project.unwrap()])
+            .args(["--os-placement-api-version", "1.39"])
+            .args(words);
+        python::run(&mut command)
+    };
+    openstack(
+        OPERATOR,
+        "region-1",
+        &["resource", "provider", "create", "host"],
+    )
+    .unwrap();
+    for (region, _) in &regions {
+        let words = ["resource", "provider", "list", "-f", "value", "-c", "name"];
+        assert_eq!(openstack(OPERATOR, region, &words).unwrap().trim(), "host");
+    }
+    let refused = openstack(MEMBER, "region-2", &["resource", "provider", "list"]);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("HTTP 403"), "{refused}");
 }

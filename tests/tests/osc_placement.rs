@@ -8,16 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use placement_tests::cluster::Cluster;
-use placement_tests::python;
+use placement_tests::{osc, python};
 use serde_json::Value;
 use uuid::Uuid;
 
-const PACKAGES: [&str; 2] = ["osc-placement==4.9.1", "python-openstackclient==10.5.0"];
-
-/// The client in a virtual environment, made once per target directory.
 fn openstack() -> PathBuf {
-    let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let programs = python::environment(installed_in, "osc-venv-4.9.1-10.5.0", &PACKAGES);
+    let programs = osc::programs(Path::new(env!("CARGO_TARGET_TMPDIR")));
     programs.unwrap().join("openstack")
 }
 

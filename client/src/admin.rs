@@ -16,6 +16,7 @@
 //! Any node answers; what only the leader can do is passed on to it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use http::Method;
 use serde::{Deserialize, Serialize};
@@ -196,6 +197,14 @@ impl Admin {
     /// Speaks to the admin doors that `client` names as its endpoints.
     pub fn new(client: Client) -> Self {
         Self { client }
+    }
+
+    /// The door of another node. It is tried once, for as long as `limit`.
+    pub fn at(&self, endpoint: &str, limit: Duration) -> Result<Self, Error> {
+        let client = (self.client.at(endpoint)?)
+            .with_patience(Duration::ZERO)
+            .with_attempt_timeout(limit);
+        Ok(Self { client })
     }
 
     /// The status of whichever node answers first.

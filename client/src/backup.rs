@@ -8,12 +8,12 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::connect::{Connector, Trust};
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
 
@@ -84,10 +84,14 @@ impl BackupStream {
     ///
     /// # Errors
     /// [`BackupError::Unavailable`], with what each of them said.
-    pub async fn begin(endpoints: &[Endpoint], patience: Duration) -> Result<Self, BackupError> {
+    pub async fn begin(
+        endpoints: &[Endpoint],
+        trust: &Trust,
+        patience: Duration,
+    ) -> Result<Self, BackupError> {
         let mut said = Vec::new();
         for endpoint in endpoints {
-            match timeout(patience, ask(endpoint)).await {
+            match timeout(patience, ask(endpoint, trust.clone(), patience)).await {
                 Ok(Ok(begun)) => return Ok(begun),
                 Ok(Err(reason)) => said.push(format!("{endpoint}: {reason}")),
                 Err(_) => said.push(format!("{endpoint}: no answer within {patience:?}")),
@@ -141,14 +145,14 @@ impl BackupStream {
     }
 }
 
-async fn ask(endpoint: &Endpoint) -> Result<BackupStream, String> {
+async fn ask(endpoint: &Endpoint, trust: Trust, limit: Duration) -> Result<BackupStream, String> {
     let url = endpoint
         .url("/v1/backup")
         .map_err(|error| error.to_string())?;
     let mut request = Request::new(Full::new(Bytes::new()));
     *request.uri_mut() = url;
-    let client: HyperClient<HttpConnector, Full<Bytes>> =
-        HyperClient::builder(TokioExecutor::new()).build_http();
+    let client: HyperClient<_, Full<Bytes>> =
+        HyperClient::builder(TokioExecutor::new()).build(Connector::new(trust, limit));
     let answer = client.request(request).await.map_err(|error| {
         let source = std::error::Error::source(&error).map(ToString::to_string);
         format!(

@@ -10,6 +10,7 @@ use http::{Request, StatusCode};
 use http_body_util::Full;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::connect::Trust;
 use crate::consistency::{CONSISTENCY, Consistency, IndexToken, MIN_INDEX};
 use crate::endpoint::Endpoint;
 use crate::error::{ApiError, Error};
@@ -44,7 +45,7 @@ struct Shared {
     endpoints: Vec<Endpoint>,
     /// Which endpoint is asked first: the last one that answered.
     preferred: AtomicUsize,
-    transport: Box<dyn Transport>,
+    transport: Arc<dyn Transport>,
 }
 
 /// What one attempt came to, seen by whoever decides about the next.
@@ -63,13 +64,36 @@ enum Attempt {
 }
 
 impl Client {
-    /// A client over TCP. Endpoints are `http://host:port`, asked in this order.
+    /// A client of these endpoints, asked in this order: `http://host:port`, `https://host:port` or `unix:/path`. Over
+    /// https it trusts whom this machine trusts.
     pub fn new<I, S>(endpoints: I) -> Result<Self, Error>
     where
         I: IntoIterator<Item = S>,
         S: AsRef<str>,
     {
-        Self::over(endpoints, HyperTransport::tcp(CONNECT_TIMEOUT))
+        Self::trusting(endpoints, Trust::default())
+    }
+
+    /// A client of these endpoints, which over https takes for a node whom it is told to trust.
+    pub fn trusting<I, S>(endpoints: I, trust: Trust) -> Result<Self, Error>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<str>,
+    {
+        Self::over(endpoints, HyperTransport::real(trust, CONNECT_TIMEOUT))
+    }
+
+    /// A client of another node, alike in all else.
+    pub fn at(&self, endpoint: &str) -> Result<Self, Error> {
+        let shared = Shared {
+            endpoints: vec![endpoint.parse()?],
+            preferred: AtomicUsize::new(0),
+            transport: self.shared.transport.clone(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            ..self.clone()
+        })
     }
 
     /// A client over any transport.
@@ -92,7 +116,7 @@ impl Client {
             shared: Arc::new(Shared {
                 endpoints,
                 preferred: AtomicUsize::new(0),
-                transport: Box::new(transport),
+                transport: Arc::new(transport),
             }),
             token: "admin".to_owned(),
             microversion: MICROVERSION_DEFAULT.to_owned(),

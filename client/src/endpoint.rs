@@ -1,15 +1,23 @@
 //! Where one node listens.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use http::uri::{Authority, Scheme, Uri};
 
 use crate::error::Error;
 
-/// The base URL of one node: `http://host:port`. A bare `host:port` means `http`.
+/// The scheme of a socket of this machine. Its path takes the place of a host, in hexadecimal digits.
+const UNIX: &str = "unix";
+
+/// One node: `http://host:port`, `https://host:port`, or `unix:/path` for a socket of this machine. A bare
+/// `host:port` means `http`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
+    scheme: Scheme,
     authority: Authority,
 }
 
@@ -17,7 +25,7 @@ impl Endpoint {
     /// The URL of a path (with query) on this node.
     pub(crate) fn url(&self, path_and_query: &str) -> Result<Uri, Error> {
         Uri::builder()
-            .scheme(Scheme::HTTP)
+            .scheme(self.scheme.clone())
             .authority(self.authority.clone())
             .path_and_query(path_and_query)
             .build()
@@ -25,6 +33,23 @@ impl Endpoint {
                 reason: format!("`{path_and_query}` is not a path: {error}"),
             })
     }
+}
+
+/// The path of the socket that a URL leads to, if it leads to one.
+pub(crate) fn socket(url: &Uri) -> Option<PathBuf> {
+    match url.scheme_str() {
+        Some(UNIX) => path(url.authority()?),
+        _ => None,
+    }
+}
+
+fn path(authority: &Authority) -> Option<PathBuf> {
+    let digits = authority.as_str();
+    let bytes = (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok())
+        .collect::<Option<Vec<u8>>>()?;
+    Some(PathBuf::from(OsString::from_vec(bytes)))
 }
 
 impl FromStr for Endpoint {
@@ -35,29 +60,49 @@ impl FromStr for Endpoint {
             endpoint: text.to_owned(),
             reason: reason.to_owned(),
         };
-        let rest = match text.split_once("://") {
-            Some(("http", rest)) => rest,
+        let unreadable = |error: http::uri::InvalidUri| {
+            bad(&format!(
+                "expected http://host:port, https://host:port or unix:/path: {error}"
+            ))
+        };
+        if let Some(path) = text.strip_prefix("unix:") {
+            if !path.starts_with('/') {
+                return Err(bad("expected unix:/path, with the whole path"));
+            }
+            let digits: String = path.bytes().map(|byte| format!("{byte:02x}")).collect();
+            return Ok(Self {
+                scheme: UNIX.parse().map_err(unreadable)?,
+                authority: digits.parse().map_err(unreadable)?,
+            });
+        }
+        let (scheme, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (Scheme::HTTP, rest),
+            Some(("https", rest)) => (Scheme::HTTPS, rest),
             Some((scheme, _)) => {
                 return Err(bad(&format!(
-                    "the scheme `{scheme}` is not supported, only http is"
+                    "the scheme `{scheme}` is not supported, only http, https and unix are"
                 )));
             }
-            None => text,
+            None => (Scheme::HTTP, text),
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
-        let authority: Authority = rest
-            .parse()
-            .map_err(|error| bad(&format!("expected http://host:port: {error}")))?;
+        let authority: Authority = rest.parse().map_err(unreadable)?;
         if authority.port_u16().is_none() {
-            return Err(bad("expected http://host:port, the port is missing"));
+            return Err(bad("expected host:port, the port is missing"));
         }
-        Ok(Self { authority })
+        Ok(Self { scheme, authority })
     }
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority)
+        match self.scheme.as_str() {
+            UNIX => {
+                let path = path(&self.authority).unwrap_or_default();
+                write!(f, "unix:{}", path.display())
+            }
+            scheme => write!(f, "{scheme}://{}", self.authority),
+        }
     }
 }
 
@@ -73,8 +118,28 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_is_named_by_its_path() {
+        let endpoint: Endpoint = "unix:/run/place ment/ädmin.sock".parse().unwrap();
+        assert_eq!(endpoint.to_string(), "unix:/run/place ment/ädmin.sock");
+        let url = endpoint.url("/v1/status?a=b").unwrap();
+        let path = PathBuf::from("/run/place ment/ädmin.sock");
+        assert_eq!((socket(&url), url.path()), (Some(path), "/v1/status"));
+        let other: Endpoint = "https://host:1".parse().unwrap();
+        assert_eq!(socket(&other.url("/").unwrap()), None);
+    }
+
+    #[test]
     fn what_cannot_be_reached_is_refused() {
-        for text in ["", "host", "https://host:1", "http://host:1/path", "a b:1"] {
+        for text in [
+            "",
+            "host",
+            "ftp://host:1",
+            "http://host:1/path",
+            "https://host",
+            "a b:1",
+            "unix:",
+            "unix:here",
+        ] {
             assert!(text.parse::<Endpoint>().is_err(), "{text:?}");
         }
     }

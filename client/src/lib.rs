@@ -19,6 +19,7 @@
 mod admin;
 mod backup;
 mod client;
+mod connect;
 mod consistency;
 mod endpoint;
 mod error;
@@ -30,6 +31,7 @@ mod transport;
 pub use admin::{Admin, CheckReport, Finding, Member, MemberRole, NewMember, NodeRole, NodeStatus};
 pub use backup::{BackupError, BackupReport, BackupStream};
 pub use client::{Client, MICROVERSION_DEFAULT};
+pub use connect::Trust;
 pub use consistency::{Consistency, IndexToken, Position};
 pub use endpoint::Endpoint;
 pub use error::{ApiError, Error};

@@ -10,8 +10,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::legacy::connect::Connect;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use crate::connect::{Connector, Trust};
 
 /// A future on the heap.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -41,16 +43,14 @@ pub struct HyperTransport<C> {
     client: HyperClient<C, Full<Bytes>>,
 }
 
-impl HyperTransport<HttpConnector> {
-    /// Plain TCP. `connect_timeout` bounds the TCP handshake.
-    pub fn tcp(connect_timeout: Duration) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(connect_timeout));
+impl HyperTransport<Connector> {
+    /// Plain TCP, TLS or a socket of this machine, as each endpoint says. `connect_timeout` bounds connecting and
+    /// the handshake of TLS.
+    pub(crate) fn real(trust: Trust, connect_timeout: Duration) -> Self {
         Self::new(
             HyperClient::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
-                .build(connector),
+                .build(Connector::new(trust, connect_timeout)),
         )
     }
 }

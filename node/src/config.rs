@@ -6,6 +6,7 @@ mod api_settings;
 mod keystone;
 mod load;
 mod options;
+mod tls;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub(crate) use keystone::{Credentials, Place, base_url};
 pub use load::ConfigError;
 use options::section;
 pub use options::{Kind, Secret, Setting};
+pub(crate) use tls::{CertificateFiles, TlsMode};
 
 section! {
     /// The configuration of one node.
@@ -44,6 +46,10 @@ section! {
         peer: PeerSection,
         /// The door for operators.
         admin: AdminSection,
+        /// The door for monitoring.
+        metrics: MetricsSection,
+        /// This node's certificate.
+        tls: TlsSection,
         /// The most that one request may carry.
         limits: LimitsSection,
         /// Waiting for the cluster.
@@ -115,6 +121,16 @@ section! {
         drain_notice_ms: u64 = 0,
         /// How long a stopping node waits for requests that are being answered, in milliseconds.
         drain_ms: u64 = 5_000,
+        /// Whether clients come by https. `off`; `allow`: those that begin so; `require`: all.
+        tls: String = "off".to_owned(),
+        /// PEM file with the certificate that clients are shown, and behind it what leads to its authority; unset:
+        /// that of `[tls]`. It and its key are read again when they change.
+        tls_cert_file: Option<PathBuf> = None,
+        /// PEM file with the key of it.
+        tls_key_file: Option<PathBuf> = None,
+        /// PEM file with the authorities that vouch for the proxies in front; unset: no client shows a certificate.
+        /// Whoever shows one of theirs is believed with `[auth] strategy = "proxy"`.
+        tls_client_ca_file: Option<PathBuf> = None,
     }
 }
 
@@ -130,17 +146,50 @@ section! {
         silence_ms: u64 = 1_000,
         /// How long connecting may take, in milliseconds.
         connect_ms: u64 = 1_000,
+        /// Whether nodes speak with each other by TLS, with `[tls]`. `off`; `allow`: those that begin so, while
+        /// this node itself connects plainly; `prefer`: this node connects so, and takes both; `require`: always.
+        /// Change it on a running cluster step by step, on all nodes each.
+        tls: String = "off".to_owned(),
     }
 }
 
 section! {
     /// `[admin]`.
     AdminSection {
-        /// Address for `placementctl`, health checks and `/metrics`, `host:port`. Whoever reaches it
-        /// is obeyed: keep it on a private network.
-        listen: String = "127.0.0.1:18780".to_owned(),
+        /// Socket for `placementctl` on this machine, for this process's user alone: a path, below the data
+        /// directory if it is relative; empty: none.
+        socket: PathBuf = PathBuf::from("admin.sock"),
+        /// Address for `placementctl` on other machines, `host:port`, which also answers health checks and
+        /// `/metrics`; empty: none.
+        listen: String = String::new(),
         /// The address that operators reach, `host:port`; empty: the one listened on.
         advertise: String = String::new(),
+        /// `require`: who has an operator's certificate is obeyed, over TLS, with `[tls]`. `off`: whoever connects.
+        tls: String = "off".to_owned(),
+        /// Whether `listen` may be another address than loopback although TLS is off.
+        plain_beyond_loopback: bool = false,
+    }
+}
+
+section! {
+    /// `[metrics]`.
+    MetricsSection {
+        /// Address for `/metrics`, `/livez` and `/readyz` alone, `host:port`, without TLS; empty: none.
+        listen: String = String::new(),
+    }
+}
+
+section! {
+    /// `[tls]`: what this node and the others of its cluster know each other by. `placementctl tls` makes it.
+    TlsSection {
+        /// PEM file with the authorities of this cluster: they vouch for its nodes and operators, and for nobody
+        /// else. These three files are read again when they change.
+        ca_file: Option<PathBuf> = None,
+        /// PEM file with this node's certificate, for `node-ID.placement.internal` and `peer.placement.internal`,
+        /// and behind it what leads to an authority.
+        cert_file: Option<PathBuf> = None,
+        /// PEM file with the key of it.
+        key_file: Option<PathBuf> = None,
     }
 }
 

@@ -26,6 +26,7 @@ pub mod program;
 mod rpc;
 mod serve;
 mod tasks;
+mod tls;
 pub mod world;
 
 pub use cluster::{Addresses, StartError};

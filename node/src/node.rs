@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::Router;
 use axum::http::StatusCode;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use placement_raft_store::{Views, Vote};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
-use crate::admin::{Admin, NodeStatus, OneAtATime};
+use crate::admin::{Admin, NetworkDoor, NodeStatus, OneAtATime, enter};
 use crate::api_port::ApiPort;
 use crate::cluster::backlog::Backlog;
 use crate::cluster::bootstrap::Bootstrap;
@@ -31,8 +32,9 @@ use crate::keystone::Keystone;
 use crate::metrics::Metrics;
 use crate::rpc::message::VERSIONS;
 use crate::rpc::peers::Peers;
-use crate::serve::{Drain, HttpServer, Pace};
+use crate::serve::{Drain, HttpServer, Pace, local};
 use crate::tasks::Tasks;
+use crate::tls::{Gate, Secured};
 
 /// How long an operator's client may take to send the head of a request.
 const ADMIN_HEADER: Duration = Duration::from_secs(10);
@@ -101,6 +103,7 @@ impl Node {
                 None
             }
         };
+        let secured = Secured::open(&config, env.net.clone())?;
         let config = Arc::new(config);
         let tasks = Tasks::here();
         let requests = tasks.on(env.requests.clone());
@@ -108,8 +111,7 @@ impl Node {
         let (api, api_address) =
             listen(&env, &requests, "the REST API", &config.api.listen).await?;
         let (peer, peer_address) = listen(&env, &tasks, "other nodes", &config.peer.listen).await?;
-        let (admin, admin_address) =
-            listen(&env, &requests, "operators", &config.admin.listen).await?;
+        let (admin, admin_address) = AdminDoors::open(&env, &requests, &config).await?;
         let addresses = Addresses {
             api: advertised(&config.api.advertise, api_address),
             peer: advertised(&config.peer.advertise, peer_address),
@@ -119,7 +121,7 @@ impl Node {
         let slot = Arc::new(Slot::new(config.node_id, config.wait()));
         let read_metrics = Arc::new(ReadMetrics::default());
         let peers = Arc::new(Peers::new(
-            env.net.clone(),
+            secured.link,
             config.node_id,
             Duration::from_millis(config.peer.connect_ms),
             match env.faults.trust_in_silence {
@@ -182,10 +184,13 @@ impl Node {
             requests,
         };
         let metrics = Arc::new(Metrics::new(slot, read_metrics));
-        node.serve_peers(peer);
+        node.serve_peers(peer, secured.peer);
         let port = ApiPort::new(service, node.checks.clone(), &public, metrics.clone());
-        node.serve_api(&env, port, api, &metrics);
-        node.serve_admin(&env, admin, metrics);
+        node.serve_api(&env, port, api, secured.api, &metrics);
+        node.serve_admin(&env, admin, secured.admin, metrics);
+        for certificates in secured.certificates {
+            node.tasks.spawn(certificates.watch());
+        }
         node.tasks.spawn(node.bootstrap.clone().form());
         node.tasks.spawn(probe(
             node.bootstrap.slot.clone(),
@@ -201,19 +206,27 @@ impl Node {
         Ok(node)
     }
 
-    fn serve_peers(&self, listener: Box<dyn Listener>) {
+    fn serve_peers(&self, listener: Box<dyn Listener>, gate: Gate) {
         let calls = Arc::new(PeerService::new(self.bootstrap.clone()));
         self.tasks.spawn(calls.clean());
-        let serve = crate::rpc::server::serve(listener, calls, self.tasks.clone());
+        let serve = crate::rpc::server::serve(listener, gate, calls, self.tasks.clone());
         self.tasks.spawn_vital("listening to other nodes", serve);
     }
 
-    fn serve_api(&self, env: &Env, port: ApiPort, listener: Box<dyn Listener>, metrics: &Metrics) {
+    fn serve_api(
+        &self,
+        env: &Env,
+        port: ApiPort,
+        listener: Box<dyn Listener>,
+        gate: Gate,
+        metrics: &Metrics,
+    ) {
         let settings = &self.config.api;
         let server = HttpServer {
             beyond: port.full(),
             answers: port,
             purpose: "the REST API",
+            gate,
             connections_max: descriptors::share(settings.max_connections),
             connections_per_address_max: match settings.max_connections_per_address {
                 0 => usize::MAX,
@@ -239,7 +252,8 @@ impl Node {
         }
     }
 
-    fn serve_admin(&self, env: &Env, listener: Box<dyn Listener>, metrics: Arc<Metrics>) {
+    /// Serves operators, over each door that there is, and monitors.
+    fn serve_admin(&self, env: &Env, doors: AdminDoors, gate: Gate, metrics: Arc<Metrics>) {
         let admin = Admin {
             bootstrap: self.bootstrap.clone(),
             metrics,
@@ -248,13 +262,39 @@ impl Node {
             backups: OneAtATime::default(),
         };
         let health = (admin.clone().numbers()).merge(self.checks.clone().router());
-        let router = admin.router().merge(health.clone());
+        let orders = admin.router();
+        if let Some(listener) = doors.socket {
+            let router = orders.clone().merge(health.clone());
+            self.serve_operators(env, listener, Gate::Plain, router, &health);
+        }
+        if let Some(listener) = doors.network {
+            let addresses = [&*self.config.admin.listen, &*self.addresses.admin];
+            let door = NetworkDoor::new(matches!(gate, Gate::Tls { .. }), &addresses);
+            let router = orders
+                .layer(from_fn_with_state(door, enter))
+                .merge(health.clone());
+            self.serve_operators(env, listener, gate, router, &health);
+        }
+        if let Some(listener) = doors.metrics {
+            self.serve_operators(env, listener, Gate::Plain, health.clone(), &health);
+        }
+    }
+
+    fn serve_operators(
+        &self,
+        env: &Env,
+        listener: Box<dyn Listener>,
+        gate: Gate,
+        router: Router,
+        health: &Router,
+    ) {
         let server = HttpServer {
             answers: router.layer(from_fn(access::logged)),
-            beyond: health
+            beyond: (health.clone())
                 .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })
                 .layer(from_fn(access::logged)),
             purpose: "operators",
+            gate,
             connections_max: ADMIN_CONNECTIONS,
             connections_per_address_max: usize::MAX,
             pace: self.pace(),
@@ -372,6 +412,46 @@ impl Drop for Node {
     /// A node that is dropped without a word stops as if it had crashed.
     fn drop(&mut self) {
         self.tasks.abandon();
+    }
+}
+
+/// Where operators and monitors come in.
+struct AdminDoors {
+    socket: Option<Box<dyn Listener>>,
+    network: Option<Box<dyn Listener>>,
+    metrics: Option<Box<dyn Listener>>,
+}
+
+impl AdminDoors {
+    /// With the address that is listened on for operators; empty: none.
+    async fn open(env: &Env, tasks: &Tasks, config: &Config) -> Result<(Self, String), StartError> {
+        let mut doors = Self {
+            socket: None,
+            network: None,
+            metrics: None,
+        };
+        if let Some(path) = config.admin_socket() {
+            let (wanted, data_dir) = (path.clone(), config.data_dir.clone());
+            let bound = tasks.run(async move {
+                placement_raft_store::make_durably(&data_dir)?;
+                local::bind(&wanted).await
+            });
+            doors.socket = Some(bound.await.map_err(|error| StartError::Listen {
+                purpose: "operators",
+                address: path.display().to_string(),
+                error,
+            })?);
+        }
+        let mut address = String::new();
+        if !config.admin.listen.is_empty() {
+            let (network, bound) = listen(env, tasks, "operators", &config.admin.listen).await?;
+            (doors.network, address) = (Some(network), bound);
+        }
+        if !config.metrics.listen.is_empty() {
+            let (metrics, _) = listen(env, tasks, "monitors", &config.metrics.listen).await?;
+            doors.metrics = Some(metrics);
+        }
+        Ok((doors, address))
     }
 }
 

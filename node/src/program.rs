@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::logging::{self, Logging};
 use crate::offline::{fetch, inspect, recover, restore};
+use crate::tls::Secured;
 use crate::{Config, Env, Node, config, descriptors, http};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
@@ -52,6 +53,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
     if let Some(file) = &config.policy.file {
         http::check_policy_file(file).context("[policy] file")?;
     }
+    Secured::open(&config, Env::production().net)?;
     println!("{}", config.to_toml());
     Ok(())
 }

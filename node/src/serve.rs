@@ -4,6 +4,7 @@
 //! told, so that a node with too much to do is not taken for a dead one, and all else is turned away.
 
 mod connections;
+pub(crate) mod local;
 mod paced;
 
 use std::convert::Infallible;
@@ -15,10 +16,13 @@ use axum::body::{Body, HttpBody};
 use http::header::CONNECTION;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -30,6 +34,7 @@ use crate::access::{self, Peer};
 use crate::env::{BoxStream, Listener};
 use crate::newest::Newest;
 use crate::tasks::Tasks;
+use crate::tls::{Admitted, Encrypted, Gate, Refused};
 
 /// Connections beyond the limits that are open at once: a health check is answered at once and does not
 /// need its place for long.
@@ -38,6 +43,15 @@ const BEYOND_MAX: usize = 64;
 const BEYOND_HEADER: Duration = Duration::from_secs(2);
 /// How long to wait when a connection cannot be taken, for want of descriptors mostly.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often a client that speaks HTTP/2 is asked whether it is still there.
+const HTTP2_PING: Duration = Duration::from_secs(20);
+/// Requests at once on one of its connections.
+const HTTP2_STREAMS: u32 = 128;
+/// What a client is told that begins to speak HTTP where TLS is required.
+const HTTPS_REQUIRED: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\
+    Content-Length: 43\r\n\r\nThis port speaks HTTPS only. Use https://.\n";
 
 /// What answers the requests of a listener.
 pub(crate) trait Answers: Clone + Send + Sync + 'static {
@@ -63,6 +77,8 @@ pub(crate) struct HttpServer<A> {
     /// What answers over connections beyond the limits: health, and 503 for all else.
     pub(crate) beyond: A,
     pub(crate) purpose: &'static str,
+    /// How its connections are secured.
+    pub(crate) gate: Gate,
     pub(crate) connections_max: usize,
     pub(crate) connections_per_address_max: usize,
     pub(crate) header_timeout: Duration,
@@ -156,38 +172,57 @@ impl<A: Answers> HttpServer<A> {
         header_timeout: Duration,
         keep_alive: bool,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let mut builder = http1::Builder::new();
-        builder
-            .timer(TokioTimer::new())
+        let mut one = http1::Builder::new();
+        one.timer(TokioTimer::new())
             .header_read_timeout(header_timeout)
             .keep_alive(keep_alive)
             .auto_date_header(self.date);
-        let linger = Linger::default();
-        let stream = Paced::new(stream, self.pace, linger.clone());
-        let answers = answers.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
-            let answered = answers.clone().answer(request.map(body), peer);
-            let linger = linger.clone();
-            async move {
-                let response = answered.await;
-                if response.headers().contains_key(CONNECTION) {
-                    linger.begin();
-                }
-                Ok::<_, Infallible>(response)
-            }
-        });
+        let mut two = http2::Builder::new(TokioExecutor::new());
+        two.timer(TokioTimer::new())
+            .keep_alive_interval(HTTP2_PING)
+            .max_concurrent_streams(HTTP2_STREAMS)
+            .auto_date_header(self.date);
+        let (gate, pace, answers) = (self.gate.clone(), self.pace, answers.clone());
         let draining = self.drain.begun.clone();
         let purpose = self.purpose;
         async move {
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
-            let mut connection = std::pin::pin!(connection);
-            let ended = tokio::select! {
-                biased;
-                ended = connection.as_mut() => ended,
-                () = draining.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+            let admitted = match timeout(header_timeout, gate.admit(stream)).await {
+                Ok(Ok(admitted)) => admitted,
+                Ok(Err(refused)) => return refuse(refused, peer, purpose).await,
+                Err(_) => return,
+            };
+            let Admitted {
+                stream,
+                shown,
+                is_tls,
+                is_http2,
+            } = admitted;
+            let linger = Linger::default();
+            let stream = TokioIo::new(Paced::new(stream, pace, linger.clone()));
+            let service = service_fn(move |request: Request<Incoming>| {
+                let mut request = request.map(body);
+                if is_tls {
+                    request.extensions_mut().insert(Encrypted);
                 }
+                if let Some(shown) = &shown {
+                    request.extensions_mut().insert(shown.clone());
+                }
+                let answered = answers.clone().answer(request, peer);
+                let linger = linger.clone();
+                async move {
+                    let mut response = answered.await;
+                    // In HTTP/2 there is no such header, and no connection is closed by it.
+                    if is_http2 {
+                        response.headers_mut().remove(CONNECTION);
+                    } else if response.headers().contains_key(CONNECTION) {
+                        linger.begin();
+                    }
+                    Ok::<_, Infallible>(response)
+                }
+            });
+            let ended = match is_http2 {
+                true => until_drained(two.serve_connection(stream, service), draining).await,
+                false => until_drained(one.serve_connection(stream, service), draining).await,
             };
             if let Err(error) = ended {
                 if error.is_parse() {
@@ -198,6 +233,37 @@ impl<A: Answers> HttpServer<A> {
             }
         }
     }
+}
+
+/// Serves a connection to its end; once draining begins, what has been asked on it.
+async fn until_drained<C: GracefulConnection>(
+    connection: C,
+    draining: CancellationToken,
+) -> Result<(), C::Error> {
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = draining.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    }
+}
+
+/// Tells a client that it has to speak TLS, if it can be told.
+async fn refuse(refused: Refused, peer: SocketAddr, purpose: &'static str) {
+    let Refused { reason, plain } = refused;
+    tracing::debug!(%peer, reason, purpose, "connection refused");
+    let Some(mut stream) = plain else {
+        return;
+    };
+    let told = async {
+        stream.write_all(HTTPS_REQUIRED).await?;
+        stream.shutdown().await
+    };
+    // It may have gone.
+    let _ = timeout(BEYOND_HEADER, told).await;
 }
 
 fn body(incoming: Incoming) -> Body {

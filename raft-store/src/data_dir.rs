@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -117,10 +118,11 @@ pub(crate) fn claim(dir: &Path) -> Result<DirLock, OpenError> {
     let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
     let names = names.map_err(|error| OpenError::io("list", dir, error))?;
     let may_be_there = [LOCK, "lost+found"];
-    match names
-        .iter()
-        .all(|one| may_be_there.iter().any(|name| one.file_name() == *name))
-    {
+    match names.iter().all(|one| {
+        // What a node that was killed leaves of its door for operators holds nothing.
+        may_be_there.iter().any(|name| one.file_name() == *name)
+            || one.file_type().is_ok_and(|kind| kind.is_socket())
+    }) {
         true => Ok(held),
         false => Err(OpenError::NotEmpty {
             dir: dir.to_owned(),
@@ -137,7 +139,10 @@ pub(crate) fn clear(dir: &Path) {
 }
 
 /// Makes a directory, and those above it that are missing, so that a loss of power leaves them.
-pub(crate) fn make_durably(dir: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the file system.
+pub fn make_durably(dir: &Path) -> io::Result<()> {
     let changed = changed_by_making(dir);
     fs::create_dir_all(dir)?;
     changed

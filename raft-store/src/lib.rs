@@ -50,7 +50,7 @@ mod write_version;
 
 pub use applier::{Applier, Rules};
 pub use archive::{ArchiveError, BackupDir, LogArchive, inspect_kept_log};
-pub use data_dir::{boots, create, former_clusters, identity, in_use, leave};
+pub use data_dir::{boots, create, former_clusters, identity, in_use, leave, make_durably};
 pub use error::{JOIN_ANEW, OpenError};
 pub use gate::Gate;
 pub use health::Health;

@@ -340,6 +340,8 @@ impl Host {
         config.peer.listen = format!("0.0.0.0:{PEER_PORT}");
         config.peer.advertise = format!("{}:{PEER_PORT}", self.name);
         config.admin.listen = format!("0.0.0.0:{ADMIN_PORT}");
+        config.admin.plain_beyond_loopback = true;
+        config.admin.socket = PathBuf::new();
         config.admin.advertise = format!("{}:{ADMIN_PORT}", self.name);
         // The room on this machine is no part of a seed.
         config.disk.min_free_bytes = 0;

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use http::StatusCode;
 use parking_lot::Mutex;
-use placement_client::{Admin, ApiRequest, Client, NodeStatus};
+use placement_client::{Admin, ApiRequest, Client, NodeStatus, Trust};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::authority::Authority;
 use crate::binaries;
 use crate::layout::{NodePlace, initial_members, linked_members};
 use crate::link::{Link, Way, Ways};
@@ -31,6 +32,8 @@ pub struct Cluster {
     ports: Ports,
     options: StartOptions,
     places: Vec<NodePlace>,
+    /// What clients trust, if they have to come by TLS.
+    secured: Option<Trust>,
     running: Vec<Option<NodeProcess>>,
     links: Vec<Link>,
     /// What each of them carries.
@@ -51,6 +54,28 @@ impl Cluster {
         let mut cluster = Self::prepare(nodes, config)?;
         cluster.start_all().await?;
         Ok(cluster)
+    }
+
+    /// A healthy cluster of which nothing is spoken to without TLS.
+    pub async fn start_secured(nodes: u64) -> anyhow::Result<Self> {
+        let required =
+            ["api", "peer", "admin"].map(|door| format!("[{door}]\ntls = \"require\"\n"));
+        let mut cluster = Self::prepare(nodes, &required.concat())?;
+        let authority = cluster.authority()?;
+        authority.operator("test")?;
+        cluster.secured = Some(authority.trust(Some("admin-test")));
+        cluster.options.authority = Some(authority);
+        cluster.start_all().await?;
+        Ok(cluster)
+    }
+
+    /// An authority that vouches for its nodes.
+    pub fn authority(&self) -> anyhow::Result<Authority> {
+        let authority = Authority::new(&self.directory().join("tls"))?;
+        for id in self.ids() {
+            authority.node(id, 1)?;
+        }
+        Ok(authority)
     }
 
     /// A healthy cluster whose nodes reach each other over links of so many bits a second.
@@ -113,6 +138,7 @@ impl Cluster {
             options,
             running: places.iter().map(|_| None).collect(),
             places,
+            secured: None,
             links: Vec::new(),
             bits_per_s: None,
             ways: Ways::default(),
@@ -271,12 +297,31 @@ impl Cluster {
 
     /// A client of all nodes.
     pub fn client(&self) -> Client {
-        Client::new(self.places.iter().map(NodePlace::api_url)).expect("places are endpoints")
+        self.client_in_order(self.ids())
+    }
+
+    /// A client of these nodes.
+    pub fn client_in_order(&self, ids: impl IntoIterator<Item = u64>) -> Client {
+        self.connect(ids.into_iter().map(|id| self.place(id).api()))
+    }
+
+    /// A client of listeners of nodes.
+    fn connect(&self, listeners: impl IntoIterator<Item = String>) -> Client {
+        let made = match &self.secured {
+            None => Client::new(listeners),
+            Some(trust) => {
+                let https = listeners
+                    .into_iter()
+                    .map(|address| format!("https://{address}"));
+                Client::trusting(https, trust.clone())
+            }
+        };
+        made.expect("places are endpoints")
     }
 
     /// A client of one node.
     pub fn client_of(&self, id: u64) -> Client {
-        Client::new([self.place(id).api_url()]).expect("places are endpoints")
+        self.client_in_order([id])
     }
 
     /// A client of each node, in the order of their ids.
@@ -286,11 +331,8 @@ impl Cluster {
 
     /// The admin door of one node.
     pub fn admin_of(&self, id: u64) -> Admin {
-        Admin::new(
-            Client::new([self.place(id).admin()])
-                .expect("places are endpoints")
-                .with_patience(Duration::from_secs(5)),
-        )
+        let client = self.connect([self.place(id).admin()]);
+        Admin::new(client.with_patience(Duration::from_secs(5)))
     }
 
     /// Runs `placementctl` against all admin doors.
@@ -317,7 +359,7 @@ impl Cluster {
     pub async fn wait_ready(&mut self, id: u64) -> anyhow::Result<()> {
         let started = Instant::now();
         loop {
-            if is_ready(self.place(id)).await {
+            if says_ready(self.client_of(id)).await {
                 return Ok(());
             }
             if let Some(status) = self.process(id).ended() {
@@ -337,8 +379,8 @@ impl Cluster {
     pub async fn statuses(&self) -> Vec<NodeStatus> {
         let mut statuses = Vec::new();
         for id in self.ids() {
-            let client = Client::new([self.place(id).admin()])
-                .expect("places are endpoints")
+            let client = self
+                .connect([self.place(id).admin()])
                 .with_patience(Duration::ZERO)
                 .with_attempt_timeout(Duration::from_secs(2));
             if let Ok(status) = Admin::new(client).status().await {
@@ -449,10 +491,12 @@ impl Drop for Cluster {
 
 /// Whether a node says that it is ready.
 pub async fn is_ready(place: &NodePlace) -> bool {
-    let client = Client::new([place.api_url()])
-        .expect("places are endpoints")
-        .with_attempt_timeout(Duration::from_secs(2));
+    says_ready(Client::new([place.api_url()]).expect("places are endpoints")).await
+}
+
+async fn says_ready(client: Client) -> bool {
     client
+        .with_attempt_timeout(Duration::from_secs(2))
         .request_once(ApiRequest::get("/readyz"))
         .await
         .is_ok_and(|response| response.status == StatusCode::OK)

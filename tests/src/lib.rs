@@ -1,6 +1,7 @@
 //! What black-box tests and the tools for people are made of: real processes of `placementd`,
 //! clusters of them, and a sample estate.
 
+pub mod authority;
 pub mod backups;
 pub mod binaries;
 pub mod cluster;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::authority::Authority;
 use crate::binaries;
 use crate::layout::NodePlace;
 
@@ -23,6 +24,8 @@ pub struct StartOptions {
     pub binary: Option<PathBuf>,
     /// Variables of its environment.
     pub environment: Vec<(String, String)>,
+    /// Who vouches for the node.
+    pub authority: Option<Authority>,
     /// Further flags.
     pub flags: Vec<String>,
     /// Whether the other nodes reach it over a [`crate::link::Link`].
@@ -38,6 +41,7 @@ impl Default for StartOptions {
             config: None,
             binary: None,
             environment: Vec::new(),
+            authority: None,
             flags: Vec::new(),
             linked: false,
             dies_with_parent: Some("KILL"),
@@ -174,6 +178,9 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
     }
     if !options.initial_members.is_empty() {
         command.args(["--initial-members", &options.initial_members]);
+    }
+    if let Some(authority) = &options.authority {
+        command.args(authority.flags(place.id));
     }
     command.args(&options.flags);
     Ok(command)

@@ -81,7 +81,15 @@ async fn write(client: Client, hosts: [Uuid; 2], own: Uuid, stop: Arc<AtomicBool
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_write_survives_and_none_happens_twice() {
-    let mut cluster = Cluster::start(3).await.unwrap();
+    survives(Cluster::start(3).await.unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_where_everything_is_encrypted() {
+    survives(Cluster::start_secured(3).await.unwrap()).await;
+}
+
+async fn survives(mut cluster: Cluster) {
     let client = cluster.client().with_patience(Duration::from_secs(60));
     let hosts = [provider(&client, "a").await, provider(&client, "b").await];
     let stop = Arc::new(AtomicBool::new(false));
@@ -89,15 +97,9 @@ async fn every_acknowledged_write_survives_and_none_happens_twice() {
     for nth in 0..WRITERS {
         let own = Uuid::new_v4();
         // Each begins with another node.
-        let mut endpoints: Vec<_> = cluster
-            .ids()
-            .iter()
-            .map(|&id| cluster.place(id).api_url())
-            .collect();
-        endpoints.rotate_left(usize::try_from(nth % 3).unwrap());
-        let client = Client::new(endpoints)
-            .unwrap()
-            .with_patience(Duration::from_secs(60));
+        let mut ids = cluster.ids();
+        ids.rotate_left(usize::try_from(nth % 3).unwrap());
+        let client = (cluster.client_in_order(ids)).with_patience(Duration::from_secs(60));
         writers.push((own, tokio::spawn(write(client, hosts, own, stop.clone()))));
     }
 

@@ -25,7 +25,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["access.rs"],
             &["cluster"],
             &["rpc", "bucket", "keystone"],
-            &["outgoing.rs"],
+            &["outgoing.rs", "tls"],
             &["env.rs"],
             &["config"],
             &["logging.rs", "disk_space.rs", "descriptors.rs"],

@@ -20,6 +20,7 @@
 
 mod backup;
 mod check;
+mod network_door;
 mod status;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,7 @@ use crate::metrics::{Format, Metrics};
 pub use backup::BackupReport;
 pub(crate) use backup::OneAtATime;
 pub use check::Report;
+pub(crate) use network_door::{NetworkDoor, enter};
 pub use status::{MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
 
 /// All routes, for those who ask for another one.

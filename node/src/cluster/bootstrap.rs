@@ -63,9 +63,12 @@ impl Bootstrap {
             node: self.config.node_id,
             cluster: self.peers.cluster(),
             formed: self.is_formed(),
-            api: format!("http://{}", self.addresses.api),
+            api: url(self.config.api.tls == "require", &self.addresses.api),
             peer: self.addresses.peer.clone(),
-            admin: self.addresses.admin.clone(),
+            admin: match self.config.admin.tls == "require" && !self.addresses.admin.is_empty() {
+                true => url(true, &self.addresses.admin),
+                false => self.addresses.admin.clone(),
+            },
             level: self.peers.level(),
         }
     }
@@ -355,4 +358,9 @@ impl Bootstrap {
     fn identity(&self, cluster: Uuid) -> Identity {
         Identity::of_new_cluster(cluster, self.config.node_id)
     }
+}
+/// Where HTTP is spoken.
+fn url(is_tls: bool, address: &str) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }

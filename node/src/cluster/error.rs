@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigError;
+use crate::tls::NotSecured;
 
 /// Why a node does not start.
 #[derive(Debug, thiserror::Error)]
@@ -10,6 +11,9 @@ pub enum StartError {
     /// The configuration cannot be used.
     #[error("configuration: {0}")]
     Config(#[from] ConfigError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] NotSecured),
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] placement_raft_store::OpenError),

@@ -225,8 +225,9 @@ impl Handler for PeerService {
         }
         match (self.bootstrap.peers.cluster(), hello.cluster) {
             (Some(mine), Some(theirs)) if mine == theirs => self.greet_member(hello),
-            (Some(mine), Some(theirs)) => Err(Denied::Stranger(format!(
-                "node {me} belongs to cluster {mine}, node {} to cluster {theirs}",
+            // Whoever does not know this cluster's id is not told.
+            (Some(_), Some(theirs)) => Err(Denied::Stranger(format!(
+                "node {me} belongs to another cluster than node {}, whose is {theirs}",
                 hello.from
             ))),
             (None, _) => Err(Denied::Stranger(format!(

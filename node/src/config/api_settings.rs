@@ -108,9 +108,10 @@ impl Config {
         };
         let addresses: Vec<IpNet> =
             (self.auth.proxy_addresses.iter().map(network)).collect::<Result<_, _>>()?;
-        if addresses.is_empty() {
+        if addresses.is_empty() && self.api.tls_client_ca_file.is_none() {
             return Err(invalid(
-                "is required: the addresses of the proxy that checks who is calling".to_owned(),
+                "or api.tls_client_ca_file is required: how the proxy is known that checks who is calling"
+                    .to_owned(),
             ));
         }
         Ok(AuthStrategy::Proxy { addresses })

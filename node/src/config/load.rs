@@ -127,11 +127,15 @@ impl Config {
             ("api", &self.api.listen, &self.api.advertise),
             ("peer", &self.peer.listen, &self.peer.advertise),
             ("admin", &self.admin.listen, &self.admin.advertise),
+            ("metrics", &self.metrics.listen, &String::new()),
         ] {
+            if listen.is_empty() && matches!(key, "admin" | "metrics") {
+                continue;
+            }
             check_address(&format!("{key}.listen"), listen, true)?;
             if !advertise.is_empty() {
                 check_address(&format!("{key}.advertise"), advertise, false)?;
-            } else if is_wildcard(listen) {
+            } else if is_wildcard(listen) && key != "metrics" {
                 return Err(ConfigError::invalid(
                     &format!("{key}.advertise"),
                     format!("is required, since no client can connect to {listen}"),
@@ -146,6 +150,9 @@ impl Config {
         self.default_consistency()?;
         self.generation_strategy()?;
         self.auth_strategy()?;
+        self.peer_tls()?;
+        self.admin_tls()?;
+        self.api_tls()?;
         if !matches!(self.log.format.as_str(), "human" | "json") {
             return Err(ConfigError::invalid(
                 "log.format",

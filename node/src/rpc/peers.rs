@@ -16,12 +16,12 @@ use uuid::Uuid;
 
 use super::channel::{CallError, Channel, Lane};
 use super::message::{Hello, Method, VERSIONS};
-use crate::env::Net;
 use crate::tasks::Tasks;
+use crate::tls::Link;
 
 /// Makes and keeps connections to other nodes.
 pub(crate) struct Peers {
-    net: Arc<dyn Net>,
+    link: Link,
     me: u64,
     cluster: OnceLock<Uuid>,
     connect: Duration,
@@ -51,7 +51,7 @@ fn is_of_use(attempt: &Attempt) -> bool {
 
 impl Peers {
     pub(crate) fn new(
-        net: Arc<dyn Net>,
+        link: Link,
         me: u64,
         connect: Duration,
         silence: Duration,
@@ -59,7 +59,7 @@ impl Peers {
         tasks: Tasks,
     ) -> Self {
         Self {
-            net,
+            link,
             me,
             newest,
             cluster: OnceLock::new(),
@@ -218,26 +218,37 @@ impl Peers {
             introduction,
             level: self.level(),
         };
-        let (net, to) = (self.net.clone(), address.to_owned());
+        let (link, address) = (self.link.clone(), address.to_owned());
         let (connect, silence, tasks) = (self.connect, self.silence, self.tasks.clone());
         // On the node's own runtime, also for a request that is served on another one.
         let opened = self.tasks.run(async move {
-            let stream = timeout(connect, net.connect(&to))
-                .await
+            let connected = timeout(connect, link.connect(&address, to)).await;
+            let (stream, shown) = connected
                 .map_err(|_| {
-                    CallError::NotSent(format!("cannot connect to {to} within {connect:?}"))
+                    CallError::NotSent(format!("cannot connect to {address} within {connect:?}"))
                 })?
-                .map_err(|error| CallError::NotSent(format!("cannot connect to {to}: {error}")))?;
-            Channel::open(stream, &hello, silence, &tasks).await
+                .map_err(|error| {
+                    CallError::NotSent(format!("cannot connect to {address}: {error}"))
+                })?;
+            let (channel, welcome) = Channel::open(stream, &hello, silence, &tasks).await?;
+            if shown.is_some_and(|shown| !shown.is_of_node(welcome.node)) {
+                let reason = format!(
+                    "it says it is node {}, and its certificate does not",
+                    welcome.node
+                );
+                channel.close(&reason);
+                return Err(CallError::Refused(reason));
+            }
+            tracing::debug!(
+                node = welcome.node,
+                address,
+                version = welcome.version,
+                "connected"
+            );
+            Ok((channel, welcome))
         });
         let (channel, welcome) = opened.await?;
         self.note_level(welcome.node, welcome.level);
-        tracing::debug!(
-            node = welcome.node,
-            address,
-            version = welcome.version,
-            "connected"
-        );
         Ok(channel)
     }
 }
@@ -256,7 +267,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::env::{BoxStream, Listener};
+    use crate::env::{BoxStream, Listener, Net};
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -287,7 +298,14 @@ mod tests {
             may_fail: Semaphore::new(0),
         });
         let tasks = Tasks::default();
-        let peers = Peers::new(net.clone(), 1, PATIENCE, PATIENCE, 3, tasks.clone());
+        let peers = Peers::new(
+            Link::new(net.clone(), None),
+            1,
+            PATIENCE,
+            PATIENCE,
+            3,
+            tasks.clone(),
+        );
         let peers = Arc::new(peers);
         let lost = peers.lost();
         let impatient = peers.channel(2, "two:1", Lane::Log);

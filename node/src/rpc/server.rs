@@ -26,6 +26,7 @@ use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_f
 use crate::env::{BoxStream, Listener};
 use crate::newest::Newest;
 use crate::tasks::Tasks;
+use crate::tls::{Admitted, Gate, Refused, Shown};
 
 /// How long a stranger may take to say hello.
 const HELLO: Duration = Duration::from_secs(5);
@@ -223,9 +224,19 @@ impl Default for Open {
     }
 }
 
+/// A connection whose hello was answered.
+struct Met {
+    stream: BoxStream,
+    /// What came after the hello.
+    buffer: BytesMut,
+    hello: Hello,
+    version: u16,
+}
+
 /// What the connections of one listener share.
 #[derive(Clone)]
 struct Reception {
+    gate: Gate,
     handler: Arc<dyn Handler>,
     open: Arc<Mutex<Open>>,
     said: Arc<Seldom>,
@@ -235,10 +246,12 @@ struct Reception {
 /// Takes connections until the tasks are stopped.
 pub(crate) async fn serve(
     mut listener: Box<dyn Listener>,
+    gate: Gate,
     handler: Arc<dyn Handler>,
     tasks: Tasks,
 ) {
     let reception = Reception {
+        gate,
         handler,
         open: Arc::default(),
         said: Arc::default(),
@@ -267,15 +280,20 @@ pub(crate) async fn serve(
 impl Reception {
     async fn connection(
         &self,
-        mut stream: BoxStream,
+        stream: BoxStream,
         address: SocketAddr,
         place: Arc<CancellationToken>,
     ) -> std::io::Result<()> {
-        let mut buffer = BytesMut::new();
-        let greeted = self.greet(&mut stream, &mut buffer, address);
-        let greeted = timeout(HELLO, place.run_until_cancelled(greeted));
-        let greeted = greeted.await.map_err(|_| std::io::ErrorKind::TimedOut)?;
-        let Some((hello, version)) = greeted.ok_or_else(crowded)?? else {
+        let met = self.meet(stream, address);
+        let met = timeout(HELLO, place.run_until_cancelled(met));
+        let met = met.await.map_err(|_| std::io::ErrorKind::TimedOut)?;
+        let Some(Met {
+            stream,
+            buffer,
+            hello,
+            version,
+        }) = met.ok_or_else(crowded)??
+        else {
             return Ok(());
         };
         drop(place);
@@ -293,12 +311,35 @@ impl Reception {
             .ok_or_else(crowded)?
     }
 
+    /// Secures a connection and greets who made it.
+    async fn meet(&self, stream: BoxStream, address: SocketAddr) -> std::io::Result<Option<Met>> {
+        let (mut stream, shown) = match self.gate.admit(stream).await {
+            Ok(Admitted { stream, shown, .. }) => (stream, shown),
+            Err(Refused { reason, .. }) => {
+                // Whoever refuses it is a stranger, whatever number he would have named.
+                if self.said.is_due(0, &reason) {
+                    tracing::warn!(%address, reason, "refused a connection to the port for other nodes");
+                }
+                return Ok(None);
+            }
+        };
+        let mut buffer = BytesMut::new();
+        let greeted = self.greet(&mut stream, &mut buffer, address, shown).await?;
+        Ok(greeted.map(|(hello, version)| Met {
+            stream,
+            buffer,
+            hello,
+            version,
+        }))
+    }
+
     /// Says welcome, with the version that is spoken, or why not.
     async fn greet(
         &self,
         stream: &mut BoxStream,
         buffer: &mut BytesMut,
         address: SocketAddr,
+        shown: Option<Shown>,
     ) -> std::io::Result<Option<(Hello, u16)>> {
         let handler = &self.handler;
         let hello = match read_frame(stream, buffer, STRANGERS_BYTES_MAX).await? {
@@ -307,7 +348,12 @@ impl Reception {
         };
         let newest = handler.newest();
         let version = newest.min(hello.newest);
-        let welcome = if version < *VERSIONS.start() || version < hello.oldest {
+        let welcome = if shown.is_some_and(|shown| !shown.is_of_node(hello.from)) {
+            Err(Denied::Stranger(format!(
+                "the certificate is not that of node {}",
+                hello.from
+            )))
+        } else if version < *VERSIONS.start() || version < hello.oldest {
             Err(Denied::Stranger(format!(
                 "node {} speaks versions {} to {} of the protocol, node {} speaks {} to {}: upgrade one \
                  step at a time",
@@ -573,6 +619,8 @@ mod tests {
     use crate::env::{Net, TokioNet};
     use crate::rpc::channel::{CallError, Channel};
     use crate::rpc::message::AppendReply;
+    use crate::tls::Link;
+    use crate::tls::samples::Authority;
 
     const PATIENCE: Duration = Duration::from_secs(10);
     /// A write of which the caller sees by itself what becomes of it.
@@ -655,8 +703,13 @@ mod tests {
     }
 
     fn receive(follower: &Arc<Follower>, stream: BoxStream, tasks: &Tasks) {
+        receive_by(Gate::Plain, follower, stream, tasks);
+    }
+
+    fn receive_by(gate: Gate, follower: &Arc<Follower>, stream: BoxStream, tasks: &Tasks) {
         let address = SocketAddr::from(([192, 0, 2, 1], 8779));
         let reception = Reception {
+            gate,
             handler: follower.clone(),
             open: Arc::default(),
             said: Arc::default(),
@@ -684,6 +737,69 @@ mod tests {
         let hello = hello();
         let opened = Channel::open(Box::new(stream), &hello, silence, tasks).await;
         opened.unwrap().0
+    }
+
+    /// A path on which the follower is met by TLS.
+    struct Secured {
+        follower: Arc<Follower>,
+        gate: Gate,
+        tasks: Tasks,
+    }
+
+    impl Net for Secured {
+        fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, std::io::Result<Box<dyn Listener>>> {
+            unreachable!("nobody listens")
+        }
+
+        fn connect<'a>(&'a self, _: &'a str) -> BoxFuture<'a, std::io::Result<BoxStream>> {
+            let (near, far) = tokio::io::duplex(1 << 16);
+            receive_by(
+                self.gate.clone(),
+                &self.follower,
+                Box::new(far),
+                &self.tasks,
+            );
+            Box::pin(async move { Ok(Box::new(near) as BoxStream) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_is_who_its_certificate_says_and_nobody_else() {
+        let tasks = Tasks::here();
+        let authority = Authority::new();
+        let net = Arc::new(Secured {
+            follower: Arc::default(),
+            gate: Gate::Tls {
+                certificates: authority.node(2),
+                plain_too: false,
+            },
+            tasks: tasks.clone(),
+        });
+        // They say that they are node 1.
+        let others = Authority::new();
+        for (certificates, to, welcome) in [
+            (authority.node(1), Some(2), true),
+            (authority.node(1), None, true),
+            (authority.node(1), Some(3), false),
+            (authority.node(3), Some(2), false),
+            (others.node(1), Some(2), false),
+        ] {
+            let link = Link::new(net.clone(), Some(certificates));
+            let connected = link.connect("node 2", to).await;
+            let opened = match connected {
+                Ok((stream, _)) => Channel::open(stream, &hello(), PATIENCE, &tasks).await.ok(),
+                Err(_) => None,
+            };
+            assert_eq!(opened.is_some(), welcome, "to {to:?}");
+        }
+        let plain = Link::new(net, None).connect("node 2", Some(2)).await;
+        let (stream, _) = plain.unwrap();
+        assert!(
+            Channel::open(stream, &hello(), PATIENCE, &tasks)
+                .await
+                .is_err()
+        );
+        tasks.stop().await;
     }
 
     /// Carries so many bytes a second, and holds few.
@@ -772,7 +888,7 @@ mod tests {
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::default());
         let listener = TokioNet.bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        tasks.spawn(serve(listener, follower, tasks.clone()));
+        tasks.spawn(serve(listener, Gate::Plain, follower, tasks.clone()));
         let mut silent = Vec::new();
         for _ in 0..3 * STRANGERS_MAX {
             silent.push(TokioNet.connect(&address).await.unwrap());

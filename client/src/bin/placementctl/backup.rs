@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use placement_client::{BackupError, BackupReport, BackupStream, Endpoint};
+use placement_client::{BackupError, BackupReport, BackupStream, Endpoint, Trust};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A backup that takes longer than this says how far it is.
@@ -18,13 +18,14 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// one, whole.
 pub(crate) async fn take(
     endpoints: &[Endpoint],
+    trust: &Trust,
     target: &Path,
     patience: Duration,
 ) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let taken = tokio::select! {
-        taken = take_into(endpoints, target, patience) => taken,
+        taken = take_into(endpoints, trust, target, patience) => taken,
         _ = terminate.recv() => bail!("interrupted; no backup was taken"),
         _ = interrupt.recv() => bail!("interrupted; no backup was taken"),
     };
@@ -42,11 +43,12 @@ pub(crate) async fn take(
 
 async fn take_into(
     endpoints: &[Endpoint],
+    trust: &Trust,
     target: &Path,
     patience: Duration,
 ) -> anyhow::Result<()> {
     if target == Path::new("-") {
-        let mut stream = BackupStream::begin(endpoints, patience).await?;
+        let mut stream = BackupStream::begin(endpoints, trust, patience).await?;
         let mut stdout = io::stdout().lock();
         copy(&mut stream, &mut stdout).await?;
         stdout.flush().context("cannot write to standard output")?;
@@ -57,7 +59,7 @@ async fn take_into(
         bail!("{} exists already; nothing was changed", target.display());
     }
     let draft = Draft::beside(target)?;
-    let mut stream = BackupStream::begin(endpoints, patience).await?;
+    let mut stream = BackupStream::begin(endpoints, trust, patience).await?;
     let cannot = || format!("cannot write {}", draft.path.display());
     copy(&mut stream, &mut &draft.file)
         .await

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, CheckReport, Client, Error, Finding};
+use placement_client::{Admin, CheckReport, Error, Finding};
 
 use crate::survey::survey;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
     let mut unchecked = 0;
     for (member, status) in &members {
         let found = match status {
-            Some(_) => check(&member.admin)
+            Some(_) => check(admin, &member.admin)
                 .await
                 .map_err(|error| error.to_string()),
             None => Err("it does not answer".to_owned()),
@@ -53,11 +53,8 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-async fn check(listener: &str) -> Result<CheckReport, Error> {
-    let client = Client::new([listener])?
-        .with_patience(Duration::ZERO)
-        .with_attempt_timeout(CHECK_LIMIT);
-    Admin::new(client).check().await
+async fn check(admin: &Admin, listener: &str) -> Result<CheckReport, Error> {
+    admin.at(listener, CHECK_LIMIT)?.check().await
 }
 
 fn words(report: &CheckReport) -> String {

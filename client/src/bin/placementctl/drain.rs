@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use placement_client::{Admin, Client};
+use placement_client::Admin;
 
 use crate::survey::survey;
 
@@ -37,8 +37,5 @@ async fn of(admin: &Admin, id: u64, timeout: Duration) -> anyhow::Result<Admin> 
     let Some((member, _)) = members.iter().find(|(member, _)| member.id == id) else {
         bail!("node {id} is no member of the cluster");
     };
-    let client = Client::new([member.admin.as_str()])?
-        .with_patience(Duration::ZERO)
-        .with_attempt_timeout(timeout);
-    Ok(Admin::new(client))
+    Ok(admin.at(&member.admin, timeout)?)
 }

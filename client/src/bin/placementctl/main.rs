@@ -7,6 +7,7 @@ mod health;
 mod members;
 mod status;
 mod survey;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,26 +17,51 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 use members::MembersAction;
-use placement_client::{Admin, Client};
+use placement_client::{Admin, Client, Trust};
+use tls::TlsAction;
 
 /// Looks at a placement cluster and changes its membership, through the admin listener of any node.
 #[derive(Parser)]
 #[command(name = "placementctl", version)]
 struct Command {
-    /// Admin listener of a node, as `http://host:port` or `host:port`. Give several (or separate
-    /// them by commas): the first that answers is used.
+    /// Door of a node for operators: `unix:/path` on its own machine, or `https://host:port` (`http://host:port` or
+    /// `host:port` if it is not secured). Give several (or separate them by commas): the first that answers is used.
     #[arg(
         long,
         global = true,
         env = "PLACEMENTCTL_ENDPOINT",
         value_delimiter = ',',
-        default_value = "http://127.0.0.1:18780"
+        default_value = "unix:/var/lib/placementd/admin.sock"
     )]
     endpoint: Vec<String>,
 
     /// How long to try, in seconds.
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 15.0)]
     timeout: f64,
+
+    /// PEM file with the authorities of the cluster, for https.
+    #[arg(long, global = true, value_name = "FILE", env = "PLACEMENTCTL_CACERT")]
+    cacert: Option<PathBuf>,
+
+    /// PEM file with an operator's certificate, for https.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "PLACEMENTCTL_CERT",
+        requires = "key"
+    )]
+    cert: Option<PathBuf>,
+
+    /// PEM file with the key of it.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "PLACEMENTCTL_KEY",
+        requires = "cert"
+    )]
+    key: Option<PathBuf>,
 
     #[command(subcommand)]
     action: Action,
@@ -91,6 +117,9 @@ enum Action {
     /// and the log entries that it covers are dropped. This is not a backup: nothing can be
     /// restored from it.
     Compact,
+    /// Makes the authority of a cluster and its certificates, for those who have none of their own.
+    #[command(subcommand)]
+    Tls(TlsAction),
     /// Takes a backup of the running cluster, of everything that was acknowledged before.
     #[command(
         after_help = "A new cluster is made of it with `placementd restore`. Exits with 1 if the \
@@ -124,14 +153,22 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let timeout = Duration::try_from_secs_f64(command.timeout)
         .context("--timeout is a number of seconds, such as 15")?;
-    let client = Client::new(&command.endpoint)?
+    if let Action::Tls(action) = command.action {
+        tls::run(action)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let trust = Trust {
+        ca_file: command.cacert,
+        certificate: command.cert.zip(command.key),
+    };
+    let client = Client::trusting(&command.endpoint, trust.clone())?
         .with_patience(timeout)
         .with_attempt_timeout(timeout);
     let endpoints = client.endpoints().to_vec();
     let admin = Admin::new(client);
     match command.action {
         Action::Status { output } => return status::show(&admin, output, timeout).await,
-        Action::Backup { file } => return backup::take(&endpoints, &file, timeout).await,
+        Action::Backup { file } => return backup::take(&endpoints, &trust, &file, timeout).await,
         Action::Init { members } => init(&admin, members.into_iter().collect()).await?,
         Action::Members(action) => members::change(&admin, action, timeout).await?,
         Action::TransferLeader { to } => {
@@ -141,6 +178,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Action::Drain { id } => drain::drain(&admin, id, timeout).await?,
         Action::Undrain { id } => drain::undrain(&admin, id, timeout).await?,
         Action::Check => return check::run(&admin, timeout).await,
+        Action::Tls(_) => unreachable!("no node is asked"),
         Action::Compact => {
             admin.compact().await?;
             println!("the log is compacted; this is not a backup");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_client::{Admin, Client, Error, Member, NodeRole, NodeStatus};
+use placement_client::{Admin, Error, Member, NodeRole, NodeStatus};
 
 /// A member that does not answer within this is shown as unreachable. Longer than a node takes to
 /// find out that it is not ready.
@@ -19,7 +19,7 @@ pub(crate) struct Survey {
 /// Asks one node for the membership and then every member for itself.
 pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, Error> {
     let asked = admin.status().await?;
-    let mut members = probe_all(&asked.members, timeout).await;
+    let mut members = probe_all(admin, &asked.members, timeout).await;
     // The first one may have been away, or removed.
     let newest = newest(&asked, &members).members.clone();
     let ids = |members: &[Member]| members.iter().map(|one| one.id).collect::<Vec<_>>();
@@ -28,18 +28,22 @@ pub(crate) async fn survey(admin: &Admin, timeout: Duration) -> Result<Survey, E
             *member = newer;
         }
     } else {
-        members = probe_all(&newest, timeout).await;
+        members = probe_all(admin, &newest, timeout).await;
     }
     Ok(Survey { asked, members })
 }
 
-async fn probe_all(members: &[Member], timeout: Duration) -> Vec<(Member, Option<NodeStatus>)> {
+async fn probe_all(
+    admin: &Admin,
+    members: &[Member],
+    timeout: Duration,
+) -> Vec<(Member, Option<NodeStatus>)> {
     let limit = PROBE_LIMIT.min(timeout);
     let probes: Vec<_> = members
         .iter()
         .map(|member| {
-            let listener = member.admin.clone();
-            tokio::spawn(async move { probe(&listener, limit).await })
+            let door = admin.at(&member.admin, limit);
+            tokio::spawn(async move { door.ok()?.status().await.ok() })
         })
         .collect();
     let mut answers = Vec::new();
@@ -52,14 +56,6 @@ async fn probe_all(members: &[Member], timeout: Duration) -> Vec<(Member, Option
         ));
     }
     answers
-}
-
-async fn probe(listener: &str, limit: Duration) -> Option<NodeStatus> {
-    let client = Client::new([listener])
-        .ok()?
-        .with_patience(Duration::ZERO)
-        .with_attempt_timeout(limit);
-    Admin::new(client).status().await.ok()
 }
 
 /// Of all answers the one that knows the members best: that of the leader of the highest term, or of who

@@ -14,6 +14,7 @@ use http::HeaderMap;
 use http::request::Parts;
 
 use super::headers;
+use crate::tls::Encrypted;
 
 /// Longest host with its port (a DNS name has at most 253 characters, RFC 1035).
 const HOST_MAX_BYTES: usize = 253 + ":65535".len();
@@ -63,7 +64,10 @@ impl PublicAddress {
 
     fn origin(&self, parts: &Parts) -> Option<String> {
         let forwarded = self.forwarded(&parts.headers);
-        let scheme = forwarded.proto.unwrap_or("http");
+        let scheme = forwarded.proto.unwrap_or(match parts.extensions.get() {
+            Some(Encrypted) => "https",
+            None => "http",
+        });
         let host = forwarded
             .host
             .or_else(|| {

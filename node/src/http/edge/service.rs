@@ -153,7 +153,10 @@ async fn handle(
     let found = path.and_then(|path| routes.find(path));
     progress.route = found.as_ref().map(|(route, _)| route.path);
     if path != Some("/") {
-        let identity = server.authenticator.identify(&parts.headers, peer).await?;
+        let identity = server
+            .authenticator
+            .identify(&parts.headers, peer, parts.extensions.get())
+            .await?;
         progress.identity = Some(identity);
     }
     let settings = &server.api.settings;

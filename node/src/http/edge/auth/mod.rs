@@ -18,6 +18,7 @@ use super::settings::AuthStrategy;
 use crate::access::Peer;
 use crate::http::errors::ApiError;
 use crate::keystone::Keystone;
+use crate::tls::Shown;
 
 /// Finds out who sent a request (`[auth] strategy`).
 pub(in crate::http) enum Authenticator {
@@ -39,7 +40,7 @@ impl Authenticator {
         }
     }
 
-    /// The caller of a request that came over a connection from `peer`.
+    /// The caller of a request that came over a connection from `peer`, which has shown a certificate, or none.
     ///
     /// # Errors
     /// 401 if it does not say who it is, or wrongly; 503 if that cannot be found out now.
@@ -47,12 +48,13 @@ impl Authenticator {
         &self,
         headers: &HeaderMap,
         peer: Option<Peer>,
+        shown: Option<&Shown>,
     ) -> Result<Identity, ApiError> {
         match self {
             Self::NoAuth2 => {
                 noauth2::identify(headers).ok_or_else(|| ApiError::unauthenticated(NO_TOKEN))
             }
-            Self::Proxy(proxies) => proxies.identify(headers, peer),
+            Self::Proxy(proxies) => proxies.identify(headers, peer, shown),
             Self::Keystone(keystone) => keystone.identify(headers).await,
         }
     }

@@ -15,6 +15,7 @@ use super::names::{
 
 use crate::access::Peer;
 use crate::http::errors::ApiError;
+use crate::tls::Shown;
 
 /// What a proxy sets, and must not hand on from clients.
 const SAID: [HeaderName; 8] = [
@@ -36,9 +37,13 @@ impl Proxies {
         &self,
         headers: &HeaderMap,
         peer: Option<Peer>,
+        shown: Option<&Shown>,
     ) -> Result<Identity, ApiError> {
         let address = peer.map(|Peer(address)| address.ip().to_canonical());
-        if !address.is_some_and(|address| self.0.iter().any(|one| one.contains(&address))) {
+        let is_known =
+            address.is_some_and(|address| self.0.iter().any(|one| one.contains(&address)));
+        // A certificate was vouched for by the authority of the proxies.
+        if !is_known && shown.is_none() {
             return Err(ApiError::unauthenticated(
                 "Requests are taken from the proxy that checks who is calling. Send this one to it.",
             ));
@@ -91,7 +96,7 @@ mod tests {
         for (name, value) in said {
             headers.append(*name, value.parse().unwrap());
         }
-        proxies.identify(&headers, Some(Peer(from.parse().unwrap())))
+        proxies.identify(&headers, Some(Peer(from.parse().unwrap())), None)
     }
 
     #[test]
@@ -118,7 +123,7 @@ mod tests {
             assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
         }
         let proxies = Proxies(vec!["0.0.0.0/0".parse().unwrap()]);
-        assert!(proxies.identify(&HeaderMap::new(), None).is_err());
+        assert!(proxies.identify(&HeaderMap::new(), None, None).is_err());
     }
 
     #[test]

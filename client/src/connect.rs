@@ -1,0 +1,200 @@
+//! Connections to nodes: plain, by TLS, or over a socket of this machine.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::Scheme;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tower_service::Service;
+
+use crate::endpoint::socket;
+
+/// Whom a client takes for a node over https, and what it shows of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// PEM file with the authorities that vouch for nodes; `None`: those that this machine trusts.
+    pub ca_file: Option<PathBuf>,
+    /// PEM files with a certificate to show, with what leads to its authority, and with its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// Connects to nodes.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    tcp: HttpConnector,
+    limit: Duration,
+    trust: Arc<Trust>,
+    /// Made of the files when it is first needed.
+    tls: Arc<OnceLock<Result<TlsConnector, String>>>,
+}
+
+impl Connector {
+    /// `limit` bounds connecting and each handshake.
+    pub(crate) fn new(trust: Trust, limit: Duration) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(limit));
+        tcp.enforce_http(false);
+        Self {
+            tcp,
+            limit,
+            trust: Arc::new(trust),
+            tls: Arc::default(),
+        }
+    }
+
+    fn tls(&self) -> Result<TlsConnector, String> {
+        self.tls.get_or_init(|| tls(&self.trust)).clone()
+    }
+
+    async fn connect(mut self, url: Uri) -> io::Result<Stream> {
+        if let Some(path) = socket(&url) {
+            let stream = UnixStream::connect(&path).await.map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?;
+            return Ok(Stream::new(TokioIo::new(stream), false));
+        }
+        let tcp = self.tcp.call(url.clone()).await.map_err(io::Error::other)?;
+        if url.scheme() != Some(&Scheme::HTTPS) {
+            return Ok(Stream::new(tcp, false));
+        }
+        let tls = self.tls().map_err(io::Error::other)?;
+        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let secured = timeout(self.limit, tls.connect(name, tcp.into_inner())).await;
+        let stream = secured.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok(Stream::new(TokioIo::new(stream), is_http2))
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, url: Uri) -> Self::Future {
+        Box::pin(self.clone().connect(url))
+    }
+}
+
+fn tls(trust: &Trust) -> Result<TlsConnector, String> {
+    let mut roots = RootCertStore::empty();
+    match &trust.ca_file {
+        Some(file) => {
+            for certificate in certificates(file)? {
+                (roots.add(certificate)).map_err(|error| wrong(file, &error))?;
+            }
+        }
+        // One that is of no use may stand beside the others.
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots);
+    let mut config = match &trust.certificate {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = certificates(certificate)?;
+            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+            (builder.with_client_auth_cert(chain, key))
+                .map_err(|error| wrong(certificate, &error))?
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = CertificateDer::pem_file_iter(file).map_err(|error| wrong(file, &error))?;
+    let found: Vec<_> = found
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(file, &error))?;
+    match found.is_empty() {
+        true => Err(wrong(file, &"has no certificate in it")),
+        false => Ok(found),
+    }
+}
+
+fn wrong(file: &Path, error: &dyn fmt::Display) -> String {
+    format!("{}: {error}", file.display())
+}
+
+trait Io: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Io for T {}
+
+/// A connection, whatever carries it.
+pub(crate) struct Stream {
+    io: Pin<Box<dyn Io>>,
+    is_http2: bool,
+}
+
+impl Stream {
+    fn new(io: impl Io + 'static, is_http2: bool) -> Self {
+        Self {
+            io: Box::pin(io),
+            is_http2,
+        }
+    }
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        match self.is_http2 {
+            true => Connected::new().negotiated_h2(),
+            false => Connected::new(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.io.as_mut().poll_read(cx, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.io.as_mut().poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.as_mut().poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.as_mut().poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,137 @@
+//! What is asked of a connection before it is served.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, AlertDescription, CertificateError};
+
+use super::Shown;
+use super::certificates::Certificates;
+use super::first_byte::is_tls;
+use crate::env::BoxStream;
+
+/// How the connections of a listener are secured.
+#[derive(Clone)]
+pub(crate) enum Gate {
+    /// They are not.
+    Plain,
+    /// By TLS.
+    Tls {
+        certificates: Arc<Certificates>,
+        /// Plain connections are taken as well, until nobody makes them any more.
+        plain_too: bool,
+    },
+}
+
+/// A connection that may be served.
+pub(crate) struct Admitted {
+    pub(crate) stream: BoxStream,
+    /// The certificate of who made it, if it showed one.
+    pub(crate) shown: Option<Shown>,
+    /// Whether it is encrypted.
+    pub(crate) is_tls: bool,
+    /// Whether HTTP/2 was agreed upon.
+    pub(crate) is_http2: bool,
+}
+
+/// A connection that is not served.
+pub(crate) struct Refused {
+    /// Why, in words for an operator.
+    pub(crate) reason: String,
+    /// The connection, if it is a plain one where TLS is required: its other end can be told so.
+    pub(crate) plain: Option<BoxStream>,
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self {
+            reason: reason(&error),
+            plain: None,
+        }
+    }
+}
+
+impl Gate {
+    /// Secures a connection. The caller sets the deadline.
+    pub(crate) async fn admit(&self, stream: BoxStream) -> Result<Admitted, Refused> {
+        let Self::Tls {
+            certificates,
+            plain_too,
+        } = self
+        else {
+            return Ok(Admitted::plain(stream));
+        };
+        let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let (is_tls, stream) = is_tls(stream).await?.ok_or_else(ended)?;
+        if !is_tls {
+            return match plain_too {
+                true => Ok(Admitted::plain(Box::new(stream))),
+                false => Err(Refused {
+                    reason: "it is not encrypted, and TLS is required".to_owned(),
+                    plain: Some(Box::new(stream)),
+                }),
+            };
+        }
+        let acceptor = TlsAcceptor::from(certificates.ends().server.clone());
+        let stream = acceptor.accept(stream).await?;
+        let (_, session) = stream.get_ref();
+        Ok(Admitted {
+            shown: Shown::first(session.peer_certificates()),
+            is_tls: true,
+            is_http2: session.alpn_protocol() == Some(b"h2"),
+            stream: Box::new(stream),
+        })
+    }
+}
+
+impl Admitted {
+    fn plain(stream: BoxStream) -> Self {
+        Self {
+            stream,
+            shown: None,
+            is_tls: false,
+            is_http2: false,
+        }
+    }
+}
+
+/// Why a handshake came to nothing, for an operator who looks for the mistake.
+pub(super) fn reason(error: &io::Error) -> String {
+    let tls = (error.get_ref()).and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let Some(tls) = tls else {
+        return error.to_string();
+    };
+    let words = match tls {
+        rustls::Error::NoCertificatesPresented => "it shows no certificate",
+        rustls::Error::InvalidCertificate(wrong) => match wrong {
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                "no authority of this cluster vouches for its certificate: it is another cluster's or home-made"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "its certificate has expired"
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                "its certificate is not valid yet"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "its certificate is that of another node"
+            }
+            _ => return tls.to_string(),
+        },
+        rustls::Error::InvalidMessage(_) => "it does not speak TLS",
+        rustls::Error::AlertReceived(
+            AlertDescription::UnknownCA
+            | AlertDescription::DecryptError
+            | AlertDescription::BadCertificate,
+        ) => "it takes this node's certificate for another cluster's or home-made",
+        rustls::Error::AlertReceived(AlertDescription::CertificateExpired) => {
+            "it takes this node's certificate for expired"
+        }
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            "it asks for a certificate"
+        }
+        _ => return tls.to_string(),
+    };
+    words.to_owned()
+}

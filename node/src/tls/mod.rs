@@ -1,0 +1,68 @@
+//! TLS on this node's listeners, and on its connections to other nodes.
+//!
+//! Who somebody is stands in the names of his certificate: [`Shown`]. An authority vouches for it, and the
+//! authority of the cluster vouches for its nodes and operators alone.
+
+mod certificates;
+mod first_byte;
+mod gate;
+mod link;
+#[cfg(test)]
+pub(crate) mod samples;
+mod secured;
+
+pub(crate) use gate::{Admitted, Gate, Refused};
+pub(crate) use link::Link;
+pub(crate) use secured::{NotSecured, Secured};
+
+use std::sync::Arc;
+
+use tokio_rustls::rustls::client::verify_server_name;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::server::ParsedCertificate;
+
+/// The name in the certificate of each node of a cluster.
+const PEER: &str = "peer.placement.internal";
+/// The name in the certificate of an operator.
+const ADMIN: &str = "admin.placement.internal";
+
+/// The name in a node's certificate that no other node of its cluster has.
+fn node_name(node: u64) -> String {
+    format!("node-{node}.placement.internal")
+}
+
+/// Among the extensions of a request: it came encrypted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Encrypted;
+
+/// The certificate that the other end has shown, and an authority vouches for.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown(Arc<CertificateDer<'static>>);
+
+impl Shown {
+    /// The first of those that were shown.
+    fn first(chain: Option<&[CertificateDer<'static>]>) -> Option<Self> {
+        let first = chain?.first()?;
+        Some(Self(Arc::new(first.clone())))
+    }
+
+    /// Whether it is the certificate of this node.
+    pub(crate) fn is_of_node(&self, node: u64) -> bool {
+        self.bears(node_name(node))
+    }
+
+    /// Whether it is the certificate of an operator.
+    pub(crate) fn is_of_an_operator(&self) -> bool {
+        self.bears(ADMIN.to_owned())
+    }
+
+    fn bears(&self, name: String) -> bool {
+        let (Ok(certificate), Ok(name)) = (
+            ParsedCertificate::try_from(&*self.0),
+            ServerName::try_from(name),
+        ) else {
+            return false;
+        };
+        verify_server_name(&certificate, &name).is_ok()
+    }
+}

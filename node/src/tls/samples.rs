@@ -1,0 +1,53 @@
+//! An authority for tests, and certificates that it vouches for.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use tempfile::TempDir;
+
+use super::certificates::{Certificates, Clients};
+use super::{PEER, node_name};
+use crate::config::CertificateFiles;
+
+/// Its files are gone when it is.
+pub(crate) struct Authority {
+    dir: TempDir,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(dir.path().join("ca.pem"), certificate.pem()).unwrap();
+        Self {
+            dir,
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// Writes a certificate with this name in it to the files of that name.
+    pub(crate) fn issue(&self, file: &str, names: &[&str]) -> CertificateFiles {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(names).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let path = |end: &str| self.dir.path().join(format!("{file}{end}"));
+        std::fs::write(path(".pem"), certificate.pem()).unwrap();
+        std::fs::write(path("-key.pem"), key.serialize_pem()).unwrap();
+        CertificateFiles {
+            certificate: path(".pem"),
+            key: path("-key.pem"),
+            authorities: Some(self.dir.path().join("ca.pem")),
+        }
+    }
+
+    /// Those of a node.
+    pub(crate) fn node(&self, id: u64) -> Arc<Certificates> {
+        let files = self.issue(&format!("node-{id}"), &[&node_name(id), PEER]);
+        Certificates::open(files, Clients::Must, &[], Some(node_name(id))).unwrap()
+    }
+}

@@ -1,0 +1,69 @@
+//! Which listener is secured how.
+
+use std::sync::Arc;
+
+use super::certificates::{Certificates, Clients, WrongFiles};
+use super::{Gate, Link, node_name};
+use crate::config::{Config, ConfigError, TlsMode};
+use crate::env::Net;
+
+/// What the configuration says of TLS, with the certificates that its files hold.
+pub(crate) struct Secured {
+    pub(crate) api: Gate,
+    pub(crate) peer: Gate,
+    pub(crate) admin: Gate,
+    /// How other nodes are connected to.
+    pub(crate) link: Link,
+    /// To be read again while this node runs.
+    pub(crate) certificates: Vec<Arc<Certificates>>,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSecured {
+    /// The settings do not fit together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A file is of no use.
+    #[error(transparent)]
+    Files(#[from] WrongFiles),
+}
+
+impl Secured {
+    /// Reads the certificates.
+    pub(crate) fn open(config: &Config, net: Arc<dyn Net>) -> Result<Self, NotSecured> {
+        let mut secured = Self {
+            api: Gate::Plain,
+            peer: Gate::Plain,
+            admin: Gate::Plain,
+            link: Link::new(net.clone(), None),
+            certificates: Vec::new(),
+        };
+        if let Some((mode, files)) = config.peer_tls()? {
+            let name = node_name(config.node_id);
+            let certificates = Certificates::open(files, Clients::Must, &[], Some(name))?;
+            if mode != TlsMode::Allow {
+                secured.link = Link::new(net, Some(certificates.clone()));
+            }
+            secured.peer = secured.gate(certificates, mode != TlsMode::Require);
+        }
+        if let Some(files) = config.admin_tls()? {
+            let certificates = Certificates::open(files, Clients::Must, &["http/1.1"], None)?;
+            secured.admin = secured.gate(certificates, false);
+        }
+        if let Some((mode, files)) = config.api_tls()? {
+            let spoken = &["h2", "http/1.1"];
+            let certificates = Certificates::open(files, Clients::May, spoken, None)?;
+            secured.api = secured.gate(certificates, mode != TlsMode::Require);
+        }
+        Ok(secured)
+    }
+
+    fn gate(&mut self, certificates: Arc<Certificates>, plain_too: bool) -> Gate {
+        self.certificates.push(certificates.clone());
+        Gate::Tls {
+            certificates,
+            plain_too,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Who may speak with a node is settled by certificates, on each of its doors.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Client, NewProvider, Trust};
+use placement_tests::authority::Authority;
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+
+/// How long something may take that takes a moment; a loaded machine is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a node says this, or one of several.
+async fn say(cluster: &Cluster, ids: &[u64], words: &str) {
+    let begun = Instant::now();
+    while !(ids.iter()).any(|&id| cluster.log(id, 400).contains(words)) {
+        assert!(begun.elapsed() < PATIENCE, "none of {ids:?} says: {words}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
+    let mut command = Command::new(binaries::placementctl().unwrap());
+    command.args(["--timeout", "3", "--endpoint", endpoint]);
+    if let Some(file) = &trust.ca_file {
+        command.arg("--cacert").arg(file);
+    }
+    if let Some((certificate, key)) = &trust.certificate {
+        command.arg("--cert").arg(certificate).arg("--key").arg(key);
+    }
+    command.args(arguments).output().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_cannot_show_who_it_is_is_refused_and_told_why() {
+    let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
+    let authority = cluster.authority().unwrap();
+    cluster.options_mut().authority = Some(authority.clone());
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    cluster.kill_9(3);
+
+    let others = Authority::new(&cluster.directory().join("others")).unwrap();
+    others.node(3, 1).unwrap();
+    cluster.options_mut().authority = Some(others);
+    cluster.start_node(3).unwrap();
+    say(&cluster, &[1, 2], "another cluster's or home-made").await;
+    cluster.kill_9(3);
+
+    // Its own authority, and a certificate that has ended.
+    fs::remove_file(authority.directory().join("node-3.pem")).unwrap();
+    fs::remove_file(authority.directory().join("node-3-key.pem")).unwrap();
+    authority.node(3, 0).unwrap();
+    cluster.options_mut().authority = Some(authority.clone());
+    cluster.start_node(3).unwrap();
+    say(&cluster, &[1, 2], "has expired").await;
+    cluster.kill_9(3);
+
+    // Another node's certificate is noticed by its own node already.
+    for end in [".pem", "-key.pem"] {
+        let [from, to] = [2, 3].map(|id| authority.directory().join(format!("node-{id}{end}")));
+        fs::copy(from, to).unwrap();
+    }
+    cluster.start_node(3).unwrap();
+    say(
+        &cluster,
+        &[3],
+        "is no certificate for node-3.placement.internal",
+    )
+    .await;
+    cluster.kill_9(3);
+
+    cluster.options_mut().flags = vec!["--peer-tls".to_owned(), "off".to_owned()];
+    cluster.start_node(3).unwrap();
+    say(
+        &cluster,
+        &[1, 2],
+        "it is not encrypted, and TLS is required",
+    )
+    .await;
+    cluster.kill_9(3);
+
+    cluster.options_mut().flags = Vec::new();
+    fs::remove_file(authority.directory().join("node-3.pem")).unwrap();
+    fs::remove_file(authority.directory().join("node-3-key.pem")).unwrap();
+    authority.node(3, 1).unwrap();
+    cluster.start_node(3).unwrap();
+    cluster.wait_healthy().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_cluster_goes_over_to_tls_step_by_step() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    cluster.options_mut().authority = Some(cluster.authority().unwrap());
+    for mode in ["allow", "prefer", "require"] {
+        cluster.options_mut().flags = vec!["--peer-tls".to_owned(), mode.to_owned()];
+        for id in cluster.ids() {
+            cluster.stop_node(id).await.unwrap();
+            // Two of three go on, some of them a step ahead.
+            let name = format!("{mode}-{id}");
+            let client = cluster.client().with_patience(PATIENCE);
+            client
+                .create_provider(&NewProvider::named(&name))
+                .await
+                .unwrap();
+            cluster.start_node(id).unwrap();
+            cluster.wait_healthy().await.unwrap();
+        }
+    }
+    assert!(cluster.has_provider("allow-1").await);
+    cluster.assert_equal_states().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_that_change_under_load_cost_no_request() {
+    let cluster = Cluster::start_secured(3).await.unwrap();
+    let authority = Authority::new(&cluster.directory().join("newer")).unwrap();
+    let tls = cluster.directory().join("tls");
+    let both = cluster.directory().join("both.pem");
+    join(
+        &[&tls.join("ca.pem"), &authority.directory().join("ca.pem")],
+        &both,
+    );
+    let trust = Trust {
+        ca_file: Some(both.clone()),
+        certificate: None,
+    };
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let endpoints: Vec<_> = (cluster.ids().iter())
+        .map(|&id| format!("https://{}", cluster.place(id).api()))
+        .collect();
+    let mut writers = Vec::new();
+    for (writer, endpoint) in endpoints.iter().cloned().enumerate() {
+        let (stop, trust) = (stop.clone(), trust.clone());
+        writers.push(tokio::spawn(async move {
+            let mut written = 0;
+            while !stop.load(Ordering::Relaxed) {
+                // A connection for each request, and none is tried twice.
+                let client = Client::trusting([&endpoint], trust.clone()).unwrap();
+                let client = client
+                    .with_patience(Duration::ZERO)
+                    .with_attempt_timeout(PATIENCE);
+                let name = format!("host-{writer}-{written}");
+                client
+                    .create_provider(&NewProvider::named(&name))
+                    .await
+                    .unwrap();
+                written += 1;
+            }
+            written
+        }));
+    }
+
+    // The others first know the newer authority, then its certificates come.
+    fs::copy(&both, tls.join("ca.pem.new")).unwrap();
+    fs::rename(tls.join("ca.pem.new"), tls.join("ca.pem")).unwrap();
+    for id in cluster.ids() {
+        say(&cluster, &[id], "changed certificates are in use").await;
+        authority.node(id, 1).unwrap();
+    }
+    for id in cluster.ids() {
+        // The key comes a moment later than the certificate, as files do.
+        for end in [".pem", "-key.pem"] {
+            let name = format!("node-{id}{end}");
+            fs::copy(authority.directory().join(&name), tls.join(&name)).unwrap();
+        }
+    }
+    let newer = Client::trusting(&endpoints[..1], authority.trust(None)).unwrap();
+    let begun = Instant::now();
+    while newer
+        .clone()
+        .with_patience(Duration::ZERO)
+        .providers(&[])
+        .await
+        .is_err()
+    {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "the newer certificate is never shown"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        assert!(writer.await.unwrap() > 0);
+    }
+    cluster.assert_equal_states().await;
+}
+
+fn join(files: &[&Path], into: &Path) {
+    let all = files.iter().map(|file| fs::read_to_string(file).unwrap());
+    fs::write(into, all.collect::<String>()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operators_are_known_by_their_certificates() {
+    let cluster = Cluster::start_secured(1).await.unwrap();
+    let authority = cluster.options().authority.clone().unwrap();
+    let endpoint = format!("https://{}", cluster.place(1).admin());
+    let said = |trust: &Trust| placementctl(&endpoint, trust, &["status"]);
+    let operator = said(&authority.trust(Some("admin-test")));
+    assert!(operator.status.success(), "{operator:?}");
+
+    // A node is none, and neither is who shows nothing, or something home-made.
+    let node = said(&authority.trust(Some("node-1")));
+    let words = String::from_utf8_lossy(&node.stderr).into_owned();
+    assert!(
+        !node.status.success() && words.contains("no operator's"),
+        "{words}"
+    );
+    assert!(!said(&authority.trust(None)).status.success());
+    let others = Authority::new(&cluster.directory().join("others")).unwrap();
+    others.operator("eve").unwrap();
+    let eve = Trust {
+        ca_file: authority.trust(None).ca_file,
+        ..others.trust(Some("admin-eve"))
+    };
+    assert!(!said(&eve).status.success());
+
+    // The clients' door takes no plain word for anything either, and leads nobody to a plain one.
+    let provider = ApiRequest::post("/resource_providers").json(&NewProvider::named("host"));
+    let made = cluster.client().request_once(provider).await.unwrap();
+    let location = made.headers["location"].to_str().unwrap();
+    assert!(location.starts_with("https://127.0.0.1:"), "{location}");
+    let plain = Client::new([cluster.place(1).api_url()]).unwrap();
+    let plain = plain
+        .with_patience(Duration::ZERO)
+        .providers(&[])
+        .await
+        .unwrap_err();
+    assert!(plain.to_string().contains("HTTPS only"), "{plain}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_open_the_socket_of_a_node_is_its_operator() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let socket = cluster.data_dir(1).join("admin.sock");
+    let mode = fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let endpoint = format!("unix:{}", socket.display());
+    let status = placementctl(&endpoint, &Trust::default(), &["status"]);
+    assert!(status.status.success(), "{status:?}");
+    let backup = cluster.directory().join("backup");
+    let backup = backup.display().to_string();
+    let taken = placementctl(&endpoint, &Trust::default(), &["backup", &backup]);
+    assert!(taken.status.success(), "{taken:?}");
+}

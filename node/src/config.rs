@@ -324,8 +324,12 @@ section! {
 section! {
     /// `[policy]`.
     PolicySection {
-        /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
+        /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes. Unset: no
+        /// file is looked for. One that is named and cannot be used is refused.
         file: Option<PathBuf> = None,
+        /// Directories with more such files. Those of each are read in the order of their names, and what is
+        /// read later overrides what was read before.
+        policy_dirs: Vec<String> = Vec::new(),
         /// Whether the new defaults alone count; otherwise the rules of before 2023 count too.
         enforce_new_defaults: bool = true,
         /// Whether system-scoped tokens are refused.

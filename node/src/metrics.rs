@@ -17,6 +17,7 @@ use self::space::Space;
 use crate::cluster::ReadMetrics;
 use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
+use crate::http::Policy;
 
 /// The form of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(slot: Arc<Slot>, reads: Arc<ReadMetrics>) -> Self {
+    pub(crate) fn new(slot: Arc<Slot>, reads: Arc<ReadMetrics>, policy: Arc<Policy>) -> Self {
         let http = HttpMetrics::new();
         let space = Arc::new(Space::default());
         let mut registry = Registry::default();
@@ -60,6 +61,7 @@ impl Metrics {
             slot,
             http: http.clone(),
             reads,
+            policy,
             space: space.clone(),
         }));
         Self {

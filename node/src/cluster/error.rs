@@ -10,6 +10,9 @@ pub enum StartError {
     /// The configuration cannot be used.
     #[error("configuration: {0}")]
     Config(#[from] ConfigError),
+    /// The policy files cannot be used.
+    #[error("[policy]: {0}")]
+    Policy(String),
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] placement_raft_store::OpenError),

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -40,11 +41,7 @@ impl Config {
             auth: AuthSettings {
                 strategy: self.auth_strategy()?,
             },
-            policy: PolicySettings {
-                file: self.policy.file.clone(),
-                enforce_new_defaults: self.policy.enforce_new_defaults,
-                enforce_scope: self.policy.enforce_scope,
-            },
+            policy: self.policy_settings(),
             cors: CorsSettings {
                 allowed_origin: self.cors.allowed_origin.clone(),
                 allow_headers: self.cors.allow_headers.clone(),
@@ -66,6 +63,16 @@ impl Config {
                 memory_max_bytes: self.candidates.memory_max_bytes,
             },
         })
+    }
+
+    /// Who may do what (`[policy]`).
+    pub(crate) fn policy_settings(&self) -> PolicySettings {
+        PolicySettings {
+            file: self.policy.file.clone(),
+            directories: self.policy.policy_dirs.iter().map(PathBuf::from).collect(),
+            enforce_new_defaults: self.policy.enforce_new_defaults,
+            enforce_scope: self.policy.enforce_scope,
+        }
     }
 
     /// How callers are identified (`[auth]`).

@@ -300,8 +300,8 @@ fn check_policy(
     };
     context
         .server
+        .api
         .policy
-        .load()
         .authorize(action, identity, target)
         .map_err(|denied| {
             ApiError::forbidden(match denied {

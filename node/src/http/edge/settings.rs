@@ -134,10 +134,12 @@ pub struct KeystoneSettings {
 }
 
 /// `[policy]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicySettings {
     /// `file`: rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
     pub file: Option<PathBuf>,
+    /// `policy_dirs`: directories with more of such files, which override it.
+    pub directories: Vec<PathBuf>,
     /// `enforce_new_defaults`: false adds the rules of before 2023 (any admin) to the defaults.
     pub enforce_new_defaults: bool,
     /// `enforce_scope`: refuses system-scoped tokens.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use placement_model::query::candidates::CandidateRequest;
 
 use super::admission::Admission;
@@ -30,6 +29,8 @@ pub struct Api {
     pub before_search: fn(&mut SharedState, &mut CandidateRequest),
     /// Whose tokens are, if the settings have callers identified so.
     pub keystone: Option<Arc<Keystone>>,
+    /// Who may do what.
+    pub policy: Arc<Policy>,
     /// Whether this node can serve what it promises.
     pub readiness: Arc<dyn Readiness>,
     /// What the operator chose.
@@ -42,8 +43,6 @@ pub(in crate::http) struct Server {
     pub(in crate::http) api: Api,
     /// Who is calling.
     pub(in crate::http) authenticator: Authenticator,
-    /// Who may do what.
-    pub(in crate::http) policy: ArcSwap<Policy>,
     /// How much is let in at once.
     pub(in crate::http) admission: Admission,
 }

@@ -48,6 +48,8 @@ section! {
         limits: LimitsSection,
         /// Waiting for the cluster.
         cluster: ClusterSection,
+        /// The most that one caller may ask.
+        callers: CallersSection,
         /// What reads promise.
         reads: ReadsSection,
         /// Who callers are.
@@ -171,6 +173,21 @@ section! {
         /// Longest record of a command in the log, in bytes; one that is longer is answered 413. Between
         /// 64 KiB and 64 MiB.
         command_bytes: usize = 4 * 1024 * 1024,
+    }
+}
+
+section! {
+    /// `[callers]`. What is over one of them is answered 429 with `Retry-After` and its name; 0: no bound. All of it
+    /// holds for each node by itself.
+    CallersSection {
+        /// Most requests of one user that are being answered at once. All of Nova is one user.
+        user_in_flight: usize = 2048,
+        /// Most requests a second of one user; so many may come at once.
+        user_per_s: u64 = 20_000,
+        /// Most requests from one address, or from one /64 network of IPv6, that are being answered at once.
+        address_in_flight: usize = 1024,
+        /// Most requests a second from one address; so many may come at once.
+        address_per_s: u64 = 20_000,
     }
 }
 

@@ -188,7 +188,7 @@ impl Node {
             tasks,
             requests,
         };
-        let metrics = Arc::new(Metrics::new(slot, read_metrics, policy));
+        let metrics = Arc::new(Metrics::new(slot, read_metrics, policy, service.callers()));
         node.serve_peers(peer);
         let port = ApiPort::new(service, node.checks.clone(), &public, metrics.clone());
         node.serve_api(&env, port, api, &metrics);

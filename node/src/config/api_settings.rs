@@ -11,8 +11,8 @@ use placement_model::query::candidates::GenerationStrategy;
 use super::load::is_loopback;
 use super::{Config, ConfigError};
 use crate::http::{
-    ApiSettings, AuthSettings, AuthStrategy, BODY_COST, CandidateSettings, CorsSettings,
-    KeystoneSettings, PolicySettings, RequestLimits,
+    ApiSettings, AuthSettings, AuthStrategy, BODY_COST, CallerLimits, CandidateSettings,
+    CorsSettings, KeystoneSettings, PolicySettings, RequestLimits,
 };
 
 impl Config {
@@ -31,6 +31,14 @@ impl Config {
                 providers: self.limits.providers,
                 consumers: self.limits.consumers,
                 allocations: self.limits.allocations,
+            },
+            users: CallerLimits {
+                in_flight: self.callers.user_in_flight,
+                per_s: self.callers.user_per_s,
+            },
+            addresses: CallerLimits {
+                in_flight: self.callers.address_in_flight,
+                per_s: self.callers.address_per_s,
             },
             body_timeout: Duration::from_millis(self.api.body_timeout_ms),
             min_bytes_per_s: self.api.min_bytes_per_s,

@@ -704,6 +704,7 @@ mod tests {
             assert!(setting.doc.len() > 10, "{}", setting.path());
             let units = [
                 ("_bytes_per_s", "bytes a second"),
+                ("_per_s", "a second"),
                 ("_ms", "milliseconds"),
                 ("_s", "seconds"),
                 ("_bytes", "bytes"),

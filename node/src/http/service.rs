@@ -7,6 +7,7 @@ use http::{Request, Response};
 
 use super::edge::admission::Admission;
 use super::edge::auth::Authenticator;
+use super::edge::callers::Callers;
 use super::edge::route::Routes;
 use super::edge::service::{self, Served};
 use super::edge::state::{Api, Server};
@@ -25,9 +26,15 @@ impl Service {
     pub fn new(api: Api) -> Self {
         Self(Arc::new(Server {
             authenticator: Authenticator::new(&api.settings.auth.strategy, api.keystone.clone()),
+            callers: Arc::new(Callers::new(&api.settings, api.clock.clone())),
             admission: Admission::new(&api.settings),
             api,
         }))
+    }
+
+    /// How much each caller may ask.
+    pub(crate) fn callers(&self) -> Arc<Callers> {
+        self.0.callers.clone()
     }
 
     /// Answers one request, which came over a connection from `peer`.

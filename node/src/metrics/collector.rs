@@ -20,7 +20,7 @@ use super::space::Space;
 use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
-use crate::http::Policy;
+use crate::http::{Callers, Policy};
 
 /// Reads the numbers of one node.
 pub(super) struct NodeCollector {
@@ -28,6 +28,7 @@ pub(super) struct NodeCollector {
     pub(super) http: HttpMetrics,
     pub(super) reads: Arc<ReadMetrics>,
     pub(super) policy: Arc<Policy>,
+    pub(super) callers: Arc<Callers>,
     pub(super) space: Arc<Space>,
 }
 
@@ -43,6 +44,7 @@ impl Collector for NodeCollector {
         out.gauges(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1)])?;
         out.http(&self.http)?;
         out.reads(&self.reads)?;
+        out.counters(&catalog::HTTP_CALLERS_REFUSED, self.callers.refused())?;
         let refused = u64::from(self.policy.is_refused());
         out.gauge(&catalog::POLICY_REFUSED, refused)?;
         let mistakes = self.policy.mistakes().len() as u64;

@@ -6,6 +6,7 @@ use placement_model::query::candidates::CandidateRequest;
 
 use super::admission::Admission;
 use super::auth::Authenticator;
+use super::callers::Callers;
 use super::policy::Policy;
 use super::settings::ApiSettings;
 use crate::doors::{ReadDoor, Readiness, SharedState, WriteDoor};
@@ -43,6 +44,8 @@ pub(in crate::http) struct Server {
     pub(in crate::http) api: Api,
     /// Who is calling.
     pub(in crate::http) authenticator: Authenticator,
+    /// How much each caller may ask.
+    pub(in crate::http) callers: Arc<Callers>,
     /// How much is let in at once.
     pub(in crate::http) admission: Admission,
 }

@@ -98,7 +98,10 @@ impl Policy {
     /// Looks whether the files have changed, and takes them over once they have been the same for two looks.
     /// It may wait for a disk: no request calls this.
     pub(crate) fn look(&self) {
-        let settings = self.seen.lock().settings.clone();
+        let (settings, known) = {
+            let seen = self.seen.lock();
+            (seen.settings.clone(), seen.read.clone())
+        };
         let files = Files::of(&settings);
         let now = files.look();
         if !self.is_news(&now) {
@@ -109,7 +112,7 @@ impl Policy {
         // Nothing waits for a disk while it holds this: requests do not, but those who ask how it stands do.
         let mut seen = self.seen.lock();
         // What was changed meanwhile is looked at next time; so is what SIGHUP has put in its place.
-        if seen.settings != settings || later != now {
+        if seen.settings != settings || seen.read != known || later != now {
             return;
         }
         let usable = read.and_then(|said| seen.said.is_all_said_by(&said).map(|()| said));

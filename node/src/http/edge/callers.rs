@@ -215,10 +215,14 @@ struct Known<K> {
 
 impl<K: Hash + Eq + Clone> Known<K> {
     fn caller(&mut self, key: &K, now: Duration) -> &mut Caller {
-        if !self.callers.contains_key(key) {
-            self.make_room(now);
-        }
-        self.callers.entry(key.clone()).or_default()
+        let index = match self.callers.get_index_of(key) {
+            Some(index) => index,
+            None => {
+                self.make_room(now);
+                self.callers.insert_full(key.clone(), Caller::default()).0
+            }
+        };
+        &mut self.callers[index]
     }
 
     /// Forgets some of those who have asked nothing for a while; if there are too many others, one of them.

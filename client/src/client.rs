@@ -192,7 +192,7 @@ impl Client {
     }
 
     /// Sends a request, repeats what is safe, and returns the last answer of any status except
-    /// 503, which becomes an error.
+    /// 503, and 429 of a node, which become errors.
     pub async fn request(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         request.check()?;
         let deadline = Instant::now() + self.patience;
@@ -257,7 +257,8 @@ impl Client {
             }
             Err(TransportError::Lost(reason)) => return Ok(doubt(request, reason, None)),
         };
-        if response.status != StatusCode::SERVICE_UNAVAILABLE {
+        let is_unavailable = response.status == StatusCode::SERVICE_UNAVAILABLE;
+        if !is_unavailable && response.status != StatusCode::TOO_MANY_REQUESTS {
             return Ok(Attempt::Answered(response));
         }
         let error = ApiError::parse(response.status, &response.body);
@@ -267,6 +268,9 @@ impl Client {
                 reason: error.to_string(),
                 retry_after,
             });
+        }
+        if !is_unavailable {
+            return Ok(Attempt::Answered(response));
         }
         Ok(doubt(request, error.to_string(), retry_after))
     }

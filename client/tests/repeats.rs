@@ -117,6 +117,23 @@ async fn a_write_that_may_have_arrived_is_never_sent_again() {
 }
 
 #[tokio::test]
+async fn a_node_that_is_asked_too_much_is_given_time_and_what_another_server_says_is_handed_on() {
+    let too_many = |code: &str| {
+        let body = format!(r#"{{"errors": [{{"status": 429, "code": "{code}"}}]}}"#);
+        let response = Response::builder().status(StatusCode::TOO_MANY_REQUESTS);
+        Ok(response.body(Bytes::from(body)).unwrap())
+    };
+    let ours = too_many("placement.too_many_requests");
+    let script = Script::new([ours, answered("1.1")]);
+    write(&script.client()).await.unwrap();
+    assert_eq!(script.hosts(), ["one", "two"]);
+
+    let script = Script::new([too_many("of.a.proxy")]);
+    let answer = write(&script.client()).await.unwrap();
+    assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
 async fn unless_the_caller_says_so() {
     let script = Script::new([lost(), unavailable("outcome_unknown"), answered("1.1")]);
     write(&script.client().repeating_unknown()).await.unwrap();

@@ -18,7 +18,7 @@ use std::sync::{Arc, RwLock};
 
 use axum::extract::Request;
 use memory::Memory;
-use placement_node::http::{Api, ApiSettings, Service};
+use placement_node::http::{Api, ApiSettings, Policy, Service};
 use placement_node::world::RealWorld;
 
 fn settings() -> ApiSettings {
@@ -40,6 +40,7 @@ fn settings() -> ApiSettings {
 
 fn api() -> Service {
     let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
+    let settings = settings();
     Service::new(Api {
         write: memory.clone(),
         read: memory.clone(),
@@ -49,7 +50,8 @@ fn api() -> Service {
         offload: world,
         before_search: |_, _| {},
         keystone: None,
-        settings: settings(),
+        policy: Arc::new(Policy::read(&settings.policy).unwrap()),
+        settings,
     })
 }
 

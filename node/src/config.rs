@@ -54,6 +54,8 @@ section! {
         limits: LimitsSection,
         /// Waiting for the cluster.
         cluster: ClusterSection,
+        /// The most that one caller may ask.
+        callers: CallersSection,
         /// What reads promise.
         reads: ReadsSection,
         /// Who callers are.
@@ -224,6 +226,21 @@ section! {
 }
 
 section! {
+    /// `[callers]`. What is over one of them is answered 429 with `Retry-After` and its name; 0: no bound. All of it
+    /// holds for each node by itself.
+    CallersSection {
+        /// Most requests of one user that are being answered at once. All of Nova is one user.
+        user_in_flight: usize = 2048,
+        /// Most requests a second of one user; so many may come at once.
+        user_per_s: u64 = 20_000,
+        /// Most requests from one address, or from one /64 network of IPv6, that are being answered at once.
+        address_in_flight: usize = 1024,
+        /// Most requests a second from one address; so many may come at once.
+        address_per_s: u64 = 20_000,
+    }
+}
+
+section! {
     /// `[cluster]`.
     ClusterSection {
         /// How long a request waits for a leader, for its write's outcome or for its read's promise
@@ -373,8 +390,12 @@ section! {
 section! {
     /// `[policy]`.
     PolicySection {
-        /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
+        /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes. Unset: no
+        /// file is looked for. One that is named and cannot be used is refused.
         file: Option<PathBuf> = None,
+        /// Directories with more such files. Those of each are read in the order of their names, and what is
+        /// read later overrides what was read before.
+        policy_dirs: Vec<String> = Vec::new(),
         /// Whether the new defaults alone count; otherwise the rules of before 2023 count too.
         enforce_new_defaults: bool = true,
         /// Whether system-scoped tokens are refused.

@@ -17,6 +17,7 @@ use self::space::Space;
 use crate::cluster::ReadMetrics;
 use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
+use crate::http::{Callers, Policy};
 
 /// The form of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,12 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(slot: Arc<Slot>, reads: Arc<ReadMetrics>) -> Self {
+    pub(crate) fn new(
+        slot: Arc<Slot>,
+        reads: Arc<ReadMetrics>,
+        policy: Arc<Policy>,
+        callers: Arc<Callers>,
+    ) -> Self {
         let http = HttpMetrics::new();
         let space = Arc::new(Space::default());
         let mut registry = Registry::default();
@@ -60,6 +66,8 @@ impl Metrics {
             slot,
             http: http.clone(),
             reads,
+            policy,
+            callers,
             space: space.clone(),
         }));
         Self {

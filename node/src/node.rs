@@ -27,7 +27,7 @@ use crate::descriptors;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
-use crate::http::{Api, AuthStrategy, Changeable, PolicyError, Service};
+use crate::http::{Api, AuthStrategy, Policy, PolicyError, Service};
 use crate::keystone::Keystone;
 use crate::metrics::Metrics;
 use crate::rpc::message::VERSIONS;
@@ -35,11 +35,15 @@ use crate::rpc::peers::Peers;
 use crate::serve::{Drain, HttpServer, Pace, local};
 use crate::tasks::Tasks;
 use crate::tls::{Gate, Secured};
+use crate::world::{self, Offload};
 
 /// How long an operator's client may take to send the head of a request.
 const ADMIN_HEADER: Duration = Duration::from_secs(10);
 /// Connections of operators and monitors at once.
 const ADMIN_CONNECTIONS: usize = 256;
+
+/// How often the policy files are looked at.
+const POLICY_LOOK: Duration = Duration::from_secs(1);
 
 /// How often a stopped node looks whether its disk is closed.
 const CLOSING: Duration = Duration::from_millis(10);
@@ -75,7 +79,7 @@ pub struct Node {
     read: Arc<dyn ReadDoor>,
     checks: HealthChecks,
     drain: Drain,
-    changeable: Changeable,
+    policy: Arc<Policy>,
     tasks: Tasks,
     /// The same group, on the runtime that serves HTTP.
     requests: Tasks,
@@ -104,6 +108,8 @@ impl Node {
             }
         };
         let secured = Secured::open(&config, env.net.clone())?;
+        let policy = Policy::read(&settings.policy);
+        let policy = Arc::new(policy.map_err(|error| StartError::Policy(error.to_string()))?);
         let config = Arc::new(config);
         let tasks = Tasks::here();
         let requests = tasks.on(env.requests.clone());
@@ -169,6 +175,7 @@ impl Node {
             before_search: env.before_search,
             readiness: Arc::new(checks.clone()),
             keystone,
+            policy: policy.clone(),
             settings,
         });
         let node = Self {
@@ -176,14 +183,14 @@ impl Node {
             read,
             checks,
             drain: Drain::default(),
-            changeable: service.changeable(),
+            policy: policy.clone(),
             config,
             addresses,
             bootstrap,
             tasks,
             requests,
         };
-        let metrics = Arc::new(Metrics::new(slot, read_metrics));
+        let metrics = Arc::new(Metrics::new(slot, read_metrics, policy, service.callers()));
         node.serve_peers(peer, secured.peer);
         let port = ApiPort::new(service, node.checks.clone(), &public, metrics.clone());
         node.serve_api(&env, port, api, secured.api, &metrics);
@@ -196,6 +203,8 @@ impl Node {
             node.bootstrap.slot.clone(),
             node.config.reads.probe_ms,
         ));
+        node.tasks
+            .spawn(look_at_policy(node.policy.clone(), env.offload.clone()));
         tracing::info!(
             node = node.config.node_id,
             api = node.addresses.api,
@@ -326,7 +335,7 @@ impl Node {
             );
         }
         let settings = config.api_settings()?;
-        Ok(self.changeable.policy(&settings.policy)?)
+        Ok(self.policy.reload(&settings.policy)?)
     }
 
     /// Where others reach this node, with real port numbers.
@@ -478,6 +487,18 @@ fn advertised(configured: &str, bound: String) -> String {
     match configured.is_empty() {
         true => bound,
         false => configured.to_owned(),
+    }
+}
+
+/// Looks at the policy files once in a while, on a thread that may wait for their disk.
+async fn look_at_policy(policy: Arc<Policy>, offload: Arc<dyn Offload>) {
+    loop {
+        sleep(POLICY_LOOK).await;
+        // SIGHUP may name some later.
+        if policy.has_files() {
+            let policy = policy.clone();
+            world::compute(&*offload, move || policy.look()).await;
+        }
     }
 }
 

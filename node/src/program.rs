@@ -1,5 +1,6 @@
 //! What `placementd` does when it is started: settings, signals, one node.
 
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,10 +14,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
+use crate::http::{Identity, Policy};
 use crate::logging::{self, Logging};
-use crate::offline::{fetch, inspect, recover, restore};
+use crate::offline::{fetch, inspect, policy, recover, restore};
 use crate::tls::Secured;
-use crate::{Config, Env, Node, config, descriptors, http};
+use crate::{Config, Env, Node, config, descriptors};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
 /// the other one to heartbeats.
@@ -33,6 +35,7 @@ pub fn main() -> ExitCode {
         Some(("check-backup", matches)) => restore::check(&path(matches, "file")),
         Some(("fetch-backup", matches)) => fetch_backup(matches),
         Some(("restore", matches)) => begin_with_backup(matches),
+        Some(("policy", matches)) => judge(matches),
         _ => run(&matches),
     };
     match done {
@@ -50,12 +53,67 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
         eprintln!("placementd: warning: {warning}");
     }
     logging::check(&config.log.level).map_err(anyhow::Error::msg)?;
-    if let Some(file) = &config.policy.file {
-        http::check_policy_file(file).context("[policy] file")?;
+    let policy = Policy::read(&config.policy_settings()).context("[policy]")?;
+    let mistakes = policy.mistakes();
+    for mistake in &mistakes {
+        eprintln!("placementd: {mistake}");
+    }
+    if !mistakes.is_empty() {
+        anyhow::bail!("[policy]: so many mistakes: {}", mistakes.len());
     }
     Secured::open(&config, Env::production().net)?;
     println!("{}", config.to_toml());
     Ok(())
+}
+
+/// Tells of the rules what oslo.policy's tools tell. Who asks need not say which node would have them.
+fn judge(matches: &ArgMatches) -> anyhow::Result<()> {
+    let (name, matches) = matches
+        .subcommand()
+        .context("check, list-redundant or sample?")?;
+    let (config, _) = read(matches)?;
+    let settings = config.policy_settings();
+    if name == "sample" {
+        return print(&policy::sample(settings.enforce_new_defaults));
+    }
+    let rules = Policy::read(&settings).context("[policy]")?;
+    for mistake in rules.mistakes() {
+        eprintln!("placementd: {mistake}");
+    }
+    if name == "list-redundant" {
+        return print(&policy::redundant(&rules));
+    }
+    let text = |name| matches.get_one::<String>(name).cloned();
+    let many = |name| {
+        let given = matches.get_many::<String>(name).unwrap_or_default();
+        given.cloned().collect::<Vec<_>>()
+    };
+    let question = policy::Question {
+        caller: Identity {
+            user_id: text("user").unwrap_or_default(),
+            project_id: text("project"),
+            domain_id: text("domain"),
+            system_scope: text("system-scope"),
+            roles: many("roles"),
+            ..Identity::default()
+        },
+        target_project: text("target-project"),
+        rules: many("rule"),
+    };
+    let (said, is_passed) = policy::check(&rules, &question)?;
+    print(&said)?;
+    if !is_passed {
+        anyhow::bail!("not all of these rules are passed");
+    }
+    Ok(())
+}
+
+/// Says something to whoever may not listen to its end.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Makes an entry blank that no node can apply.
@@ -238,6 +296,13 @@ fn reload(matches: &ArgMatches, node: &Node, logging: &Logging) {
 
 /// The configuration that the file, the environment and the flags give.
 fn load(matches: &ArgMatches) -> anyhow::Result<(Config, Vec<String>)> {
+    let (config, warnings) = read(matches)?;
+    config.validate()?;
+    Ok((config, warnings))
+}
+
+/// The same without a look at what the settings must be to each other.
+fn read(matches: &ArgMatches) -> anyhow::Result<(Config, Vec<String>)> {
     let file = matches.get_one::<PathBuf>("config").cloned();
     let mut flags = Vec::new();
     for setting in with_flags() {
@@ -246,7 +311,7 @@ fn load(matches: &ArgMatches) -> anyhow::Result<(Config, Vec<String>)> {
             flags.push((flag, text.clone()));
         }
     }
-    Ok(Config::load(file.as_deref(), std::env::vars(), flags)?)
+    Ok(Config::read(file.as_deref(), std::env::vars(), flags)?)
 }
 
 fn command() -> Command {
@@ -361,6 +426,7 @@ fn command() -> Command {
             ),
     ))
     .subcommand(inspect_command(&common))
+    .subcommand(policy_command(&common))
     .subcommand(common(
         Command::new("recover")
             .about(
@@ -375,6 +441,45 @@ fn command() -> Command {
                     .help("Does it. If a majority of the others runs, there are two clusters"),
             ),
     ))
+}
+
+fn policy_command(common: &impl Fn(Command) -> Command) -> Command {
+    let text = |name: &'static str, value: &'static str, help: &'static str| {
+        let argument = Arg::new(name).long(name).value_name(value);
+        argument.help_heading("The caller").help(help)
+    };
+    Command::new("policy")
+        .about("Tells of the rules who may do what, as oslo.policy's tools do; needs no node")
+        .subcommand_required(true)
+        .subcommand(common(
+            Command::new("check")
+                .about(
+                    "Says of each rule whether a caller passes it; exits with 1 if one that was named is \
+                     not passed",
+                )
+                .arg(
+                    Arg::new("rule")
+                        .value_name("RULE")
+                        .num_args(0..)
+                        .help("Rules to check; none: all"),
+                )
+                .arg(text("user", "ID", "Its user"))
+                .arg(text("project", "ID", "The project of its token"))
+                .arg(text("domain", "ID", "The domain of its token"))
+                .arg(text("system-scope", "all", "For a token of the whole system"))
+                .arg(text("roles", "A,B,…", "Its roles").value_delimiter(','))
+                .arg(text(
+                    "target-project",
+                    "ID",
+                    "The project that it asks about; otherwise its own",
+                )),
+        ))
+        .subcommand(common(Command::new("list-redundant").about(
+            "Prints the rules in the policy files that say what holds without them",
+        )))
+        .subcommand(common(Command::new("sample").about(
+            "Prints a policy file with all rules as they are by default, each behind #",
+        )))
 }
 
 fn inspect_command(common: &impl Fn(Command) -> Command) -> Command {

@@ -14,6 +14,9 @@ pub enum StartError {
     /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] NotSecured),
+    /// The policy files cannot be used.
+    #[error("[policy]: {0}")]
+    Policy(String),
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] placement_raft_store::OpenError),

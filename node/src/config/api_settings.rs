@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -10,8 +11,8 @@ use placement_model::query::candidates::GenerationStrategy;
 use super::load::is_loopback;
 use super::{Config, ConfigError};
 use crate::http::{
-    ApiSettings, AuthSettings, AuthStrategy, BODY_COST, CandidateSettings, CorsSettings,
-    KeystoneSettings, PolicySettings, RequestLimits,
+    ApiSettings, AuthSettings, AuthStrategy, BODY_COST, CallerLimits, CandidateSettings,
+    CorsSettings, KeystoneSettings, PolicySettings, RequestLimits,
 };
 
 impl Config {
@@ -31,6 +32,14 @@ impl Config {
                 consumers: self.limits.consumers,
                 allocations: self.limits.allocations,
             },
+            users: CallerLimits {
+                in_flight: self.callers.user_in_flight,
+                per_s: self.callers.user_per_s,
+            },
+            addresses: CallerLimits {
+                in_flight: self.callers.address_in_flight,
+                per_s: self.callers.address_per_s,
+            },
             body_timeout: Duration::from_millis(self.api.body_timeout_ms),
             min_bytes_per_s: self.api.min_bytes_per_s,
             in_flight_max_bytes: self.api.in_flight_max_bytes,
@@ -40,11 +49,7 @@ impl Config {
             auth: AuthSettings {
                 strategy: self.auth_strategy()?,
             },
-            policy: PolicySettings {
-                file: self.policy.file.clone(),
-                enforce_new_defaults: self.policy.enforce_new_defaults,
-                enforce_scope: self.policy.enforce_scope,
-            },
+            policy: self.policy_settings(),
             cors: CorsSettings {
                 allowed_origin: self.cors.allowed_origin.clone(),
                 allow_headers: self.cors.allow_headers.clone(),
@@ -66,6 +71,16 @@ impl Config {
                 memory_max_bytes: self.candidates.memory_max_bytes,
             },
         })
+    }
+
+    /// Who may do what (`[policy]`).
+    pub(crate) fn policy_settings(&self) -> PolicySettings {
+        PolicySettings {
+            file: self.policy.file.clone(),
+            directories: self.policy.policy_dirs.iter().map(PathBuf::from).collect(),
+            enforce_new_defaults: self.policy.enforce_new_defaults,
+            enforce_scope: self.policy.enforce_scope,
+        }
     }
 
     /// How callers are identified (`[auth]`).

@@ -64,6 +64,17 @@ impl Config {
         environment: impl IntoIterator<Item = (String, String)>,
         flags: impl IntoIterator<Item = (String, String)>,
     ) -> Result<(Self, Vec<String>), ConfigError> {
+        let (config, warnings) = Self::read(file, environment, flags)?;
+        config.validate()?;
+        Ok((config, warnings))
+    }
+
+    /// The same for who needs a part of it: nothing is said of what the parts must be.
+    pub(crate) fn read(
+        file: Option<&Path>,
+        environment: impl IntoIterator<Item = (String, String)>,
+        flags: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(Self, Vec<String>), ConfigError> {
         let settings = Self::settings();
         let mut table = match file {
             Some(path) => read_file(path, &settings)?,
@@ -108,7 +119,6 @@ impl Config {
                         .map_or("settings".to_owned(), |path| path.display().to_string()),
                     message: error.to_string().trim().replace('\n', ", "),
                 })?;
-        config.validate()?;
         Ok((config, warnings))
     }
 
@@ -701,6 +711,7 @@ mod tests {
             assert!(setting.doc.len() > 10, "{}", setting.path());
             let units = [
                 ("_bytes_per_s", "bytes a second"),
+                ("_per_s", "a second"),
                 ("_ms", "milliseconds"),
                 ("_s", "seconds"),
                 ("_bytes", "bytes"),

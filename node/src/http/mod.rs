@@ -13,14 +13,17 @@ mod routes;
 mod service;
 mod wire;
 
-pub use edge::policy::{PolicyError, check_policy_file};
+pub(crate) use edge::auth::Identity;
+pub(crate) use edge::callers::Callers;
+pub use edge::policy::{Mistake, Policy, PolicyError};
+pub(crate) use edge::policy::{Target, default_rules};
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::service::Served;
 pub(crate) use edge::settings::BODY_COST;
 pub use edge::settings::{
-    ApiSettings, AuthSettings, AuthStrategy, CandidateSettings, CorsSettings, KeystoneSettings,
-    PolicySettings, RequestLimits,
+    ApiSettings, AuthSettings, AuthStrategy, CallerLimits, CandidateSettings, CorsSettings,
+    KeystoneSettings, PolicySettings, RequestLimits,
 };
 pub use edge::state::Api;
-pub(crate) use openapi::{PATH as OPENAPI, router as openapi};
-pub use service::{Changeable, Service};
+pub(crate) use openapi::{PATH as OPENAPI, guarded, router as openapi};
+pub use service::Service;

@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arc_swap::ArcSwap;
 use axum::body::Body;
 use http::{Request, Response};
 
 use super::edge::admission::Admission;
 use super::edge::auth::Authenticator;
-use super::edge::policy::{Policy, PolicyError};
+use super::edge::callers::Callers;
 use super::edge::route::Routes;
 use super::edge::service::{self, Served};
-use super::edge::settings::PolicySettings;
 use super::edge::state::{Api, Server};
 use super::routes::ROUTES;
 use crate::access::Peer;
@@ -28,10 +26,15 @@ impl Service {
     pub fn new(api: Api) -> Self {
         Self(Arc::new(Server {
             authenticator: Authenticator::new(&api.settings.auth.strategy, api.keystone.clone()),
-            policy: ArcSwap::from_pointee(Policy::new(&api.settings.policy)),
+            callers: Arc::new(Callers::new(&api.settings, api.clock.clone())),
             admission: Admission::new(&api.settings),
             api,
         }))
+    }
+
+    /// How much each caller may ask.
+    pub(crate) fn callers(&self) -> Arc<Callers> {
+        self.0.callers.clone()
     }
 
     /// Answers one request, which came over a connection from `peer`.
@@ -46,24 +49,5 @@ impl Service {
     /// Answers a client for whom there is no connection left.
     pub(crate) fn turn_away(&self, request: Request<Body>, peer: Option<Peer>) -> Response<Body> {
         service::turn_away(&self.0, request, peer)
-    }
-
-    /// What of it can be changed while it serves.
-    pub(crate) fn changeable(&self) -> Changeable {
-        Changeable(self.0.clone())
-    }
-}
-
-/// What of the API can be changed while it serves.
-pub struct Changeable(Arc<Server>);
-
-impl Changeable {
-    /// Reads the rules again and judges by them from now on, under other settings too.
-    ///
-    /// # Errors
-    /// A file that cannot be understood; then the rules from before stay in force.
-    pub fn policy(&self, settings: &PolicySettings) -> Result<(), PolicyError> {
-        self.0.policy.store(Arc::new(Policy::read(settings)?));
-        Ok(())
     }
 }

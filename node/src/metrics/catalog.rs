@@ -110,6 +110,12 @@ catalog! {
         "Time spent on answered questions to the leader";
     READS_LINEARIZED = "placement_reads_linearized" Counter none []
         "Reads that were served by questions to the leader";
+    HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter none ["limit"]
+        "Requests answered 429, by the setting of [callers] that they would have exceeded";
+    POLICY_REFUSED = "placement_policy_refused" Gauge none []
+        "1 while the policy files were changed and cannot be used, and the rules from before are in force";
+    POLICY_MISTAKES = "placement_policy_mistakes" Gauge none []
+        "Mistakes in the policy files whose rules are in force; the log names them";
     LOG_LINES_DROPPED = "placement_log_lines_dropped" Counter none []
         "Lines missing in the log, as standard error was not read in time";
     DISK_USED = "placement_disk_used" Gauge bytes []

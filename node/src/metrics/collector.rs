@@ -20,12 +20,15 @@ use super::space::Space;
 use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
+use crate::http::{Callers, Policy};
 
 /// Reads the numbers of one node.
 pub(super) struct NodeCollector {
     pub(super) slot: Arc<Slot>,
     pub(super) http: HttpMetrics,
     pub(super) reads: Arc<ReadMetrics>,
+    pub(super) policy: Arc<Policy>,
+    pub(super) callers: Arc<Callers>,
     pub(super) space: Arc<Space>,
 }
 
@@ -41,6 +44,11 @@ impl Collector for NodeCollector {
         out.gauges(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1)])?;
         out.http(&self.http)?;
         out.reads(&self.reads)?;
+        out.counters(&catalog::HTTP_CALLERS_REFUSED, self.callers.refused())?;
+        let refused = u64::from(self.policy.is_refused());
+        out.gauge(&catalog::POLICY_REFUSED, refused)?;
+        let mistakes = self.policy.mistakes().len() as u64;
+        out.gauge(&catalog::POLICY_MISTAKES, mistakes)?;
         out.counter(&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines())?;
         out.gauge(
             &catalog::DISK_USED,

@@ -1,6 +1,7 @@
-//! What `placementd` does with the data directory of a node that does not run.
+//! What `placementd` does without running a node: mostly with the data directory of one that does not run.
 
 pub(crate) mod fetch;
 pub(crate) mod inspect;
+pub(crate) mod policy;
 pub(crate) mod recover;
 pub(crate) mod restore;

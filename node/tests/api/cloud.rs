@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use placement_node::access::Peer;
-use placement_node::http::{Api, ApiSettings, Service};
+use placement_node::http::{Api, ApiSettings, Policy, Service};
 use placement_node::world::{Offload, RealWorld};
 use serde_json::{Value, json};
 
@@ -62,6 +62,7 @@ impl Cloud {
             before_search: |_, _| {},
             readiness: memory.clone(),
             keystone: None,
+            policy: Arc::new(Policy::read(&settings.policy).unwrap()),
             settings,
         });
         Self { app, memory }

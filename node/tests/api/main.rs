@@ -27,4 +27,5 @@ mod usages;
 #[path = "../support/memory.rs"]
 mod memory;
 
+mod callers;
 mod cloud;

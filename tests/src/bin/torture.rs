@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use placement_tests::cluster::Cluster;
+use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::histories::{Round, Summary};
 use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -62,7 +62,9 @@ async fn main() -> anyhow::Result<ExitCode> {
         ..limit
     };
     setrlimit(Resource::Nofile, all_of_them)?;
-    let config = "[log]\nlevel = \"warn,placement::access=off\"\n";
+    // What is looked at is how a node bears it, not whom it turns away first.
+    let config = format!("[log]\nlevel = \"warn,placement::access=off\"\n{COUNTED_ONLY}");
+    let config = config.as_str();
     if command.hostile || all {
         let mut cluster = Cluster::start_with(3, config).await?;
         hostile(&mut cluster, each, |outcome| {

@@ -5,6 +5,7 @@ pub(in crate::http) mod admission;
 pub(in crate::http) mod answer;
 pub(in crate::http) mod auth;
 mod body;
+pub(in crate::http) mod callers;
 pub(in crate::http) mod consistency;
 pub(in crate::http) mod cors;
 pub(in crate::http) mod headers;

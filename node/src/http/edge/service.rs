@@ -1,6 +1,6 @@
 //! What happens to a request before and after its handler.
 //!
-//! The order is observable and so fixed: token (401), length of the URL (414), microversion (400, 406), consistency
+//! The order is observable and so fixed: the address' share (429), token (401), the user's share (429), length of the URL (414), microversion (400, 406), consistency
 //! headers (400), length and type of the body (400), route (404, 405), then what the
 //! operation asks: version (404), headers (406, 415), policy (403). Then the body is read (408, 413).
 
@@ -152,12 +152,17 @@ async fn handle(
     // A missing route is reported in its turn; metrics need the route of every request.
     let found = path.and_then(|path| routes.find(path));
     progress.route = found.as_ref().map(|(route, _)| route.path);
+    // They count until there is an answer. `/` tells balancers how this node is, whoever else is in a hurry.
+    let (mut _of_address, mut _of_user) = (None, None);
     if path != Some("/") {
+        let client = server.api.settings.public.client(&parts.headers);
+        _of_address = server.callers.admit_address(peer, client.as_deref())?;
         let identity = server
             .authenticator
             .identify(&parts.headers, peer, parts.extensions.get())
             .await?;
-        progress.identity = Some(identity);
+        let identity = progress.identity.insert(identity);
+        _of_user = server.callers.admit_user(&identity.user_id)?;
     }
     let settings = &server.api.settings;
     check_uri(parts, settings.limits.uri_bytes)?;
@@ -303,8 +308,8 @@ fn check_policy(
     };
     context
         .server
+        .api
         .policy
-        .load()
         .authorize(action, identity, target)
         .map_err(|denied| {
             ApiError::forbidden(match denied {

@@ -21,6 +21,10 @@ pub struct ApiSettings {
     pub max_body_bytes: usize,
     /// The most that one request may carry (`[limits]`).
     pub limits: RequestLimits,
+    /// How much each user may ask (`[callers]`).
+    pub users: CallerLimits,
+    /// How much may be asked from each address (`[callers]`).
+    pub addresses: CallerLimits,
     /// How long reading a body may take (`[api] body_timeout_ms`).
     pub body_timeout: Duration,
     /// How fast a body has to come (`[api] min_bytes_per_s`).
@@ -41,6 +45,15 @@ pub struct ApiSettings {
     pub cors: CorsSettings,
     /// Limits and order of the allocation-candidate search (`[candidates]`).
     pub candidates: CandidateSettings,
+}
+
+/// How much one caller may ask of a node; 0: no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallerLimits {
+    /// Requests that are being answered at once.
+    pub in_flight: usize,
+    /// Requests in a second; so many may come at once.
+    pub per_s: u64,
 }
 
 /// `[limits]`: the most that one request may carry. A command costs every node of the cluster memory
@@ -134,10 +147,12 @@ pub struct KeystoneSettings {
 }
 
 /// `[policy]`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicySettings {
     /// `file`: rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
     pub file: Option<PathBuf>,
+    /// `policy_dirs`: directories with more of such files, which override it.
+    pub directories: Vec<PathBuf>,
     /// `enforce_new_defaults`: false adds the rules of before 2023 (any admin) to the defaults.
     pub enforce_new_defaults: bool,
     /// `enforce_scope`: refuses system-scoped tokens.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use placement_model::query::candidates::CandidateRequest;
 
 use super::admission::Admission;
 use super::auth::Authenticator;
+use super::callers::Callers;
 use super::policy::Policy;
 use super::settings::ApiSettings;
 use crate::doors::{ReadDoor, Readiness, SharedState, WriteDoor};
@@ -30,6 +30,8 @@ pub struct Api {
     pub before_search: fn(&mut SharedState, &mut CandidateRequest),
     /// Whose tokens are, if the settings have callers identified so.
     pub keystone: Option<Arc<Keystone>>,
+    /// Who may do what.
+    pub policy: Arc<Policy>,
     /// Whether this node can serve what it promises.
     pub readiness: Arc<dyn Readiness>,
     /// What the operator chose.
@@ -42,8 +44,8 @@ pub(in crate::http) struct Server {
     pub(in crate::http) api: Api,
     /// Who is calling.
     pub(in crate::http) authenticator: Authenticator,
-    /// Who may do what.
-    pub(in crate::http) policy: ArcSwap<Policy>,
+    /// How much each caller may ask.
+    pub(in crate::http) callers: Arc<Callers>,
     /// How much is let in at once.
     pub(in crate::http) admission: Admission,
 }

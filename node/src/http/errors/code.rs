@@ -41,13 +41,15 @@ pub(in crate::http) const LIMIT_EXCEEDED: &str = "placement.limit_exceeded";
 pub(in crate::http) const BODY_TOO_SLOW: &str = "placement.body_too_slow";
 /// 503: this node has too much to do. Given at every microversion.
 pub(in crate::http) const BUSY: &str = "placement.unavailable.busy";
+/// 429: this caller asks too much. Given at every microversion.
+pub(in crate::http) const TOO_MANY_REQUESTS: &str = "placement.too_many_requests";
 /// 503: whose the token is cannot be found out now. Given at every microversion.
 pub(in crate::http) const CANNOT_AUTHENTICATE: &str = "placement.unavailable.identity";
 /// 400: a candidate search took too long or too much. Given at every microversion.
 pub(in crate::http) const SEARCH_ENDED: &str = "placement.candidates.search_ended";
 
 /// All of them.
-pub(in crate::http) const ALL: [&str; 22] = [
+pub(in crate::http) const ALL: [&str; 23] = [
     UNDEFINED,
     INVENTORY_IN_USE,
     CONCURRENT_UPDATE,
@@ -67,6 +69,7 @@ pub(in crate::http) const ALL: [&str; 22] = [
     BODY_TOO_LARGE,
     BODY_TOO_SLOW,
     BUSY,
+    TOO_MANY_REQUESTS,
     CANNOT_AUTHENTICATE,
     LIMIT_EXCEEDED,
     SEARCH_ENDED,

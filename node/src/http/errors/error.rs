@@ -1,6 +1,7 @@
 //! An error as it is answered: its status, its message, and what some statuses carry besides.
 
 use std::fmt::Display;
+use std::time::Duration;
 
 use http::StatusCode;
 
@@ -50,7 +51,7 @@ pub(in crate::http) enum ErrorKind {
         /// The newest.
         max: String,
     },
-    /// 503 with the time after which to try again, for `retry-after`.
+    /// 429 or 503 with the time after which to try again, for `retry-after`.
     RetryLater {
         /// In seconds.
         after_s: u64,
@@ -266,6 +267,18 @@ impl ApiError {
         Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::BUSY, message).retry_after(1)
     }
 
+    /// 429: a caller asks too much. Nothing was begun.
+    pub(in crate::http) fn too_many_requests(reason: &str, wait: Duration) -> Self {
+        let message = format!(
+            "{reason}. Nothing was done. Send the request again after the time in Retry-After, and fewer of \
+             them, or have the limit raised."
+        );
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        Self::with_new_code(status, code::TOO_MANY_REQUESTS, message)
+            .not_varying()
+            .retry_after(whole_seconds(wait))
+    }
+
     /// 400 of a candidate search that was ended: sent again, it would be ended again.
     pub(in crate::http) fn search_ended(message: impl Into<String>) -> Self {
         Self::with_new_code(StatusCode::BAD_REQUEST, code::SEARCH_ENDED, message)
@@ -282,10 +295,9 @@ impl ApiError {
 impl From<Unavailable> for ApiError {
     fn from(unavailable: Unavailable) -> Self {
         let message = unavailable.to_string();
-        let busy = |code, message, retry_after: std::time::Duration| {
-            // Whole seconds, rounded up: a client that comes too early waits twice.
-            let after_s = retry_after.as_millis().div_ceil(1000).max(1) as u64;
-            Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(after_s)
+        let busy = |code, message, retry_after| {
+            Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code, message)
+                .retry_after(whole_seconds(retry_after))
         };
         match unavailable {
             Unavailable::NothingCommitted { retry_after, .. } => {
@@ -305,7 +317,7 @@ impl From<Unavailable> for ApiError {
             ),
             Unavailable::Busy { .. } => {
                 let message = format!("{message}. It is safe to send the request again.");
-                busy(code::BUSY, message, std::time::Duration::from_secs(1))
+                busy(code::BUSY, message, Duration::from_secs(1))
             }
             Unavailable::TooLarge { .. } => Self::with_new_code(
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -321,6 +333,11 @@ impl From<Unavailable> for ApiError {
             ),
         }
     }
+}
+
+/// Rounded up, and one at least: a client that comes too early waits twice.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_millis().div_ceil(1000).max(1) as u64
 }
 
 /// Names as clients are told of several.

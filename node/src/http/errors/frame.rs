@@ -101,6 +101,7 @@ fn sentence(status: StatusCode) -> &'static str {
             "The server has waited too long for the request to be sent by the client."
         }
         StatusCode::URI_TOO_LONG => "The request URI was too long for this server.",
+        StatusCode::TOO_MANY_REQUESTS => "The client has sent too many requests to the server.",
         StatusCode::SERVICE_UNAVAILABLE => {
             "The server is currently unavailable. Please try again at a later time."
         }

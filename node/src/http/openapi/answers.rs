@@ -15,7 +15,7 @@ pub(super) fn responses(route: &Route, variants: &[&Operation], about: &About) -
     for answer in about.success {
         put(answer.status, success(answer));
     }
-    for status in [400, 406, 408, 413, 414, 431, 500, 503] {
+    for status in [400, 406, 408, 413, 414, 429, 431, 500, 503] {
         put(status, response(status));
     }
     let guarded = variants.iter().any(|variant| variant.policy.is_some());

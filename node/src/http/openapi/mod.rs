@@ -57,6 +57,41 @@ fn document() -> Value {
     document
 }
 
+/// An operation that a policy rule guards.
+pub(crate) struct Guarded {
+    pub(crate) rule: &'static str,
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    /// What it is for.
+    pub(crate) summary: &'static str,
+}
+
+/// Every operation that a policy rule guards.
+pub(crate) fn guarded() -> Vec<Guarded> {
+    let mut found: Vec<Guarded> = Vec::new();
+    for route in &ROUTES {
+        for operation in route.operations {
+            let about = operations::find(operation.method, route.path);
+            let (Some(rule), Some(about)) = (operation.policy, about) else {
+                continue;
+            };
+            let one = Guarded {
+                rule,
+                method: operation.method,
+                path: route.path,
+                summary: about.summary,
+            };
+            // Some versions have an operation of their own.
+            if !(found.last()).is_some_and(|last| {
+                (last.rule, last.method, last.path) == (one.rule, one.method, one.path)
+            }) {
+                found.push(one);
+            }
+        }
+    }
+    found
+}
+
 fn path_item(route: &Route) -> Value {
     let mut methods: Vec<&str> = route.operations.iter().map(|one| one.method).collect();
     methods.sort_unstable();

@@ -53,7 +53,7 @@ fn complete(status: &str, error: &mut Value) {
     let mut headers = common_headers();
     match status {
         "405" => headers["Allow"] = reference("headers", "Allow"),
-        "503" => headers["Retry-After"] = reference("headers", "RetryAfter"),
+        "429" | "503" => headers["Retry-After"] = reference("headers", "RetryAfter"),
         _ => {}
     }
     let schema = match status {

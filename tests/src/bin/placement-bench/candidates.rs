@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use http::StatusCode;
 use placement_client::{AllocationCandidates, CandidateQuery};
-use placement_tests::cluster::Cluster;
+use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::load::Measured;
 use placement_tests::process_cost::{cpu_time, forget_peak, memory};
 
@@ -158,7 +158,8 @@ fn pci_bars(figure: &Figure, bars: &mut Bars) {
 impl Bench {
     async fn start(duration: Duration) -> anyhow::Result<Self> {
         progress(&format!("starting {NODES} nodes"));
-        let cluster = Cluster::start_with(NODES, "[log]\nlevel = \"warn\"\n").await?;
+        let config = format!("[log]\nlevel = \"warn\"\n{COUNTED_ONLY}");
+        let cluster = Cluster::start_with(NODES, &config).await?;
         let asked = *cluster
             .followers()
             .await?

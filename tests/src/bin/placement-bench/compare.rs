@@ -33,7 +33,7 @@ use super::{machine, progress};
 /// Runs the same work on placementd and on its peers, on this machine, and holds the figures against
 /// bars; fails if one is missed. The peers: openstack-placement 16.0.0 (uwsgi, 5 processes of 25
 /// threads, on MariaDB), etcd (three nodes), axum with a fixed answer, serde_json, and the disk.
-/// placementd has its default configuration. Nothing else should run meanwhile.
+/// placementd has its default configuration, but that one caller may ask as fast as it can. Nothing else should run meanwhile.
 #[derive(Args)]
 pub(super) struct Options {
     /// A few seconds for each figure and no cloud above 10,000 hosts: ends within ten minutes.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use placement_client::Consistency;
-use placement_tests::cluster::Cluster;
+use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 
 const PROVIDERS: u128 = 64;
 
@@ -71,7 +71,8 @@ async fn main() -> anyhow::Result<()> {
 
 async fn measure(nodes: u64, clients: &[usize], duration: Duration) -> anyhow::Result<()> {
     progress(&format!("starting {nodes} nodes"));
-    let cluster = Cluster::start_with(nodes, "[log]\nlevel = \"warn\"\n").await?;
+    let config = format!("[log]\nlevel = \"warn\"\n{COUNTED_ONLY}");
+    let cluster = Cluster::start_with(nodes, &config).await?;
     let providers = estates::boundless(&cluster.client(), PROVIDERS).await?;
 
     println!(

@@ -2,20 +2,20 @@
 
 /// A caller, as policy rules see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::http) struct Identity {
-    pub(in crate::http) user_id: String,
+pub(crate) struct Identity {
+    pub(crate) user_id: String,
     /// The project the caller acts in.
-    pub(in crate::http) project_id: Option<String>,
+    pub(crate) project_id: Option<String>,
     /// The domain the caller acts in.
-    pub(in crate::http) domain_id: Option<String>,
+    pub(crate) domain_id: Option<String>,
     /// `all` if the caller acts on the whole system.
-    pub(in crate::http) system_scope: Option<String>,
+    pub(crate) system_scope: Option<String>,
     /// The user's domain.
-    pub(in crate::http) user_domain_id: Option<String>,
+    pub(crate) user_domain_id: Option<String>,
     /// The project's domain.
-    pub(in crate::http) project_domain_id: Option<String>,
+    pub(crate) project_domain_id: Option<String>,
     /// Roles as they were given.
-    pub(in crate::http) roles: Vec<String>,
+    pub(crate) roles: Vec<String>,
 }
 
 /// The names in `X-Roles`.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-pub(in crate::http) use self::identity::Identity;
+pub(crate) use self::identity::Identity;
 use self::keystone::ByKeystone;
 use self::names::NO_TOKEN;
 use self::proxy::Proxies;

@@ -1,4 +1,7 @@
 //! The rule language: `role:admin or (rule:reader and project_id:%(project_id)s)`.
+//!
+//! What of a rule cannot be understood neither holds nor fails to hold: `not` turns it into nothing else, so
+//! it never allows anything, while another side of an `or` still may.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -9,14 +12,18 @@ use crate::http::edge::auth::Identity;
 
 /// Parentheses and negations within each other: deeper is not understood.
 const DEPTH_MAX: usize = 64;
+/// Checks within each other while a rule is judged, those of the rules included that it refers to.
+const JUDGED_DEPTH_MAX: usize = 512;
 
 /// One rule, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Check {
     /// `@`, or nothing at all.
     True,
-    /// `!`, and everything that cannot be understood.
+    /// `!`.
     False,
+    /// What cannot be understood, and why.
+    NotUnderstood(String),
     /// `not x`.
     Not(Box<Check>),
     /// `x and y`.
@@ -24,11 +31,38 @@ pub(super) enum Check {
     /// `x or y`.
     Or(Vec<Check>),
     /// `role:name`.
-    Role(String),
+    Role(Pattern),
     /// `rule:name`.
     Rule(String),
     /// `attribute:value`: an attribute of the caller, or a quoted constant, has this value.
-    Attribute(String, String),
+    Attribute(Attribute, Pattern),
+}
+
+/// What of the caller is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Attribute {
+    UserId,
+    ProjectId,
+    DomainId,
+    SystemScope,
+    UserDomainId,
+    ProjectDomainId,
+    Roles,
+    /// Whether the caller's project is the admin project: without such a thing, all are.
+    IsAdminProject,
+    /// Nothing: it stands in the rule itself.
+    Constant(String),
+}
+
+/// A text in which `%(name)s` stands for what the target says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    ProjectId,
+    UserId,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +77,7 @@ enum Token {
 }
 
 impl Check {
-    /// The rule that the text spells. Text that cannot be understood allows nothing.
+    /// The rule that the text spells.
     pub(super) fn parse(text: &str) -> Self {
         if text.is_empty() {
             return Self::True;
@@ -55,13 +89,7 @@ impl Check {
         };
         match parser.any() {
             Some(check) if parser.tokens.is_empty() => check,
-            _ => {
-                tracing::error!(
-                    rule = text,
-                    "cannot understand a policy rule; it allows nothing"
-                );
-                Self::False
-            }
+            _ => Self::NotUnderstood(format!("{text:?} is no rule")),
         }
     }
 
@@ -72,17 +100,95 @@ impl Check {
             "@" => return Self::True,
             _ => {}
         }
-        match text.split_once(':') {
-            Some(("role", name)) => Self::Role(name.to_owned()),
-            Some(("rule", name)) => Self::Rule(name.to_owned()),
-            Some(("http" | "https", _)) | None => {
-                tracing::error!(
-                    check = text,
-                    "a policy check is of no kind known here; it allows nothing"
-                );
-                Self::False
+        let understood = match text.split_once(':') {
+            Some(("role", name)) => Pattern::parse(name).map(Self::Role),
+            Some(("rule", name)) => Ok(Self::Rule(name.to_owned())),
+            Some(("http" | "https", _)) => Err("other servers are not asked".to_owned()),
+            Some((attribute, value)) => Attribute::parse(attribute).and_then(|attribute| {
+                Pattern::parse(value).map(|value| Self::Attribute(attribute, value))
+            }),
+            None => Err("a check has the form KIND:VALUE".to_owned()),
+        };
+        understood.unwrap_or_else(|why| Self::NotUnderstood(format!("{text:?}: {why}")))
+    }
+
+    /// Looks at every check in it that has no others in it.
+    pub(super) fn each<'a>(&'a self, look: &mut impl FnMut(&'a Self)) {
+        match self {
+            Self::Not(check) => check.each(look),
+            Self::And(checks) | Self::Or(checks) => {
+                checks.iter().for_each(|check| check.each(look));
             }
-            Some((attribute, value)) => Self::Attribute(attribute.to_owned(), value.to_owned()),
+            leaf => look(leaf),
+        }
+    }
+}
+
+impl Attribute {
+    fn parse(name: &str) -> Result<Self, String> {
+        for quote in ['\'', '"'] {
+            let constant = name.strip_prefix(quote);
+            if let Some(constant) = constant.and_then(|rest| rest.strip_suffix(quote)) {
+                return Ok(Self::Constant(constant.to_owned()));
+            }
+        }
+        Ok(match name {
+            "user_id" => Self::UserId,
+            "project_id" => Self::ProjectId,
+            "domain_id" => Self::DomainId,
+            "system_scope" => Self::SystemScope,
+            "user_domain_id" => Self::UserDomainId,
+            "project_domain_id" => Self::ProjectDomainId,
+            "roles" => Self::Roles,
+            "is_admin_project" => Self::IsAdminProject,
+            "True" | "False" | "None" => Self::Constant(name.to_owned()),
+            number if number.parse::<f64>().is_ok() => Self::Constant(name.to_owned()),
+            _ => return Err(format!("nothing called {name:?} is known of callers")),
+        })
+    }
+}
+
+impl Pattern {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(position) = rest.find('%') {
+            plain.push_str(&rest[..position]);
+            rest = &rest[position + 1..];
+            if let Some(after) = rest.strip_prefix('%') {
+                plain.push('%');
+                rest = after;
+                continue;
+            }
+            let named = rest
+                .strip_prefix('(')
+                .and_then(|rest| rest.split_once(")s"));
+            let (name, after) = named.ok_or("after % comes (NAME)s or another %")?;
+            parts.push(Part::Text(std::mem::take(&mut plain)));
+            parts.push(match name {
+                "project_id" => Part::ProjectId,
+                "user_id" => Part::UserId,
+                _ => return Err(format!("nothing called {name:?} is known of requests")),
+            });
+            rest = after;
+        }
+        plain.push_str(rest);
+        parts.push(Part::Text(plain));
+        parts.retain(|part| *part != Part::Text(String::new()));
+        Ok(Self(parts))
+    }
+
+    /// The text, with what the target says.
+    fn fill_in(&self, target: Target<'_>) -> Cow<'_, str> {
+        let text = |part| match part {
+            &Part::ProjectId => Cow::Owned(target.project_id.unwrap_or("None").to_owned()),
+            &Part::UserId => Cow::Owned(target.user_id.unwrap_or("None").to_owned()),
+            Part::Text(text) => Cow::Borrowed(text.as_str()),
+        };
+        match self.0.as_slice() {
+            [part] => text(part),
+            parts => Cow::Owned(parts.iter().map(text).collect::<String>()),
         }
     }
 }
@@ -173,10 +279,21 @@ pub(super) struct Evaluation<'a> {
     rules: &'a BTreeMap<String, Check>,
     identity: &'a Identity,
     target: Target<'a>,
-    /// Each rule is judged once, however many refer to it. `None`: it is being judged.
-    judged: RefCell<BTreeMap<&'a str, Option<bool>>>,
-    /// Whether a rule was met that refers to itself, directly or through others.
-    circular: Cell<bool>,
+    /// Each rule is judged once, however many refer to it.
+    judged: RefCell<BTreeMap<&'a str, Judged>>,
+    /// How many checks are being judged, each for the sake of the one before.
+    depth: Cell<usize>,
+    /// Whether a rule was met that refers to itself, directly or through others, or too deep a one.
+    hopeless: Cell<bool>,
+}
+
+/// `None`: it cannot be said whether it holds.
+type Holds = Option<bool>;
+
+#[derive(Clone, Copy)]
+enum Judged {
+    Begun,
+    Done(Holds),
 }
 
 impl<'a> Evaluation<'a> {
@@ -191,109 +308,92 @@ impl<'a> Evaluation<'a> {
             identity,
             target,
             judged: RefCell::default(),
-            circular: Cell::new(false),
+            depth: Cell::new(0),
+            hopeless: Cell::new(false),
         }
     }
 
     /// Whether the rule of this name holds. Rules that go in circles do not.
     pub(super) fn rule(&self, name: &str) -> bool {
-        self.judge(name) && !self.circular.get()
+        self.judge(name) == Some(true) && !self.hopeless.get()
     }
 
-    fn judge(&self, name: &str) -> bool {
+    fn judge(&self, name: &str) -> Holds {
         let found = self
             .rules
             .get_key_value(name)
             .or_else(|| self.rules.get_key_value("default"));
-        let Some((name, check)) = found else {
-            return false;
-        };
+        let (name, check) = found?;
         let known = self.judged.borrow().get(name.as_str()).copied();
         match known {
-            Some(Some(holds)) => holds,
-            Some(None) => {
-                self.circular.set(true);
-                false
+            Some(Judged::Done(holds)) => holds,
+            Some(Judged::Begun) => {
+                self.hopeless.set(true);
+                None
             }
             None => {
-                self.judged.borrow_mut().insert(name, None);
+                self.judged.borrow_mut().insert(name, Judged::Begun);
                 let holds = self.holds(check);
-                self.judged.borrow_mut().insert(name, Some(holds));
+                self.judged.borrow_mut().insert(name, Judged::Done(holds));
                 holds
             }
         }
     }
 
-    fn holds(&self, check: &Check) -> bool {
-        match check {
-            Check::True => true,
-            Check::False => false,
-            Check::Not(check) => !self.holds(check),
-            Check::And(checks) => checks.iter().all(|check| self.holds(check)),
-            Check::Or(checks) => checks.iter().any(|check| self.holds(check)),
+    fn holds(&self, check: &'a Check) -> Holds {
+        let depth = self.depth.get() + 1;
+        if depth > JUDGED_DEPTH_MAX {
+            self.hopeless.set(true);
+            return None;
+        }
+        self.depth.set(depth);
+        let holds = match check {
+            Check::True => Some(true),
+            Check::False => Some(false),
+            Check::NotUnderstood(_) => None,
+            Check::Not(check) => self.holds(check).map(|holds| !holds),
+            Check::And(checks) => self.first(checks, false),
+            Check::Or(checks) => self.first(checks, true),
             Check::Rule(name) => self.judge(name),
-            Check::Role(name) => self.fill_in(name).is_some_and(|name| {
+            Check::Role(name) => {
+                let name = name.fill_in(self.target);
                 let roles = &self.identity.roles;
-                roles.iter().any(|role| is_same_role(role, &name))
-            }),
+                Some(roles.iter().any(|role| is_same_role(role, &name)))
+            }
             Check::Attribute(attribute, value) => {
-                let value = self.fill_in(value);
-                value.is_some_and(|value| self.attribute_is(attribute, &value))
+                Some(self.attribute_is(attribute, &value.fill_in(self.target)))
             }
-        }
+        };
+        self.depth.set(depth - 1);
+        holds
     }
 
-    /// Replaces `%(name)s` by what the target says; `None` if it says nothing of it.
-    fn fill_in<'p>(&self, pattern: &'p str) -> Option<Cow<'p, str>> {
-        if !pattern.contains('%') {
-            return Some(Cow::Borrowed(pattern));
-        }
-        let mut filled = String::with_capacity(pattern.len());
-        let mut rest = pattern;
-        while let Some(position) = rest.find('%') {
-            filled.push_str(&rest[..position]);
-            rest = &rest[position + 1..];
-            if let Some(after) = rest.strip_prefix('%') {
-                filled.push('%');
-                rest = after;
-                continue;
+    /// `decisive` if one of them is; otherwise the opposite if all are.
+    fn first(&self, checks: &'a [Check], decisive: bool) -> Holds {
+        let mut all = Some(!decisive);
+        for check in checks {
+            match self.holds(check) {
+                Some(holds) if holds == decisive => return Some(decisive),
+                Some(_) => {}
+                None => all = None,
             }
-            let (name, after) = rest.strip_prefix('(')?.split_once(")s")?;
-            let value = match name {
-                "project_id" => self.target.project_id,
-                "user_id" => self.target.user_id,
-                _ => return None,
-            };
-            filled.push_str(value.unwrap_or("None"));
-            rest = after;
         }
-        filled.push_str(rest);
-        Some(Cow::Owned(filled))
+        all
     }
 
-    fn attribute_is(&self, attribute: &str, value: &str) -> bool {
-        for quote in ['\'', '"'] {
-            let constant = attribute
-                .strip_prefix(quote)
-                .and_then(|rest| rest.strip_suffix(quote));
-            if let Some(constant) = constant {
-                return constant == value;
-            }
-        }
+    fn attribute_is(&self, attribute: &Attribute, value: &str) -> bool {
         let optional = |text: &Option<String>| text.as_deref().unwrap_or("None") == value;
         let caller = self.identity;
         match attribute {
-            "user_id" => caller.user_id == value,
-            "project_id" => optional(&caller.project_id),
-            "domain_id" => optional(&caller.domain_id),
-            "system_scope" => optional(&caller.system_scope),
-            "user_domain_id" => optional(&caller.user_domain_id),
-            "project_domain_id" => optional(&caller.project_domain_id),
-            "roles" => caller.roles.iter().any(|role| role == value),
-            "is_admin_project" => value == "True",
-            "True" | "False" | "None" => attribute == value,
-            number if number.parse::<f64>().is_ok() => number == value,
-            _ => false,
+            Attribute::UserId => caller.user_id == value,
+            Attribute::ProjectId => optional(&caller.project_id),
+            Attribute::DomainId => optional(&caller.domain_id),
+            Attribute::SystemScope => optional(&caller.system_scope),
+            Attribute::UserDomainId => optional(&caller.user_domain_id),
+            Attribute::ProjectDomainId => optional(&caller.project_domain_id),
+            Attribute::Roles => caller.roles.iter().any(|role| role == value),
+            Attribute::IsAdminProject => value == "True",
+            Attribute::Constant(constant) => constant == value,
         }
     }
 }
@@ -315,10 +415,16 @@ mod tests {
         let mut rules = BTreeMap::new();
         rules.insert("it".to_owned(), Check::parse(rule));
         rules.insert("admin".to_owned(), Check::parse("role:admin"));
+        rules.insert("unclear".to_owned(), Check::parse("role:admin and"));
         for depth in 0..40 {
             let twice = format!("rule:deep{0} or rule:deep{0}", depth + 1);
             rules.insert(format!("deep{depth}"), Check::parse(&twice));
         }
+        for step in 0..if rule.contains("step") { 10_000 } else { 0 } {
+            let next = format!("not not rule:step{}", step + 1);
+            rules.insert(format!("step{step}"), Check::parse(&next));
+        }
+        rules.insert("step10000".to_owned(), Check::True);
         rules.insert("not_me".to_owned(), Check::parse("not rule:not_me"));
         rules.insert("loop".to_owned(), Check::parse("rule:loop or rule:loop"));
         let identity = Identity {
@@ -340,11 +446,11 @@ mod tests {
             ("@", true),
             ("", true),
             ("!", false),
+            ("not !", true),
             ("role:admin", true),
             ("role:ADMIN", true),
             ("role:reader", false),
             ("rule:admin", true),
-            ("rule:nowhere", false),
             ("not role:reader", true),
             ("not not role:admin", true),
             ("role:admin and role:reader", false),
@@ -356,16 +462,18 @@ mod tests {
             ("role:admin AND NOT role:x", true),
             ("project_id:%(project_id)s", true),
             ("project_id:q", false),
-            ("project_id:%(nothing)s", false),
             ("'x':x", true),
             ("'x':y", false),
+            ("'a%p':a%%%(project_id)s", true),
             ("user_id:%(user_id)s", false),
             ("roles:admin", true),
             ("True:True", true),
-            ("http://somewhere/x", false),
             ("rule:loop", false),
             ("rule:not_me", false),
+            ("rule:not_me or @", false),
             ("rule:deep0", false),
+            ("rule:step9990", true),
+            ("rule:step0", false),
         ] {
             assert_eq!(holds(rule, &["admin"]), expected, "{rule}");
         }
@@ -383,12 +491,54 @@ mod tests {
             "admin",
             "not",
             "project_id:%(project_id",
+            "project_id:%(nothing)s",
             "role:%x",
+            "is_admin:True",
+            "http://somewhere/x",
+            "rule:nowhere",
+            "rule:unclear",
         ] {
-            assert!(!holds(rule, &["admin"]), "{rule}");
+            for spelled in [rule, &format!("not {rule}"), &format!("not ({rule})")] {
+                assert!(!holds(spelled, &["admin"]), "{spelled}");
+            }
         }
         assert!(!holds(&"(".repeat(10_000), &["admin"]));
         assert!(!holds(&"not ".repeat(10_000), &["admin"]));
+        assert!(!holds(&format!("{}@", "not ".repeat(10_000)), &["admin"]));
+    }
+
+    #[test]
+    fn beside_what_cannot_be_understood_the_rest_counts() {
+        assert!(holds("is_admin:True or role:admin", &["admin"]));
+        assert!(!holds("is_admin:True or role:admin", &["reader"]));
+        assert!(!holds("not is_admin:True and role:admin", &["admin"]));
+        assert!(holds("not (rule:nowhere and role:x)", &["admin"]));
+    }
+
+    /// Checks, some of which cannot be understood.
+    fn check() -> impl Strategy<Value = String> {
+        let one = prop_oneof![
+            Just("role:admin"),
+            Just("role:reader"),
+            Just("@"),
+            Just("!"),
+            Just("rule:nowhere"),
+            Just("rule:unclear"),
+            Just("bogus"),
+            Just("http://x"),
+            Just("colour:red"),
+            Just("project_id:%(x)s"),
+        ];
+        one.prop_map(str::to_owned)
+            .prop_recursive(4, 24, 3, |inner| {
+                prop_oneof![
+                    inner.clone().prop_map(|one| format!("not ({one})")),
+                    prop::collection::vec(inner.clone(), 1..3)
+                        .prop_map(|all| format!("({})", all.join(" and "))),
+                    prop::collection::vec(inner, 1..3)
+                        .prop_map(|any| format!("({})", any.join(" or "))),
+                ]
+            })
     }
 
     proptest! {
@@ -400,6 +550,30 @@ mod tests {
         #[test]
         fn no_text_breaks_the_parser(rule in ".{0,60}") {
             holds(&rule, &["admin"]);
+        }
+
+        /// Whatever the truth is of what cannot be understood: what is allowed would be allowed.
+        #[test]
+        fn what_is_allowed_hangs_on_nothing_that_cannot_be_understood(
+            rule in check(),
+            truths in prop::collection::vec(any::<bool>(), 30),
+        ) {
+            let mut truths = truths.into_iter().cycle();
+            let mut clear = String::new();
+            for word in rule.split_inclusive([' ', '(', ')']) {
+                let unclear = ["rule:nowhere", "rule:unclear", "bogus", "http://x", "colour:red"];
+                let bare = word.trim_end_matches([' ', ')']);
+                let truth = if truths.next() == Some(true) { "@" } else { "!" };
+                if unclear.contains(&bare) {
+                    clear.push_str(&word.replace(bare, truth));
+                } else {
+                    clear.push_str(word);
+                }
+            }
+            let clear = clear.replace("project_id:%(x)s", "@");
+            if holds(&rule, &["admin"]) {
+                prop_assert!(holds(&clear, &["admin"]), "{rule}\n{clear}");
+            }
         }
     }
 }

@@ -102,28 +102,36 @@ const SPECIAL: [(&str, &str); 2] = [
     ("placement:reshaper:reshape", "rule:service_api"),
 ];
 
-/// All rules: the defaults, overridden by those of a file.
+/// The names of all rules that there are by default.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let base = BASE.iter().map(|(name, ..)| *name);
+    base.chain(guards().map(|(name, _)| name))
+}
+
+/// The rules that guard an operation each, and how they are spelled.
+fn guards() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OPERATIONS.into_iter().chain(SPECIAL)
+}
+
+/// All rules, and how they are spelled.
+pub(super) fn spelled(enforce_new_defaults: bool) -> impl Iterator<Item = (&'static str, String)> {
+    let base = BASE.into_iter().map(move |(name, rule, old)| match old {
+        Some(old) if !enforce_new_defaults => (name, format!("({rule}) or {old}")),
+        _ => (name, rule.to_owned()),
+    });
+    base.chain(guards().map(|(name, rule)| (name, rule.to_owned())))
+}
+
+/// All rules: the defaults, overridden by those of files.
 pub(super) fn rules(
     overrides: &BTreeMap<String, Check>,
     enforce_new_defaults: bool,
 ) -> BTreeMap<String, Check> {
-    let mut rules = BTreeMap::new();
-    for (name, rule, old) in BASE {
-        let check = match old {
-            Some(old) if !enforce_new_defaults => {
-                Check::Or(vec![Check::parse(rule), Check::parse(old)])
-            }
-            _ => Check::parse(rule),
-        };
-        rules.insert(name.to_owned(), check);
-    }
-    for (name, rule) in OPERATIONS.into_iter().chain(SPECIAL) {
-        rules.insert(name.to_owned(), Check::parse(rule));
-    }
-    rules.extend(
-        overrides
-            .iter()
-            .map(|(name, check)| (name.clone(), check.clone())),
-    );
+    let defaults = spelled(enforce_new_defaults);
+    let mut rules: BTreeMap<String, Check> = defaults
+        .map(|(name, rule)| (name.to_owned(), Check::parse(&rule)))
+        .collect();
+    let overrides = overrides.iter();
+    rules.extend(overrides.map(|(name, check)| (name.clone(), check.clone())));
     rules
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use placement_client::Client;
-use placement_tests::cluster::Cluster;
+use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::load::Measured;
 use placement_tests::process_cost::{cpu_time, memory};
 
@@ -230,7 +230,8 @@ async fn pass(duration: Duration) -> anyhow::Result<()> {
 impl Ours {
     async fn start(nodes: u64, config: &str, one: Measurement) -> anyhow::Result<Self> {
         progress(&format!("starting {nodes} nodes"));
-        let cluster = Cluster::start_with(nodes, config).await?;
+        let config = format!("{config}{COUNTED_ONLY}");
+        let cluster = Cluster::start_with(nodes, &config).await?;
         let clients: Vec<Client> = cluster.clients();
         one.cloud.seed(&clients, 0..one.cloud.size).await?;
         Ok(Self {

@@ -1,0 +1,107 @@
+//! What is wrong with rules although their files can be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+
+use strsim::levenshtein;
+
+use super::check::Check;
+use super::defaults;
+use super::file::Stated;
+
+/// With this prefix begin the rules of operations.
+const OPERATION: &str = "placement:";
+
+/// Something in a policy file that does not say what it seems to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The file.
+    pub path: PathBuf,
+    /// Its line.
+    pub line: usize,
+    /// The rule.
+    pub rule: String,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, line) = (self.path.display(), self.line);
+        write!(
+            f,
+            "{path}, line {line}: rule {:?}: {}",
+            self.rule, self.what
+        )
+    }
+}
+
+/// The mistakes in what files say; `rules` are all that are in force with them.
+pub(super) fn of(said: &BTreeMap<String, Stated>, rules: &BTreeMap<String, Check>) -> Vec<Mistake> {
+    let mut referred = BTreeSet::new();
+    for check in rules.values() {
+        check.each(&mut |leaf| {
+            if let Check::Rule(name) = leaf {
+                referred.insert(name.as_str());
+            }
+        });
+    }
+    let mut found = Vec::new();
+    for (name, stated) in said {
+        let mut note = |what: String| {
+            found.push(Mistake {
+                path: stated.path.clone(),
+                line: stated.line,
+                rule: name.clone(),
+                what,
+            });
+        };
+        if !is_known(name, &referred) {
+            let near = defaults::names()
+                .map(|known| (levenshtein(name, known), known))
+                .min()
+                .filter(|(distance, known)| *distance <= known.len() / 4);
+            let hint = near.map(|(_, near)| format!("; did you mean {near:?}?"));
+            let hint = hint.unwrap_or_default();
+            note(format!("it guards nothing, and no rule refers to it{hint}"));
+        }
+        stated.check.each(&mut |leaf| match leaf {
+            Check::NotUnderstood(why) => note(format!("{why}; it allows nothing")),
+            Check::Rule(other) if !rules.contains_key(other) => {
+                note(format!("there is no rule {other:?}"));
+            }
+            _ => {}
+        });
+        if is_in_circle(name, rules) {
+            note("it refers to itself, and so allows nothing".to_owned());
+        }
+    }
+    found
+}
+
+/// Whether a rule of this name means anything. Operators' own rules do if others refer to them.
+fn is_known(name: &str, referred: &BTreeSet<&str>) -> bool {
+    defaults::names().any(|known| known == name)
+        || name == "default"
+        || !name.starts_with(OPERATION) && referred.contains(name)
+}
+
+/// Whether a rule refers to itself, directly or through others.
+fn is_in_circle(name: &str, rules: &BTreeMap<String, Check>) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut left = vec![name];
+    while let Some(one) = left.pop() {
+        let Some(check) = rules.get(one).or_else(|| rules.get("default")) else {
+            continue;
+        };
+        check.each(&mut |leaf| {
+            if let Check::Rule(next) = leaf
+                && seen.insert(next.as_str())
+            {
+                left.push(next);
+            }
+        });
+    }
+    seen.contains(name)
+}

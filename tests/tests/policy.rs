@@ -1,0 +1,233 @@
+//! Who may do what, from files that operators write, and sometimes write wrongly.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Client};
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// What `placementd` says.
+fn placementd(arguments: &[&str]) -> (Output, String, String) {
+    let output = Command::new(binaries::placementd().unwrap())
+        .args(arguments)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    (output, said, complained)
+}
+
+struct Files {
+    directory: tempfile::TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        Self { directory }
+    }
+
+    fn write(&self, text: &str) -> String {
+        let path = self.directory.path().join("policy.yaml");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+#[test]
+fn a_policy_with_mistakes_is_refused_before_it_is_used() {
+    let files = Files::new();
+    let checked = |text: &str| {
+        let file = files.write(text);
+        let arguments = ["check-config", "--node-id", "1", "--policy-file", &file];
+        let (output, _, complained) = placementd(&arguments);
+        (output.status.success(), complained)
+    };
+    let own = "mine: role:x\nplacement:usages: rule:mine or rule:admin_api\n";
+    assert!(checked(own).0);
+    for (text, said) in [
+        ("", "has no rule"),
+        ("# all in comments\n", "has no rule"),
+        ("placement:usages: role:admin", "cut off"),
+        ("- a\n", "is not a YAML mapping"),
+        ("placement:usages: !\n", "in quotes"),
+        (
+            "placement:usage: '!'\n",
+            "did you mean \"placement:usages\"?",
+        ),
+        (
+            "placement:usages: rule:nowhere\n",
+            "line 1: rule \"placement:usages\": there is no rule \"nowhere\"",
+        ),
+        ("placement:usages: role:admin or\n", "is no rule"),
+    ] {
+        let (fits, complained) = checked(text);
+        assert!(!fits && complained.contains(said), "{text:?}: {complained}");
+    }
+}
+
+#[test]
+fn the_tools_of_oslo_policy_have_their_counterparts() {
+    let files = Files::new();
+    let file = files.write(
+        "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api\"\n\
+         \"placement:traits:list\": \"@\"\n",
+    );
+    let (_, said, _) = placementd(&["policy", "list-redundant", "--policy-file", &file]);
+    assert_eq!(
+        said,
+        "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api\"\n"
+    );
+
+    let reader = ["--roles", "reader,member", "--user", "u", "--project", "p"];
+    let check = |more: &[&str]| {
+        let begin = ["policy", "check", "--policy-file", &file];
+        placementd(&[&begin, &reader[..], more].concat())
+    };
+    let (output, said, _) = check(&[]);
+    assert!(output.status.success());
+    for line in [
+        "passed: placement:usages\n",
+        "passed: placement:traits:list\n",
+        "failed: placement:traits:show\n",
+        "failed: admin_api\n",
+    ] {
+        assert!(said.contains(line), "{line} is not in {said}");
+    }
+    let usages = "placement:usages";
+    assert!(check(&[usages]).0.status.success());
+    let (output, said, _) = check(&["--target-project", "q", usages]);
+    assert!(!output.status.success());
+    assert_eq!(said, "failed: placement:usages\n");
+    let (_, said, _) = check(&["--system-scope", "all", usages]);
+    assert_eq!(said, "failed: placement:usages\n");
+    let (output, _, complained) = check(&["placement:usage"]);
+    assert!(
+        !output.status.success() && complained.contains("no rule"),
+        "{complained}"
+    );
+
+    // What the sample says is what holds anyway, once the marks are gone.
+    let (_, sample, _) = placementd(&["policy", "sample"]);
+    assert!(
+        sample.contains("# POST  /reshaper\n#\"placement:reshaper:reshape\": "),
+        "{sample}"
+    );
+    let rules = sample.replace("#\"", "\"");
+    let file = files.write(&rules);
+    let (_, redundant, complained) =
+        placementd(&["policy", "list-redundant", "--policy-file", &file]);
+    assert_eq!(complained, "");
+    assert_eq!(redundant.lines().count(), sample.matches("#\"").count());
+    assert_eq!(redundant.lines().count(), 38);
+}
+
+/// One node with a policy, and somebody who has no role.
+struct Story {
+    cluster: Cluster,
+    policy: PathBuf,
+    reader: Client,
+}
+
+impl Story {
+    async fn begin(file: &str, override_by: &str) -> Self {
+        let mut cluster = Cluster::start(1).await.unwrap();
+        cluster.stop_node(1).await.unwrap();
+        let policy = cluster.directory().join("policy.yaml");
+        let more = cluster.directory().join("policy.d");
+        fs::write(&policy, file).unwrap();
+        fs::create_dir(&more).unwrap();
+        fs::write(more.join("override.yaml"), override_by).unwrap();
+        let config = format!("[policy]\nfile = {policy:?}\npolicy_dirs = [{more:?}]\n");
+        fs::write(cluster.directory().join("placementd.toml"), config).unwrap();
+        cluster.start_node(1).unwrap();
+        cluster.wait_ready(1).await.unwrap();
+        let reader = cluster.client_of(1).with_token("somebody");
+        Self {
+            cluster,
+            policy,
+            reader,
+        }
+    }
+
+    async fn asks(&self, path: &str) -> u16 {
+        let request = ApiRequest::get(path);
+        self.reader.request(request).await.unwrap().status.as_u16()
+    }
+
+    /// What `/metrics` says of it.
+    async fn is_refused(&self) -> bool {
+        let client = Client::new([self.cluster.place(1).admin()]).unwrap();
+        let answer = client.call(ApiRequest::get("/metrics")).await.unwrap();
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        text.contains("placement_policy_refused 1\n")
+    }
+
+    async fn until(&self, what: &str, mut holds: impl AsyncFnMut(&Self) -> bool) {
+        let started = Instant::now();
+        while !holds(self).await {
+            assert!(
+                started.elapsed() < LIMIT,
+                "{what}: {}",
+                self.cluster.log(1, 20)
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_are_followed_but_never_to_a_wider_door_by_accident() {
+    let open = "placement:traits:list: '@'\nplacement:resource_classes:list: '!'\n";
+    let mut story = Story::begin(open, "placement:traits:list: '!'\n").await;
+    assert_eq!(story.asks("/traits").await, 403, "the later file counts");
+
+    let classes_too = "placement:traits:list: '@'\nplacement:resource_classes:list: '@'\n";
+    fs::write(&story.policy, classes_too).unwrap();
+    story
+        .until("it is read", async |story| {
+            story.asks("/resource_classes").await == 200
+        })
+        .await;
+
+    // Without the override anybody could list traits.
+    let more = story.policy.with_file_name("policy.d");
+    let override_file = more.join("override.yaml");
+    let away: &[&dyn Fn(&Path)] = &[
+        &|path| fs::remove_file(path).unwrap(),
+        &|path| fs::write(path, "").unwrap(),
+        &|path| fs::write(path, "placement:traits:show: '!'\n").unwrap(),
+    ];
+    for harm in away {
+        harm(&override_file);
+        story
+            .until("it is seen", async |story| story.is_refused().await)
+            .await;
+        assert_eq!(story.asks("/traits").await, 403);
+        fs::write(&override_file, "placement:traits:list: '!'\n").unwrap();
+        story
+            .until("it is back", async |story| !story.is_refused().await)
+            .await;
+    }
+    assert_eq!(story.asks("/traits").await, 403);
+    story.cluster.stop_node(1).await.unwrap();
+
+    // At the start there is no rule to keep.
+    fs::remove_file(&story.policy).unwrap();
+    story.cluster.start_node(1).unwrap();
+    story
+        .until("it refuses to start", async |story| {
+            story
+                .cluster
+                .log(1, 5)
+                .contains("policy.yaml: No such file")
+        })
+        .await;
+}

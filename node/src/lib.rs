@@ -22,6 +22,7 @@ mod node;
 mod offline;
 mod outgoing;
 mod panics;
+mod permissions;
 pub mod program;
 mod rpc;
 mod serve;

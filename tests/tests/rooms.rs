@@ -28,7 +28,12 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["outgoing.rs"],
             &["env.rs"],
             &["config"],
-            &["logging.rs", "disk_space.rs", "descriptors.rs"],
+            &[
+                "logging.rs",
+                "disk_space.rs",
+                "descriptors.rs",
+                "permissions.rs",
+            ],
             &["doors.rs"],
             &["world.rs", "tasks.rs", "newest.rs"],
             &["panics.rs"],

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::logging::{self, Logging};
 use crate::offline::{fetch, inspect, recover, restore};
 use crate::permissions::{self, check_data_dir};
-use crate::{Config, Env, Node, config, descriptors, http};
+use crate::{Config, Env, Node, config, descriptors, http, supervisor};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
 /// the other one to heartbeats.
@@ -191,14 +191,24 @@ fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Res
         let mut hangup = signal(SignalKind::hangup()).context("cannot take SIGHUP")?;
         let mut reports = std::pin::pin!(logging::report_dropped());
         let node = Node::start(env, config).await?;
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hangup.recv() => reload(matches, &node, logging),
-                () = &mut reports => {}
+        supervisor::ready();
+        {
+            let mut told = std::pin::pin!(supervisor::report(&node));
+            loop {
+                tokio::select! {
+                    _ = terminate.recv() => break,
+                    _ = interrupt.recv() => break,
+                    _ = hangup.recv() => {
+                        supervisor::reloading();
+                        reload(matches, &node, logging);
+                        supervisor::ready();
+                    }
+                    () = &mut reports => {}
+                    () = &mut told => {}
+                }
             }
         }
+        supervisor::stopping();
         tracing::info!("asked to stop; a second signal stops at once");
         tokio::select! {
             () = node.shutdown() => {}

@@ -16,7 +16,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
         &[
             &["main.rs"],
             &["program.rs"],
-            &["offline"],
+            &["offline", "supervisor.rs"],
             &["node.rs"],
             &["admin", "api_port.rs"],
             &["metrics", "health.rs"],

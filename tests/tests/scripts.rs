@@ -673,6 +673,16 @@ fn the_suite_repeats_its_skips_and_fails_with_them_where_ci_is_set() {
 }
 
 #[test]
+fn what_is_not_to_be_reached_is_repeated_and_counted_and_fails_nothing() {
+    let away = format!("echo '==> UNREACHED: weaknesses: no database' >&2; {THREE_PASS}");
+    let ci = Machine::new().variable("CI", "true");
+    let said = closing(&ci, &[("one", &away)]);
+    assert!(said.succeeded, "{said:?}");
+    let words = "\nUNREACHED: weaknesses: no database\n3 passed, 0 failed, 1 skipped";
+    assert!(said.out.contains(words), "{said:?}");
+}
+
+#[test]
 fn the_suite_counts_all_of_what_a_part_says() {
     // More than a pipe holds, and the count at its very end.
     let much = format!("for at in {{1..20000}}; do echo \"line $at\"; done; {THREE_PASS}");

@@ -562,6 +562,8 @@ fn nonsense_is_refused_with_a_sentence_before_anything_is_built() {
             "--prefix needs a directory",
         ),
         ("install", &["/usr"], "does not know \"/usr\""),
+        ("package", &["--to"], "--to needs a directory"),
+        ("package", &["--release"], "does not know \"--release\""),
         (
             "install",
             &["--prefix", "/dev/null"],
@@ -576,7 +578,7 @@ fn nonsense_is_refused_with_a_sentence_before_anything_is_built() {
         let said = Machine::new().script_says(script, arguments);
         said.fails_with(words);
     }
-    for script in ["test", "install"] {
+    for script in ["test", "install", "package"] {
         let said = Machine::new().script_says(script, &["--help"]);
         assert!(said.succeeded && said.out.contains("usage:"), "{said:?}");
     }

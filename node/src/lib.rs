@@ -26,6 +26,7 @@ mod permissions;
 pub mod program;
 mod rpc;
 mod serve;
+pub mod stand_ins;
 mod supervisor;
 mod tasks;
 pub mod world;

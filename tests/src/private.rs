@@ -11,9 +11,14 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o600))
 }
 
+/// Makes a directory, and those above it that are missing.
+pub fn make_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 /// Copies a directory with all that is in it.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(to)?;
+    make_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());

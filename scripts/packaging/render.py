@@ -40,7 +40,11 @@ def main() -> None:
     json.dump({
         "compose": yaml.safe_load(compose.read_text()),
         "chart": manifests({}),
-        "replaced": manifests({"formed": True, "numbers": [1, 4, 3]}),
+        "replaced": manifests({
+            "formed": True,
+            "numbers": [1, 4, 3],
+            "adminFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+        }),
     }, sys.stdout)
 
 

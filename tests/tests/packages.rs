@@ -461,6 +461,19 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     // A pod that has lost its volume comes back as another node, and forms no cluster.
     let replaced = pods(&rendered["replaced"]).map(|(id, is_founder, _)| (id, is_founder));
     assert_eq!(replaced, [(1, false), (4, false), (3, false)]);
+
+    let doors = |of: &str| {
+        let mut all = rendered[of].as_array().unwrap().iter();
+        let policy = all.find(|one| one["kind"] == "NetworkPolicy").unwrap();
+        let rules = policy["spec"]["ingress"].as_array().unwrap().iter();
+        let open = |rule: &Value| (rule["ports"].to_string(), rule["from"].is_null());
+        rules.map(open).collect::<Vec<_>>()
+    };
+    let api = (r#"[{"port":"api"}]"#.to_owned(), true);
+    let nodes = (r#"[{"port":"peer"},{"port":"admin"}]"#.to_owned(), false);
+    let monitors = (r#"[{"port":"admin"}]"#.to_owned(), false);
+    assert_eq!(doors("chart"), [api.clone(), nodes.clone()]);
+    assert_eq!(doors("replaced"), [api, nodes, monitors]);
 }
 
 /// The nodes that the pods of a chart are, as each pod's own command line and environment have it.

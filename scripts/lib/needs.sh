@@ -194,6 +194,14 @@ cargo_tool() {
     printf '%s\n' "$root/bin"
 }
 
+# packaging_tools: compiles what scripts/package needs once, and prints the folders of both, for a PATH.
+packaging_tools() {
+    local deb bom
+    deb=$(cargo_tool cargo-deb 3.8.0 "the Debian package") &&
+        bom=$(cargo_tool cargo-cyclonedx 0.5.9 "the SBOM") &&
+        printf '%s:%s\n' "$deb" "$bom"
+}
+
 # ensure_command COMMAND PACKAGE WHY
 ensure_command() {
     command -v "$1" >/dev/null || install_packages "$3" "$2"

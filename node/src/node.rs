@@ -353,6 +353,18 @@ impl Node {
         self.read.clone()
     }
 
+    /// Whether this node can work at all, whatever its cluster does: the threads that serve requests take one
+    /// more task, and none has ended that it cannot be without.
+    pub(crate) async fn is_alive(&self) -> bool {
+        self.requests.run(async {}).await;
+        self.tasks.ended().is_none()
+    }
+
+    /// Why this node is not ready, if it is not.
+    pub(crate) async fn not_ready(&self) -> Option<String> {
+        self.checks.not_ready().await.err()
+    }
+
     /// What this node says of itself, as operators see it.
     pub fn status(&self) -> NodeStatus {
         NodeStatus::of(&self.bootstrap)
@@ -522,5 +534,54 @@ async fn probe(slot: Arc<Slot>, every_ms: u64) {
             // Without an answer the staleness grows, and that is what is known.
             let _ = running.read_index.linearize(Instant::now() + every).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::{Builder, Runtime};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_alive_while_it_takes_requests_and_no_task_has_ended() {
+        let (dir, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+        let requests = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build();
+        let requests = requests.unwrap();
+        let mut config = Config {
+            node_id: 1,
+            data_dir: dir.path().join("data"),
+            ..Config::default()
+        };
+        for listen in [
+            &mut config.api.listen,
+            &mut config.peer.listen,
+            &mut config.admin.listen,
+        ] {
+            *listen = "127.0.0.1:0".to_owned();
+        }
+        runtime.block_on(async {
+            let mut env = Env::production();
+            env.requests = Some(requests.handle().clone());
+            let node = Node::start(env, config).await.unwrap();
+            assert!(node.is_alive().await);
+
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            requests.spawn(async move { held.recv().is_ok() });
+            let asked = timeout(Duration::from_millis(200), node.is_alive()).await;
+            assert!(asked.is_err(), "the only thread for requests is held");
+            drop(release);
+            assert!(node.is_alive().await);
+
+            node.tasks.spawn_vital("proposing", async {});
+            node.tasks.until_one_ended().await;
+            assert!(!node.is_alive().await);
+            node.kill().await;
+        });
+        requests.shutdown_background();
     }
 }

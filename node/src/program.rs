@@ -17,8 +17,9 @@ use uuid::Uuid;
 use crate::http::{Identity, Policy};
 use crate::logging::{self, Logging};
 use crate::offline::{fetch, inspect, policy, recover, restore};
+use crate::permissions::{self, check_data_dir};
 use crate::tls::Secured;
-use crate::{Config, Env, Node, config, descriptors};
+use crate::{Config, Env, Node, config, descriptors, supervisor};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
 /// the other one to heartbeats.
@@ -26,6 +27,7 @@ const NODE_THREADS: usize = 2;
 
 /// Runs the command line. The exit code is 1 if anything went wrong, and the reason is on stderr.
 pub fn main() -> ExitCode {
+    permissions::keep_to_oneself();
     let matches = command().get_matches();
     let done = match matches.subcommand() {
         Some(("check-config", matches)) => check(matches),
@@ -142,6 +144,7 @@ fn skip_entry(matches: &ArgMatches) -> anyhow::Result<()> {
 
 /// How the store of a configured node is opened.
 fn storage(config: &Config) -> anyhow::Result<StoreOptions> {
+    check_data_dir(&config.data_dir)?;
     let mut options = Env::production().storage;
     options.dir = config.data_dir.clone();
     options.node = Some(config.node_id);
@@ -173,6 +176,7 @@ fn fetch_backup(matches: &ArgMatches) -> anyhow::Result<()> {
 fn begin_with_backup(matches: &ArgMatches) -> anyhow::Result<()> {
     let (config, _) = load(matches)?;
     config.validate()?;
+    check_data_dir(&config.data_dir)?;
     let until = matches.get_one::<Timestamp>("until").copied();
     let named = matches.get_one::<Uuid>("as").copied();
     restore::run(&config, &path(matches, "from"), until, named)
@@ -233,6 +237,7 @@ fn runtime(name: &str, threads: Option<usize>) -> anyhow::Result<Runtime> {
 
 /// Runs a node until the process is asked to stop.
 fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Result<()> {
+    check_data_dir(&config.data_dir)?;
     descriptors::raise();
     // The later one is dropped first: requests end before what they ask.
     let node = runtime("placement-node", Some(NODE_THREADS))?;
@@ -246,14 +251,24 @@ fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Res
         let mut hangup = signal(SignalKind::hangup()).context("cannot take SIGHUP")?;
         let mut reports = std::pin::pin!(logging::report_dropped());
         let node = Node::start(env, config).await?;
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                _ = hangup.recv() => reload(matches, &node, logging),
-                () = &mut reports => {}
+        supervisor::ready();
+        {
+            let mut told = std::pin::pin!(supervisor::report(&node));
+            loop {
+                tokio::select! {
+                    _ = terminate.recv() => break,
+                    _ = interrupt.recv() => break,
+                    _ = hangup.recv() => {
+                        supervisor::reloading();
+                        reload(matches, &node, logging);
+                        supervisor::ready();
+                    }
+                    () = &mut reports => {}
+                    () = &mut told => {}
+                }
             }
         }
+        supervisor::stopping();
         tracing::info!("asked to stop; a second signal stops at once");
         tokio::select! {
             () = node.shutdown() => {}

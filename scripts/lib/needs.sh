@@ -178,6 +178,30 @@ python_environment() {
     printf '%s\n' "$venv"
 }
 
+# cargo_tool CRATE VERSION WHY: compiles a program of cargo's registry once, and prints the folder it is in.
+cargo_tool() {
+    local crate=$1 version=$2 why=$3 root
+    root=$placementd_cache/$crate-$version
+    if [ ! -x "$root/bin/$crate" ]; then
+        say "$why: compiling $crate $version"
+        mkdir -p "$placementd_cache"
+        # Not in the repository, whose flags are its own; without optimisation, as it runs for a second.
+        (cd "$placementd_cache" && CARGO_TARGET_DIR=$root/target with_heartbeat "cargo install $crate" \
+            cargo install --quiet --locked --debug --root "$root" "$crate@$version" >&2) ||
+            fail "cargo could not install $crate; the reason stands above"
+        rm -rf "$root/target"
+    fi
+    printf '%s\n' "$root/bin"
+}
+
+# packaging_tools: compiles what scripts/package needs once, and prints the folders of both, for a PATH.
+packaging_tools() {
+    local deb bom
+    deb=$(cargo_tool cargo-deb 3.8.0 "the Debian package") &&
+        bom=$(cargo_tool cargo-cyclonedx 0.5.9 "the SBOM") &&
+        printf '%s:%s\n' "$deb" "$bom"
+}
+
 # ensure_command COMMAND PACKAGE WHY
 ensure_command() {
     command -v "$1" >/dev/null || install_packages "$3" "$2"

@@ -20,6 +20,7 @@ use crate::layout::{NodePlace, initial_members, linked_members};
 use crate::link::{Link, Way, Ways};
 use crate::node_process::{NodeProcess, StartOptions, log_tail};
 use crate::ports::Ports;
+use crate::private;
 
 /// How long a cluster may take to become healthy; a loaded machine is slow.
 pub const HEALTHY_LIMIT: Duration = Duration::from_secs(60);
@@ -129,7 +130,7 @@ impl Cluster {
         let ports = Ports::claim(room);
         let places = NodePlace::all(directory.path(), ports.first(), nodes);
         let file = directory.path().join("placementd.toml");
-        std::fs::write(&file, config)?;
+        private::write(&file, config)?;
         let options = StartOptions {
             initial_members: initial_members(&places),
             config: Some(file),

@@ -133,6 +133,8 @@ impl Keystone {
                 "--die-on-term",
                 "--no-orphans",
             ])
+            // It closes them without a word otherwise, and a client that would use one again finds it reset.
+            .args(["--add-header", "Connection: close"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

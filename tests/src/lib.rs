@@ -14,6 +14,7 @@ pub mod node_process;
 pub mod osc;
 pub mod ports;
 pub mod power;
+pub mod private;
 pub mod process_cost;
 pub mod python;
 pub mod s3;

@@ -30,6 +30,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::private;
+
 /// The bucket that it has.
 pub const BUCKET: &str = "drill";
 /// The secret that it knows: to be found in no log and no output.
@@ -143,7 +145,7 @@ impl Store {
         let credentials = self.root.path().join("credentials");
         let text =
             format!("[default]\naws_access_key_id = {KEY_ID}\naws_secret_access_key = {secret}\n");
-        fs::write(&credentials, text).unwrap();
+        private::write(&credentials, &text).unwrap();
         let authority = self.root.path().join("ca.pem");
         fs::write(&authority, AUTHORITY).unwrap();
         let way = match self.is_secure {

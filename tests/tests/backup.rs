@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,7 @@ use placement_tests::backups::{back_up, check, printed, refusal, restore, restor
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::power::Power;
+use placement_tests::private;
 use placement_tests::skip::skipped;
 use tokio::task::JoinHandle;
 
@@ -232,6 +234,8 @@ async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
         cluster.directory().join("two"),
     );
     let said = printed(&back_up(&cluster, &file));
+    let mode = fs::metadata(&file).unwrap().mode();
+    assert_eq!(mode & 0o777, 0o600, "others can read it");
     client
         .create_provider(&NewProvider::named("two"))
         .await
@@ -268,7 +272,7 @@ async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
 
     // A directory with somebody else's file, and one that is a node's already.
     let dir = &new.place(1).data_dir;
-    fs::create_dir_all(dir).unwrap();
+    private::make_dir(dir).unwrap();
     fs::write(dir.join("letter"), "from home").unwrap();
     let words = refusal(&restore(&new, 1, &file, &[]), 1);
     assert!(words.contains("holds data"), "{words}");

@@ -21,7 +21,7 @@ impl SmallDisk {
     fn mount(at: &Path) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=48m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", "size=48m,mode=0700", "tmpfs"])
             .arg(at)
             .output()
             .is_ok_and(|output| output.status.success());

@@ -8,13 +8,18 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "docs/operations.md",
     "docs/runbook.md",
     "docs/openraft-proposals.md",
     "docs/performance.md",
     "docs/api.md",
+    "docs/deploy/README.md",
+    "docs/deploy/haproxy.md",
+    "docs/deploy/kolla-ansible.md",
+    "docs/deploy/openstack-ansible.md",
+    "docs/deploy/devstack.md",
     "conformance/README.md",
 ];
 

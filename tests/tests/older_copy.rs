@@ -3,29 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use placement_client::{Client, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::layout::NodePlace;
 use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
+use placement_tests::private;
 use uuid::Uuid;
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
 
 async fn create(client: &Client, name: &str) {
     let client = client.clone().with_patience(Duration::from_secs(60));
@@ -41,7 +29,7 @@ async fn put_back(cluster: &mut Cluster, id: u64) {
     let data = cluster.data_dir(id);
     let older: PathBuf = data.with_extension("older");
     cluster.stop_node(id).await.unwrap();
-    copy(&data, &older);
+    private::copy(&data, &older).unwrap();
     cluster.start_node(id).unwrap();
     cluster.wait_healthy().await.unwrap();
     create(&cluster.client_of(id), "acknowledged").await;

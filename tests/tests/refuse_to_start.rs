@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -11,6 +12,8 @@ use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::layout::NodePlace;
 use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
+use placement_tests::private;
+use placement_tests::skip::skipped;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -30,19 +33,6 @@ fn double(cluster: &Cluster, id: u64) -> NodePlace {
         base_port: cluster.spare_place().base_port,
         log: cluster.directory().join("refused.log"),
         ..cluster.place(id).clone()
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
     }
 }
 
@@ -89,7 +79,7 @@ async fn another_cluster_s_data_are_refused() {
     theirs.stop_node(2).await.unwrap();
     ours.stop_node(2).await.unwrap();
     let wrong = ours.directory().join("wrong");
-    copy(&theirs.data_dir(2), &wrong);
+    private::copy(&theirs.data_dir(2), &wrong).unwrap();
     let place = NodePlace {
         data_dir: wrong,
         log: ours.directory().join("refused.log"),
@@ -184,4 +174,80 @@ async fn nodes_that_are_bound_to_a_cluster_form_no_other_in_empty_directories() 
     cluster.stop_node(2).await.unwrap();
     let said = refusal(&cluster.place(2).clone(), cluster.options());
     assert!(said.contains(&format!("not to {other}")), "{said}");
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[tokio::test]
+async fn a_data_directory_that_others_can_look_into_is_refused() {
+    let mut cluster = Cluster::start(1).await.unwrap();
+    let dir = cluster.data_dir(1);
+    for entry in [dir.clone(), dir.join("identity"), dir.join("log")] {
+        let mode = fs::metadata(&entry).unwrap().mode();
+        assert_eq!(mode & 0o077, 0, "{entry:?}: {mode:o}");
+    }
+    cluster.stop_node(1).await.unwrap();
+    for mode in [0o755, 0o770, 0o701] {
+        set_mode(&dir, mode);
+        let said = refusal(&double(&cluster, 1), cluster.options());
+        let words = [
+            format!("mode 0{mode:o}"),
+            format!("chmod 0700 {}", dir.display()),
+        ];
+        assert!(words.iter().all(|words| said.contains(words)), "{said}");
+    }
+    // The group may read: whoever copies the directory elsewhere need not be root.
+    set_mode(&dir, 0o750);
+    cluster.start_node(1).unwrap();
+    cluster.wait_ready(1).await.unwrap();
+    cluster.stop_node(1).await.unwrap();
+
+    if chown(&dir, Some(65_534), None).is_err() {
+        skipped(
+            "a data directory of another user",
+            "only root gives files away",
+        );
+        return;
+    }
+    let said = refusal(&double(&cluster, 1), cluster.options());
+    assert!(said.contains("belongs to user 65534"), "{said}");
+}
+
+#[test]
+fn a_file_with_a_password_that_others_can_read_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let secret = "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"https://k\"\n\
+                  username = \"placement\"\npassword = \"hidden\"\n";
+    let bucket = "node_id = 1\n[backup]\ndirectory = \"/b\"\n[backup_s3]\nbucket = \"b\"\n\
+                  credentials_file = \"CREDENTIALS\"\n";
+    let file = directory.path().join("placementd.toml");
+    let credentials = directory.path().join("credentials");
+    let bucket = bucket.replace("CREDENTIALS", credentials.to_str().unwrap());
+    let fits = |text: &str, guarded: &Path, mode: u32| {
+        fs::write(&file, text).unwrap();
+        fs::write(&credentials, "").unwrap();
+        set_mode(guarded, mode);
+        let mut check = Command::new(binaries::placementd().unwrap());
+        let output = check.args(["check-config", "--config"]).arg(&file).output();
+        let output = output.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!said.contains("hidden"), "{said}");
+        let refused = said.contains(&format!("{} is open to others", guarded.display()));
+        assert_eq!(output.status.success(), !refused, "{said}");
+        !refused
+    };
+    for (text, guarded) in [(secret, &file), (&bucket, &credentials)] {
+        assert!(fits(text, guarded, 0o600) && fits(text, guarded, 0o400));
+        for mode in [0o644, 0o660, 0o601] {
+            assert!(!fits(text, guarded, mode), "{mode:o}");
+        }
+        // What root has given to a group: whoever else can read it is in that group.
+        let is_root = fs::metadata(guarded).unwrap().uid() == 0;
+        assert_eq!(fits(text, guarded, 0o640), is_root);
+        set_mode(guarded, 0o600);
+    }
+    // Without a secret in it a file may be anybody's.
+    assert!(fits("node_id = 1\n", &file, 0o666));
 }

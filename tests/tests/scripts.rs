@@ -562,6 +562,8 @@ fn nonsense_is_refused_with_a_sentence_before_anything_is_built() {
             "--prefix needs a directory",
         ),
         ("install", &["/usr"], "does not know \"/usr\""),
+        ("package", &["--to"], "--to needs a directory"),
+        ("package", &["--release"], "does not know \"--release\""),
         (
             "install",
             &["--prefix", "/dev/null"],
@@ -576,7 +578,7 @@ fn nonsense_is_refused_with_a_sentence_before_anything_is_built() {
         let said = Machine::new().script_says(script, arguments);
         said.fails_with(words);
     }
-    for script in ["test", "install"] {
+    for script in ["test", "install", "package"] {
         let said = Machine::new().script_says(script, &["--help"]);
         assert!(said.succeeded && said.out.contains("usage:"), "{said:?}");
     }
@@ -670,6 +672,16 @@ fn the_suite_repeats_its_skips_and_fails_with_them_where_ci_is_set() {
         !said.succeeded && said.out.ends_with("3 passed, 1 failed, 1 skipped"),
         "{said:?}"
     );
+}
+
+#[test]
+fn what_is_not_to_be_reached_is_repeated_and_counted_and_fails_nothing() {
+    let away = format!("echo '==> UNREACHED: weaknesses: no database' >&2; {THREE_PASS}");
+    let ci = Machine::new().variable("CI", "true");
+    let said = closing(&ci, &[("one", &away)]);
+    assert!(said.succeeded, "{said:?}");
+    let words = "\nUNREACHED: weaknesses: no database\n3 passed, 0 failed, 1 skipped";
+    assert!(said.out.contains(words), "{said:?}");
 }
 
 #[test]

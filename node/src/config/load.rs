@@ -7,6 +7,7 @@ use std::path::Path;
 use strsim::levenshtein;
 
 use super::{Config, Kind, Setting};
+use crate::permissions::{Exposed, check_secret_file};
 
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,9 @@ pub enum ConfigError {
         /// Why.
         message: String,
     },
+    /// Others can read the secrets in a file.
+    #[error("secrets: {0}")]
+    Exposed(#[from] Exposed),
 }
 
 impl ConfigError {
@@ -119,6 +123,9 @@ impl Config {
                         .map_or("settings".to_owned(), |path| path.display().to_string()),
                     message: error.to_string().trim().replace('\n', ", "),
                 })?;
+        if let Some(file) = &config.backup_s3.credentials_file {
+            check_secret_file(file)?;
+        }
         Ok((config, warnings))
     }
 
@@ -437,6 +444,14 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
             _ if known().any(|path| path == *key) => {}
             _ => return Err(unknown(key.clone())),
         }
+    }
+    let is_set = |setting: &Setting| {
+        let section = table.get(setting.section);
+        section.is_some_and(|section| section.get(setting.key).is_some())
+    };
+    let mut secrets = settings.iter().filter(|one| one.kind == Kind::Secret);
+    if secrets.any(is_set) {
+        check_secret_file(path)?;
     }
     Ok(table)
 }

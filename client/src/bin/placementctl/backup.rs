@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -132,8 +133,11 @@ impl Draft {
         let mut name = target.as_os_str().to_owned();
         name.push(".part");
         let path = PathBuf::from(name);
+        let mut options = File::options();
+        // All of a cloud's allocations are for whoever has asked for them, and for nobody else.
+        options.write(true).create(true).truncate(true).mode(0o600);
         let file =
-            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+            (options.open(&path)).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { path, file })
     }
 }

@@ -1,0 +1,96 @@
+//! Who may read what this node keeps: its data, and files with secrets. The rules are PostgreSQL's.
+
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::process::{geteuid, umask};
+
+/// Why a directory or a file is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum Exposed {
+    /// Others have rights to it.
+    #[error(
+        "{path} is open to others than its owner (mode {mode:04o}), and that is refused; run `chmod {right} {path}`"
+    )]
+    Mode {
+        /// The directory or file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+        /// What they can be.
+        right: &'static str,
+    },
+    /// It is somebody else's.
+    #[error(
+        "{path} belongs to user {owner}, and this process runs as user {own}; run it as the owner, e.g. with `runuser`, or \
+         give it to that user with `chown -R`"
+    )]
+    Owner {
+        /// The directory or file.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// The user of this process.
+        own: u32,
+    },
+}
+
+/// Has this process make files for its own user alone.
+pub(crate) fn keep_to_oneself() {
+    umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// A data directory is this user's, nobody else may write in it, and only its group may read it: 0700 or 0750.
+/// One that does not exist yet will be made so.
+pub(crate) fn check_data_dir(dir: &Path) -> Result<(), Exposed> {
+    match fs::metadata(dir) {
+        Ok(found) => is_ours(dir, &found).and_then(|()| is_closed(dir, &found, 0o027, "0700")),
+        // Whoever opens it says why it cannot be looked at.
+        Err(_) => Ok(()),
+    }
+}
+
+/// A file with secrets is this user's and for nobody else (0600), or it is root's and its group may read it
+/// (0640): whoever is not root and can read such a file is in that group. Root reads the files of all users.
+pub(crate) fn check_secret_file(path: &Path) -> Result<(), Exposed> {
+    let Ok(found) = fs::metadata(path) else {
+        return Ok(());
+    };
+    if found.uid() == 0 {
+        return is_closed(path, &found, 0o037, "0640");
+    }
+    if !geteuid().is_root() {
+        is_ours(path, &found)?;
+    }
+    is_closed(path, &found, 0o077, "0600")
+}
+
+fn is_ours(path: &Path, found: &Metadata) -> Result<(), Exposed> {
+    let (owner, own) = (found.uid(), geteuid().as_raw());
+    match owner == own {
+        true => Ok(()),
+        false => Err(Exposed::Owner {
+            path: path.to_owned(),
+            owner,
+            own,
+        }),
+    }
+}
+
+fn is_closed(
+    path: &Path,
+    found: &Metadata,
+    forbidden: u32,
+    right: &'static str,
+) -> Result<(), Exposed> {
+    match found.mode() & forbidden {
+        0 => Ok(()),
+        _ => Err(Exposed::Mode {
+            path: path.to_owned(),
+            mode: found.mode() & 0o7777,
+            right,
+        }),
+    }
+}

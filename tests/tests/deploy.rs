@@ -1,0 +1,303 @@
+//! What docs/deploy says works as it stands there.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use placement_tests::cluster::Cluster;
+use placement_tests::keystone::{Keystone, Who};
+use placement_tests::ports::Ports;
+use placement_tests::python::{environment, run};
+use placement_tests::skip::skipped;
+use placement_tests::{binaries, osc};
+use serde_json::Value;
+
+const PASSWORD: &str = "the-password-of-placement";
+const OPERATOR: Who<'_> = Who {
+    user: "operator",
+    password: PASSWORD,
+    project: Some("service"),
+};
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn installed_in() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+fn document(name: &str) -> String {
+    fs::read_to_string(repository().join("docs/deploy").join(name)).unwrap()
+}
+
+/// The first block of this language.
+fn block(document: &str, language: &str) -> String {
+    let (_, rest) = document.split_once(&format!("```{language}\n")).unwrap();
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+/// The real haproxy, killed when dropped.
+struct Haproxy {
+    child: Child,
+    url: String,
+    authority: PathBuf,
+    _ports: Ports,
+}
+
+impl Drop for Haproxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Haproxy {
+    /// With what the document says, but for addresses and the certificate; `None` where there is none.
+    fn before(cluster: &Cluster) -> Option<Self> {
+        let version = Command::new("haproxy").arg("-v").output();
+        if !version.is_ok_and(|output| output.status.success()) {
+            skipped("haproxy before three nodes", "there is no haproxy");
+            return None;
+        }
+        let ports = Ports::claim(1);
+        let address = format!("127.0.0.1:{}", ports.first());
+        let [file, certificate, authority] =
+            ["haproxy.cfg", "cloud.pem", "ca.pem"].map(|name| cluster.directory().join(name));
+        let mut text = block(&document("haproxy.md"), "haproxy")
+            .replace("10.0.0.10:443", &address)
+            .replace("/etc/haproxy/cloud.pem", certificate.to_str().unwrap());
+        for id in cluster.ids() {
+            text = text.replace(&format!("10.0.0.{id}:8778"), &cluster.place(id).api());
+        }
+        assert!(!text.contains("10.0.0."), "{text}");
+        fs::write(&file, text).unwrap();
+        let pem = concat!(
+            include_str!("../src/s3/store.pem"),
+            include_str!("../src/s3/store.key")
+        );
+        fs::write(certificate, pem).unwrap();
+        fs::write(&authority, include_str!("../src/s3/ca.pem")).unwrap();
+        run(Command::new("haproxy").arg("-c").arg("-f").arg(&file)).unwrap();
+        let child = Command::new("haproxy")
+            .arg("-db")
+            .arg("-f")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Some(Self {
+            child: child.unwrap(),
+            url: format!("https://{address}/placement"),
+            authority,
+            _ports: ports,
+        })
+    }
+}
+
+/// OpenStack's own client, as somebody whom Keystone knows.
+struct Openstack {
+    programs: PathBuf,
+    auth_url: String,
+    authority: PathBuf,
+}
+
+impl Openstack {
+    fn does(&self, who: Who<'_>, line: &str) -> String {
+        let mut words = line.split_whitespace();
+        let mut command = Command::new(self.programs.join(words.next().unwrap()));
+        command.env_clear().args(words);
+        let environment = [
+            ("OS_AUTH_URL", self.auth_url.as_str()),
+            ("OS_USERNAME", who.user),
+            ("OS_PASSWORD", who.password),
+            ("OS_PROJECT_NAME", who.project.unwrap()),
+            ("OS_USER_DOMAIN_NAME", "Default"),
+            ("OS_PROJECT_DOMAIN_NAME", "Default"),
+            ("OS_IDENTITY_API_VERSION", "3"),
+            ("OS_REGION_NAME", "RegionOne"),
+            ("OS_PLACEMENT_API_VERSION", "1.39"),
+            ("OS_CACERT", self.authority.to_str().unwrap()),
+        ];
+        run(command.envs(environment)).unwrap()
+    }
+}
+
+/// Keystone's catalog leads to haproxy, TLS ends there, below a prefix, and three nodes are behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn openstack_s_client_comes_through_haproxy_to_whichever_node_is_there() {
+    let keystone = Keystone::start(installed_in()).await.unwrap();
+    let people = [(OPERATOR, "admin")];
+    keystone.people("service", &people).await.unwrap();
+    let config = format!(
+        "{}[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"{}\"\n\
+         username = \"placement\"\npassword = \"{PASSWORD}\"\n",
+        block(&document("haproxy.md"), "toml"),
+        keystone.url()
+    );
+    let mut cluster = Cluster::start_with(3, &config).await.unwrap();
+    let Some(haproxy) = Haproxy::before(&cluster) else {
+        return;
+    };
+    let openstack = Openstack {
+        programs: osc::programs(installed_in()).unwrap(),
+        auth_url: keystone.url(),
+        authority: haproxy.authority.clone(),
+    };
+    // The commands of the document, but for the prompt.
+    let readme = document("README.md");
+    let commands = readme
+        .lines()
+        .filter(|line| line.starts_with("    openstack "));
+    let commands: Vec<_> = commands.collect();
+    assert_eq!(commands.len(), 6, "{commands:?}");
+    for command in commands {
+        let command = command
+            .replace("--password-prompt", &format!("--password {PASSWORD}"))
+            .replace("\"Placement\"", "Placement")
+            .replace("https://cloud.example/placement", &haproxy.url);
+        openstack.does(Who::ADMIN, &command);
+    }
+
+    // The client follows the Location of what it has made: over TLS, below the prefix.
+    openstack.does(OPERATOR, "openstack resource provider create host");
+    let list = "openstack resource provider list -f value -c name";
+    for _ in cluster.ids() {
+        assert_eq!(openstack.does(OPERATOR, list), "host\n");
+    }
+    for id in cluster.ids() {
+        let log = cluster.log(id, usize::MAX);
+        assert!(log.contains("/placement/resource_providers"), "{id}: {log}");
+    }
+    cluster.kill_9(2);
+    for _ in 0..2 {
+        assert_eq!(openstack.does(OPERATOR, list), "host\n");
+    }
+}
+
+/// Reads the section with keystoneauth and asks for the list of providers.
+fn asked(section: &str, scratch: &Path) -> Value {
+    let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
+    let programs = environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap();
+    let file = scratch.join("nova.conf");
+    fs::write(&file, section).unwrap();
+    let script = repository().join("tests/upstream/placement_section.py");
+    let mut ask = Command::new(programs.join("python"));
+    ask.arg("-B")
+        .arg(script)
+        .arg(file)
+        .arg("/resource_providers");
+    serde_json::from_str(&run(&mut ask).unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_with_these_retries_outlives_a_time_without_a_leader() {
+    let mut cluster = Cluster::start_with(3, "[cluster]\nwait_ms = 200\n")
+        .await
+        .unwrap();
+    let section = block(&document("README.md"), "ini");
+    // As Nova would be without Keystone: nobody asks it here.
+    let who = format!(
+        "auth_type = admin_token\nendpoint = http://{}\ntoken = admin",
+        cluster.place(1).api()
+    );
+    let section = section.replace("auth_type = password", &who);
+    let impatient = section.replace("status_code_retries = 5\n", "");
+    assert_ne!(impatient, section);
+    let scratch = cluster.directory().to_owned();
+    cluster.kill_9(2);
+    cluster.kill_9(3);
+    let answer = asked(&impatient, &scratch);
+    assert_eq!(
+        (&answer["status"], &answer["unknown"]),
+        (&503.into(), &Value::Array(vec![]))
+    );
+
+    let asking = tokio::task::spawn_blocking(move || asked(&section, &scratch));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    cluster.start_node(2).unwrap();
+    assert_eq!(asking.await.unwrap()["status"], 200);
+}
+
+/// devstack's functions, as far as the plugin calls them.
+const DEVSTACK: &str = r#"
+    set -euo pipefail
+    pip_install_gr() { echo "pip $*"; }
+    sudo() { "$@"; }
+    is_service_enabled() { [ "$1" = tls-proxy ]; }
+    create_placement_accounts() { echo accounts; }
+    enable_apache_mod() { :; }
+    apache_site_config_for() { echo "$DEST/apache-$1.conf"; }
+    enable_apache_site() { echo "site $1"; }
+    disable_apache_site() { echo "no site $1"; }
+    restart_apache_server() { :; }
+    run_process() { echo "run $1: $2"; }
+    wait_for_service() { echo "wait $2"; }
+    STACK_USER=$(id -un) SERVICE_TIMEOUT=60
+    PLACEMENT_SERVICE_PROTOCOL=https PLACEMENT_SERVICE_HOST=203.0.113.7
+    KEYSTONE_SERVICE_URI=https://203.0.113.7/identity SERVICE_PASSWORD=secret SERVICE_PROJECT_NAME=service
+    SERVICE_DOMAIN_NAME=Default REGION_NAME=RegionOne SSL_BUNDLE_FILE=/opt/stack/data/ca-bundle.pem
+    . "$PLUGIN/settings"
+    . "$PLUGIN/plugin.sh"
+    install_placement
+    configure_placement
+    init_placement
+    start_placement_api
+    stat -c %a "$PLACEMENTD_CONF_DIR/placementd.toml"
+    cat "$DEST/apache-placement-api.conf"
+    "$PLACEMENTD_PREFIX/bin/placementd" check-config --config "$PLACEMENTD_CONF_DIR/placementd.toml"
+    cleanup_placement
+    ls "$DEST"
+"#;
+
+#[test]
+fn devstack_s_plugin_puts_a_node_in_the_place_of_placement_api() {
+    let dest = tempfile::tempdir().unwrap();
+    let at = dest.path().display().to_string();
+    // Small programs: what is installed is not what is looked at.
+    let built = dest.path().join("built");
+    fs::create_dir(&built).unwrap();
+    for (name, binary) in [
+        ("placementd", binaries::placementd().unwrap()),
+        ("placementctl", binaries::placementctl().unwrap()),
+    ] {
+        let script = format!("#!/bin/sh\nexec {binary:?} \"$@\"\n");
+        fs::write(built.join(name), script).unwrap();
+        fs::set_permissions(built.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut devstack = Command::new("bash");
+    devstack
+        .args(["-c", DEVSTACK])
+        .env("DEST", &at)
+        .env("DATA_DIR", format!("{at}/data"));
+    devstack.env("PLUGIN", repository().join("scripts/devstack"));
+    devstack
+        .env("PLACEMENTD_DIR", repository())
+        .env("PLACEMENTD_FROM", &built);
+    devstack.env("PLACEMENTD_PREFIX", format!("{at}/usr"));
+    devstack.env("PLACEMENTD_CONF_DIR", format!("{at}/etc"));
+    let said = run(&mut devstack).unwrap();
+    for words in [
+        "pip osc-placement\n".to_owned(),
+        "accounts\n".to_owned(),
+        "site placement-api\n".to_owned(),
+        format!("run placement-api: {at}/usr/bin/placementd --config {at}/etc/placementd.toml\n"),
+        "wait https://203.0.113.7/placement\n".to_owned(),
+        "\n600\n".to_owned(),
+        "ProxyPass \"/placement\" \"http://127.0.0.1:8778/placement\"".to_owned(),
+        "public_url = \"https://203.0.113.7/placement\"".to_owned(),
+        "auth_url = \"https://203.0.113.7/identity\"".to_owned(),
+        "cafile = \"/opt/stack/data/ca-bundle.pem\"".to_owned(),
+    ] {
+        assert!(said.contains(&words), "no {words:?} in {said}");
+    }
+    assert!(
+        said.ends_with("no site placement-api\nbuilt\nusr\n"),
+        "{said}"
+    );
+}

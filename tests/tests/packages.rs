@@ -1,0 +1,515 @@
+//! What people install works where they install it: the unit, the Debian package, the image, Compose, the chart.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use placement_client::NewProvider;
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use placement_tests::ports::Ports;
+use placement_tests::private;
+use placement_tests::python::{self, environment};
+use placement_tests::skip::skipped;
+use rustix::process::{Signal, geteuid};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn packaging() -> PathBuf {
+    repository().join("scripts/packaging")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+}
+
+fn works(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// What a command prints that must not fail.
+fn printed(command: &mut Command) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let [out, err] = [stdout, stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    assert!(status.success(), "{command:?}: {status}\n{out}\n{err}");
+    out
+}
+
+/// The package of the binaries under test, made once.
+fn package() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        binaries::placementd().unwrap();
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
+        let _ = fs::remove_dir_all(&dir);
+        let mut script = Command::new(repository().join("scripts/package"));
+        printed(script.args(["--built", "--to"]).arg(&dir));
+        dir
+    };
+    MADE.get_or_init(make).clone()
+}
+
+/// The one file in the folder of packages that ends so.
+fn made(ending: &str) -> PathBuf {
+    let found = fs::read_dir(package()).unwrap();
+    let names = found.map(|entry| entry.unwrap().path());
+    let mut fitting = names.filter(|path| path.to_str().unwrap().ends_with(ending));
+    fitting.next().unwrap()
+}
+
+/// A bare Debian in an archive, made once; `None` where it cannot be.
+fn debian() -> Option<PathBuf> {
+    static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let make = || {
+        if !geteuid().is_root() || !works(Command::new("mmdebstrap").arg("--version")) {
+            skipped(
+                "a bare Debian",
+                "this is not root, or there is no mmdebstrap",
+            );
+            return None;
+        }
+        let tar = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bookworm.tar");
+        if !tar.exists() {
+            let draft = tar.with_extension("new.tar");
+            let mut bootstrap = Command::new("mmdebstrap");
+            let needed = "--include=adduser,libstdc++6";
+            printed(
+                bootstrap
+                    .args(["--variant=apt", needed, "bookworm"])
+                    .arg(&draft),
+            );
+            fs::rename(draft, &tar).unwrap();
+        }
+        Some(tar)
+    };
+    MADE.get_or_init(make).clone()
+}
+
+/// Settings of a node that is a cluster of its own, and where `placementctl` finds it.
+fn alone(ports: &Ports) -> Vec<(String, String)> {
+    let address = |nth: u16| format!("127.0.0.1:{}", ports.first() + nth);
+    let settings = [
+        ("PLACEMENTD_NODE_ID", "1".to_owned()),
+        ("PLACEMENTD_INITIAL_MEMBERS", format!("1={}", address(1))),
+        ("PLACEMENTD_API_LISTEN", address(0)),
+        ("PLACEMENTD_PEER_LISTEN", address(1)),
+        ("PLACEMENTD_ADMIN_LISTEN", address(2)),
+        ("PLACEMENTCTL_ENDPOINT", address(2)),
+    ];
+    settings
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+}
+
+/// Starts a node with the rest of the command line, waits until it is healthy, says so, and stops it.
+const LIFE: &str = r#"
+    "$@" & node=$!
+    for try in $(seq 300); do placementctl status >/dev/null 2>&1 && break; sleep 0.1; done
+    placementctl status
+    kill $node
+    wait $node"#;
+
+/// The lines of the unit with this key.
+fn unit<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let fitting = lines.filter(|(name, _)| *name == key);
+    fitting.map(|(_, value)| value).collect()
+}
+
+#[test]
+fn the_unit_is_sound_and_its_node_can_lose_little() {
+    if !works(Command::new("systemd-analyze").arg("--version")) {
+        skipped("the systemd unit", "there is no systemd-analyze");
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("placementd.service");
+    let text = read(&packaging().join("debian/placementd.service"));
+    let placementd = binaries::placementd().unwrap();
+    fs::write(
+        &file,
+        text.replace("/usr/bin/placementd", placementd.to_str().unwrap()),
+    )
+    .unwrap();
+    printed(Command::new("systemd-analyze").arg("verify").arg(&file));
+    // 2.0 of 10; systemd calls all below 5.0 OK.
+    let mut security = Command::new("systemd-analyze");
+    security.args(["security", "--offline=true", "--threshold=20"]);
+    printed(security.arg(&file));
+    fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
+    assert!(!works(&mut security), "any unit does");
+}
+
+/// systemd's sets of system calls, as it prints them: members are indented, and may be sets.
+fn sets(text: &str) -> BTreeMap<String, Vec<String>> {
+    let mut sets = BTreeMap::new();
+    let mut name = String::new();
+    for line in text.lines() {
+        let word = line.trim().to_owned();
+        if line.starts_with('@') {
+            sets.insert(word.clone(), Vec::new());
+            name = word;
+        } else if let Some(members) = sets.get_mut(&name)
+            && !word.starts_with('#')
+        {
+            members.push(word);
+        }
+    }
+    sets
+}
+
+/// The system calls of a set.
+fn calls(sets: &BTreeMap<String, Vec<String>>, name: &str) -> BTreeSet<String> {
+    let members = sets[name].iter();
+    let calls = members.flat_map(|member| match member.starts_with('@') {
+        true => calls(sets, member),
+        false => [member.clone()].into(),
+    });
+    calls.collect()
+}
+
+#[tokio::test]
+async fn the_unit_allows_every_system_call_that_a_node_makes() {
+    let tools = ["systemd-analyze", "strace"].map(Command::new);
+    if !tools
+        .into_iter()
+        .all(|mut tool| works(tool.arg("--version")))
+    {
+        skipped(
+            "the unit's system calls",
+            "there is no systemd-analyze or no strace",
+        );
+        return;
+    }
+    let mut cluster = Cluster::prepare(1, "").unwrap();
+    let trace = cluster.directory().join("trace");
+    let traced = cluster.directory().join("traced");
+    let placementd = binaries::placementd().unwrap();
+    // The node keeps its own process id: strace is the child.
+    let script = format!("#!/bin/sh\nexec strace -D -f -qq -o {trace:?} {placementd:?} \"$@\"\n");
+    fs::write(&traced, script).unwrap();
+    printed(Command::new("chmod").arg("+x").arg(&traced));
+    cluster.options_mut().binary = Some(traced);
+    let backups = cluster.directory().join("backups");
+    let environment = (
+        "PLACEMENTD_BACKUP_DIRECTORY".to_owned(),
+        backups.display().to_string(),
+    );
+    cluster.options_mut().environment.push(environment);
+    cluster.start_node(1).unwrap();
+    cluster.wait_ready(1).await.unwrap();
+    let provider = NewProvider::named("host");
+    cluster.client().create_provider(&provider).await.unwrap();
+    assert!(cluster.placementctl(&["compact"]).unwrap().status.success());
+    assert!(cluster.placementctl(&["check"]).unwrap().status.success());
+    cluster.process(1).signal(Signal::HUP);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    cluster.stop_node(1).await.unwrap();
+
+    let sets = sets(&printed(
+        Command::new("systemd-analyze").arg("syscall-filter"),
+    ));
+    let text = read(&packaging().join("debian/placementd.service"));
+    assert_eq!(
+        unit(&text, "SystemCallFilter"),
+        ["@system-service", "~@privileged"]
+    );
+    let allowed = &calls(&sets, "@system-service") - &calls(&sets, "@privileged");
+    let trace = read(&trace);
+    let made = trace.lines().filter_map(|line| {
+        let call = line.split_whitespace().nth(1)?.split_once('(')?.0;
+        Some(call.to_owned())
+    });
+    let made: BTreeSet<_> = made.collect();
+    assert!(
+        made.contains("fdatasync") && made.contains("accept4"),
+        "{made:?}"
+    );
+    assert_eq!(&made - &allowed, BTreeSet::new());
+}
+
+#[test]
+fn the_package_is_the_same_twice_and_says_what_it_is_made_of() {
+    let twice = tempfile::tempdir().unwrap();
+    let mut script = Command::new(repository().join("scripts/package"));
+    let first = package();
+    printed(script.args(["--built", "--to"]).arg(twice.path()));
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&first).unwrap() {
+        let name = entry.unwrap().file_name();
+        let [one, other] = [&first, twice.path()].map(|dir| fs::read(dir.join(&name)).unwrap());
+        assert!(one == other, "{name:?} differs");
+        names.push(name.into_string().unwrap());
+    }
+    assert_eq!(names.len(), 3, "{names:?}");
+    let bom = read(&made("placementd.cdx.json"));
+    assert!(bom.contains("pkg:cargo/openraft@") && bom.contains("CycloneDX"));
+    assert!(!bom.contains(repository().to_str().unwrap()));
+}
+
+/// A bare Debian that one can step into.
+struct Root(TempDir);
+
+impl Root {
+    fn unpack(tar: &Path) -> Self {
+        let root = Self(tempfile::tempdir().unwrap());
+        printed(
+            Command::new("tar")
+                .arg("-xf")
+                .arg(tar)
+                .arg("-C")
+                .arg(root.0.path()),
+        );
+        root
+    }
+
+    fn file(&self, path: &str) -> PathBuf {
+        self.0.path().join(path.trim_start_matches('/'))
+    }
+
+    fn command(&self, user: &str, words: &[&str]) -> Command {
+        let mut command = Command::new("chroot");
+        command.arg(format!("--userspec={user}")).arg(self.0.path());
+        command
+            .args(words)
+            .env("LC_ALL", "C")
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    }
+
+    fn owner_and_mode(&self, path: &str) -> String {
+        let stat = ["stat", "--format=%U:%G %a", path];
+        printed(&mut self.command("root", &stat)).trim().to_owned()
+    }
+}
+
+#[test]
+fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
+    let Some(tar) = debian() else { return };
+    let root = Root::unpack(&tar);
+    fs::copy(made(".deb"), root.file("placementd.deb")).unwrap();
+    let install = ["dpkg", "--install", "/placementd.deb"];
+    printed(&mut root.command("root", &install));
+    let config = "/etc/placementd/placementd.toml";
+    assert_eq!(root.owner_and_mode(config), "root:placement 640");
+    let data = "/var/lib/placementd";
+    assert_eq!(root.owner_and_mode(data), "placement:placement 700");
+    let wanted = root.file("etc/systemd/system/multi-user.target.wants/placementd.service");
+    assert!(!wanted.exists(), "it is started before it is configured");
+
+    // As the unit has it started, before it is configured and after.
+    let text = read(&root.file("usr/lib/systemd/system/placementd.service"));
+    let user = unit(&text, "User")[0];
+    let (variable, value) = unit(&text, "Environment")[0].split_once('=').unwrap();
+    let start = unit(&text, "ExecStart")[0];
+    let unconfigured = root.command(user, &[start]).env(variable, value).output();
+    let said = String::from_utf8(unconfigured.unwrap().stderr).unwrap();
+    assert!(said.contains("`node_id`: is required"), "{said}");
+
+    let ports = Ports::claim(1);
+    let address = |nth: u16| format!("127.0.0.1:{}", ports.first() + nth);
+    let lines = read(&root.file(config))
+        .replace("#node_id = 1", "node_id = 1")
+        .replace(
+            "[api]",
+            &format!(
+                "initial_members = [\"1={}\"]\n[api]\nlisten = {:?}",
+                address(1),
+                address(0)
+            ),
+        )
+        .replace("[peer]", &format!("[peer]\nlisten = {:?}", address(1)))
+        .replace("[admin]", &format!("[admin]\nlisten = {:?}", address(2)));
+    fs::write(root.file(config), &lines).unwrap();
+    let mut life = root.command(user, &["sh", "-ec", LIFE, "sh", start]);
+    life.env(variable, value)
+        .env("PLACEMENTCTL_ENDPOINT", address(2));
+    let said = printed(&mut life);
+    assert!(said.contains("healthy: 1 of 1"), "{said}");
+
+    // An upgrade keeps what was configured, and nothing takes the data away.
+    printed(&mut root.command("root", &install));
+    assert_eq!(read(&root.file(config)), lines);
+    printed(&mut root.command("root", &["dpkg", "--purge", "placementd"]));
+    assert!(!root.file(config).exists() && !root.file("usr/bin/placementd").exists());
+    assert!(root.file(data).join("identity").exists());
+}
+
+#[test]
+fn the_image_is_built_and_its_node_serves() {
+    let Some(tar) = debian() else { return };
+    if !works(Command::new("buildah").arg("--version")) {
+        skipped("the image", "there is no buildah");
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let buildah = |words: &[&str]| {
+        let mut command = Command::new("buildah");
+        let [store, run] = ["store", "run"].map(|name| scratch.path().join(name));
+        command
+            .arg("--root")
+            .arg(store)
+            .arg("--runroot")
+            .arg(run)
+            .args(words);
+        command
+            .env("STORAGE_DRIVER", "vfs")
+            .env("BUILDAH_ISOLATION", "chroot");
+        command
+    };
+    let base = printed(&mut buildah(&["from", "scratch"]));
+    printed(buildah(&["add", "--quiet", base.trim()]).arg(&tar).arg("/"));
+    printed(&mut buildah(&[
+        "commit",
+        "--quiet",
+        base.trim(),
+        "localhost/debian",
+    ]));
+    let mut build = buildah(&["bud", "--pull-never", "--build-arg=BASE=localhost/debian"]);
+    build
+        .args(["--tag=placementd", "--file"])
+        .arg(packaging().join("Containerfile"));
+    printed(build.arg(package()));
+
+    let made = printed(&mut buildah(&[
+        "from",
+        "--pull-never",
+        "localhost/placementd",
+    ]));
+    let inspected = printed(&mut buildah(&["inspect", made.trim()]));
+    let config: Value = serde_json::from_str(&inspected).unwrap();
+    let config = &config["OCIv1"]["config"];
+    assert_eq!(config["User"], "64778:64778");
+    let entry = config["Entrypoint"][0].as_str().unwrap();
+    let ports = Ports::claim(1);
+    let mut run = buildah(&["run"]);
+    for (name, value) in alone(&ports) {
+        run.arg(format!("--env={name}={value}"));
+    }
+    let said = printed(run.args([made.trim(), "--", "sh", "-ec", LIFE, "sh", entry]));
+    assert!(said.contains("healthy: 1 of 1"), "{said}");
+}
+
+/// What `placementd check-config` makes of a file and an environment.
+fn checked(config: &str, environment: &BTreeMap<String, String>) -> String {
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("placementd.toml");
+    private::write(&file, config).unwrap();
+    let mut check = Command::new(binaries::placementd().unwrap());
+    check.arg("check-config").arg("--config").arg(&file);
+    printed(check.envs(environment))
+}
+
+/// What Compose and Helm make of the files that are given to them.
+fn rendered() -> Value {
+    let packages = [
+        "check-jsonschema==0.39.0",
+        "helm-python-sdk==0.2.2",
+        "kubernetes-validate==1.37.0",
+    ];
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let python = environment(directory, "packaging", &packages).unwrap();
+    let mut render = Command::new(python.join("python"));
+    let json = python::run(render.arg(packaging().join("render.py")));
+    serde_json::from_str(&json.unwrap()).unwrap()
+}
+
+fn member(settings: &str) -> (u64, bool, String) {
+    let settings: toml::Table = settings.parse().unwrap();
+    let id = settings["node_id"].as_integer().unwrap();
+    let own = format!("{id}={}", settings["peer"]["advertise"].as_str().unwrap());
+    let members = settings
+        .get("initial_members")
+        .and_then(|list| list.as_array());
+    let members: Vec<_> = members.into_iter().flatten().collect();
+    let is_founder = members.iter().any(|one| one.as_str() == Some(&own));
+    (
+        id.unsigned_abs(),
+        is_founder,
+        format!("{} {}", members.len(), settings["data_dir"]),
+    )
+}
+
+#[test]
+fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
+    let rendered = rendered();
+    let services = rendered["compose"]["services"].as_object().unwrap();
+    let mut found = Vec::new();
+    for service in services.values() {
+        let mut environment: BTreeMap<String, String> =
+            serde_json::from_value(service["environment"].clone()).unwrap();
+        environment.insert("PLACEMENTD_DATA_DIR".to_owned(), "/data".to_owned());
+        found.push(member(&checked("", &environment)));
+    }
+    let three = |dir: &str| [1, 2, 3].map(|id| (id, true, format!("3 \"{dir}\"")));
+    assert_eq!(found, three("/data"));
+
+    assert_eq!(pods(&rendered["chart"]), three("/var/lib/placementd/data"));
+    // A pod that has lost its volume comes back as another node, and forms no cluster.
+    let replaced = pods(&rendered["replaced"]).map(|(id, is_founder, _)| (id, is_founder));
+    assert_eq!(replaced, [(1, false), (4, false), (3, false)]);
+
+    let doors = |of: &str| {
+        let mut all = rendered[of].as_array().unwrap().iter();
+        let policy = all.find(|one| one["kind"] == "NetworkPolicy").unwrap();
+        let rules = policy["spec"]["ingress"].as_array().unwrap().iter();
+        let open = |rule: &Value| (rule["ports"].to_string(), rule["from"].is_null());
+        rules.map(open).collect::<Vec<_>>()
+    };
+    let api = (r#"[{"port":"api"}]"#.to_owned(), true);
+    let nodes = (r#"[{"port":"peer"},{"port":"admin"}]"#.to_owned(), false);
+    let monitors = (r#"[{"port":"admin"}]"#.to_owned(), false);
+    assert_eq!(doors("chart"), [api.clone(), nodes.clone()]);
+    assert_eq!(doors("replaced"), [api, nodes, monitors]);
+}
+
+/// The nodes that the pods of a chart are, as each pod's own command line and environment have it.
+fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
+    let of_kind = |kind: &str| {
+        let mut all = manifests.as_array().unwrap().iter();
+        all.find(|one| one["kind"] == kind).unwrap()
+    };
+    let config = of_kind("ConfigMap")["data"]["placementd.toml"]
+        .as_str()
+        .unwrap();
+    let spec = &of_kind("StatefulSet")["spec"];
+    assert_eq!(spec["replicas"], 3);
+    let container = &spec["template"]["spec"]["containers"][0];
+    [0, 1, 2].map(|nth| {
+        let pod = format!("cloud-placementd-{nth}");
+        let mut environment = BTreeMap::from([
+            ("POD".to_owned(), pod.clone()),
+            (
+                "PLACEMENTD_KEYSTONE_PASSWORD".to_owned(),
+                "secret".to_owned(),
+            ),
+        ]);
+        for variable in container["env"].as_array().unwrap() {
+            if let Some(value) = variable["value"].as_str() {
+                let name = variable["name"].as_str().unwrap().to_owned();
+                environment.insert(name, value.replace("$(POD)", &pod));
+            }
+        }
+        let line = container["args"][0].as_str().unwrap();
+        let (prepares, starts) = line.split_once("exec /usr/bin/placementd ").unwrap();
+        assert!(starts.starts_with("--config"), "{line}");
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", &format!("{prepares} echo $PLACEMENTD_NODE_ID")]);
+        let id = printed(shell.envs(&environment)).trim().to_owned();
+        environment.insert("PLACEMENTD_NODE_ID".to_owned(), id);
+        member(&checked(config, &environment))
+    })
+}

@@ -78,6 +78,7 @@ impl Memory {
         Written {
             outcome,
             index: view.position.index.expect("a state stands somewhere"),
+            term: Some(1),
             view,
         }
     }

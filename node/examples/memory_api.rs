@@ -18,6 +18,7 @@ use std::sync::{Arc, RwLock};
 
 use axum::extract::Request;
 use memory::Memory;
+use placement_node::audit::Audit;
 use placement_node::http::{Api, ApiSettings, Service};
 use placement_node::world::RealWorld;
 
@@ -49,6 +50,7 @@ fn api() -> Service {
         offload: world,
         before_search: |_, _| {},
         keystone: None,
+        audit: Audit::off(),
         settings: settings(),
     })
 }

@@ -14,6 +14,7 @@ use prometheus_client::registry::Registry;
 use self::collector::NodeCollector;
 use self::http::HttpMetrics;
 use self::space::Space;
+use crate::audit::Numbers;
 use crate::cluster::ReadMetrics;
 use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
@@ -52,7 +53,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(slot: Arc<Slot>, reads: Arc<ReadMetrics>) -> Self {
+    pub(crate) fn new(slot: Arc<Slot>, reads: Arc<ReadMetrics>, audit: Arc<Numbers>) -> Self {
         let http = HttpMetrics::new();
         let space = Arc::new(Space::default());
         let mut registry = Registry::default();
@@ -60,6 +61,7 @@ impl Metrics {
             slot,
             http: http.clone(),
             reads,
+            audit,
             space: space.clone(),
         }));
         Self {

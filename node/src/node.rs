@@ -5,14 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use placement_raft_store::{Views, Vote};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
-use crate::admin::{Admin, NodeStatus, OneAtATime};
+use crate::admin::{Admin, NodeStatus, OneAtATime, Recording, recorded};
 use crate::api_port::ApiPort;
+use crate::audit::Audit;
 use crate::cluster::backlog::Backlog;
 use crate::cluster::bootstrap::Bootstrap;
 use crate::cluster::leadership::step_aside;
@@ -74,6 +75,7 @@ pub struct Node {
     checks: HealthChecks,
     drain: Drain,
     changeable: Changeable,
+    audit: Audit,
     tasks: Tasks,
     /// The same group, on the runtime that serves HTTP.
     requests: Tasks,
@@ -101,6 +103,7 @@ impl Node {
                 None
             }
         };
+        let audit = Audit::open(&config.audit, config.node_id, env.clock.clone())?;
         let config = Arc::new(config);
         let tasks = Tasks::here();
         let requests = tasks.on(env.requests.clone());
@@ -167,6 +170,7 @@ impl Node {
             before_search: env.before_search,
             readiness: Arc::new(checks.clone()),
             keystone,
+            audit: audit.clone(),
             settings,
         });
         let node = Self {
@@ -175,13 +179,14 @@ impl Node {
             checks,
             drain: Drain::default(),
             changeable: service.changeable(),
+            audit: audit.clone(),
             config,
             addresses,
             bootstrap,
             tasks,
             requests,
         };
-        let metrics = Arc::new(Metrics::new(slot, read_metrics));
+        let metrics = Arc::new(Metrics::new(slot, read_metrics, audit.numbers()));
         node.serve_peers(peer);
         let port = ApiPort::new(service, node.checks.clone(), &public, metrics.clone());
         node.serve_api(&env, port, api, &metrics);
@@ -247,10 +252,16 @@ impl Node {
             checking: Arc::default(),
             backups: OneAtATime::default(),
         };
+        let recording = Recording {
+            audit: self.audit.clone(),
+            ids: env.ids.clone(),
+        };
         let health = (admin.clone().numbers()).merge(self.checks.clone().router());
         let router = admin.router().merge(health.clone());
         let server = HttpServer {
-            answers: router.layer(from_fn(access::logged)),
+            answers: router
+                .layer(from_fn_with_state(recording, recorded))
+                .layer(from_fn(access::logged)),
             beyond: health
                 .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })
                 .layer(from_fn(access::logged)),
@@ -287,6 +298,11 @@ impl Node {
         }
         let settings = config.api_settings()?;
         Ok(self.changeable.policy(&settings.policy)?)
+    }
+
+    /// Goes on in the audit file that has the name now: the one from before may have been renamed.
+    pub fn reopen_audit(&self) {
+        self.audit.reopen();
     }
 
     /// Where others reach this node, with real port numbers.
@@ -341,6 +357,7 @@ impl Node {
             }
         }
         self.drain.finish(Duration::from_millis(api.drain_ms)).await;
+        self.audit.finish().await;
         self.kill().await;
         tracing::info!("stopped");
     }

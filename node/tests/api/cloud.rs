@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use placement_node::access::Peer;
+use placement_node::audit::Audit;
 use placement_node::http::{Api, ApiSettings, Service};
 use placement_node::world::{Offload, RealWorld};
 use serde_json::{Value, json};
@@ -62,6 +63,7 @@ impl Cloud {
             before_search: |_, _| {},
             readiness: memory.clone(),
             keystone: None,
+            audit: Audit::off(),
             settings,
         });
         Self { app, memory }

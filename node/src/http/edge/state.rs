@@ -9,6 +9,7 @@ use super::admission::Admission;
 use super::auth::Authenticator;
 use super::policy::Policy;
 use super::settings::ApiSettings;
+use crate::audit::Audit;
 use crate::doors::{ReadDoor, Readiness, SharedState, WriteDoor};
 use crate::keystone::Keystone;
 use crate::world::{Clock, Offload, UuidSource};
@@ -30,6 +31,8 @@ pub struct Api {
     pub before_search: fn(&mut SharedState, &mut CandidateRequest),
     /// Whose tokens are, if the settings have callers identified so.
     pub keystone: Option<Arc<Keystone>>,
+    /// Who did what.
+    pub audit: Audit,
     /// Whether this node can serve what it promises.
     pub readiness: Arc<dyn Readiness>,
     /// What the operator chose.

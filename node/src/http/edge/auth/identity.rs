@@ -16,6 +16,8 @@ pub(in crate::http) struct Identity {
     pub(in crate::http) project_domain_id: Option<String>,
     /// Roles as they were given.
     pub(in crate::http) roles: Vec<String>,
+    /// The service that came with the caller's token. No rule asks for it.
+    pub(in crate::http) service_user_id: Option<String>,
 }
 
 /// The names in `X-Roles`.

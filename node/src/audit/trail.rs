@@ -47,7 +47,7 @@ impl Audit {
     ///
     /// # Errors
     /// What is configured cannot be written to.
-    pub(crate) fn open(
+    pub fn open(
         section: &AuditSection,
         node: u64,
         clock: Arc<dyn Clock>,
@@ -141,7 +141,7 @@ impl Audit {
     }
 
     /// Waits until what was put in was written, two seconds at most.
-    pub(crate) async fn finish(&self) {
+    pub async fn finish(&self) {
         let flushed = self.0.as_ref().and_then(|trail| trail.queue.flushed());
         if let Some(flushed) = flushed
             && timeout(FLUSH_MAX, flushed).await.is_err()

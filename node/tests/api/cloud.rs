@@ -53,6 +53,10 @@ impl Cloud {
     }
 
     pub(crate) fn offloading_to(offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
+        Self::audited(Audit::off(), offload, settings)
+    }
+
+    pub(crate) fn audited(audit: Audit, offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
         let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
         let app = Service::new(Api {
             write: memory.clone(),
@@ -63,7 +67,7 @@ impl Cloud {
             before_search: |_, _| {},
             readiness: memory.clone(),
             keystone: None,
-            audit: Audit::off(),
+            audit,
             settings,
         });
         Self { app, memory }

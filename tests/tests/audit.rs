@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -463,4 +464,41 @@ async fn events_in_openstacks_form_go_to_standard_error() {
         event["target"]["typeURI"],
         "service/placement/resource_providers"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_syslog_takes_records_and_is_waited_for_while_it_is_away() {
+    let config = "[audit]\nto = \"syslog\"\nwait_ms = 500\n";
+    let mut cluster = prepare(1, config);
+    let socket = cluster.directory().join("log");
+    let named = (
+        "PLACEMENTD_AUDIT_SYSLOG".to_owned(),
+        socket.display().to_string(),
+    );
+    start(&mut cluster, 1, vec![named]);
+    cluster.wait_healthy().await.unwrap();
+    let client = cluster.client_of(1);
+    let first = Uuid::new_v4();
+    let answer = ask(&client, new_provider(first)).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+
+    let daemon = UnixDatagram::bind(&socket).unwrap();
+    daemon.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut buffer = [0; 16 * 1024];
+    let mut next = || {
+        let bytes = daemon.recv(&mut buffer).unwrap();
+        let message = String::from_utf8(buffer[..bytes].to_vec()).unwrap();
+        assert!(message.starts_with("<110>1 "), "{message}");
+        let (_, record) = message.split_once(" audit - ").unwrap();
+        serde_json::from_str::<Value>(record).unwrap()
+    };
+    // What could not be handed over comes now.
+    let record = next();
+    assert_eq!(record["resources"], json!([first]));
+    assert_eq!(record["outcome"], "committed");
+    until_said(&cluster, "audit records are written again").await;
+    let second = Uuid::new_v4();
+    let answer = ask(&client, new_provider(second)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(next()["resources"], json!([second]));
 }

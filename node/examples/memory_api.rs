@@ -18,6 +18,7 @@ use std::sync::{Arc, RwLock};
 
 use axum::extract::Request;
 use memory::Memory;
+use placement_node::audit::Audit;
 use placement_node::http::{Api, ApiSettings, Policy, Service};
 use placement_node::world::RealWorld;
 
@@ -51,6 +52,7 @@ fn api() -> Service {
         before_search: |_, _| {},
         keystone: None,
         policy: Arc::new(Policy::read(&settings.policy).unwrap()),
+        audit: Audit::off(),
         settings,
     })
 }

@@ -19,12 +19,12 @@ use tokio::time::Instant;
 pub const TARGET: &str = "placement::access";
 
 /// Longest path with its query.
-const URI_MAX_BYTES: usize = 2048;
+pub(crate) const URI_MAX_BYTES: usize = 2048;
 /// Longest method, and longest address that a proxy names.
-const WORD_MAX_BYTES: usize = 64;
+pub(crate) const WORD_MAX_BYTES: usize = 64;
 /// Longest id of a user or a project (Keystone's have 64 characters at most). Under `noauth2` a
 /// client that sends a real token would be known by it; that is longer, and is left out.
-const ID_MAX_BYTES: usize = 64;
+pub(crate) const ID_MAX_BYTES: usize = 64;
 
 /// Who made the connection of a request, among the request's extensions.
 #[derive(Debug, Clone, Copy)]
@@ -156,7 +156,7 @@ pub(crate) fn no_request(peer: SocketAddr, error: &hyper::Error) {
 }
 
 /// The beginning of a text, with a mark if there is more.
-fn bounded(text: &str, max_bytes: usize) -> Cow<'_, str> {
+pub(crate) fn bounded(text: &str, max_bytes: usize) -> Cow<'_, str> {
     if text.len() <= max_bytes {
         return Cow::Borrowed(text);
     }

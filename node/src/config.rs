@@ -3,6 +3,7 @@
 //! later in this order wins. `placementd --help` prints these lines.
 
 mod api_settings;
+mod audit;
 mod keystone;
 mod load;
 mod options;
@@ -16,6 +17,7 @@ use uuid::Uuid;
 
 use crate::doors::Consistency;
 use crate::http::{PathPrefix, PublicAddress, PublicUrl};
+pub(crate) use audit::{Form, OnFailure, Target};
 pub(crate) use keystone::{Credentials, Place, base_url};
 pub use load::ConfigError;
 use options::section;
@@ -78,6 +80,8 @@ section! {
         raft: RaftSection,
         /// Logging.
         log: LogSection,
+        /// Who did what.
+        audit: AuditSection,
     }
 }
 
@@ -483,6 +487,34 @@ section! {
         /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft
         /// keeps quiet, as it repeats what this node says of its peers and of leadership.
         level: String = "info,openraft=error".to_owned(),
+    }
+}
+
+section! {
+    /// `[audit]`.
+    AuditSection {
+        /// Where a record of each write, of each refused request and of each operator's action goes: `none`, `file`,
+        /// `stderr` or `syslog`.
+        to: String = "none".to_owned(),
+        /// `json`, or `cadf` for what reads OpenStack's audit events.
+        format: String = "json".to_owned(),
+        /// The file; made if missing, for its owner alone. Its directory has to be there. SIGHUP opens it anew.
+        file: PathBuf = PathBuf::from("/var/log/placementd/audit.log"),
+        /// A file that has so many bytes is renamed (`.1` is the newest of those) and a new one begun; 0: never,
+        /// something else rotates it.
+        file_max_bytes: u64 = 64 * 1024 * 1024,
+        /// How many renamed files are kept beside it.
+        keep: u64 = 16,
+        /// Socket of the local syslog, or `host:port`, which is spoken to by UDP.
+        syslog: String = "/dev/log".to_owned(),
+        /// Whether a write is acknowledged only once its record is on the disk, or was handed over. Otherwise a
+        /// crash takes the last records.
+        durable: bool = true,
+        /// What happens to writes while records cannot be kept (a full disk, one that hangs, a syslog that is away):
+        /// `refuse` answers them 503, `go-on` carries them out. Reads and other nodes go on in any case.
+        on_failure: String = "refuse".to_owned(),
+        /// How long a write waits for its record, in milliseconds; what takes longer cannot be kept.
+        wait_ms: u64 = 2_000,
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod access;
 pub mod admin;
 mod api_port;
+pub mod audit;
 mod bucket;
 pub mod cluster;
 pub mod config;

@@ -14,6 +14,7 @@ use prometheus_client::registry::Registry;
 use self::collector::NodeCollector;
 use self::http::HttpMetrics;
 use self::space::Space;
+use crate::audit::Numbers;
 use crate::cluster::ReadMetrics;
 use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
@@ -58,6 +59,7 @@ impl Metrics {
         reads: Arc<ReadMetrics>,
         policy: Arc<Policy>,
         callers: Arc<Callers>,
+        audit: Arc<Numbers>,
     ) -> Self {
         let http = HttpMetrics::new();
         let space = Arc::new(Space::default());
@@ -68,6 +70,7 @@ impl Metrics {
             reads,
             policy,
             callers,
+            audit,
             space: space.clone(),
         }));
         Self {

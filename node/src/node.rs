@@ -12,8 +12,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
-use crate::admin::{Admin, NetworkDoor, NodeStatus, OneAtATime, enter};
+use crate::admin::{Admin, NetworkDoor, NodeStatus, OneAtATime, Recording, enter, recorded};
 use crate::api_port::ApiPort;
+use crate::audit::Audit;
 use crate::cluster::backlog::Backlog;
 use crate::cluster::bootstrap::Bootstrap;
 use crate::cluster::leadership::step_aside;
@@ -80,6 +81,7 @@ pub struct Node {
     checks: HealthChecks,
     drain: Drain,
     policy: Arc<Policy>,
+    audit: Audit,
     tasks: Tasks,
     /// The same group, on the runtime that serves HTTP.
     requests: Tasks,
@@ -110,6 +112,7 @@ impl Node {
         let secured = Secured::open(&config, env.net.clone())?;
         let policy = Policy::read(&settings.policy);
         let policy = Arc::new(policy.map_err(|error| StartError::Policy(error.to_string()))?);
+        let audit = Audit::open(&config.audit, config.node_id, env.clock.clone())?;
         let config = Arc::new(config);
         let tasks = Tasks::here();
         let requests = tasks.on(env.requests.clone());
@@ -176,6 +179,7 @@ impl Node {
             readiness: Arc::new(checks.clone()),
             keystone,
             policy: policy.clone(),
+            audit: audit.clone(),
             settings,
         });
         let node = Self {
@@ -184,13 +188,21 @@ impl Node {
             checks,
             drain: Drain::default(),
             policy: policy.clone(),
+            audit: audit.clone(),
             config,
             addresses,
             bootstrap,
             tasks,
             requests,
         };
-        let metrics = Arc::new(Metrics::new(slot, read_metrics, policy, service.callers()));
+        let metrics = Metrics::new(
+            slot,
+            read_metrics,
+            policy,
+            service.callers(),
+            audit.numbers(),
+        );
+        let metrics = Arc::new(metrics);
         node.serve_peers(peer, secured.peer);
         let port = ApiPort::new(service, node.checks.clone(), &public, metrics.clone());
         node.serve_api(&env, port, api, secured.api, &metrics);
@@ -297,8 +309,14 @@ impl Node {
         router: Router,
         health: &Router,
     ) {
+        let recording = Recording {
+            audit: self.audit.clone(),
+            ids: env.ids.clone(),
+        };
         let server = HttpServer {
-            answers: router.layer(from_fn(access::logged)),
+            answers: router
+                .layer(from_fn_with_state(recording, recorded))
+                .layer(from_fn(access::logged)),
             beyond: (health.clone())
                 .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })
                 .layer(from_fn(access::logged)),
@@ -336,6 +354,11 @@ impl Node {
         }
         let settings = config.api_settings()?;
         Ok(self.policy.reload(&settings.policy)?)
+    }
+
+    /// Goes on in the audit file that has the name now: the one from before may have been renamed.
+    pub fn reopen_audit(&self) {
+        self.audit.reopen();
     }
 
     /// Where others reach this node, with real port numbers.
@@ -402,6 +425,7 @@ impl Node {
             }
         }
         self.drain.finish(Duration::from_millis(api.drain_ms)).await;
+        self.audit.finish().await;
         self.kill().await;
         tracing::info!("stopped");
     }

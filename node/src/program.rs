@@ -282,6 +282,8 @@ fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Res
 /// Reads the configuration again and takes over what can change while the node runs. What cannot be
 /// used stays as it was: a running node is not ended by a mistake in a file.
 fn reload(matches: &ArgMatches, node: &Node, logging: &Logging) {
+    // Whatever the configuration is by now: who has renamed the file waits for this.
+    node.reopen_audit();
     let (config, warnings) = match load(matches) {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -354,7 +356,8 @@ fn command() -> Command {
     .after_help(
         "Each setting can stand in the file, in the environment and on the command line; what \
              comes later in this order wins. SIGTERM and SIGINT stop the node after it has handed \
-             leadership over. SIGHUP re-reads the policy and the log level.",
+             leadership over. SIGHUP re-reads the policy and the log level, and opens the audit file \
+             anew.",
     )
     .args_conflicts_with_subcommands(true)
     .subcommand(common(Command::new("check-config").about(

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
-const DOCUMENTS: [&str; 12] = [
+const DOCUMENTS: [&str; 13] = [
     "README.md",
     "docs/operations.md",
     "docs/runbook.md",
@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 12] = [
     "docs/deploy/kolla-ansible.md",
     "docs/deploy/openstack-ansible.md",
     "docs/deploy/devstack.md",
+    "docs/security.md",
     "conformance/README.md",
 ];
 
@@ -222,4 +223,44 @@ fn every_file_in_the_documents_exists() {
         }
     }
     assert!(checked > 20, "only {checked} were found");
+}
+
+/// The promises of a document and their tests, as file and name.
+fn promises(document: &str) -> Vec<(String, String, String)> {
+    let (_, table) = document.split_once("| promise | test |").unwrap();
+    let rows = table.lines().skip(2);
+    let rows = rows.take_while(|row| row.starts_with('|'));
+    rows.map(|row| {
+        let (promise, test) = row.trim_matches('|').rsplit_once(" | ").unwrap();
+        let quoted: Vec<&str> = test.split('`').skip(1).step_by(2).collect();
+        let [file, name] = quoted[..] else {
+            panic!("no file and test: {row}");
+        };
+        (promise.trim().to_owned(), file.to_owned(), name.to_owned())
+    })
+    .collect()
+}
+
+fn is_test(file: &str, name: &str) -> bool {
+    let text = std::fs::read_to_string(repository().join(file)).unwrap_or_default();
+    let Some((before, _)) = text.split_once(&format!("fn {name}(")) else {
+        return false;
+    };
+    let attribute = before.rfind("#[").map(|at| &before[at..]);
+    // In a block of proptest and elsewhere the attribute stands right above.
+    attribute.is_some_and(|above| above.contains("test") && above.lines().count() <= 2)
+}
+
+#[test]
+fn each_promise_of_security_has_its_test() {
+    let promises = promises(&read("docs/security.md"));
+    assert!(promises.len() > 25, "only {} were found", promises.len());
+    for (promise, file, name) in promises {
+        assert!(
+            is_test(&file, &name),
+            "{promise:?}: there is no test {name} in {file}"
+        );
+    }
+    assert!(!is_test("tests/tests/documents.rs", "is_test"));
+    assert!(!is_test("tests/tests/documents.rs", "no_such_test"));
 }

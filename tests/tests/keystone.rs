@@ -49,7 +49,8 @@ async fn keystone() -> Keystone {
 async fn cluster_of(keystone: &Keystone) -> Cluster {
     let config = format!(
         "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"{}\"\nusername = \"placement\"\n\
-         password = \"{PASSWORD}\"\ntoken_cache_time_s = {}\ntimeout_ms = 2000\n[log]\nlevel = \"debug\"\n",
+         password = \"{PASSWORD}\"\ntoken_cache_time_s = {}\ntimeout_ms = 2000\n[log]\nlevel = \"debug\"\n\
+         [audit]\nto = \"stderr\"\n",
         keystone.url(),
         CACHE.as_secs()
     );
@@ -132,12 +133,30 @@ async fn tokens_are_what_keystone_says_they_are() {
         );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+    // Nor is what a service comes with, or what is sent in the wrong place.
+    let service = keystone.token(NOVA).await.unwrap();
+    let request = ApiRequest::put("/traits/CUSTOM_TOLD").header("x-service-token", &service);
+    let told = ask(&cluster.client_of(1).with_token(&service), request).await;
+    assert_eq!(told.status, StatusCode::CREATED, "{told:?}");
+    let mut audited: Vec<Value> = Vec::new();
     for node in cluster.ids() {
         let log = cluster.log(node, usize::MAX);
-        for secret in [PASSWORD, &operator, &reader] {
+        for secret in [PASSWORD, &operator, &reader, &unscoped, &service] {
             assert!(!log.contains(secret), "node {node} logs a secret");
         }
+        let lines = log.lines();
+        let lines = lines.filter(|line| line.starts_with("{\"kind\":\"audit\""));
+        audited.extend(lines.map(|line| serde_json::from_str::<Value>(line).unwrap()));
     }
+    let like = |field: &str, value: Value| {
+        let found = audited.iter().find(|record| record[field] == value);
+        found.unwrap_or_else(|| panic!("no {field} {value} in {audited:?}"))
+    };
+    let record = like("uri", "/traits/CUSTOM_TOLD".into());
+    assert_eq!(record["user"], record["service_user"], "{record}");
+    assert_eq!(record["roles"], serde_json::json!(["service"]), "{record}");
+    assert!(like("status", 403.into())["user"].is_string());
+    assert!(like("status", 401.into())["user"].is_null());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,7 +22,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["metrics", "health.rs"],
             &["serve"],
             &["http"],
-            &["access.rs"],
+            &["access.rs", "audit"],
             &["cluster"],
             &["rpc", "bucket", "keystone"],
             &["outgoing.rs", "tls"],

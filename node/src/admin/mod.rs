@@ -22,6 +22,7 @@ mod backup;
 mod check;
 mod network_door;
 mod status;
+mod trail;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub(crate) use backup::OneAtATime;
 pub use check::Report;
 pub(crate) use network_door::{NetworkDoor, enter};
 pub use status::{MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
+use trail::Detail;
+pub(crate) use trail::{Recording, recorded};
 
 /// All routes, for those who ask for another one.
 const ROUTES: [&str; 14] = [
@@ -208,10 +211,23 @@ async fn init(State(admin): State<Admin>, body: Bytes) -> Response {
         Ok(init) => init,
         Err(response) => return *response,
     };
-    match admin.bootstrap.form_on_demand(init.members).await {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(reason) => error(StatusCode::CONFLICT, &reason),
-    }
+    let named: Vec<String> = (init.members.iter())
+        .map(|(id, peer)| format!("{id}={peer}"))
+        .collect();
+    let said = format!("form a cluster of {}", named.join(", "));
+    detailed(
+        said,
+        match admin.bootstrap.form_on_demand(init.members).await {
+            Ok(()) => StatusCode::NO_CONTENT.into_response(),
+            Err(reason) => error(StatusCode::CONFLICT, &reason),
+        },
+    )
+}
+
+/// The response, with what was asked for.
+fn detailed(said: String, mut response: Response) -> Response {
+    response.extensions_mut().insert(Detail(said));
+    response
 }
 
 async fn add(State(admin): State<Admin>, body: Bytes) -> Response {
@@ -219,14 +235,17 @@ async fn add(State(admin): State<Admin>, body: Bytes) -> Response {
         Ok(member) => member,
         Err(response) => return *response,
     };
-    admin
-        .change(MembershipChange::Add {
-            id: member.id,
-            peer: member.peer,
-            api: member.api,
-            admin: member.admin,
-        })
-        .await
+    let said = format!(
+        "add node {}, peer {:?}, api {:?}, admin {:?}",
+        member.id, member.peer, member.api, member.admin
+    );
+    let change = MembershipChange::Add {
+        id: member.id,
+        peer: member.peer,
+        api: member.api,
+        admin: member.admin,
+    };
+    detailed(said, admin.change(change).await)
 }
 
 async fn promote(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
@@ -239,10 +258,18 @@ async fn remove(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
 
 async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
     match read_or_default::<Transfer>(&body) {
-        Ok(Transfer { to }) => match admin.bootstrap.slot.transfer_leader(to).await {
-            Ok(leader) => Json(json!({ "leader": leader })).into_response(),
-            Err(refused) => refusal(&refused),
-        },
+        Ok(Transfer { to }) => {
+            let said = match to {
+                Some(to) => format!("node {to} is to lead"),
+                None => "another node is to lead".to_owned(),
+            };
+            let transferred = admin.bootstrap.slot.transfer_leader(to).await;
+            let response = match transferred {
+                Ok(leader) => Json(json!({ "leader": leader })).into_response(),
+                Err(refused) => refusal(&refused),
+            };
+            detailed(said, response)
+        }
         Err(response) => *response,
     }
 }

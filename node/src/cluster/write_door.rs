@@ -37,6 +37,7 @@ impl Writes {
         let committed = node.writes.commit(command, request_id, deadline).await?;
         let Committed {
             index,
+            term,
             outcome,
             deadline,
         } = committed;
@@ -51,6 +52,7 @@ impl Writes {
         Ok(Written {
             outcome,
             index: replica.place(index),
+            term,
             view: replica.view(),
         })
     }

@@ -45,6 +45,8 @@ pub(crate) struct WritePath {
 pub(super) struct Committed {
     /// Where.
     pub(super) index: u64,
+    /// The term of its entry; `None`: another node told of it.
+    pub(super) term: Option<u64>,
     /// What the model answered.
     pub(super) outcome: Outcome,
     /// Until when its client waits.
@@ -101,15 +103,29 @@ impl WritePath {
             command: Blob(record.into()),
             patience_ms: 0,
         };
-        let (index, outcome) = self.send(call, deadline).await?;
-        Ok(Committed {
-            index,
-            outcome,
-            deadline,
-        })
+        self.send(call, deadline).await
     }
 
-    async fn send(&self, mut call: WriteCall, deadline: Instant) -> Result<Told, Unavailable> {
+    async fn send(&self, mut call: WriteCall, deadline: Instant) -> Result<Committed, Unavailable> {
+        let settled = |index, term, outcome| {
+            if outcome == Outcome::AnsweredBefore {
+                let reason = "the cluster takes no more writes under this node's number";
+                return Err(gave_up(Some(reason.to_owned()), String::new()));
+            }
+            Ok(Committed {
+                index,
+                term,
+                outcome,
+                deadline,
+            })
+        };
+        let applied = |(entry, outcome): Told| {
+            settled(
+                entry.index(),
+                Some(entry.committed_leader_id().term),
+                outcome,
+            )
+        };
         // Why the write may be in a log already, if it may.
         let mut unsure: Option<String> = None;
         // Before it is sent: from then on this node may apply it.
@@ -129,10 +145,14 @@ impl WritePath {
             let target = leader.as_ref().map(|leader| leader.id);
             let answer = match leader {
                 Some(leader) => self.ask(&leader, &call, &mut expected, deadline).await,
-                None => WriteReply::NotLeader { leader: None },
+                None => Err(WriteReply::NotLeader { leader: None }),
+            };
+            let answer = match answer {
+                Ok(told) => return applied(told),
+                Err(answer) => answer,
             };
             let why = match answer {
-                WriteReply::Written { index, outcome } => return settled((index, outcome)),
+                WriteReply::Written { index, outcome } => return settled(index, None, outcome),
                 WriteReply::NoSpace { reason } if unsure.is_none() => {
                     return Err(Unavailable::NoSpace { reason });
                 }
@@ -175,20 +195,21 @@ impl WritePath {
             };
             tokio::select! {
                 biased;
-                Some(told) = expected.told() => return settled(told),
+                Some(told) = expected.told() => return applied(told),
                 () = self.replica.other_leader(target, until) => {}
             }
         }
     }
 
-    /// Asks one leader, until the outcome is known, another one takes over, or the time is up.
+    /// Asks one leader, until this node has seen what became of the write, another one takes over, or the
+    /// time is up.
     async fn ask(
         &self,
         leader: &Leader,
         call: &WriteCall,
         expected: &mut Expected,
         deadline: Instant,
-    ) -> WriteReply {
+    ) -> Result<Told, WriteReply> {
         let sent = AtomicBool::new(false);
         tokio::select! {
             biased;
@@ -200,11 +221,11 @@ impl WritePath {
         } else {
             format!("node {} was asked, but leads no more", leader.id)
         };
-        if sent.into_inner() {
+        Err(if sent.into_inner() {
             WriteReply::Unknown { reason }
         } else {
             WriteReply::Rejected { reason }
-        }
+        })
     }
 
     /// The leader answers what it refuses. What is committed this node learns when it applies it, unless the
@@ -216,13 +237,13 @@ impl WritePath {
         expected: &mut Expected,
         deadline: Instant,
         sent: &AtomicBool,
-    ) -> WriteReply {
+    ) -> Result<Told, WriteReply> {
         if leader.id == self.replica.me {
             sent.store(true, Ordering::Relaxed);
             return tokio::select! {
                 biased;
-                told = expected.told() => written(told),
-                proposed = self.propose(call.clone(), deadline) => proposed,
+                told = expected.told() => seen(told),
+                proposed = self.propose(call.clone(), deadline) => Err(proposed),
             };
         }
         let forward = async {
@@ -231,11 +252,11 @@ impl WritePath {
                 .channel(leader.id, &leader.address, Lane::Forward)
                 .await?;
             if let Some(wait) = self.crowded(&channel) {
-                return Ok(WriteReply::Busy {
+                return Ok(Err(WriteReply::Busy {
                     reason: format!(
                         "the way to the leader is full: a write waits {wait:.1?} on it"
                     ),
-                });
+                }));
             }
             sent.store(true, Ordering::Relaxed);
             let left = deadline.saturating_duration_since(Instant::now());
@@ -246,20 +267,20 @@ impl WritePath {
             let body = wire::encode(channel.records(), &call);
             let known = channel.call_unless(Method::Write, &body, left, expected.told());
             match known.await? {
-                Either::Left(told) => Ok(written(told)),
-                Either::Right(answer) => decode(&answer),
+                Either::Left(told) => Ok(seen(told)),
+                Either::Right(answer) => decode(&answer).map(Err),
             }
         };
         let span =
             tracing::debug_span!("forward", request_id = %call.request_id, leader = leader.id);
         match forward.instrument(span).await {
             Ok(reply) => reply,
-            Err(error) if error.is_without_effect() => WriteReply::Rejected {
+            Err(error) if error.is_without_effect() => Err(WriteReply::Rejected {
                 reason: format!("the leader, node {}, cannot be reached: {error}", leader.id),
-            },
-            Err(error) => WriteReply::Unknown {
+            }),
+            Err(error) => Err(WriteReply::Unknown {
                 reason: format!("the leader, node {}, gave no answer: {error}", leader.id),
-            },
+            }),
         }
     }
 
@@ -333,22 +354,11 @@ impl WritePath {
 }
 
 /// What this node has seen of a write when it applied it.
-fn written(told: Option<Told>) -> WriteReply {
-    match told {
-        Some((index, outcome)) => WriteReply::Written { index, outcome },
-        None => WriteReply::Unknown {
-            reason: "this node was sent a snapshot in place of the log, which may hold the write"
-                .to_owned(),
-        },
-    }
-}
-
-fn settled((index, outcome): Told) -> Result<Told, Unavailable> {
-    if outcome == Outcome::AnsweredBefore {
-        let reason = "the cluster takes no more writes under this node's number";
-        return Err(gave_up(Some(reason.to_owned()), String::new()));
-    }
-    Ok((index, outcome))
+fn seen(told: Option<Told>) -> Result<Told, WriteReply> {
+    told.ok_or_else(|| WriteReply::Unknown {
+        reason: "this node was sent a snapshot in place of the log, which may hold the write"
+            .to_owned(),
+    })
 }
 
 fn gave_up(unsure: Option<String>, reason: String) -> Unavailable {

@@ -170,6 +170,7 @@ impl Config {
         self.peer_tls()?;
         self.admin_tls()?;
         self.api_tls()?;
+        self.validate_audit()?;
         if !matches!(self.log.format.as_str(), "human" | "json") {
             return Err(ConfigError::invalid(
                 "log.format",
@@ -380,7 +381,7 @@ pub(super) fn member(text: &str) -> Result<(u64, String), ConfigError> {
     Ok((id, address.to_owned()))
 }
 
-fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), ConfigError> {
+pub(super) fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), ConfigError> {
     let wrong = |message: &str| ConfigError::invalid(key, format!("{address:?}: {message}"));
     let (host, port) = address
         .rsplit_once(':')
@@ -661,6 +662,25 @@ mod tests {
                 "keystone.password",
             ),
             ("node_id = 1\n[log]\nformat = \"xml\"", "log.format"),
+            ("node_id = 1\n[audit]\nto = \"kafka\"", "audit.to"),
+            ("node_id = 1\n[audit]\nformat = \"xml\"", "audit.format"),
+            (
+                "node_id = 1\n[audit]\non_failure = \"hope\"",
+                "audit.on_failure",
+            ),
+            (
+                "node_id = 1\n[audit]\nto = \"syslog\"\nsyslog = \"here\"",
+                "audit.syslog",
+            ),
+            (
+                "node_id = 1\ndata_dir = \"/d\"\n[audit]\nto = \"file\"\nfile = \"/d/a\"",
+                "audit.file",
+            ),
+            (
+                "node_id = 1\n[audit]\nto = \"file\"\nfile_max_bytes = 4096",
+                "audit.file_max_bytes",
+            ),
+            ("node_id = 1\n[audit]\nwait_ms = 0", "audit.wait_ms"),
         ] {
             let error = load(text, &[], &[]).unwrap_err();
             assert!(error.to_string().contains(key), "{text:?}: {error}");

@@ -118,6 +118,16 @@ catalog! {
         "Mistakes in the policy files whose rules are in force; the log names them";
     LOG_LINES_DROPPED = "placement_log_lines_dropped" Counter none []
         "Lines missing in the log, as standard error was not read in time";
+    AUDIT_RECORDS = "placement_audit_records" Counter none []
+        "Audit records that were written";
+    AUDIT_WRITTEN = "placement_audit_written" Counter bytes []
+        "What these records have";
+    AUDIT_RECORDS_LOST = "placement_audit_records_lost" Counter none []
+        "Audit records that were not kept, for want of room in their queue or as the node stopped";
+    AUDIT_FAILED = "placement_audit_failed" Gauge none []
+        "1 while audit records cannot be written";
+    AUDIT_SYNC_DURATION = "placement_audit_sync_duration" Histogram seconds []
+        "Time to sync audit records, which the writes among them wait for";
     DISK_USED = "placement_disk_used" Gauge bytes []
         "Files in the data directory";
     DISK_FREE = "placement_disk_free" Gauge bytes []

@@ -2,7 +2,7 @@
 
 use std::fmt::Error;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use openraft::ServerState;
 use placement_raft_store::StoreNumbers;
@@ -17,6 +17,7 @@ use super::catalog::{self, Base, Metric};
 use super::http::HttpMetrics;
 use super::process::Process;
 use super::space::Space;
+use crate::audit::Numbers;
 use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
@@ -29,6 +30,7 @@ pub(super) struct NodeCollector {
     pub(super) reads: Arc<ReadMetrics>,
     pub(super) policy: Arc<Policy>,
     pub(super) callers: Arc<Callers>,
+    pub(super) audit: Arc<Numbers>,
     pub(super) space: Arc<Space>,
 }
 
@@ -50,6 +52,7 @@ impl Collector for NodeCollector {
         let mistakes = self.policy.mistakes().len() as u64;
         out.gauge(&catalog::POLICY_MISTAKES, mistakes)?;
         out.counter(&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines())?;
+        out.audit(&self.audit)?;
         out.gauge(
             &catalog::DISK_USED,
             self.space.used_bytes.load(Ordering::Relaxed),
@@ -151,7 +154,7 @@ impl Out<'_> {
     }
 
     fn reads(&mut self, reads: &ReadMetrics) -> Result<(), Error> {
-        let now = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         self.counter(&catalog::READ_ROUNDS, now(&reads.rounds))?;
         self.counter(&catalog::READ_ROUNDS_FAILED, now(&reads.failures))?;
         let seconds = now(&reads.micros) as f64 / 1e6;
@@ -159,6 +162,16 @@ impl Out<'_> {
         self.begin(&catalog::READ_ROUNDS_DURATION)?
             .encode_counter(&seconds, no_exemplar)?;
         self.counter(&catalog::READS_LINEARIZED, now(&reads.reads))
+    }
+
+    fn audit(&mut self, numbers: &Numbers) -> Result<(), Error> {
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        self.counter(&catalog::AUDIT_RECORDS, now(&numbers.records))?;
+        self.counter(&catalog::AUDIT_WRITTEN, now(&numbers.bytes))?;
+        self.counter(&catalog::AUDIT_RECORDS_LOST, now(&numbers.lost))?;
+        let failed = numbers.failed.load(Ordering::Relaxed);
+        self.gauge(&catalog::AUDIT_FAILED, u64::from(failed))?;
+        self.histogram(&catalog::AUDIT_SYNC_DURATION, &numbers.sync)
     }
 
     fn raft(&mut self, replica: &Replica) -> Result<(), Error> {

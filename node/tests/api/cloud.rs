@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use placement_node::access::Peer;
+use placement_node::audit::Audit;
 use placement_node::http::{Api, ApiSettings, Policy, Service};
 use placement_node::world::{Offload, RealWorld};
 use serde_json::{Value, json};
@@ -52,6 +53,10 @@ impl Cloud {
     }
 
     pub(crate) fn offloading_to(offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
+        Self::audited(Audit::off(), offload, settings)
+    }
+
+    pub(crate) fn audited(audit: Audit, offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
         let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
         let app = Service::new(Api {
             write: memory.clone(),
@@ -63,6 +68,7 @@ impl Cloud {
             readiness: memory.clone(),
             keystone: None,
             policy: Arc::new(Policy::read(&settings.policy).unwrap()),
+            audit,
             settings,
         });
         Self { app, memory }

@@ -10,6 +10,7 @@ mod access;
 mod aggregates;
 mod allocation_candidates;
 mod allocations;
+mod audit;
 mod consistency;
 mod edge;
 mod errors;

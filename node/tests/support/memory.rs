@@ -24,7 +24,7 @@ struct Inner {
     index: u64,
     /// What the doors answer instead, while somebody wants to see how that looks.
     down: Option<Unavailable>,
-    /// Whether reads are never answered.
+    /// Whether nothing is ever answered.
     hangs: bool,
 }
 
@@ -56,7 +56,7 @@ impl Memory {
         self.write(standard::sync());
     }
 
-    /// Makes reads wait for ever.
+    /// Makes reads and writes wait for ever.
     #[allow(dead_code, reason = "not every test has the patience")]
     pub(crate) fn hang(&self) {
         self.inner.lock().unwrap().hangs = true;
@@ -78,6 +78,7 @@ impl Memory {
         Written {
             outcome,
             index: view.position.index.expect("a state stands somewhere"),
+            term: Some(1),
             view,
         }
     }
@@ -110,7 +111,13 @@ impl WriteDoor for Memory {
         command: Command,
         _request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
-        let down = self.inner.lock().unwrap().down.clone();
+        let (down, hangs) = {
+            let inner = self.inner.lock().unwrap();
+            (inner.down.clone(), inner.hangs)
+        };
+        if hangs {
+            return pending().boxed();
+        }
         ready(down.map_or_else(|| Ok(self.write(command)), Err)).boxed()
     }
 }

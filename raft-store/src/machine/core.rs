@@ -165,7 +165,7 @@ impl Core {
                     if let Some(request) = &stamped.request
                         && let Some(waits) = outcomes.waits_for(request)
                     {
-                        told.push((waits, (index, outcome.clone())));
+                        told.push((waits, (entry.log_id, outcome.clone())));
                     }
                     Applied::Outcome(outcome)
                 }

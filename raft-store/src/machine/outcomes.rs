@@ -6,9 +6,10 @@ use placement_model::command::RequestId;
 use tokio::sync::oneshot;
 
 use super::waiters::{Stopped, Waiter, Waiters};
+use crate::types::LogId;
 
 /// What became of a command: the entry that carried it out, and what the model said.
-pub type Told = (u64, Outcome);
+pub type Told = (LogId, Outcome);
 
 /// A place among those who wait. Nothing is told if a snapshot takes the place of the log that has the command,
 /// or this node stops.
@@ -41,6 +42,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+    use crate::wire::WireLogId;
 
     fn request(sequence: u64) -> RequestId {
         RequestId {
@@ -57,8 +59,14 @@ mod tests {
         let mut first = outcomes.expect(&request(1)).unwrap();
         let mut second = outcomes.expect(&request(2)).unwrap();
         let sender = outcomes.waits_for(&request(2)).unwrap();
-        sender.send((7, Outcome::AnsweredBefore)).unwrap();
-        assert_eq!(second.told().await, Some((7, Outcome::AnsweredBefore)));
+        let entry: LogId = WireLogId {
+            term: 3,
+            node: 1,
+            index: 7,
+        }
+        .into();
+        sender.send((entry, Outcome::AnsweredBefore)).unwrap();
+        assert_eq!(second.told().await, Some((entry, Outcome::AnsweredBefore)));
         assert_eq!(first.told().now_or_never(), None);
         assert!(outcomes.waits_for(&request(2)).is_none());
         let again = outcomes.expect(&request(1)).unwrap();

@@ -10,6 +10,7 @@ pub(in crate::http) mod consistency;
 pub(in crate::http) mod cors;
 pub(in crate::http) mod headers;
 pub(in crate::http) mod policy;
+mod progress;
 pub(in crate::http) mod public_address;
 pub(in crate::http) mod request_context;
 pub(in crate::http) mod request_id;

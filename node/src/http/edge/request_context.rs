@@ -13,7 +13,8 @@ use super::answer::{Answer, Caching};
 use super::consistency::Effective;
 use super::settings::Carried;
 use super::state::Server;
-use crate::doors::{Consistency, Position, View};
+use crate::audit::{Fate, Place};
+use crate::doors::{Consistency, Position, Unavailable, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -42,9 +43,25 @@ pub(in crate::http) struct RequestContext {
     pub(in crate::http) request_id: String,
     /// The promise of its reads.
     pub(in crate::http) consistency: Consistency,
-    /// The state that the answer comes from, once one was read.
-    pub(in crate::http) position: Arc<Mutex<Option<Noted>>>,
+    /// What is found out on the way.
+    pub(in crate::http) notes: Arc<Mutex<Notes>>,
 }
+
+/// What is found out about a request on its way.
+#[derive(Default)]
+pub(in crate::http) struct Notes {
+    /// The state that the answer comes from, once one was read.
+    pub(in crate::http) state: Option<Noted>,
+    /// How far its write has come.
+    pub(in crate::http) fate: Fate,
+    /// Whether it is to be noted what the write names.
+    pub(in crate::http) names: bool,
+    /// The providers and consumers that the write names.
+    pub(in crate::http) named: Vec<String>,
+}
+
+/// Most names of providers and consumers that are noted of a write; the log has them all.
+const NAMED_MAX: usize = 64;
 
 /// The state that an answer comes from, and when it was taken.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +159,7 @@ impl RequestContext {
     }
 
     fn note(&self, position: Position, effective: Effective) {
-        *self.position.lock() = Some(Noted {
+        self.notes.lock().state = Some(Noted {
             position,
             effective,
             at: Instant::now(),
@@ -158,12 +175,33 @@ impl RequestContext {
         command: Command,
         write: WriteKind<'_>,
     ) -> Result<Done, ApiError> {
+        {
+            let mut notes = self.notes.lock();
+            if notes.names {
+                notes.named = named(&command);
+            }
+            notes.fate = Fate::Unknown;
+        }
         let submitted = self
             .server
             .api
             .write
             .submit(command, self.request_id.clone());
-        let written = submitted.await?;
+        let written = submitted.await.inspect_err(|unavailable| {
+            if !matches!(unavailable, Unavailable::OutcomeUnknown { .. }) {
+                self.notes.lock().fate = Fate::NotBegun;
+            }
+        })?;
+        let place = Place {
+            epoch: written.index.epoch,
+            index: written.index.index,
+            term: written.term,
+        };
+        match &written.outcome {
+            Outcome::Done(_) => self.notes.lock().fate = Fate::Committed(place),
+            Outcome::Refused(_) => self.notes.lock().fate = Fate::Refused(place),
+            Outcome::AnsweredBefore => {}
+        }
         let position = Position {
             index: Some(written.index),
             ..written.view.position
@@ -259,4 +297,24 @@ impl RequestContext {
             None => answer.caching(Caching::At(self.server.api.clock.now())),
         }
     }
+}
+
+/// Whose allocations a write changes, or of which providers it changes something.
+fn named(command: &Command) -> Vec<String> {
+    let mut named = Vec::new();
+    match command {
+        Command::CreateProvider(of) => named.push(of.uuid.to_string()),
+        Command::ReplaceAllocations(of) => {
+            let consumers = of.consumers.iter().take(NAMED_MAX);
+            named.extend(consumers.map(|one| one.consumer.to_string()));
+        }
+        Command::Reshape(of) => {
+            named.extend((of.inventories.iter()).map(|one| one.provider.to_string()));
+            named.extend((of.allocations.iter()).map(|one| one.consumer.to_string()));
+            named.truncate(NAMED_MAX);
+        }
+        // The others name it in the path.
+        _ => {}
+    }
+    named
 }

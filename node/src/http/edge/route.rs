@@ -169,6 +169,14 @@ impl Routes {
 }
 
 impl Route {
+    /// The policy rule that guards this method, in whichever version.
+    pub(in crate::http) fn rule(&self, method: &str) -> Option<&'static str> {
+        let mut operations = self.operations.iter();
+        operations
+            .find(|operation| operation.method == method)?
+            .policy
+    }
+
     /// The methods that this path knows, in any version.
     pub(in crate::http) fn allow(&self) -> String {
         let mut methods: Vec<&str> = self

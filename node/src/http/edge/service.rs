@@ -15,7 +15,6 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
-use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use tracing::Instrument;
 
@@ -25,8 +24,9 @@ use super::answer::{Answer, Caching};
 use super::auth::Identity;
 use super::consistency::{self, Effective};
 use super::policy::{Denied, Target};
+use super::progress::{self, Progress};
 use super::public_address::PublicAddress;
-use super::request_context::{Noted, RequestContext};
+use super::request_context::RequestContext;
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
 use super::{body, cors, headers, request_id};
@@ -51,17 +51,6 @@ const UNCOUNTED_MAX_BYTES: usize = 64 * 1024;
 const USUAL_HEADERS: usize = 16;
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// What is known of a request so far; its response shows it even if the request failed.
-#[derive(Default)]
-struct Progress {
-    version: Option<Microversion>,
-    identity: Option<Identity>,
-    route: Option<&'static str>,
-    /// The body was not read to its end: there is no telling where the next request begins.
-    body_unread: bool,
-    position: Arc<Mutex<Option<Noted>>>,
-}
-
 /// Answers one request by one of these routes; it came over a connection from there.
 pub(in crate::http) async fn respond(
     server: Arc<Server>,
@@ -83,28 +72,29 @@ pub(in crate::http) async fn respond(
         method = %parts.method,
         path = parts.uri.path(),
     );
-    let mut progress = Progress {
-        body_unread: !body.is_end_stream(),
-        ..Progress::default()
+    let asked = progress::Request {
+        parts: &parts,
+        peer,
+        client: client.as_deref(),
+        request_id: &request_id,
+        global_request_id: global_request_id.as_deref(),
     };
+    let mut progress = Progress::new(asked, &server.api.audit, !body.is_end_stream());
     let response = async {
-        let handled = handle(
-            &server,
-            routes,
-            (&parts, body),
-            peer,
-            &request_id,
-            &mut progress,
-        );
+        let handled = handle(&server, routes, body, &mut progress);
         let result = panics::contain(handled)
             .await
             .unwrap_or_else(|_panicked| Err(ApiError::internal()));
-        finish(&server, &parts, &request_id, &progress, result)
+        let response = finish(&server, &mut progress, result);
+        match progress.keep(response.status()).await {
+            Ok(()) => response,
+            Err(error) => finish(&server, &mut progress, Err(error)),
+        }
     }
     .instrument(span)
     .await;
     line.known.microversion = progress.version.map(Microversion::text);
-    if let Some(caller) = progress.identity {
+    if let Some(caller) = progress.identity.take() {
         line.known.user = Some(caller.user_id);
         line.known.project = caller.project_id;
     }
@@ -126,12 +116,18 @@ pub(in crate::http) fn turn_away(
     let client = server.api.settings.public.client(&parts.headers);
     let mut line = Line::begin(&parts, peer, client.as_deref());
     line.known.request_id = Some(request_id.clone());
-    let progress = Progress {
-        body_unread: !body.is_end_stream(),
-        ..Progress::default()
+    let global_request_id = request_id::of_caller(&parts.headers);
+    let asked = progress::Request {
+        parts: &parts,
+        peer,
+        client: client.as_deref(),
+        request_id: &request_id,
+        global_request_id: global_request_id.as_deref(),
     };
+    let mut progress = Progress::new(asked, &server.api.audit, !body.is_end_stream());
     let busy = ApiError::busy("This node has as many connections as it may");
-    let response = finish(server, &parts, &request_id, &progress, Err(busy));
+    let response = finish(server, &mut progress, Err(busy));
+    progress.put(response.status());
     line.answered(&response);
     response
 }
@@ -139,11 +135,15 @@ pub(in crate::http) fn turn_away(
 async fn handle(
     server: &Arc<Server>,
     routes: &Routes,
-    (parts, body): (&Parts, Body),
-    peer: Option<Peer>,
-    request_id: &str,
-    progress: &mut Progress,
+    body: Body,
+    progress: &mut Progress<'_>,
 ) -> Result<Answer, ApiError> {
+    let progress::Request {
+        parts,
+        peer,
+        request_id,
+        ..
+    } = progress.asked;
     let whole_path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
     let path = server.api.settings.public.prefix.below(&whole_path);
     // Balancers ask `/` of a node, whatever the prefix is.
@@ -151,7 +151,13 @@ async fn handle(
     let text = |name: HeaderName| headers::text(&parts.headers, name);
     // A missing route is reported in its turn; metrics need the route of every request.
     let found = path.and_then(|path| routes.find(path));
-    progress.route = found.as_ref().map(|(route, _)| route.path);
+    if let Some((route, params)) = &found {
+        progress.route = Some(route.path);
+        progress.operation = route.rule(parts.method.as_str());
+        if server.api.audit.is_on() {
+            progress.params = params.clone();
+        }
+    }
     // They count until there is an answer. `/` tells balancers how this node is, whoever else is in a hurry.
     let (mut _of_address, mut _of_user) = (None, None);
     if path != Some("/") {
@@ -188,7 +194,7 @@ async fn handle(
         base_path: settings.public.path(&parts.headers).into_owned(),
         request_id: request_id.to_owned(),
         consistency,
-        position: progress.position.clone(),
+        notes: progress.notes.clone(),
     };
     check_policy(&context, operation, progress.identity.as_ref())?;
     // Only now, so that who may not send it cannot have this node wait for it and keep it.
@@ -198,6 +204,9 @@ async fn handle(
     // Before the work is done that a refusal would make vain.
     if !parts.method.is_safe() {
         server.api.write.has_room()?;
+        if let Some(why) = server.api.audit.why_not() {
+            return Err(ApiError::cannot_record(why));
+        }
     }
     (operation.run)(&context).await
 }
@@ -324,16 +333,18 @@ fn check_policy(
 /// Makes the response, with all its headers.
 fn finish(
     server: &Server,
-    parts: &Parts,
-    request_id: &str,
-    progress: &Progress,
+    progress: &mut Progress<'_>,
     result: Result<Answer, ApiError>,
 ) -> Response<Body> {
+    let progress::Request {
+        parts, request_id, ..
+    } = progress.asked;
     let answered = |answer: &Answer| success(server, parts, answer);
     let (result, mut response) = match result.and_then(|answer| Ok((answered(&answer)?, answer))) {
         Ok((response, answer)) => (Ok(answer), response),
         Err(error) => {
             let response = failure(parts, request_id, progress.version, &error);
+            progress.code = Some(error.code());
             (Err(error), response)
         }
     };
@@ -351,7 +362,7 @@ fn finish(
     let mut response = cors::decorate(&settings.cors, &parts.method, &parts.headers, response);
     let headers = response.headers_mut();
     headers::put(headers, request_id::HEADER, request_id);
-    let noted = *progress.position.lock();
+    let noted = progress.notes.lock().state;
     let (position, effective) = match noted {
         Some(noted) => (noted.position(), noted.effective),
         None => (server.api.read.position(), Effective::None),

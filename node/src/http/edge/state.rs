@@ -9,6 +9,7 @@ use super::auth::Authenticator;
 use super::callers::Callers;
 use super::policy::Policy;
 use super::settings::ApiSettings;
+use crate::audit::Audit;
 use crate::doors::{ReadDoor, Readiness, SharedState, WriteDoor};
 use crate::keystone::Keystone;
 use crate::world::{Clock, Offload, UuidSource};
@@ -32,6 +33,8 @@ pub struct Api {
     pub keystone: Option<Arc<Keystone>>,
     /// Who may do what.
     pub policy: Arc<Policy>,
+    /// Who did what.
+    pub audit: Audit,
     /// Whether this node can serve what it promises.
     pub readiness: Arc<dyn Readiness>,
     /// What the operator chose.

@@ -279,6 +279,31 @@ impl ApiError {
             .retry_after(whole_seconds(wait))
     }
 
+    /// 503: no audit record could be kept. Nothing was begun.
+    pub(in crate::http) fn cannot_record(why: &str) -> Self {
+        let message = format!(
+            "This node keeps a record of each write, and can keep none now: {why}. Nothing was \
+             committed. It is safe to send the request again, or to another node."
+        );
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::with_new_code(status, code::NOTHING_COMMITTED, message).retry_after(1)
+    }
+
+    /// 503: it was done, but its audit record is not kept yet, and may be lost.
+    pub(in crate::http) fn not_recorded() -> Self {
+        let message = "The write was carried out, but this node could not keep its record of it in time, so it \
+                       is not acknowledged. Read what you wanted to change before you send the request again.";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::with_new_code(status, code::OUTCOME_UNKNOWN, message).retry_after(1)
+    }
+
+    /// Its code, whether or not this client is given it.
+    pub(in crate::http) fn code(&self) -> &'static str {
+        match self.code {
+            Code::FromVersion23(code) | Code::Always(code) => code,
+        }
+    }
+
     /// 400 of a candidate search that was ended: sent again, it would be ended again.
     pub(in crate::http) fn search_ended(message: impl Into<String>) -> Self {
         Self::with_new_code(StatusCode::BAD_REQUEST, code::SEARCH_ENDED, message)

@@ -16,6 +16,8 @@ pub(crate) struct Identity {
     pub(crate) project_domain_id: Option<String>,
     /// Roles as they were given.
     pub(crate) roles: Vec<String>,
+    /// The service that came with the caller's token. No rule asks for it.
+    pub(crate) service_user_id: Option<String>,
 }
 
 /// The names in `X-Roles`.

@@ -30,6 +30,7 @@ impl ByKeystone {
             ApiError::unauthenticated(message).challenge(&self.settings.www_authenticate_uri)
         };
         let token = headers::text(headers, TOKEN).ok_or_else(|| refused(NO_TOKEN))?;
+        let mut service_user_id = None;
         let may_have_expired = match headers::text(headers, SERVICE_TOKEN) {
             Some(service) => {
                 let service = self.whose(&service, false).await?;
@@ -40,12 +41,16 @@ impl ByKeystone {
                 if !vouches && self.settings.service_token_roles_required {
                     return Err(refused("The X-Service-Token has no role of a service."));
                 }
+                service_user_id = Some(service.user_id.clone());
                 vouches
             }
             None => false,
         };
         match self.whose(&token, may_have_expired).await? {
-            Some(token) => Ok(Identity::from(&*token)),
+            Some(token) => Ok(Identity {
+                service_user_id,
+                ..Identity::from(&*token)
+            }),
             None => Err(refused(
                 "The X-Auth-Token is not known to Keystone, or has expired. Ask Keystone for another.",
             )),
@@ -81,6 +86,7 @@ impl From<&Token> for Identity {
             user_domain_id: token.user_domain_id.clone(),
             project_domain_id: token.project_domain_id.clone(),
             roles: token.roles.clone(),
+            service_user_id: None,
         }
     }
 }

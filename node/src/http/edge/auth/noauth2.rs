@@ -40,6 +40,7 @@ pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
         user_domain_id: owned(USER_DOMAIN),
         project_domain_id: owned(PROJECT_DOMAIN),
         roles,
+        service_user_id: None,
     })
 }
 

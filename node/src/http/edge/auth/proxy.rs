@@ -72,6 +72,7 @@ impl Proxies {
             user_domain_id: owned(USER_DOMAIN),
             project_domain_id: owned(PROJECT_DOMAIN),
             roles: text(ROLES).map_or_else(Vec::new, |given| roles(&given)),
+            service_user_id: None,
         })
     }
 }

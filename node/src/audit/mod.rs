@@ -1,0 +1,20 @@
+//! The audit trail: who asked for what, and what became of it. One record for each write, for each refused
+//! request and for each operator's action.
+//!
+//! A request only puts its record into a bounded queue; a thread writes many of them at once. With `[audit]
+//! durable` a write is acknowledged when its record is on the disk, so that no crash leaves a change of which
+//! nothing tells. Raft and reads wait for nothing here. Records hold what was asked, never a body or a token.
+
+mod cadf;
+mod file;
+mod queue;
+mod record;
+mod sink;
+mod syslog;
+mod targets;
+mod trail;
+mod writer;
+
+pub(crate) use queue::Numbers;
+pub(crate) use record::{Asked, Caller, Door, Fate, Outcome, Place, Record, Whence, short};
+pub use trail::Audit;

@@ -1,0 +1,408 @@
+//! What is recorded of a request, and its form in JSON.
+
+use std::time::SystemTime;
+
+use http::Method;
+use serde::Serialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::access::{ID_MAX_BYTES, Peer, URI_MAX_BYTES, WORD_MAX_BYTES, bounded};
+
+/// Most roles that are told of a caller; under `noauth2` callers choose them.
+const ROLES_MAX: usize = 32;
+/// Longest note of what an operator asked for.
+const DETAIL_MAX_BYTES: usize = 1024;
+
+/// The door that a request came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Door {
+    Api,
+    Admin,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    /// It was carried out. A write of the API is in the log, at `index`.
+    Committed,
+    /// It was answered as a success, and nothing had to be changed.
+    Unchanged,
+    /// It was refused, or could not be carried out. Nothing was changed.
+    Refused,
+    /// Its client went away, or this node stopped, before it was begun. Nothing was changed.
+    Abandoned,
+    /// It may have been carried out.
+    Unknown,
+}
+
+/// How far a write has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nothing of it has left this node, or it is known that it never came into the log.
+    #[default]
+    NotBegun,
+    /// It may be in the log.
+    Unknown,
+    /// It is in the log, and was carried out.
+    Committed(Place),
+    /// It is in the log, and the model refused it.
+    Refused(Place),
+}
+
+/// Where a write stands in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) epoch: u64,
+    pub(crate) index: u64,
+    pub(crate) term: Option<u64>,
+}
+
+/// Who asked.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Caller {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user_domain: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project_domain: Option<String>,
+    /// The domain that the token is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) domain: Option<String>,
+    /// `all` if the token is for the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) system_scope: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) roles: Vec<String>,
+    /// The service that came with the user's token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) service_user: Option<String>,
+}
+
+impl Caller {
+    /// The same with no more roles than are told.
+    pub(crate) fn with_roles(self, roles: &[String]) -> Self {
+        let roles = roles.iter().take(ROLES_MAX);
+        Self {
+            roles: roles.filter_map(|role| short(role)).collect(),
+            ..self
+        }
+    }
+}
+
+/// Where a request came from.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Whence {
+    /// The client's address: that of the connection, or the one that a trusted proxy names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) client: Option<String>,
+    /// The address of the connection, where a proxy names another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) peer: Option<String>,
+}
+
+impl Whence {
+    /// `named` is the client's address in the words of a trusted proxy.
+    pub(crate) fn of(named: Option<&str>, peer: Option<Peer>) -> Self {
+        let peer = peer.map(|Peer(address)| address.ip().to_string());
+        match named {
+            Some(named) => Self {
+                client: Some(bounded(named, WORD_MAX_BYTES).into_owned()),
+                peer,
+            },
+            None => Self {
+                client: peer,
+                peer: None,
+            },
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    /// The path with its query.
+    pub(crate) uri: String,
+    /// The path with names in place of what varies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) route: Option<String>,
+    /// The policy rule that guards it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) operation: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) microversion: Option<&'static str>,
+    /// The providers and consumers that it names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<String>,
+    /// What an operator's request says in its body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
+}
+
+impl Asked {
+    pub(crate) fn new(method: &Method, uri: &http::Uri) -> Self {
+        let uri = (uri.path_and_query()).map_or_else(|| uri.path(), |uri| uri.as_str());
+        Self {
+            method: bounded(method.as_str(), WORD_MAX_BYTES).into_owned(),
+            uri: bounded(uri, URI_MAX_BYTES).into_owned(),
+            route: None,
+            operation: None,
+            microversion: None,
+            resources: Vec::new(),
+            detail: None,
+        }
+    }
+
+    /// The same with what an operator said.
+    pub(crate) fn detailed(mut self, detail: &str) -> Self {
+        self.detail = Some(bounded(detail, DETAIL_MAX_BYTES).into_owned());
+        self
+    }
+}
+
+/// One request and what became of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    /// When it ended.
+    pub(crate) time: SystemTime,
+    /// The node that was asked.
+    pub(crate) node: u64,
+    pub(crate) door: Door,
+    /// `req-` and a UUID.
+    pub(crate) request_id: String,
+    /// The caller's own.
+    pub(crate) global_request_id: Option<String>,
+    /// `None`: it is not known who it was.
+    pub(crate) caller: Option<Caller>,
+    pub(crate) whence: Whence,
+    pub(crate) asked: Asked,
+    pub(crate) outcome: Outcome,
+    /// `None`: it was not answered.
+    pub(crate) status: Option<u16>,
+    /// The code of the error.
+    pub(crate) code: Option<&'static str>,
+    pub(crate) place: Option<Place>,
+    /// How long it took, in milliseconds.
+    pub(crate) ms: f64,
+}
+
+/// The line of a record.
+#[derive(Serialize)]
+struct Line<'a> {
+    kind: &'static str,
+    time: String,
+    node: u64,
+    door: Door,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    global_request_id: Option<&'a str>,
+    #[serde(flatten)]
+    caller: Option<&'a Caller>,
+    #[serde(flatten)]
+    whence: &'a Whence,
+    #[serde(flatten)]
+    asked: &'a Asked,
+    outcome: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(flatten)]
+    place: Option<InLog>,
+    ms: f64,
+}
+
+#[derive(Serialize)]
+struct InLog {
+    epoch: u64,
+    index: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    term: Option<u64>,
+}
+
+impl Record {
+    /// Adds its line in JSON, with the newline.
+    pub(super) fn write_json(&self, into: &mut Vec<u8>) {
+        let line = Line {
+            kind: "audit",
+            time: rfc3339(self.time),
+            node: self.node,
+            door: self.door,
+            request_id: &self.request_id,
+            global_request_id: self.global_request_id.as_deref(),
+            caller: self.caller.as_ref(),
+            whence: &self.whence,
+            asked: &self.asked,
+            outcome: self.outcome,
+            status: self.status,
+            code: self.code,
+            place: self.place.map(|place| InLog {
+                epoch: place.epoch,
+                index: place.index,
+                term: place.term,
+            }),
+            ms: self.ms,
+        };
+        serde_json::to_writer(&mut *into, &line).expect("texts and numbers can be written");
+        into.push(b'\n');
+    }
+}
+
+/// In UTC; the beginning of 1970 for what no calendar has.
+pub(super) fn rfc3339(time: SystemTime) -> String {
+    let time = OffsetDateTime::from(time);
+    time.format(&Rfc3339)
+        .unwrap_or_else(|_| "1970-01-01T00:00:00Z".to_owned())
+}
+
+/// An id of a user, a project or a domain, or the name of a role. What is longer than Keystone's may be a token
+/// that a client sent to a node that believes everybody: it is left out.
+pub(crate) fn short(text: &str) -> Option<String> {
+    (text.len() <= ID_MAX_BYTES).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A claim that Nova has made for a user.
+    pub(in crate::audit) fn claim() -> Record {
+        let caller = Caller {
+            user: short("alice"),
+            project: short("blue"),
+            user_domain: short("default"),
+            service_user: short("nova"),
+            ..Caller::default()
+        };
+        let uri = "/allocations/c1?x=1".parse().unwrap();
+        Record {
+            time: SystemTime::UNIX_EPOCH + Duration::from_micros(1_767_225_600_250_000),
+            node: 2,
+            door: Door::Api,
+            request_id: "req-5b1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned(),
+            global_request_id: Some("req-8a1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned()),
+            caller: Some(caller.with_roles(&["member".to_owned(), "reader".to_owned()])),
+            whence: Whence::of(Some("10.0.0.7"), Some(Peer("192.0.2.1:5".parse().unwrap()))),
+            asked: Asked {
+                route: Some("/allocations/{consumer_uuid}".to_owned()),
+                operation: Some("placement:allocations:update"),
+                microversion: Some("1.39"),
+                resources: vec!["c1".to_owned()],
+                ..Asked::new(&Method::PUT, &uri)
+            },
+            outcome: Outcome::Committed,
+            status: Some(204),
+            code: None,
+            place: Some(Place {
+                epoch: 3,
+                index: 41,
+                term: Some(7),
+            }),
+            ms: 1.5,
+        }
+    }
+
+    /// What nobody may do who is not known.
+    pub(in crate::audit) fn stranger() -> Record {
+        Record {
+            caller: None,
+            global_request_id: None,
+            whence: Whence::of(None, Some(Peer("192.0.2.9:5".parse().unwrap()))),
+            outcome: Outcome::Refused,
+            status: Some(401),
+            code: Some("placement.undefined_code"),
+            place: None,
+            ..claim()
+        }
+    }
+
+    fn line(record: &Record) -> Value {
+        let mut line = Vec::new();
+        record.write_json(&mut line);
+        assert_eq!(line.pop(), Some(b'\n'));
+        assert!(!line.contains(&b'\n'));
+        serde_json::from_slice(&line).unwrap()
+    }
+
+    #[test]
+    fn a_record_tells_who_asked_for_what_and_what_became_of_it() {
+        let expected = json!({
+            "kind": "audit",
+            "time": "2026-01-01T00:00:00.25Z",
+            "node": 2,
+            "door": "api",
+            "request_id": "req-5b1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1",
+            "global_request_id": "req-8a1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1",
+            "user": "alice",
+            "user_domain": "default",
+            "project": "blue",
+            "roles": ["member", "reader"],
+            "service_user": "nova",
+            "client": "10.0.0.7",
+            "peer": "192.0.2.1",
+            "method": "PUT",
+            "uri": "/allocations/c1?x=1",
+            "route": "/allocations/{consumer_uuid}",
+            "operation": "placement:allocations:update",
+            "microversion": "1.39",
+            "resources": ["c1"],
+            "outcome": "committed",
+            "status": 204,
+            "epoch": 3,
+            "index": 41,
+            "term": 7,
+            "ms": 1.5,
+        });
+        assert_eq!(line(&claim()), expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let line = line(&stranger());
+        assert_eq!(
+            (&line["status"], &line["client"]),
+            (&json!(401), &json!("192.0.2.9"))
+        );
+        for absent in [
+            "user",
+            "roles",
+            "peer",
+            "global_request_id",
+            "index",
+            "term",
+        ] {
+            assert!(line.get(absent).is_none(), "{absent} in {line}");
+        }
+    }
+
+    #[test]
+    fn what_clients_choose_makes_one_line_of_bounded_length() {
+        let mut record = claim();
+        let uri = format!("/{}", "x".repeat(60_000));
+        record.asked =
+            Asked::new(&Method::PUT, &uri.parse().unwrap()).detailed(&"\n".repeat(9_000));
+        let roles: Vec<String> = (0..5_000).map(|role| format!("r{role}")).collect();
+        record.caller = Some(Caller::default().with_roles(&roles));
+        record.whence = Whence::of(Some(&"\"\u{1}\n".repeat(9_000)), None);
+        let mut text = Vec::new();
+        record.write_json(&mut text);
+        assert!(text.len() < 8 * 1024, "{}", text.len());
+        line(&record);
+    }
+
+    #[test]
+    fn what_may_be_a_token_is_no_user() {
+        assert_eq!(short(&"x".repeat(65)), None);
+        assert_eq!(short(&"x".repeat(64)).unwrap().len(), 64);
+    }
+}

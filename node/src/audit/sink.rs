@@ -1,0 +1,19 @@
+//! What can be written to.
+
+use std::io;
+
+/// Takes lines, each with its newline.
+pub(super) trait Sink: Send {
+    /// Writes lines and takes from the front of `lines` what needs not be given again.
+    fn write(&mut self, lines: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Returns once what was written outlives a loss of power, where that can be known.
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Goes on at the place that is named so now.
+    fn reopen(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

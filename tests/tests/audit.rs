@@ -1,0 +1,504 @@
+//! The audit trail of real processes: what was done can be told, whatever happens to who did it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use placement_client::{ApiRequest, ApiResponse, Client};
+use placement_tests::cluster::Cluster;
+use placement_tests::power::Power;
+use placement_tests::skip::skipped;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const CONFIG: &str = "[audit]\nto = \"file\"\n";
+const LIMIT: Duration = Duration::from_secs(20);
+const BUSY: Duration = Duration::from_millis(1_500);
+
+/// Where a node keeps its records.
+fn place(cluster: &Cluster, id: u64) -> PathBuf {
+    cluster.directory().join(format!("audit-{id}"))
+}
+
+/// A cluster of which no node runs yet, and the directories of its records.
+fn prepare(nodes: u64, config: &str) -> Cluster {
+    let cluster = Cluster::prepare(nodes, config).unwrap();
+    for id in cluster.ids() {
+        fs::create_dir(place(&cluster, id)).unwrap();
+    }
+    cluster
+}
+
+fn start(cluster: &mut Cluster, id: u64, environment: Vec<(String, String)>) {
+    let file = place(cluster, id).join("audit.log").display().to_string();
+    let options = cluster.options_mut();
+    options.environment = environment;
+    (options.environment).push(("PLACEMENTD_AUDIT_FILE".to_owned(), file));
+    cluster.start_node(id).unwrap();
+}
+
+async fn started(nodes: u64, config: &str) -> Cluster {
+    let mut cluster = prepare(nodes, config);
+    for id in cluster.ids() {
+        start(&mut cluster, id, Vec::new());
+    }
+    cluster.wait_healthy().await.unwrap();
+    cluster
+}
+
+/// The records of a file; each line is one.
+fn records_in(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect()
+}
+
+fn records(cluster: &Cluster, id: u64) -> Vec<Value> {
+    records_in(&place(cluster, id).join("audit.log"))
+}
+
+/// The record that is like this.
+fn one_like(records: &[Value], expected: &Value) -> Value {
+    let fits = |record: &&Value| {
+        let mut fields = expected.as_object().unwrap().iter();
+        fields.all(|(field, value)| record.get(field) == Some(value))
+    };
+    let found: Vec<_> = records.iter().filter(fits).collect();
+    assert_eq!(found.len(), 1, "{expected} in {records:#?}");
+    found[0].clone()
+}
+
+async fn ask(client: &Client, request: ApiRequest) -> ApiResponse {
+    client.request_once(request).await.unwrap()
+}
+
+fn new_provider(uuid: Uuid) -> ApiRequest {
+    let body = json!({ "name": uuid, "uuid": uuid });
+    ApiRequest::post("/resource_providers").json(&body)
+}
+
+/// Makes providers through one node until told to stop. Returns those that were acknowledged.
+async fn write(client: Client, stop: Arc<AtomicBool>) -> BTreeSet<Uuid> {
+    let mut acknowledged = BTreeSet::new();
+    while !stop.load(Ordering::Relaxed) {
+        let uuid = Uuid::new_v4();
+        let answer = client.request_once(new_provider(uuid)).await;
+        if answer.is_ok_and(|answer| answer.status.is_success()) {
+            acknowledged.insert(uuid);
+        }
+    }
+    acknowledged
+}
+
+/// Has writers at work on all nodes, and ends all processes in the middle of it. Returns what each node has
+/// acknowledged.
+async fn end_amid_writes(cluster: &mut Cluster) -> BTreeMap<u64, BTreeSet<Uuid>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (cluster.ids().into_iter())
+        .flat_map(|id| [id, id])
+        .map(|id| (id, tokio::spawn(write(cluster.client_of(id), stop.clone()))))
+        .collect();
+    tokio::time::sleep(BUSY).await;
+    for id in cluster.ids() {
+        cluster.kill_9(id);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut acknowledged: BTreeMap<u64, BTreeSet<Uuid>> = BTreeMap::new();
+    for (id, writer) in writers {
+        acknowledged
+            .entry(id)
+            .or_default()
+            .extend(writer.await.unwrap());
+    }
+    for (id, of_node) in &acknowledged {
+        assert!(of_node.len() > 10, "node {id}: {} writes", of_node.len());
+    }
+    acknowledged
+}
+
+/// How many acknowledged writes have no record that says that they are in the log.
+fn missing(cluster: &Cluster, id: u64, acknowledged: &BTreeSet<Uuid>) -> usize {
+    let text = fs::read_to_string(place(cluster, id).join("audit.log")).unwrap_or_default();
+    // A machine that has lost its power may have half a record at the end, of what was not acknowledged.
+    let whole = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let committed =
+        whole.filter(|record| record["outcome"] == "committed" && record["index"].is_u64());
+    let told: BTreeSet<Uuid> = committed
+        .filter_map(|record| record["resources"][0].as_str()?.parse().ok())
+        .collect();
+    acknowledged.difference(&told).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_acknowledged_write_has_its_record_after_kill_9() {
+    let mut cluster = started(3, CONFIG).await;
+    for (id, acknowledged) in end_amid_writes(&mut cluster).await {
+        assert_eq!(missing(&cluster, id, &acknowledged), 0, "node {id}");
+    }
+    for id in cluster.ids() {
+        start(&mut cluster, id, Vec::new());
+    }
+    cluster.wait_healthy().await.unwrap();
+    // It goes on in the same file, one record in a line.
+    let before = records(&cluster, 1).len();
+    let answer = ask(&cluster.client_of(1), new_provider(Uuid::new_v4())).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(records(&cluster, 1).len(), before + 1);
+}
+
+/// One node whose power fails amid writes. Returns how many of them are not told of. What has `unsynced` in its path
+/// is never synced.
+async fn lose_power(unsynced: Option<&str>) -> Option<usize> {
+    let mut cluster = prepare(1, CONFIG);
+    let power = Power::new(cluster.directory()).unwrap()?;
+    let environment = power.environment(1, unsynced).unwrap();
+    start(&mut cluster, 1, environment);
+    cluster.wait_healthy().await.unwrap();
+    let acknowledged = end_amid_writes(&mut cluster).await;
+    let lost = power.cut(1, &place(&cluster, 1)).unwrap();
+    eprintln!("{unsynced:?}: {lost:?}");
+    Some(missing(&cluster, 1, &acknowledged[&1]))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_acknowledged_write_has_its_record_after_a_loss_of_power() {
+    let Some(missing) = lose_power(None).await else {
+        skipped("a loss of power on a real disk", "there is no C compiler");
+        return;
+    };
+    assert_eq!(missing, 0);
+    // If one of the two syncs were missing, this test would see it.
+    for unsynced in ["/audit.log$", "/audit-1/$"] {
+        assert!(lose_power(Some(unsynced)).await.unwrap() > 0, "{unsynced}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_was_not_let_in_and_what_was_refused_is_told_too() {
+    let config = format!("{CONFIG}[api]\ntrust_proxy_headers = true\n");
+    let cluster = started(1, &config).await;
+    let admin = cluster.client_of(1);
+    let uuid = Uuid::new_v4();
+    let theirs = format!("req-{}", Uuid::new_v4());
+    let request = new_provider(uuid)
+        .header("x-openstack-request-id", &theirs)
+        .header("x-forwarded-for", "198.51.100.7");
+    let made = ask(&admin, request).await;
+    assert_eq!(made.status, StatusCode::OK);
+    // The same name again, a reader who writes, a stranger who reads, and a read that is nobody's business.
+    let again = ask(&admin, new_provider(uuid)).await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    let reader = cluster.client_of(1).with_token("rita:blue");
+    let forbidden = ask(&reader, ApiRequest::get("/resource_providers?name=x")).await;
+    assert_eq!(forbidden.status, StatusCode::FORBIDDEN);
+    let stranger = cluster.client_of(1).with_token("");
+    let unknown = ApiRequest::delete(&format!("/resource_providers/{uuid}"));
+    let unknown = ask(&stranger, unknown).await;
+    let is_stranger =
+        unknown.status == StatusCode::UNAUTHORIZED || unknown.status == StatusCode::FORBIDDEN;
+    assert!(is_stranger, "{unknown:?}");
+    let read = ask(&admin, ApiRequest::get("/resource_providers")).await;
+    assert_eq!(read.status, StatusCode::OK);
+    let absent = ask(&admin, ApiRequest::get("/resource_providers/nobody")).await;
+    assert_eq!(absent.status, StatusCode::NOT_FOUND);
+    let consumer = Uuid::new_v4();
+    let body = json!({ consumer.to_string(): {
+        "allocations": { uuid.to_string(): { "resources": { "VCPU": 1 } } },
+        "project_id": "blue", "user_id": "rita", "consumer_generation": null, "consumer_type": "INSTANCE",
+    }});
+    let claim = ask(&admin, ApiRequest::post("/allocations").json(&body)).await;
+    assert_eq!(
+        claim.status,
+        StatusCode::CONFLICT,
+        "no inventory: {claim:?}"
+    );
+    let flushed = ask(&admin, new_provider(Uuid::new_v4())).await;
+    assert_eq!(flushed.status, StatusCode::OK);
+
+    let records = records(&cluster, 1);
+    assert_eq!(records.len(), 6, "{records:#?}");
+    let id_of = |answer: &ApiResponse| {
+        answer.headers["x-openstack-request-id"]
+            .to_str()
+            .unwrap()
+            .to_owned()
+    };
+    let record = one_like(&records, &json!({ "request_id": id_of(&made) }));
+    for (field, expected) in [
+        ("kind", json!("audit")),
+        ("node", json!(1)),
+        ("door", json!("api")),
+        ("global_request_id", json!(theirs)),
+        ("user", json!("admin")),
+        ("project", json!("admin")),
+        ("roles", json!(["admin"])),
+        ("client", json!("198.51.100.7")),
+        ("peer", json!("127.0.0.1")),
+        ("method", json!("POST")),
+        ("uri", json!("/resource_providers")),
+        ("route", json!("/resource_providers")),
+        ("operation", json!("placement:resource_providers:create")),
+        ("microversion", json!("1.39")),
+        ("resources", json!([uuid])),
+        ("outcome", json!("committed")),
+        ("status", json!(200)),
+    ] {
+        assert_eq!(record[field], expected, "{field} of {record}");
+    }
+    // As the answer and the log say it.
+    let position = made.headers["placement-index"].to_str().unwrap();
+    let told = format!("{}.{}", record["epoch"], record["index"]);
+    assert_eq!(position, told);
+    assert_eq!(
+        cluster.statuses().await[0].term,
+        record["term"].as_u64().unwrap()
+    );
+    assert!(record["time"].as_str().unwrap().ends_with('Z') && record["ms"].is_f64());
+
+    let refused = one_like(&records, &json!({ "request_id": id_of(&again) }));
+    assert_eq!(
+        (&refused["outcome"], &refused["status"]),
+        (&json!("refused"), &json!(409))
+    );
+    assert_eq!(refused["code"], "placement.duplicate_name");
+    assert!(refused["index"].is_u64(), "the model refused it: {refused}");
+    let forbidden = one_like(&records, &json!({ "status": 403, "method": "GET" }));
+    assert_eq!(forbidden["user"], "rita");
+    assert_eq!(forbidden["uri"], "/resource_providers?name=x");
+    assert_eq!(forbidden["operation"], "placement:resource_providers:list");
+    let unknown = one_like(&records, &json!({ "method": "DELETE" }));
+    assert_eq!(
+        (&unknown["outcome"], &unknown["resources"]),
+        (&json!("refused"), &json!([uuid]))
+    );
+    let claim = one_like(&records, &json!({ "uri": "/allocations" }));
+    assert_eq!(claim["resources"], json!([consumer]));
+}
+
+#[tokio::test]
+async fn what_operators_do_is_told() {
+    let cluster = started(3, CONFIG).await;
+    let admin = cluster.admin_of(1);
+    admin.drain().await.unwrap();
+    admin.undrain().await.unwrap();
+    let refused = admin.remove_member(77).await;
+    assert!(refused.is_err());
+    let to = cluster.followers().await.unwrap()[0];
+    cluster.admin_of(2).transfer_leader(Some(to)).await.unwrap();
+    let file = cluster.directory().join("taken").display().to_string();
+    let taken = cluster.placementctl(&["backup", &file]).unwrap();
+    assert!(taken.status.success(), "{taken:?}");
+
+    let of_first = records(&cluster, 1);
+    for (method, route, outcome) in [
+        ("POST", "/v1/drain", "committed"),
+        ("DELETE", "/v1/drain", "committed"),
+        ("DELETE", "/v1/members/{id}", "refused"),
+    ] {
+        let expected = json!({ "door": "admin", "method": method, "route": route });
+        let record = one_like(&of_first, &expected);
+        assert_eq!(record["outcome"], outcome, "{record}");
+        assert_eq!(record["client"], "127.0.0.1");
+        assert!(record["request_id"].as_str().unwrap().starts_with("req-"));
+    }
+    let moved = one_like(&records(&cluster, 2), &json!({ "uri": "/v1/leader" }));
+    assert_eq!(moved["detail"], format!("node {to} is to lead"));
+    let all: Vec<_> = (cluster.ids().into_iter())
+        .flat_map(|id| records(&cluster, id))
+        .collect();
+    one_like(
+        &all,
+        &json!({ "uri": "/v1/backup", "outcome": "committed" }),
+    );
+}
+
+/// Waits until the node's log says this.
+async fn until_said(cluster: &Cluster, said: &str) {
+    let started = Instant::now();
+    while !cluster.log(1, usize::MAX).contains(said) {
+        assert!(started.elapsed() < LIMIT, "no {said:?} in the log");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn while_the_disk_is_full_writes_are_refused_and_reads_go_on() {
+    let mut cluster = prepare(1, CONFIG);
+    let file = place(&cluster, 1).join("audit.log");
+    symlink("/dev/full", &file).unwrap();
+    start(&mut cluster, 1, Vec::new());
+    cluster.wait_healthy().await.unwrap();
+    let client = cluster.client_of(1);
+    let code = |answer: &ApiResponse| {
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        body["errors"][0]["code"].clone()
+    };
+    // Nobody knew of it before: the write is in the log, but is not acknowledged.
+    let first = Uuid::new_v4();
+    let answer = ask(&client, new_provider(first)).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(code(&answer), "placement.unavailable.outcome_unknown");
+    // From then on nothing is begun.
+    let second = Uuid::new_v4();
+    let answer = ask(&client, new_provider(second)).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(code(&answer), "placement.unavailable.nothing_committed");
+    assert!(answer.headers.contains_key("retry-after"));
+    let read = |uuid: Uuid| ApiRequest::get(&format!("/resource_providers/{uuid}"));
+    assert_eq!(ask(&client, read(first)).await.status, StatusCode::OK);
+    assert_eq!(
+        ask(&client, read(second)).await.status,
+        StatusCode::NOT_FOUND
+    );
+    let ready = ask(&client, ApiRequest::get("/readyz")).await;
+    assert_eq!(ready.status, StatusCode::OK, "balancers send reads on");
+    until_said(&cluster, "audit records cannot be written").await;
+    let numbers = Client::new([cluster.place(1).admin()]).unwrap();
+    let numbers = ask(&numbers, ApiRequest::get("/metrics")).await;
+    let numbers = String::from_utf8(numbers.body.to_vec()).unwrap();
+    assert!(numbers.contains("placement_audit_failed 1"), "{numbers}");
+
+    // There is room again.
+    fs::remove_file(&file).unwrap();
+    cluster.process(1).signal(Signal::HUP);
+    until_said(&cluster, "audit records are written again").await;
+    let third = Uuid::new_v4();
+    assert_eq!(
+        ask(&client, new_provider(third)).await.status,
+        StatusCode::OK
+    );
+    let records = records(&cluster, 1);
+    for (uuid, outcome) in [(first, "committed"), (third, "committed")] {
+        let record = one_like(&records, &json!({ "resources": [uuid] }));
+        assert_eq!(record["outcome"], outcome);
+    }
+    one_like(&records, &json!({ "outcome": "refused", "status": 503 }));
+}
+
+#[tokio::test]
+async fn whoever_prefers_it_writes_on_while_the_disk_is_full() {
+    let config = CONFIG.replace("[audit]", "[audit]\non_failure = \"go-on\"\nwait_ms = 300");
+    let mut cluster = prepare(1, &config);
+    symlink("/dev/full", place(&cluster, 1).join("audit.log")).unwrap();
+    start(&mut cluster, 1, Vec::new());
+    cluster.wait_healthy().await.unwrap();
+    for _ in 0..3 {
+        let answer = ask(&cluster.client_of(1), new_provider(Uuid::new_v4())).await;
+        assert_eq!(answer.status, StatusCode::OK);
+    }
+    until_said(&cluster, "audit records cannot be written").await;
+}
+
+#[tokio::test]
+async fn a_file_that_was_renamed_is_begun_anew_at_sighup_and_is_its_owners_alone() {
+    let mut cluster = started(1, CONFIG).await;
+    let client = cluster.client_of(1);
+    let write = || ask(&client, new_provider(Uuid::new_v4()));
+    write().await;
+    let file = place(&cluster, 1).join("audit.log");
+    let away = place(&cluster, 1).join("audit.log-20260101");
+    fs::rename(&file, &away).unwrap();
+    write().await;
+    // Also while the configuration is being edited.
+    fs::write(cluster.directory().join("placementd.toml"), "[audi").unwrap();
+    cluster.process(1).signal(Signal::HUP);
+    until_said(&cluster, "opened the audit file anew").await;
+    write().await;
+    assert_eq!((records_in(&away).len(), records_in(&file).len()), (2, 1));
+    for file in [&file, &away] {
+        let mode = fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_written_to_is_told_at_the_start() {
+    let mut cluster = Cluster::prepare(1, CONFIG).unwrap();
+    // Its directory is not there.
+    start(&mut cluster, 1, Vec::new());
+    let ended = cluster.process(1).wait(LIMIT).unwrap();
+    assert!(!ended.success());
+    let log = cluster.log(1, 10);
+    assert!(
+        log.contains("audit.file") && log.contains("cannot be written to"),
+        "{log}"
+    );
+}
+
+#[tokio::test]
+async fn events_in_openstacks_form_go_to_standard_error() {
+    let config = "[audit]\nto = \"stderr\"\nformat = \"cadf\"\n";
+    let cluster = Cluster::start_with(1, config).await.unwrap();
+    let answer = ask(&cluster.client_of(1), new_provider(Uuid::new_v4())).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let log = cluster.log(1, usize::MAX);
+    let events = log.lines().filter(|line| line.starts_with("{\"typeURI\""));
+    let events: Vec<Value> = events
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(events.len(), 1, "{log}");
+    let event = &events[0];
+    assert_eq!(
+        event["typeURI"],
+        "http://schemas.dmtf.org/cloud/audit/1.0/event"
+    );
+    assert_eq!(
+        (&event["action"], &event["outcome"]),
+        (&json!("create"), &json!("success"))
+    );
+    assert_eq!(event["initiator"]["id"], "admin");
+    assert_eq!(
+        event["target"]["typeURI"],
+        "service/placement/resource_providers"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_syslog_takes_records_and_is_waited_for_while_it_is_away() {
+    let config = "[audit]\nto = \"syslog\"\nwait_ms = 500\n";
+    let mut cluster = prepare(1, config);
+    let socket = cluster.directory().join("log");
+    let named = (
+        "PLACEMENTD_AUDIT_SYSLOG".to_owned(),
+        socket.display().to_string(),
+    );
+    start(&mut cluster, 1, vec![named]);
+    cluster.wait_healthy().await.unwrap();
+    let client = cluster.client_of(1);
+    let first = Uuid::new_v4();
+    let answer = ask(&client, new_provider(first)).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+
+    let daemon = UnixDatagram::bind(&socket).unwrap();
+    daemon.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut buffer = [0; 16 * 1024];
+    let mut next = || {
+        let bytes = daemon.recv(&mut buffer).unwrap();
+        let message = String::from_utf8(buffer[..bytes].to_vec()).unwrap();
+        assert!(message.starts_with("<110>1 "), "{message}");
+        let (_, record) = message.split_once(" audit - ").unwrap();
+        serde_json::from_str::<Value>(record).unwrap()
+    };
+    // What could not be handed over comes now.
+    let record = next();
+    assert_eq!(record["resources"], json!([first]));
+    assert_eq!(record["outcome"], "committed");
+    until_said(&cluster, "audit records are written again").await;
+    let second = Uuid::new_v4();
+    let answer = ask(&client, new_provider(second)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(next()["resources"], json!([second]));
+}

@@ -119,10 +119,10 @@ mod tests {
 
     #[test]
     fn a_socket_is_named_by_its_path() {
-        let endpoint: Endpoint = "unix:/run/place ment/ädmin.sock".parse().unwrap();
-        assert_eq!(endpoint.to_string(), "unix:/run/place ment/ädmin.sock");
+        let endpoint: Endpoint = "unix:/run/my place/ädmin.sock".parse().unwrap();
+        assert_eq!(endpoint.to_string(), "unix:/run/my place/ädmin.sock");
         let url = endpoint.url("/v1/status?a=b").unwrap();
-        let path = PathBuf::from("/run/place ment/ädmin.sock");
+        let path = PathBuf::from("/run/my place/ädmin.sock");
         assert_eq!((socket(&url), url.path()), (Some(path), "/v1/status"));
         let other: Endpoint = "https://host:1".parse().unwrap();
         assert_eq!(socket(&other.url("/").unwrap()), None);

@@ -81,7 +81,7 @@ async fn each_end_of_a_write_has_its_name() {
     cloud.provider(1, None).await;
     assert_eq!(story.last().await["outcome"], "committed");
     cloud
-        .post("/resource_providers", json!({ "nam": 1 }))
+        .post("/resource_providers", json!({ "title": 1 }))
         .send()
         .await
         .expect(400);

@@ -60,11 +60,11 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A healthy cluster of which nothing is spoken to without TLS.
-    pub async fn start_secured(nodes: u64) -> anyhow::Result<Self> {
+    /// A healthy cluster of which nothing is spoken to without TLS; `config` is the rest of its configuration.
+    pub async fn start_secured(nodes: u64, config: &str) -> anyhow::Result<Self> {
         let required =
             ["api", "peer", "admin"].map(|door| format!("[{door}]\ntls = \"require\"\n"));
-        let mut cluster = Self::prepare(nodes, &required.concat())?;
+        let mut cluster = Self::prepare(nodes, &format!("{config}{}", required.concat()))?;
         let authority = cluster.authority()?;
         authority.operator("test")?;
         cluster.secured = Some(authority.trust(Some("admin-test")));

@@ -86,7 +86,7 @@ async fn every_acknowledged_write_survives_and_none_happens_twice() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_where_everything_is_encrypted() {
-    survives(Cluster::start_secured(3).await.unwrap()).await;
+    survives(Cluster::start_secured(3, "").await.unwrap()).await;
 }
 
 async fn survives(mut cluster: Cluster) {

@@ -123,7 +123,7 @@ async fn a_running_cluster_goes_over_to_tls_step_by_step() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn certificates_that_change_under_load_cost_no_request() {
-    let cluster = Cluster::start_secured(3).await.unwrap();
+    let cluster = Cluster::start_secured(3, "").await.unwrap();
     let authority = Authority::new(&cluster.directory().join("newer")).unwrap();
     let tls = cluster.directory().join("tls");
     let both = cluster.directory().join("both.pem");
@@ -205,12 +205,22 @@ fn join(files: &[&Path], into: &Path) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_are_known_by_their_certificates() {
-    let cluster = Cluster::start_secured(1).await.unwrap();
+    let cluster = Cluster::start_secured(1, "[audit]\nto = \"stderr\"\n")
+        .await
+        .unwrap();
     let authority = cluster.options().authority.clone().unwrap();
     let endpoint = format!("https://{}", cluster.place(1).admin());
     let said = |trust: &Trust| placementctl(&endpoint, trust, &["status"]);
     let operator = said(&authority.trust(Some("admin-test")));
     assert!(operator.status.success(), "{operator:?}");
+
+    let compacted = placementctl(
+        &endpoint,
+        &authority.trust(Some("admin-test")),
+        &["compact"],
+    );
+    assert!(compacted.status.success(), "{compacted:?}");
+    say(&cluster, &[1], "\"user\":\"admin-test\"").await;
 
     // A node is none, and neither is who shows nothing, or something home-made.
     let node = said(&authority.trust(Some("node-1")));

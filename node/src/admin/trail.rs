@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use super::error;
 use crate::access::Peer;
-use crate::audit::{Asked, Audit, Door, Outcome, Record, Whence};
+use crate::audit::{Asked, Audit, Caller, Door, Outcome, Record, Whence};
+use crate::tls::Shown;
 use crate::world::UuidSource;
 
 /// What takes the state of the cluster away is told, though it changes nothing.
@@ -33,6 +34,8 @@ struct Waiting {
     audit: Audit,
     request_id: String,
     peer: Option<Peer>,
+    /// Whom the certificate names, where one was shown.
+    operator: Option<String>,
     method: Method,
     uri: Uri,
     route: Option<String>,
@@ -57,8 +60,10 @@ impl Waiting {
             door: Door::Admin,
             request_id: self.request_id.clone(),
             global_request_id: None,
-            // Whoever reaches the door is obeyed; nothing says who it is.
-            caller: None,
+            caller: self.operator.clone().map(|name| Caller {
+                user: Some(name),
+                ..Caller::default()
+            }),
             whence: Whence::of(None, self.peer),
             asked: match said {
                 Some(Detail(words)) => asked.detailed(words),
@@ -100,6 +105,7 @@ pub(crate) async fn recorded(
         request_id: format!("req-{}", recording.ids.uuid().as_hyphenated()),
         audit: recording.audit,
         peer: request.extensions().get().copied(),
+        operator: (request.extensions().get::<Shown>()).and_then(Shown::owner),
         method: request.method().clone(),
         uri: request.uri().clone(),
         route: route.map(|route| route.as_str().to_owned()),

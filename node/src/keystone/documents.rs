@@ -252,6 +252,7 @@ impl<'a> From<&'a Credentials> for Login<'a> {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
@@ -324,6 +325,29 @@ mod tests {
         let mut timeless = document();
         timeless["expires_at"] = json!("soon");
         assert!(answer(&timeless).into_token().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_answer_is_read_without_panic_and_makes_nobody_an_admin(
+            at in any::<proptest::sample::Index>(),
+            cut in 0..4_usize,
+            put in proptest::collection::vec(any::<u8>(), 0..6),
+        ) {
+            let mut token = document();
+            token["roles"] = json!([{"id": "2", "name": "reader"}]);
+            let mut bytes = json!({ "token": token }).to_string().into_bytes();
+            let at = at.index(bytes.len());
+            let end = (at + cut).min(bytes.len());
+            bytes.splice(at..end, put);
+            if let Ok(answer) = Answer::read(&bytes) {
+                let _ = (answer.expires_at(), answer.identity_endpoint("internal", "one"));
+                if let Ok(token) = answer.into_token() {
+                    prop_assert!(!token.user_id.is_empty());
+                    prop_assert!(!token.roles.iter().any(|role| role == "admin"));
+                }
+            }
+        }
     }
 
     #[test]

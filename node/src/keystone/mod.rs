@@ -145,6 +145,8 @@ mod tests {
     use placement_raft_store::runtime;
     use serde_json::{Value, json};
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::env::{BoxStream, Listener};
 
@@ -308,6 +310,21 @@ mod tests {
         assert_eq!(user_of(&keystone, "nobody").await, None);
         assert_eq!(user_of(&keystone, "nobody").await, None);
         assert_eq!(cloud.asked(), ["one:1 nobody false"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        /// Of all tokens that the cloud does not know, whatever is in them.
+        #[test]
+        fn a_token_of_any_form_lets_nobody_in(token in "[^:]{0,80}") {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let (_, _, keystone) = keystone(300);
+                let whose = keystone.whose(&token, false).await;
+                prop_assert!(matches!(whose, Ok(None)), "{token:?}");
+                Ok(())
+            })?;
+        }
     }
 
     #[tokio::test]

@@ -613,6 +613,8 @@ mod tests {
     use openraft::entry::RaftEntry;
     use placement_raft_store::wire::{WireEntry, WireLogId};
     use placement_raft_store::{Entry, Payload, Vote};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
     use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
     use super::*;
@@ -706,15 +708,19 @@ mod tests {
         receive_by(Gate::Plain, follower, stream, tasks);
     }
 
-    fn receive_by(gate: Gate, follower: &Arc<Follower>, stream: BoxStream, tasks: &Tasks) {
-        let address = SocketAddr::from(([192, 0, 2, 1], 8779));
-        let reception = Reception {
+    fn reception(gate: Gate, follower: &Arc<Follower>, tasks: &Tasks) -> Reception {
+        Reception {
             gate,
             handler: follower.clone(),
             open: Arc::default(),
             said: Arc::default(),
             tasks: tasks.clone(),
-        };
+        }
+    }
+
+    fn receive_by(gate: Gate, follower: &Arc<Follower>, stream: BoxStream, tasks: &Tasks) {
+        let address = SocketAddr::from(([192, 0, 2, 1], 8779));
+        let reception = reception(gate, follower, tasks);
         let place = reception.open.lock().strangers.place();
         tasks.spawn(async move {
             let _ = reception.connection(stream, address, place).await;
@@ -737,6 +743,71 @@ mod tests {
         let hello = hello();
         let opened = Channel::open(Box::new(stream), &hello, silence, tasks).await;
         opened.unwrap().0
+    }
+
+    /// What is sent ends the connection, or is answered; nothing panics, which would be seen here.
+    async fn sent(bytes: &[u8], welcomed_first: bool) {
+        let tasks = Tasks::here();
+        let follower: Arc<Follower> = Arc::default();
+        let (mut near, far) = tokio::io::duplex(1 << 20);
+        let reception = reception(Gate::Plain, &follower, &tasks);
+        let place = reception.open.lock().strangers.place();
+        let address = SocketAddr::from(([192, 0, 2, 1], 8779));
+        let served = reception.connection(Box::new(far), address, place);
+        let stranger = async {
+            if welcomed_first {
+                let hello = wire::encode(RecordVersion::NAMED, &hello());
+                let frame = Frame::new(Kind::Hello, 0, hello);
+                near.write_all(&encoded(&frame)).await.unwrap();
+            }
+            // It may have been hung up on by then.
+            let _ = near.write_all(bytes).await;
+            let _ = near.shutdown().await;
+            let _ = near.read_to_end(&mut Vec::new()).await;
+        };
+        let _ = tokio::join!(served, stranger);
+        tasks.stop().await;
+    }
+
+    fn encoded(frame: &Frame) -> Vec<u8> {
+        let length = u32::try_from(1 + 8 + frame.body.len()).unwrap();
+        let kind = [frame.kind as u8];
+        let call = frame.call.to_be_bytes();
+        [&length.to_be_bytes()[..], &kind, &call, &frame.body].concat()
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.unwrap().block_on(work)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        #[test]
+        fn whatever_a_stranger_sends_is_survived(bytes in vec(any::<u8>(), 0..600)) {
+            run(sent(&bytes, false));
+        }
+
+        #[test]
+        fn whatever_a_node_sends_after_its_hello_is_survived(
+            frames in vec((0..12_u8, 0..4_u64, 0..16_u8, vec(any::<u8>(), 0..200)), 0..12),
+            noise in vec(any::<u8>(), 0..40),
+        ) {
+            let mut bytes = Vec::new();
+            for (kind, call, method, body) in frames {
+                let length = u32::try_from(1 + 8 + 1 + body.len()).unwrap();
+                bytes.extend(length.to_be_bytes());
+                bytes.push(kind);
+                bytes.extend(call.to_be_bytes());
+                bytes.push(method);
+                bytes.extend(body);
+            }
+            bytes.extend(noise);
+            run(sent(&bytes, true));
+        }
     }
 
     /// A path on which the follower is met by TLS.

@@ -20,11 +20,15 @@ use std::sync::Arc;
 use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::server::ParsedCertificate;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// The name in the certificate of each node of a cluster.
 const PEER: &str = "peer.placement.internal";
 /// The name in the certificate of an operator.
 const ADMIN: &str = "admin.placement.internal";
+
+/// Most of a name that is told.
+const OWNER_MAX: usize = 64;
 
 /// The name in a node's certificate that no other node of its cluster has.
 fn node_name(node: u64) -> String {
@@ -54,6 +58,13 @@ impl Shown {
     /// Whether it is the certificate of an operator.
     pub(crate) fn is_of_an_operator(&self) -> bool {
         self.bears(ADMIN.to_owned())
+    }
+
+    /// Whose it is, by its common name, such as `admin-alice`.
+    pub(crate) fn owner(&self) -> Option<String> {
+        let (_, certificate) = X509Certificate::from_der(&self.0).ok()?;
+        let name = certificate.subject().iter_common_name().next()?;
+        Some(name.as_str().ok()?.chars().take(OWNER_MAX).collect())
     }
 
     fn bears(&self, name: String) -> bool {

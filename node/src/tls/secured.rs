@@ -6,6 +6,7 @@ use super::certificates::{Certificates, Clients, WrongFiles};
 use super::{Gate, Link, node_name};
 use crate::config::{Config, ConfigError, TlsMode};
 use crate::env::Net;
+use crate::permissions::{Exposed, check_secret_file};
 
 /// What the configuration says of TLS, with the certificates that its files hold.
 pub(crate) struct Secured {
@@ -24,6 +25,9 @@ pub enum NotSecured {
     /// The settings do not fit together.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A key can be read by others.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
     /// A file is of no use.
     #[error(transparent)]
     Files(#[from] WrongFiles),
@@ -40,6 +44,7 @@ impl Secured {
             certificates: Vec::new(),
         };
         if let Some((mode, files)) = config.peer_tls()? {
+            check_secret_file(&files.key)?;
             let name = node_name(config.node_id);
             let certificates = Certificates::open(files, Clients::Must, &[], Some(name))?;
             if mode != TlsMode::Allow {
@@ -48,10 +53,12 @@ impl Secured {
             secured.peer = secured.gate(certificates, mode != TlsMode::Require);
         }
         if let Some(files) = config.admin_tls()? {
+            check_secret_file(&files.key)?;
             let certificates = Certificates::open(files, Clients::Must, &["http/1.1"], None)?;
             secured.admin = secured.gate(certificates, false);
         }
         if let Some((mode, files)) = config.api_tls()? {
+            check_secret_file(&files.key)?;
             let spoken = &["h2", "http/1.1"];
             let certificates = Certificates::open(files, Clients::May, spoken, None)?;
             secured.api = secured.gate(certificates, mode != TlsMode::Require);

@@ -4,6 +4,7 @@ mod candidates;
 mod compare;
 mod estates;
 mod process_group;
+mod security;
 mod upstream;
 mod work;
 
@@ -47,6 +48,8 @@ enum Part {
     Candidates(candidates::Options),
     /// Its peers beside it, in the same run, and the bars that must be met.
     Compare(compare::Options),
+    /// What TLS and Keystone cost, beside the same without.
+    Security(security::Options),
     #[command(hide = true)]
     Bare(compare::BareOptions),
 }
@@ -57,6 +60,7 @@ async fn main() -> anyhow::Result<()> {
     match &command.part {
         Some(Part::Candidates(options)) => return candidates::run(options).await,
         Some(Part::Compare(options)) => return compare::run(options).await,
+        Some(Part::Security(options)) => return security::run(options).await,
         Some(Part::Bare(options)) => return compare::serve_bare(options).await,
         None => {}
     }

@@ -6,7 +6,7 @@ use placement_client::{ApiRequest, Claim, Client};
 use placement_tests::load::{self, Measured};
 use uuid::Uuid;
 
-const WARM_UP: Duration = Duration::from_millis(500);
+pub(super) const WARM_UP: Duration = Duration::from_millis(500);
 
 /// `PUT /allocations`, each for a new consumer, by so many at once, spread over the clients.
 pub(super) async fn writes(

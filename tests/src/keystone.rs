@@ -182,13 +182,23 @@ impl Keystone {
 
     /// A token.
     pub async fn token(&self, who: Who<'_>) -> anyhow::Result<String> {
+        let scope = match who.project {
+            Some(name) => json!({"project": {"name": name, "domain": {"id": "default"}}}),
+            None => json!("unscoped"),
+        };
+        self.token_for(who, scope).await
+    }
+
+    /// A token for the whole cloud, of somebody with a role there.
+    pub async fn system_token(&self, who: Who<'_>) -> anyhow::Result<String> {
+        self.token_for(who, json!({"system": {"all": true}})).await
+    }
+
+    async fn token_for(&self, who: Who<'_>, scope: Value) -> anyhow::Result<String> {
         let domain = json!({"id": "default"});
         let user = json!({"name": who.user, "domain": domain, "password": who.password});
         let mut auth = json!({"identity": {"methods": ["password"], "password": {"user": user}}});
-        auth["scope"] = match who.project {
-            Some(name) => json!({"project": {"name": name, "domain": domain}}),
-            None => json!("unscoped"),
-        };
+        auth["scope"] = scope;
         let question = ApiRequest::post("/v3/auth/tokens").json(&json!({"auth": auth}));
         let answer = self.client().request_once(question).await?;
         ensure!(answer.status == StatusCode::CREATED, "{answer:?}");
@@ -202,8 +212,12 @@ impl Keystone {
         self.ask(request).await.map(drop)
     }
 
-    /// Makes a project and users in it, each with one role.
-    pub async fn people(&self, project: &str, people: &[(Who<'_>, &str)]) -> anyhow::Result<()> {
+    /// Makes a project and users in it, each with one role. Its answer is the id of the project.
+    pub async fn people(
+        &self,
+        project: &str,
+        people: &[(Who<'_>, &str)],
+    ) -> anyhow::Result<String> {
         let body = json!({"project": {"name": project, "domain_id": "default"}});
         let made = self
             .ask(ApiRequest::post("/v3/projects").json(&body))
@@ -221,7 +235,7 @@ impl Keystone {
             let given = format!("/v3/projects/{project}/users/{user}/roles/{role}");
             self.ask(ApiRequest::put(&given)).await?;
         }
-        Ok(())
+        Ok(project)
     }
 
     /// Tells in the catalog where placement is, in each region somewhere else.

@@ -33,6 +33,11 @@ const MEMBER: Who<'_> = of_service("member");
 const READER: Who<'_> = of_service("reader");
 
 async fn keystone() -> Keystone {
+    keystone_and_project().await.0
+}
+
+/// And the id of the project in which everybody is.
+async fn keystone_and_project() -> (Keystone, String) {
     let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let keystone = Keystone::start(installed_in).await.unwrap();
     let people = [
@@ -42,19 +47,23 @@ async fn keystone() -> Keystone {
         (MEMBER, "member"),
         (READER, "reader"),
     ];
-    keystone.people("service", &people).await.unwrap();
-    keystone
+    let project = keystone.people("service", &people).await.unwrap();
+    (keystone, project)
 }
 
 async fn cluster_of(keystone: &Keystone) -> Cluster {
+    cluster_with(keystone, 3, "").await
+}
+
+async fn cluster_with(keystone: &Keystone, nodes: u64, more: &str) -> Cluster {
     let config = format!(
         "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"{}\"\nusername = \"placement\"\n\
          password = \"{PASSWORD}\"\ntoken_cache_time_s = {}\ntimeout_ms = 2000\n[log]\nlevel = \"debug\"\n\
-         [audit]\nto = \"stderr\"\n",
+         [audit]\nto = \"stderr\"\n{more}",
         keystone.url(),
         CACHE.as_secs()
     );
-    Cluster::start_with(3, &config).await.unwrap()
+    Cluster::start_with(nodes, &config).await.unwrap()
 }
 
 async fn ask(client: &Client, request: ApiRequest) -> ApiResponse {
@@ -157,6 +166,54 @@ async fn tokens_are_what_keystone_says_they_are() {
     assert_eq!(record["roles"], serde_json::json!(["service"]), "{record}");
     assert!(like("status", 403.into())["user"].is_string());
     assert!(like("status", 401.into())["user"].is_null());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_role_allows_depends_on_the_mode_of_the_policy() {
+    let (keystone, project) = keystone_and_project().await;
+    let of = async |who| keystone.token(who).await.unwrap();
+    let tokens = [
+        of(OPERATOR).await,
+        of(NOVA).await,
+        of(MEMBER).await,
+        of(READER).await,
+        keystone.system_token(Who::ADMIN).await.unwrap(),
+    ];
+    let reshape = serde_json::json!({"inventories": {}, "allocations": {}});
+    let requests = [
+        ApiRequest::get("/resource_providers"),
+        ApiRequest::post("/reshaper").json(&reshape),
+        ApiRequest::get(&format!("/usages?project_id={project}")),
+        ApiRequest::get("/usages?project_id=another"),
+    ];
+    // One row per request; admin, service, member, reader and the admin of the whole cloud.
+    // Who may reshape is told, with 400, that this body reshapes nothing.
+    let new = [
+        [200, 200, 403, 403, 403],
+        [403, 400, 403, 403, 403],
+        // A member is a reader as well: Keystone's bootstrap says that one role implies the other.
+        [200, 200, 200, 200, 403],
+        [200, 200, 403, 403, 403],
+    ];
+    let old = [
+        [200, 200, 403, 403, 200],
+        [400, 400, 403, 403, 400],
+        [200, 200, 200, 200, 200],
+        [200, 200, 403, 403, 200],
+    ];
+    for (mode, allowed) in [
+        ("enforce_new_defaults = true\nenforce_scope = true", new),
+        ("enforce_new_defaults = false\nenforce_scope = false", old),
+    ] {
+        let cluster = cluster_with(&keystone, 1, &format!("[policy]\n{mode}\n")).await;
+        for (request, allowed) in requests.iter().zip(allowed) {
+            for (token, expected) in tokens.iter().zip(allowed) {
+                let client = cluster.client_of(1).with_token(token);
+                let answer = ask(&client, request.clone()).await;
+                assert_eq!(answer.status, expected, "{mode}: {request:?} {answer:?}");
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,6 +13,8 @@
 //! | `GET /v1/check` | recounts the asked node's state, and gives a [`CheckReport`] |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers |
 //!
+//! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact` | what another node is asked, through this one |
+//!
 //! Any node answers; what only the leader can do is passed on to it.
 
 use std::collections::BTreeMap;
@@ -191,26 +193,40 @@ struct Leading {
 #[derive(Clone)]
 pub struct Admin {
     client: Client,
+    /// The node that is asked, through whichever answers first; `None`: that one itself.
+    node: Option<u64>,
 }
 
 impl Admin {
     /// Speaks to the admin doors that `client` names as its endpoints.
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, node: None }
     }
 
-    /// The door of another node. It is tried once, for as long as `limit`.
-    pub fn at(&self, endpoint: &str, limit: Duration) -> Result<Self, Error> {
-        let client = (self.client.at(endpoint)?)
-            .with_patience(Duration::ZERO)
-            .with_attempt_timeout(limit);
-        Ok(Self { client })
+    /// A member's own word: by its door, if it has one that is reached as this one is, else through this one. It is
+    /// asked once, for as long as `limit`.
+    pub fn of(&self, member: &Member, limit: Duration) -> Result<Self, Error> {
+        let through_this = member.admin.is_empty() || self.client.is_of_this_machine();
+        let (client, node) = match through_this {
+            true => (self.client.clone(), Some(member.id)),
+            false => (self.client.at(&member.admin)?, None),
+        };
+        let client = (client.with_patience(Duration::ZERO)).with_attempt_timeout(limit);
+        Ok(Self { client, node })
+    }
+
+    /// A path of the node that is asked.
+    fn path(&self, what: &str) -> String {
+        match self.node {
+            None => format!("/v1/{what}"),
+            Some(id) => format!("/v1/nodes/{id}/{what}"),
+        }
     }
 
     /// The status of whichever node answers first.
     pub async fn status(&self) -> Result<NodeStatus, Error> {
         self.client
-            .call(ApiRequest::get("/v1/status"))
+            .call(ApiRequest::get(&self.path("status")))
             .await?
             .json()
     }
@@ -251,28 +267,29 @@ impl Admin {
     /// Has the node that answers first say that it is not ready, and hand its leadership over. Returns
     /// who leads then.
     pub async fn drain(&self) -> Result<Option<u64>, Error> {
-        let request = ApiRequest::post("/v1/drain");
+        let request = ApiRequest::post(&self.path("drain"));
         let leading: MaybeLeading = self.client.call(request).await?.json()?;
         Ok(leading.leader)
     }
 
     /// Takes [`Admin::drain`] back.
     pub async fn undrain(&self) -> Result<(), Error> {
-        let request = ApiRequest::new(Method::DELETE, "/v1/drain");
+        let request = ApiRequest::new(Method::DELETE, &self.path("drain"));
         self.client.call(request).await.map(drop)
     }
 
     /// Has the node that answers first recount its state. Takes a moment, and as much memory there as
     /// the state.
     pub async fn check(&self) -> Result<CheckReport, Error> {
-        self.client.call(ApiRequest::get("/v1/check")).await?.json()
+        let request = ApiRequest::get(&self.path("check"));
+        self.client.call(request).await?.json()
     }
 
     /// Has the node that answers first write its state down and drop the log entries that it
     /// covers. Not a backup.
     pub async fn compact(&self) -> Result<(), Error> {
         self.client
-            .call(ApiRequest::post("/v1/compact"))
+            .call(ApiRequest::post(&self.path("compact")))
             .await
             .map(drop)
     }

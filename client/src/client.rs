@@ -185,6 +185,11 @@ impl Client {
         &self.shared.endpoints
     }
 
+    /// Whether all endpoints are sockets of this machine, behind which no other can be reached.
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        self.shared.endpoints.iter().all(Endpoint::is_socket)
+    }
+
     /// The greatest `Placement-Index` of this session.
     pub fn session_index(&self) -> Option<IndexToken> {
         let session = self.session.as_ref()?;

@@ -22,6 +22,11 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether it is a socket of this machine.
+    pub(crate) fn is_socket(&self) -> bool {
+        self.scheme.as_str() == UNIX
+    }
+
     /// The URL of a path (with query) on this node.
     pub(crate) fn url(&self, path_and_query: &str) -> Result<Uri, Error> {
         Uri::builder()

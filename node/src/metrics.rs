@@ -19,6 +19,7 @@ use crate::cluster::ReadMetrics;
 use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
 use crate::http::{Callers, Policy};
+use crate::tls::Certificates;
 
 /// The form of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,7 @@ impl Metrics {
         policy: Arc<Policy>,
         callers: Arc<Callers>,
         audit: Arc<Numbers>,
+        certificates: Vec<(&'static str, Arc<Certificates>)>,
     ) -> Self {
         let http = HttpMetrics::new();
         let space = Arc::new(Space::default());
@@ -71,6 +73,7 @@ impl Metrics {
             policy,
             callers,
             audit,
+            certificates,
             space: space.clone(),
         }));
         Self {

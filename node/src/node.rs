@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
-use crate::admin::{Admin, NetworkDoor, NodeStatus, OneAtATime, Recording, enter, recorded};
+use crate::admin::{Admin, Inner, NetworkDoor, NodeStatus, OneAtATime, Recording, enter, recorded};
 use crate::api_port::ApiPort;
 use crate::audit::Audit;
 use crate::cluster::backlog::Backlog;
@@ -201,14 +201,27 @@ impl Node {
             policy,
             service.callers(),
             audit.numbers(),
+            secured.certificates.clone(),
         );
         let metrics = Arc::new(metrics);
-        node.serve_peers(peer, secured.peer);
+        let orders = Admin {
+            bootstrap: node.bootstrap.clone(),
+            metrics: metrics.clone(),
+            checks: node.checks.clone(),
+            checking: Arc::default(),
+            backups: OneAtATime::default(),
+        };
+        let recording = Recording {
+            audit: node.audit.clone(),
+            ids: env.ids.clone(),
+        };
+        let inner = Inner::new(orders.clone(), recording.clone());
+        node.serve_peers(peer, secured.peer, inner);
         let port = ApiPort::new(service, node.checks.clone(), &public, metrics.clone());
         node.serve_api(&env, port, api, secured.api, &metrics);
-        node.serve_admin(&env, admin, secured.admin, metrics);
-        for certificates in secured.certificates {
-            node.tasks.spawn(certificates.watch());
+        node.serve_admin(&env, admin, secured.admin, orders, &recording);
+        for (_, certificates) in secured.certificates {
+            node.tasks.spawn(certificates.watch(env.clock.clone()));
         }
         node.tasks.spawn(node.bootstrap.clone().form());
         node.tasks.spawn(probe(
@@ -227,8 +240,8 @@ impl Node {
         Ok(node)
     }
 
-    fn serve_peers(&self, listener: Box<dyn Listener>, gate: Gate) {
-        let calls = Arc::new(PeerService::new(self.bootstrap.clone()));
+    fn serve_peers(&self, listener: Box<dyn Listener>, gate: Gate, inner: Arc<Inner>) {
+        let calls = Arc::new(PeerService::new(self.bootstrap.clone(), inner));
         self.tasks.spawn(calls.clean());
         let serve = crate::rpc::server::serve(listener, gate, calls, self.tasks.clone());
         self.tasks.spawn_vital("listening to other nodes", serve);
@@ -274,19 +287,19 @@ impl Node {
     }
 
     /// Serves operators, over each door that there is, and monitors.
-    fn serve_admin(&self, env: &Env, doors: AdminDoors, gate: Gate, metrics: Arc<Metrics>) {
-        let admin = Admin {
-            bootstrap: self.bootstrap.clone(),
-            metrics,
-            checks: self.checks.clone(),
-            checking: Arc::default(),
-            backups: OneAtATime::default(),
-        };
+    fn serve_admin(
+        &self,
+        env: &Env,
+        doors: AdminDoors,
+        gate: Gate,
+        admin: Admin,
+        recording: &Recording,
+    ) {
         let health = (admin.clone().numbers()).merge(self.checks.clone().router());
         let orders = admin.router();
         if let Some(listener) = doors.socket {
             let router = orders.clone().merge(health.clone());
-            self.serve_operators(env, listener, Gate::Plain, router, &health);
+            self.serve_operators(env, listener, Gate::Plain, router, &health, recording);
         }
         if let Some(listener) = doors.network {
             let addresses = [&*self.config.admin.listen, &*self.addresses.admin];
@@ -294,10 +307,11 @@ impl Node {
             let router = orders
                 .layer(from_fn_with_state(door, enter))
                 .merge(health.clone());
-            self.serve_operators(env, listener, gate, router, &health);
+            self.serve_operators(env, listener, gate, router, &health, recording);
         }
         if let Some(listener) = doors.metrics {
-            self.serve_operators(env, listener, Gate::Plain, health.clone(), &health);
+            let router = health.clone();
+            self.serve_operators(env, listener, Gate::Plain, router, &health, recording);
         }
     }
 
@@ -308,14 +322,11 @@ impl Node {
         gate: Gate,
         router: Router,
         health: &Router,
+        recording: &Recording,
     ) {
-        let recording = Recording {
-            audit: self.audit.clone(),
-            ids: env.ids.clone(),
-        };
         let server = HttpServer {
             answers: router
-                .layer(from_fn_with_state(recording, recorded))
+                .layer(from_fn_with_state(recording.clone(), recorded))
                 .layer(from_fn(access::logged)),
             beyond: (health.clone())
                 .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })

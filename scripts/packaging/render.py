@@ -43,7 +43,8 @@ def main() -> None:
         "replaced": manifests({
             "formed": True,
             "numbers": [1, 4, 3],
-            "adminFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
+            "tlsSecretName": "certificates",
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
         }),
     }, sys.stdout)
 

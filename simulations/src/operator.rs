@@ -151,7 +151,7 @@ async fn ask(order: Order, through: u64) -> anyhow::Result<(u16, String)> {
     let request = http::Request::builder()
         .method(method)
         .uri(path)
-        .header("host", "placement")
+        .header("host", node_name(through))
         .header("content-type", "application/json")
         .body(Full::new(Bytes::from(body.to_string())))?;
     let answered = async {

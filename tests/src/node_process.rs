@@ -26,6 +26,8 @@ pub struct StartOptions {
     pub environment: Vec<(String, String)>,
     /// Who vouches for the node.
     pub authority: Option<Authority>,
+    /// Whether operators come by its socket alone.
+    pub socket_only: bool,
     /// Further flags.
     pub flags: Vec<String>,
     /// Whether the other nodes reach it over a [`crate::link::Link`].
@@ -42,6 +44,7 @@ impl Default for StartOptions {
             binary: None,
             environment: Vec::new(),
             authority: None,
+            socket_only: false,
             flags: Vec::new(),
             linked: false,
             dies_with_parent: Some("KILL"),
@@ -171,8 +174,10 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
         .arg("--data-dir")
         .arg(&place.data_dir)
         .args(["--api-listen", &place.api()])
-        .args(["--peer-listen", &place.peer()])
-        .args(["--admin-listen", &place.admin()]);
+        .args(["--peer-listen", &place.peer()]);
+    if !options.socket_only {
+        command.args(["--admin-listen", &place.admin()]);
+    }
     if options.linked {
         command.args(["--peer-advertise", &place.link()]);
     }

@@ -4,12 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use placement_client::NewProvider;
+use placement_tests::authority::Authority;
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::ports::Ports;
@@ -98,7 +100,7 @@ fn debian() -> Option<PathBuf> {
     MADE.get_or_init(make).clone()
 }
 
-/// Settings of a node that is a cluster of its own, and where `placementctl` finds it.
+/// Settings of a node that is a cluster of its own.
 fn alone(ports: &Ports) -> Vec<(String, String)> {
     let address = |nth: u16| format!("127.0.0.1:{}", ports.first() + nth);
     let settings = [
@@ -106,8 +108,6 @@ fn alone(ports: &Ports) -> Vec<(String, String)> {
         ("PLACEMENTD_INITIAL_MEMBERS", format!("1={}", address(1))),
         ("PLACEMENTD_API_LISTEN", address(0)),
         ("PLACEMENTD_PEER_LISTEN", address(1)),
-        ("PLACEMENTD_ADMIN_LISTEN", address(2)),
-        ("PLACEMENTCTL_ENDPOINT", address(2)),
     ];
     settings
         .map(|(name, value)| (name.to_owned(), value))
@@ -331,13 +331,10 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
                 address(0)
             ),
         )
-        .replace("[peer]", &format!("[peer]\nlisten = {:?}", address(1)))
-        .replace("[admin]", &format!("[admin]\nlisten = {:?}", address(2)));
+        .replace("[peer]", &format!("[peer]\nlisten = {:?}", address(1)));
     fs::write(root.file(config), &lines).unwrap();
     let mut life = root.command(user, &["sh", "-ec", LIFE, "sh", start]);
-    life.env(variable, value)
-        .env("PLACEMENTCTL_ENDPOINT", address(2));
-    let said = printed(&mut life);
+    let said = printed(life.env(variable, value));
     assert!(said.contains("healthy: 1 of 1"), "{said}");
 
     // An upgrade keeps what was configured, and nothing takes the data away.
@@ -458,7 +455,7 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     assert_eq!(found, three("/data"));
 
     assert_eq!(pods(&rendered["chart"]), three("/var/lib/placementd/data"));
-    // A pod that has lost its volume comes back as another node, and forms no cluster.
+    // A pod that has lost its volume comes back as another node, and forms no cluster. Each has its own certificate.
     let replaced = pods(&rendered["replaced"]).map(|(id, is_founder, _)| (id, is_founder));
     assert_eq!(replaced, [(1, false), (4, false), (3, false)]);
 
@@ -470,8 +467,8 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
         rules.map(open).collect::<Vec<_>>()
     };
     let api = (r#"[{"port":"api"}]"#.to_owned(), true);
-    let nodes = (r#"[{"port":"peer"},{"port":"admin"}]"#.to_owned(), false);
-    let monitors = (r#"[{"port":"admin"}]"#.to_owned(), false);
+    let nodes = (r#"[{"port":"peer"}]"#.to_owned(), false);
+    let monitors = (r#"[{"port":"metrics"}]"#.to_owned(), false);
     assert_eq!(doors("chart"), [api.clone(), nodes.clone()]);
     assert_eq!(doors("replaced"), [api, nodes, monitors]);
 }
@@ -487,9 +484,15 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
         .unwrap();
     let spec = &of_kind("StatefulSet")["spec"];
     assert_eq!(spec["replicas"], 3);
-    let container = &spec["template"]["spec"]["containers"][0];
+    let spec = &spec["template"]["spec"];
+    let container = &spec["containers"][0];
     [0, 1, 2].map(|nth| {
         let pod = format!("cloud-placementd-{nth}");
+        let scratch = tempfile::tempdir().unwrap();
+        let is_secured = spec["initContainers"].is_array();
+        if is_secured {
+            take_certificate(&spec["initContainers"][0], &pod, scratch.path());
+        }
         let mut environment = BTreeMap::from([
             ("POD".to_owned(), pod.clone()),
             (
@@ -500,7 +503,9 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
         for variable in container["env"].as_array().unwrap() {
             if let Some(value) = variable["value"].as_str() {
                 let name = variable["name"].as_str().unwrap().to_owned();
-                environment.insert(name, value.replace("$(POD)", &pod));
+                let value = value.replace("$(POD)", &pod);
+                let own = scratch.path().join("own").display().to_string();
+                environment.insert(name, value.replace("/run/certificate", &own));
             }
         }
         let line = container["args"][0].as_str().unwrap();
@@ -510,6 +515,26 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
         shell.args(["-ec", &format!("{prepares} echo $PLACEMENTD_NODE_ID")]);
         let id = printed(shell.envs(&environment)).trim().to_owned();
         environment.insert("PLACEMENTD_NODE_ID".to_owned(), id);
-        member(&checked(config, &environment))
+        let settings = checked(config, &environment);
+        assert_eq!(settings.contains("tls = \"require\""), is_secured);
+        member(&settings)
     })
+}
+
+/// What the container does that comes first: a pod takes its certificate, for which its node looks then.
+fn take_certificate(container: &Value, pod: &str, scratch: &Path) {
+    let [all, own] = ["all", "own"].map(|name| scratch.join(name));
+    fs::create_dir(&own).unwrap();
+    let authority = Authority::new(&all).unwrap();
+    for id in [1, 3, 4] {
+        authority.node(id, 1).unwrap();
+    }
+    let line = container["args"][0].as_str().unwrap();
+    let line = line
+        .replace("/run/all-certificates", &all.display().to_string())
+        .replace("/run/certificate", &own.display().to_string());
+    printed(Command::new("sh").args(["-ec", &line]).env("POD", pod));
+    let key = fs::metadata(own.join("node-key.pem")).unwrap();
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(&own).unwrap().count(), 3);
 }

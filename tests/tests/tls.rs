@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use placement_client::{ApiRequest, Client, NewProvider, Trust};
+use http::{Method, StatusCode};
+use placement_client::{Admin, ApiRequest, Client, NewProvider, Trust};
 use placement_tests::authority::Authority;
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
@@ -96,6 +97,7 @@ async fn a_node_that_cannot_show_who_it_is_is_refused_and_told_why() {
     authority.node(3, 1).unwrap();
     cluster.start_node(3).unwrap();
     cluster.wait_healthy().await.unwrap();
+    say(&cluster, &[3], "or its authority, ends soon").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -265,4 +267,79 @@ async fn who_may_open_the_socket_of_a_node_is_its_operator() {
     let backup = backup.display().to_string();
     let taken = placementctl(&endpoint, &Trust::default(), &["backup", &backup]);
     assert!(taken.status.success(), "{taken:?}");
+}
+
+/// As a node is by default. What nobody can tell of its other doors is not asked for again and again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_without_a_port_for_operators_are_at_rest() {
+    let mut cluster = Cluster::prepare(3, "").unwrap();
+    cluster.options_mut().socket_only = true;
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    let client = cluster.client().with_patience(PATIENCE);
+    let host = NewProvider::named("host");
+    client.create_provider(&host).await.unwrap();
+
+    let socket = cluster.data_dir(1).join("admin.sock");
+    let endpoint = format!("unix:{}", socket.display());
+    let operator = Admin::new(Client::new([&endpoint]).unwrap());
+    let begun = Instant::now();
+    let mut before = operator.status().await.unwrap().last_log;
+    loop {
+        // Longer than members are asked for what is not known of them.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let now = operator.status().await.unwrap().last_log;
+        if now == before {
+            break;
+        }
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "the log grows: {before:?} {now:?}"
+        );
+        before = now;
+    }
+    let status = placementctl(&endpoint, &Trust::default(), &["status"]);
+    let said = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(said.contains("healthy: 3 of 3"), "{said} {status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_asked_of_one_node_through_another_is_told_by_both() {
+    let cluster = Cluster::start_secured(3, "[audit]\nto = \"stderr\"\n")
+        .await
+        .unwrap();
+    let authority = cluster.options().authority.clone().unwrap();
+    let socket = format!("unix:{}", cluster.data_dir(1).join("admin.sock").display());
+    let drain = |endpoint: &str, trust: &Trust, words: &[&str]| {
+        let drained = placementctl(endpoint, trust, words);
+        assert!(drained.status.success(), "{words:?} {drained:?}");
+    };
+    drain(&socket, &Trust::default(), &["drain", "2"]);
+    let status = placementctl(&socket, &Trust::default(), &["status"]);
+    let said = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(said.contains("drained"), "{said}");
+    say(&cluster, &[2], "\"user\":\"node 1\"").await;
+    say(&cluster, &[1], "/v1/nodes/2/drain").await;
+
+    // Over the network it is known whose doing it was.
+    let endpoint = format!("https://{}", cluster.place(3).admin());
+    let trust = authority.trust(Some("admin-test"));
+    let operator = Client::trusting([endpoint], trust).unwrap();
+    let undrain = ApiRequest::new(Method::DELETE, "/v1/nodes/2/drain");
+    let undrained = operator.request_once(undrain).await.unwrap();
+    assert_eq!(undrained.status, StatusCode::NO_CONTENT, "{undrained:?}");
+    say(&cluster, &[2], "\"user\":\"admin-test, by node 3\"").await;
+
+    // Through another node nothing else can be asked of one.
+    for (method, what) in [
+        (Method::POST, "nodes/2/init"),
+        (Method::GET, "nodes/2/backup"),
+        (Method::GET, "nodes/2/nodes/3/status"),
+        (Method::GET, "nodes/9/status"),
+    ] {
+        let refused = ApiRequest::new(method, &format!("/v1/{what}"));
+        let refused = operator.request_once(refused).await.unwrap();
+        assert_eq!(refused.status, StatusCode::NOT_FOUND, "{what} {refused:?}");
+    }
 }

@@ -13,6 +13,7 @@
 //! | `GET /v1/check` | recounts this node's state; gives a [`Report`] |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
 //! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can begin |
+//! | `status`, `check`, `drain` and `compact` below `/v1/nodes/{id}/` | the same of another node, through this one |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
 //!
 //! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
@@ -21,6 +22,7 @@
 mod backup;
 mod check;
 mod network_door;
+mod relay;
 mod status;
 mod trail;
 
@@ -33,7 +35,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{any, delete, get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -50,12 +52,13 @@ pub use backup::BackupReport;
 pub(crate) use backup::OneAtATime;
 pub use check::Report;
 pub(crate) use network_door::{NetworkDoor, enter};
+pub(crate) use relay::Inner;
 pub use status::{MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
 use trail::Detail;
 pub(crate) use trail::{Recording, recorded};
 
 /// All routes, for those who ask for another one.
-const ROUTES: [&str; 14] = [
+const ROUTES: [&str; 15] = [
     "GET /v1/status",
     "POST /v1/init",
     "POST /v1/members",
@@ -67,6 +70,7 @@ const ROUTES: [&str; 14] = [
     "GET /v1/check",
     "POST /v1/compact",
     "GET /v1/backup",
+    "/v1/nodes/{id}/ with status, check, drain or compact",
     "GET /metrics",
     "GET /livez",
     "GET /readyz",
@@ -124,18 +128,26 @@ impl Admin {
 
     /// All routes but the health checks and `/metrics`.
     pub(crate) fn router(self) -> Router {
-        Router::new()
-            .route("/v1/status", get(node_status))
+        self.clone()
+            .of_one_node()
             .route("/v1/init", post(init))
             .route("/v1/members", post(add))
             .route("/v1/members/{id}", delete(remove))
             .route("/v1/members/{id}/promote", post(promote))
             .route("/v1/leader", post(transfer))
+            .route("/v1/backup", get(backup::backup))
+            .route("/v1/nodes/{id}/{*what}", any(relay::relay))
+            .fallback(|| async { error(StatusCode::NOT_FOUND, &no_such_route()) })
+            .with_state(self)
+    }
+
+    /// What each node does for itself, also when it is asked through another.
+    fn of_one_node<S>(self) -> Router<S> {
+        Router::new()
+            .route("/v1/status", get(node_status))
             .route("/v1/drain", post(drain).delete(undrain))
             .route("/v1/check", get(check))
             .route("/v1/compact", post(compact))
-            .route("/v1/backup", get(backup::backup))
-            .fallback(|| async { error(StatusCode::NOT_FOUND, &no_such_route()) })
             .with_state(self)
     }
 

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
 
 use super::error;
+use super::relay::Relayed;
 use crate::access::Peer;
 use crate::audit::{Asked, Audit, Caller, Door, Outcome, Record, Whence};
 use crate::tls::Shown;
@@ -34,7 +35,7 @@ struct Waiting {
     audit: Audit,
     request_id: String,
     peer: Option<Peer>,
-    /// Whom the certificate names, where one was shown.
+    /// Whom the certificate names, where one was shown, and the node that passes this on.
     operator: Option<String>,
     method: Method,
     uri: Uri,
@@ -90,6 +91,16 @@ impl Drop for Waiting {
     }
 }
 
+fn operator(request: &Request) -> Option<String> {
+    match request.extensions().get() {
+        None => request.extensions().get().and_then(Shown::owner),
+        Some(Relayed { by, operator }) => Some(match operator {
+            Some(operator) => format!("{operator}, by node {by}"),
+            None => format!("node {by}"),
+        }),
+    }
+}
+
 /// Keeps the records of a router. What an operator changes is acknowledged as a write is; it is not refused when no
 /// record can be kept, since what mends a node comes by this door.
 pub(crate) async fn recorded(
@@ -105,7 +116,7 @@ pub(crate) async fn recorded(
         request_id: format!("req-{}", recording.ids.uuid().as_hyphenated()),
         audit: recording.audit,
         peer: request.extensions().get().copied(),
-        operator: (request.extensions().get::<Shown>()).and_then(Shown::owner),
+        operator: operator(&request),
         method: request.method().clone(),
         uri: request.uri().clone(),
         route: route.map(|route| route.as_str().to_owned()),

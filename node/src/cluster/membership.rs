@@ -453,8 +453,9 @@ impl Membership<'_> {
     }
 }
 
+/// Not each node has a port for operators, but each has one for clients.
 fn is_incomplete(member: &Member) -> bool {
-    member.api.is_empty() || member.admin.is_empty()
+    member.api.is_empty()
 }
 
 /// A cluster that begins with a backup knows of its members only where they reach each other. Whoever

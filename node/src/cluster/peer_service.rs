@@ -29,21 +29,29 @@ use super::snapshot_intake::Intake;
 use super::{read_index, room};
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
-    AppendReply, Hello, Invitation, Method, ReadIndexCall, ReadIndexReply, SEEN_IN_THE_LOG,
-    TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
+    AppendReply, Hello, Invitation, Method, Order, OrderReply, ReadIndexCall, ReadIndexReply,
+    SEEN_IN_THE_LOG, TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
+
+/// The operators' door of this node, for those who came to another.
+pub(crate) trait Operated: Send + Sync {
+    /// Does what is asked, as another node has passed it on.
+    fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply>;
+}
 
 /// Answers other nodes.
 pub(crate) struct PeerService {
     bootstrap: Arc<Bootstrap>,
+    operated: Arc<dyn Operated>,
     intake: Intake,
 }
 
 impl PeerService {
-    pub(crate) fn new(bootstrap: Arc<Bootstrap>) -> Self {
+    pub(crate) fn new(bootstrap: Arc<Bootstrap>, operated: Arc<dyn Operated>) -> Self {
         Self {
             bootstrap,
+            operated,
             intake: Intake::default(),
         }
     }
@@ -92,6 +100,10 @@ impl PeerService {
             Method::LastStart => {
                 let node: u64 = read(body)?;
                 reply(records, self.running()?.replica.last_start(node))
+            }
+            Method::Operate => {
+                let order: Order = read(body)?;
+                reply(records, self.operated.carry_out(caller.node, order).await)
             }
             Method::Probe => reply(records, self.bootstrap.introduction()),
             Method::Invite => {

@@ -131,6 +131,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::convert::Infallible;
     use std::io;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::UNIX_EPOCH;
 
     use bytes::Bytes;
@@ -169,7 +170,7 @@ mod tests {
         }
 
         fn monotonic(&self) -> Duration {
-            Duration::ZERO
+            self.0.lock().duration_since(at(0)).unwrap()
         }
     }
 
@@ -183,6 +184,8 @@ mod tests {
         ill: Mutex<BTreeSet<String>>,
         /// Tokens of the service that count; the newest is the last.
         logins: Mutex<Vec<String>>,
+        /// Whether its logins are refused.
+        closed: AtomicBool,
         revoked: Mutex<BTreeSet<String>>,
     }
 
@@ -221,6 +224,9 @@ mod tests {
             }
             if request.uri().path() == "/v3/auth/tokens" && request.method() == "POST" {
                 self.asked.lock().push(format!("{address} login"));
+                if self.closed.load(Ordering::Relaxed) {
+                    return Ok(answer(StatusCode::UNAUTHORIZED, &Value::Null));
+                }
                 let body = request.into_body().collect().await.unwrap().to_bytes();
                 assert!(String::from_utf8_lossy(&body).contains("hidden"));
                 let number = {
@@ -255,6 +261,11 @@ mod tests {
 
         fn asked(&self) -> Vec<String> {
             std::mem::take(&mut *self.asked.lock())
+        }
+
+        fn logins_asked(&self) -> usize {
+            let asked = self.asked();
+            asked.iter().filter(|one| one.ends_with("login")).count()
         }
     }
 
@@ -364,19 +375,47 @@ mod tests {
     async fn the_service_s_own_token_is_renewed_before_it_ends_and_when_it_is_refused() {
         let (cloud, clock, keystone) = keystone(0);
         assert!(user_of(&keystone, "alice:9000").await.is_some());
-        *clock.0.lock() = at(3_600 - 121);
-        assert!(user_of(&keystone, "alice:9000").await.is_some());
-        assert_eq!(cloud.asked().len(), 3);
-        *clock.0.lock() = at(3_600 - 120);
-        assert!(user_of(&keystone, "alice:9000").await.is_some());
-        assert_eq!(cloud.asked(), ["one:1 login", "one:1 alice:9000 false"]);
-        *clock.0.lock() = at(0);
         // Its keys were changed.
+        *clock.0.lock() = at(10);
+        cloud.asked();
         cloud.logins.lock().clear();
         let all = join_all((0..20).map(|_| user_of(&keystone, "alice:9000"))).await;
         assert!(all.iter().all(Option::is_some));
-        let logins = |asked: Vec<String>| asked.iter().filter(|one| one.ends_with("login")).count();
-        assert_eq!(logins(cloud.asked()), 1);
+        assert_eq!(cloud.logins_asked(), 1);
+        *clock.0.lock() = at(3_600 - 121);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        assert_eq!(cloud.asked(), ["one:1 alice:9000 false"]);
+        *clock.0.lock() = at(3_600 - 120);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        assert_eq!(cloud.asked(), ["one:1 login", "one:1 alice:9000 false"]);
+    }
+
+    #[tokio::test]
+    async fn whoever_is_refused_as_a_user_does_not_try_again_for_each_request() {
+        let (cloud, clock, keystone) = keystone(0);
+        cloud.closed.store(true, Ordering::Relaxed);
+        let crowd = || join_all((0..20).map(|_| keystone.whose("alice:9000", false)));
+        for second in 0..3 {
+            *clock.0.lock() = at(second);
+            let all = crowd().await;
+            assert!(
+                all.iter()
+                    .all(|one| matches!(one, Err(Away(why)) if why.contains("401")))
+            );
+            assert_eq!(cloud.logins_asked(), 1);
+        }
+        cloud.closed.store(false, Ordering::Relaxed);
+        *clock.0.lock() = at(3);
+        assert!(crowd().await.iter().all(Result::is_ok));
+        assert_eq!(cloud.logins_asked(), 1);
+        // It forgets what it has just issued.
+        cloud.logins.lock().clear();
+        let all = crowd().await;
+        assert!(
+            all.iter()
+                .all(|one| matches!(one, Err(Away(why)) if why.contains("just given")))
+        );
+        assert_eq!(cloud.logins_asked(), 0);
     }
 
     #[tokio::test]

@@ -18,6 +18,9 @@ const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
 /// How long before its end a token is renewed.
 const RENEWAL: Duration = Duration::from_secs(120);
+/// How soon after a login the next is tried: with a wrong password a crowd of requests would have Keystone lock
+/// this service's user out.
+const LOGIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Keystone gave no answer that could be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,8 +32,14 @@ pub(super) struct Session {
     place: Place,
     outgoing: Outgoing,
     clock: Arc<dyn Clock>,
-    /// Held while it is renewed, so that a crowd of requests asks for one.
-    own: Mutex<Option<Own>>,
+    /// Held during a login, so that a crowd of requests waits for one.
+    login: Mutex<Option<LastLogin>>,
+}
+
+struct LastLogin {
+    /// When it ended, monotonic.
+    at: Duration,
+    outcome: Result<Own, Away>,
 }
 
 /// A token of this service.
@@ -48,7 +57,7 @@ impl Session {
             place,
             outgoing,
             clock,
-            own: Mutex::default(),
+            login: Mutex::default(),
         }
     }
 
@@ -97,15 +106,27 @@ impl Session {
 
     /// A token of this service's own, another one than that which was `refused`.
     async fn own(&self, refused: Option<&HeaderValue>) -> Result<Own, Away> {
-        let mut own = self.own.lock().await;
-        if let Some(own) = &*own
-            && self.clock.now() < own.renew_at
-            && refused != Some(&own.token)
-        {
-            return Ok(own.clone());
+        let mut login = self.login.lock().await;
+        if let Some(last) = &*login {
+            let lately = self.clock.monotonic().saturating_sub(last.at) < LOGIN_PAUSE;
+            match &last.outcome {
+                Ok(own) if refused != Some(&own.token) && self.clock.now() < own.renew_at => {
+                    return Ok(own.clone());
+                }
+                Ok(_) if lately => {
+                    let words = "it takes no token that it has just given this service";
+                    return Err(Away(words.to_owned()));
+                }
+                Err(away) if lately => return Err(away.clone()),
+                _ => {}
+            }
         }
-        let fresh = self.log_in().await?;
-        Ok(own.insert(fresh).clone())
+        let outcome = self.log_in().await;
+        *login = Some(LastLogin {
+            at: self.clock.monotonic(),
+            outcome: outcome.clone(),
+        });
+        outcome
     }
 
     async fn log_in(&self) -> Result<Own, Away> {

@@ -128,6 +128,8 @@ catalog! {
         "1 while audit records cannot be written";
     AUDIT_SYNC_DURATION = "placement_audit_sync_duration" Histogram seconds []
         "Time to sync audit records, which the writes among them wait for";
+    CERTIFICATE_END = "placement_certificate_end_timestamp" Gauge seconds ["door"]
+        "When the certificate of a door (api, peer, admin) or its authority ends, since 1970";
     DISK_USED = "placement_disk_used" Gauge bytes []
         "Files in the data directory";
     DISK_FREE = "placement_disk_free" Gauge bytes []

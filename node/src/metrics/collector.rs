@@ -3,6 +3,7 @@
 use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use openraft::ServerState;
 use placement_raft_store::StoreNumbers;
@@ -22,6 +23,7 @@ use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
 use crate::http::{Callers, Policy};
+use crate::tls::Certificates;
 
 /// Reads the numbers of one node.
 pub(super) struct NodeCollector {
@@ -31,6 +33,7 @@ pub(super) struct NodeCollector {
     pub(super) policy: Arc<Policy>,
     pub(super) callers: Arc<Callers>,
     pub(super) audit: Arc<Numbers>,
+    pub(super) certificates: Vec<(&'static str, Arc<Certificates>)>,
     pub(super) space: Arc<Space>,
 }
 
@@ -53,6 +56,11 @@ impl Collector for NodeCollector {
         out.gauge(&catalog::POLICY_MISTAKES, mistakes)?;
         out.counter(&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines())?;
         out.audit(&self.audit)?;
+        let ends = (self.certificates.iter()).filter_map(|(door, shown)| {
+            let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+            Some((*door, end.as_secs()))
+        });
+        out.gauges(&catalog::CERTIFICATE_END, ends)?;
         out.gauge(
             &catalog::DISK_USED,
             self.space.used_bytes.load(Ordering::Relaxed),

@@ -62,6 +62,8 @@ pub(crate) enum Method {
     IsShort = 12,
     /// In which of its starts has this node last written?
     LastStart = 13,
+    /// An operator's request for one node, which came in at another.
+    Operate = 14,
 }
 
 impl Method {
@@ -81,6 +83,7 @@ impl Method {
             Checkpoint,
             IsShort,
             LastStart,
+            Operate,
         ]
         .into_iter()
         .find(|method| *method as u8 == number)
@@ -122,6 +125,24 @@ pub(crate) struct Welcome {
     /// The highest feature level to which it agrees.
     #[serde(default)]
     pub(crate) level: Level,
+}
+
+/// What an operator asks of one node at the door of another: a request without a body.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// Its method.
+    pub(crate) method: String,
+    /// Its path, as at the door of the node that is meant.
+    pub(crate) path: String,
+    /// Whom the operator's certificate names, if one was shown.
+    pub(crate) operator: Option<String>,
+}
+
+/// The response to an [`Order`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OrderReply {
+    pub(crate) status: u16,
+    pub(crate) body: Blob,
 }
 
 /// Why a call gave nothing.

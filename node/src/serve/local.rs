@@ -42,7 +42,7 @@ pub(crate) async fn bind(path: &Path) -> io::Result<Box<dyn Listener>> {
             if UnixStream::connect(path).await.is_ok() {
                 return Err(io::Error::new(
                     ErrorKind::AddrInUse,
-                    "another process listens there",
+                    "it is in use by another placementd",
                 ));
             }
         }

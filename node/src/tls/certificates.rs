@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::RwLock;
 use placement_raft_store::runtime;
@@ -14,12 +14,17 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::Shown;
 use crate::config::CertificateFiles;
+use crate::world::Clock;
 
 /// How often it is looked whether the files have changed.
 const LOOK: Duration = Duration::from_secs(5);
+const DAY: Duration = Duration::from_hours(24);
+/// How long before they end operators are told, once a day.
+const SOON: Duration = Duration::from_hours(30 * 24);
 
 /// Whether who connects shows a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +55,8 @@ pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
     /// `None` if nobody vouches for the other end.
     pub(super) client: Option<Arc<ClientConfig>>,
+    /// When the first certificate of the chain ends, or the last authority; `None` if none says.
+    end: Option<SystemTime>,
 }
 
 /// One end's certificate and authorities, as they stand in their files.
@@ -126,6 +133,17 @@ impl Certificates {
         self.current.read().1.clone()
     }
 
+    /// From when on others refuse what is shown.
+    pub(crate) fn end(&self) -> Option<SystemTime> {
+        self.current.read().1.end
+    }
+
+    /// Full days until then, if they are few: none of an end that is past.
+    fn last_days(&self, now: SystemTime) -> Option<u64> {
+        let left = self.end()?.duration_since(now).unwrap_or_default();
+        (left < SOON).then(|| left.as_secs() / DAY.as_secs())
+    }
+
     /// Reads the files again, and says whether they have changed. What is of no use is not taken over.
     fn look(&self) -> Result<bool, WrongFiles> {
         let contents = Contents::read(&self.files)?;
@@ -141,9 +159,19 @@ impl Certificates {
 
     /// Takes over what is written to the files, for connections that are made then. A certificate and a key
     /// that are not written at once do not fit for a moment: those from before stay.
-    pub(crate) async fn watch(self: Arc<Self>) {
+    pub(crate) async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut last = None;
+        let mut warned: Option<Duration> = None;
         loop {
+            if let Some(days) = self.last_days(clock.now())
+                && warned.is_none_or(|at| clock.monotonic().saturating_sub(at) >= DAY)
+            {
+                warned = Some(clock.monotonic());
+                tracing::warn!(
+                    file = %self.files.certificate.display(), days,
+                    "this certificate, or its authority, ends soon, and is refused then: put another one in its place"
+                );
+            }
             sleep(LOOK).await;
             let looking = self.clone();
             let looked = runtime::blocking(move || looking.look()).await;
@@ -178,11 +206,15 @@ fn ends(
         bears(&chain, name).map_err(|error| in_certificate(&error))?;
     }
     let provider = Arc::new(cryptography::default_provider());
+    let mut end = chain.iter().filter_map(end_of).min();
     let authorities = match (&files.authorities, &contents.authorities) {
-        (Some(file), Some(bytes)) => Some((
-            file,
-            authorities(bytes).map_err(|error| wrong(file, error))?,
-        )),
+        (Some(file), Some(bytes)) => {
+            let all = self::chain(bytes).map_err(|error| wrong(file, error))?;
+            end = (end.into_iter())
+                .chain(all.iter().filter_map(end_of).max())
+                .min();
+            Some((file, roots(all).map_err(|error| wrong(file, error))?))
+        }
         _ => None,
     };
 
@@ -214,6 +246,7 @@ fn ends(
     Ok(Ends {
         server: Arc::new(server),
         client,
+        end,
     })
 }
 
@@ -240,12 +273,18 @@ fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-fn authorities(pem: &[u8]) -> Result<RootCertStore, String> {
+fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in chain(pem)? {
+    for certificate in authorities {
         roots.add(certificate).map_err(|error| error.to_string())?;
     }
     Ok(roots)
+}
+
+fn end_of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let seconds = u64::try_from(certificate.validity().not_after.timestamp()).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
 fn bears(chain: &[CertificateDer<'static>], name: &str) -> Result<(), String> {
@@ -253,5 +292,27 @@ fn bears(chain: &[CertificateDer<'static>], name: &str) -> Result<(), String> {
     match shown.is_some_and(|shown| shown.bears(name.to_owned())) {
         true => Ok(()),
         false => Err(format!("is no certificate for {name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::samples::Authority;
+
+    #[test]
+    fn the_last_days_of_a_certificate_or_of_its_authority_are_counted() {
+        let certificates = Authority::new().node(1);
+        // The authority's: 2999-12-31.
+        let end = SystemTime::UNIX_EPOCH + Duration::from_secs(32_503_593_600);
+        assert_eq!(certificates.end(), Some(end));
+        for (left, days) in [
+            (SOON, None),
+            (DAY * 9 / 2, Some(4)),
+            (Duration::ZERO, Some(0)),
+        ] {
+            assert_eq!(certificates.last_days(end - left), days, "{left:?}");
+        }
+        assert_eq!(certificates.last_days(end + DAY), Some(0));
     }
 }

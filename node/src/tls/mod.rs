@@ -11,6 +11,7 @@ mod link;
 pub(crate) mod samples;
 mod secured;
 
+pub(crate) use certificates::Certificates;
 pub(crate) use gate::{Admitted, Gate, Refused};
 pub(crate) use link::Link;
 pub(crate) use secured::{NotSecured, Secured};

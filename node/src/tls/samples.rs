@@ -20,6 +20,8 @@ impl Authority {
         let dir = tempfile::tempdir().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // Before what it vouches for.
+        params.not_after = rcgen::date_time_ymd(2999, 12, 31);
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
         std::fs::write(dir.path().join("ca.pem"), certificate.pem()).unwrap();

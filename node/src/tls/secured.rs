@@ -15,8 +15,8 @@ pub(crate) struct Secured {
     pub(crate) admin: Gate,
     /// How other nodes are connected to.
     pub(crate) link: Link,
-    /// To be read again while this node runs.
-    pub(crate) certificates: Vec<Arc<Certificates>>,
+    /// To be read again while this node runs, with the doors that show them.
+    pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
 }
 
 /// Why there is none.
@@ -50,24 +50,29 @@ impl Secured {
             if mode != TlsMode::Allow {
                 secured.link = Link::new(net, Some(certificates.clone()));
             }
-            secured.peer = secured.gate(certificates, mode != TlsMode::Require);
+            secured.peer = secured.gate("peer", certificates, mode != TlsMode::Require);
         }
         if let Some(files) = config.admin_tls()? {
             check_secret_file(&files.key)?;
             let certificates = Certificates::open(files, Clients::Must, &["http/1.1"], None)?;
-            secured.admin = secured.gate(certificates, false);
+            secured.admin = secured.gate("admin", certificates, false);
         }
         if let Some((mode, files)) = config.api_tls()? {
             check_secret_file(&files.key)?;
             let spoken = &["h2", "http/1.1"];
             let certificates = Certificates::open(files, Clients::May, spoken, None)?;
-            secured.api = secured.gate(certificates, mode != TlsMode::Require);
+            secured.api = secured.gate("api", certificates, mode != TlsMode::Require);
         }
         Ok(secured)
     }
 
-    fn gate(&mut self, certificates: Arc<Certificates>, plain_too: bool) -> Gate {
-        self.certificates.push(certificates.clone());
+    fn gate(
+        &mut self,
+        door: &'static str,
+        certificates: Arc<Certificates>,
+        plain_too: bool,
+    ) -> Gate {
+        self.certificates.push((door, certificates.clone()));
         Gate::Tls {
             certificates,
             plain_too,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, CheckReport, Error, Finding};
+use placement_client::{Admin, CheckReport, Error, Finding, Member};
 
 use crate::survey::survey;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
     let mut unchecked = 0;
     for (member, status) in &members {
         let found = match status {
-            Some(_) => check(admin, &member.admin)
+            Some(_) => check(admin, member)
                 .await
                 .map_err(|error| error.to_string()),
             None => Err("it does not answer".to_owned()),
@@ -53,8 +53,8 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-async fn check(admin: &Admin, listener: &str) -> Result<CheckReport, Error> {
-    admin.at(listener, CHECK_LIMIT)?.check().await
+async fn check(admin: &Admin, member: &Member) -> Result<CheckReport, Error> {
+    admin.of(member, CHECK_LIMIT)?.check().await
 }
 
 fn words(report: &CheckReport) -> String {

@@ -37,5 +37,5 @@ async fn of(admin: &Admin, id: u64, timeout: Duration) -> anyhow::Result<Admin> 
     let Some((member, _)) = members.iter().find(|(member, _)| member.id == id) else {
         bail!("node {id} is no member of the cluster");
     };
-    Ok(admin.at(&member.admin, timeout)?)
+    Ok(admin.of(member, timeout)?)
 }

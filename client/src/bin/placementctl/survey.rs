@@ -42,7 +42,7 @@ async fn probe_all(
     let probes: Vec<_> = members
         .iter()
         .map(|member| {
-            let door = admin.at(&member.admin, limit);
+            let door = admin.of(member, limit);
             tokio::spawn(async move { door.ok()?.status().await.ok() })
         })
         .collect();

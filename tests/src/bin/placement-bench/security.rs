@@ -106,7 +106,7 @@ impl Subject {
 
     fn median(&self) -> Figure {
         let mut rounds = self.rounds.clone();
-        rounds.sort_by(|one, other| one.cpu_per_request.cmp(&other.cpu_per_request));
+        rounds.sort_by_key(|round| round.cpu_per_request);
         rounds[rounds.len() / 2]
     }
 }

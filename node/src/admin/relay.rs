@@ -1,0 +1,137 @@
+//! What operators ask of one node at the door of another: a call between the two. So the socket of one machine shows
+//! all of the cluster, and no node needs a port for operators.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::{Method, StatusCode};
+use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
+use placement_raft_store::wire::Blob;
+use tower::ServiceExt;
+
+use super::trail::{Recording, recorded};
+use super::{Admin, error, no_such_route};
+use crate::cluster::peer_service::Operated;
+use crate::rpc::channel::Lane;
+use crate::rpc::message::{self, Order, OrderReply};
+use crate::tls::Shown;
+
+/// No order takes longer; the recount of a large state takes minutes.
+const DEADLINE: Duration = Duration::from_secs(600);
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+const JSON: (axum::http::HeaderName, &str) = (axum::http::header::CONTENT_TYPE, "application/json");
+
+/// Among the extensions of a request: where it came in.
+#[derive(Debug, Clone)]
+pub(super) struct Relayed {
+    pub(super) by: u64,
+    /// Whom the certificate named that was shown there.
+    pub(super) operator: Option<String>,
+}
+
+/// The door of this node, for operators who came to another.
+pub(crate) struct Inner(Router);
+
+impl Inner {
+    /// With records of its own, beside those of the node where the operator is.
+    pub(crate) fn new(admin: Admin, recording: Recording) -> Arc<Self> {
+        let recorded = from_fn_with_state(recording, recorded);
+        Arc::new(Self(admin.of_one_node().layer(recorded)))
+    }
+}
+
+impl Operated for Inner {
+    fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply> {
+        Box::pin(async move {
+            let Order {
+                method,
+                path,
+                operator,
+            } = order;
+            let request = Request::builder().method(&*method).uri(&*path);
+            let response = match request.body(Body::empty()) {
+                Ok(mut request) => {
+                    let relayed = Relayed { by: from, operator };
+                    request.extensions_mut().insert(relayed);
+                    ask(self.0.clone(), request).await
+                }
+                Err(wrong) => error(StatusCode::BAD_REQUEST, &wrong.to_string()),
+            };
+            let status = response.status().as_u16();
+            match to_bytes(response.into_body(), ANSWER_BYTES_MAX).await {
+                Ok(body) => OrderReply {
+                    status,
+                    body: Blob(body),
+                },
+                Err(_) => OrderReply {
+                    status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
+                    body: Blob::default(),
+                },
+            }
+        })
+    }
+}
+
+async fn ask(router: Router, request: Request) -> Response {
+    router
+        .oneshot(request)
+        .await
+        .unwrap_or_else(|never| match never {})
+}
+
+/// Hands a request on to the node that is meant.
+pub(super) async fn relay(
+    State(admin): State<Admin>,
+    Path((id, what)): Path<(u64, String)>,
+    request: Request,
+) -> Response {
+    let path = format!("/v1/{what}");
+    let method = request.method().clone();
+    if !is_of_one_node(&method, &what) {
+        return error(StatusCode::NOT_FOUND, &no_such_route());
+    }
+    let Some(running) = admin.bootstrap.slot.get() else {
+        let words = "this node does not belong to a cluster yet";
+        return error(StatusCode::CONFLICT, words);
+    };
+    if id == running.replica.me {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.body(Body::empty());
+        let request = request.expect("a method and a path that are known make a request");
+        return ask(admin.of_one_node(), request).await;
+    }
+    let Some(member) = running.replica.members().remove(&id) else {
+        return error(StatusCode::NOT_FOUND, &format!("node {id} is not a member"));
+    };
+    let order = Order {
+        method: method.to_string(),
+        path,
+        operator: (request.extensions().get::<Shown>()).and_then(Shown::owner),
+    };
+    let to = (id, &*member.peer);
+    let method = message::Method::Operate;
+    let call =
+        (admin.bootstrap.peers).call::<_, OrderReply>(to, Lane::Forward, method, &order, DEADLINE);
+    match call.await {
+        Ok(OrderReply { status, body }) => match StatusCode::from_u16(status) {
+            Ok(status) => (status, [JSON], body.0).into_response(),
+            Err(wrong) => error(StatusCode::BAD_GATEWAY, &format!("node {id}: {wrong}")),
+        },
+        Err(away) => error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &format!("node {id} gave no answer: {away}"),
+        ),
+    }
+}
+
+fn is_of_one_node(method: &Method, what: &str) -> bool {
+    matches!(
+        (method.as_str(), what),
+        ("GET", "status" | "check") | ("POST", "drain" | "compact") | ("DELETE", "drain")
+    )
+}

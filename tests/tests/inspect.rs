@@ -38,7 +38,8 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             all.extend(contents(&path));
-        } else {
+        } else if path.is_file() {
+            // A node that was killed leaves its socket behind.
             let changed = fs::metadata(&path).unwrap().modified().unwrap();
             all.insert(path.clone(), (fs::read(&path).unwrap(), changed));
         }

@@ -158,7 +158,7 @@ async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
     let list = std::mem::take(&mut cluster.options_mut().initial_members);
     cluster.start_node(ghost).unwrap();
     let started = Instant::now();
-    let words = format!("node {ghost} to cluster {old_cluster}");
+    let words = format!("another cluster than node {ghost}, whose is {old_cluster}");
     while !cluster.log(ghost, 500).contains(&words) {
         assert!(
             started.elapsed() < Duration::from_secs(30),

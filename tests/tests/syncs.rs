@@ -6,7 +6,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use placement_tests::binaries;
+use placement_tests::skip::skipped;
 use syn::visit::{self, Visit};
 
 /// What brings something to the disk: the system's names, RocksDB's, and our own for them.
@@ -185,5 +189,44 @@ fn each_sync_is_in_the_table_with_the_test_that_fails_without_it() {
         let text = fs::read_to_string(root().join(&file)).unwrap();
         let is_there = text.contains(&format!("fn {name}("));
         assert!(is_there, "there is no test {name} in {file}");
+    }
+}
+
+/// A node that belongs to no cluster yet has a socket in its data directory, and no store.
+#[test]
+fn the_directory_of_a_node_that_waits_is_durable() {
+    let root = tempfile::tempdir().unwrap();
+    let (trace, dir) = (root.path().join("trace"), root.path().join("above/node"));
+    // `-D`: the child of this test is the node, which can be told to stop.
+    let watched = Command::new("strace")
+        .args(["-D", "-f", "-y", "-qq", "-e", "trace=fsync,bind", "-o"])
+        .arg(&trace)
+        .arg(binaries::placementd().unwrap())
+        .args(["--node-id", "1", "--api-listen", "127.0.0.1:0"])
+        .args(["--peer-listen", "127.0.0.1:0", "--data-dir"])
+        .arg(&dir)
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut watched) = watched else {
+        return skipped("watching for syncs", "there is no strace");
+    };
+    let started = Instant::now();
+    let said = loop {
+        let said = fs::read_to_string(&trace).unwrap_or_default();
+        if said.contains("admin.new") {
+            break said;
+        }
+        if watched.try_wait().unwrap().is_some() {
+            return skipped("watching for syncs", &said);
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{said}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    watched.kill().unwrap();
+    watched.wait().unwrap();
+    let (before, _) = said.split_once("admin.new").unwrap();
+    for synced in [root.path().to_owned(), root.path().join("above")] {
+        let name = format!("<{}>)", synced.display());
+        assert!(before.contains(&name), "{name} is not synced: {said}");
     }
 }

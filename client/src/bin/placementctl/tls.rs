@@ -200,10 +200,7 @@ fn write(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let mut open = OpenOptions::new();
     open.write(true).create_new(true).mode(mode);
     (open.open(file))
-        .and_then(|mut open| {
-            open.write_all(text.as_bytes())?;
-            open.sync_all()
-        })
+        .and_then(|mut open| open.write_all(text.as_bytes()))
         .with_context(|| format!("cannot make {}", file.display()))
 }
 

@@ -18,7 +18,8 @@ type Families = BTreeMap<String, (String, BTreeSet<String>)>;
 
 /// The numbers of a node, in the format that `curl` gets.
 async fn scrape(cluster: &Cluster, id: u64, accept: &str) -> String {
-    let client = Client::new([cluster.place(id).admin()]).unwrap();
+    let socket = cluster.data_dir(id).join("admin.sock");
+    let client = Client::new([format!("unix:{}", socket.display())]).unwrap();
     let request = ApiRequest::get("/metrics").header("accept", accept);
     let answer = client.call(request).await.unwrap();
     let body = String::from_utf8(answer.body.to_vec()).unwrap();
@@ -83,7 +84,7 @@ fn documented() -> Families {
 
 #[tokio::test]
 async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
-    let cluster = Cluster::start(3).await.unwrap();
+    let cluster = Cluster::start_secured(3, "").await.unwrap();
     let leader = busy_leader(&cluster).await;
     let expected = documented();
     assert!(expected.len() > 30);

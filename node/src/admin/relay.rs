@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use placement_raft_store::wire::Blob;
 use tower::ServiceExt;
 
-use super::trail::{Recording, recorded};
+use super::trail::{Recording, Relayed, recorded};
 use super::{Admin, error, no_such_route};
 use crate::cluster::peer_service::Operated;
 use crate::rpc::channel::Lane;
@@ -25,14 +25,6 @@ use crate::tls::Shown;
 const DEADLINE: Duration = Duration::from_secs(600);
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 const JSON: (axum::http::HeaderName, &str) = (axum::http::header::CONTENT_TYPE, "application/json");
-
-/// Among the extensions of a request: where it came in.
-#[derive(Debug, Clone)]
-pub(super) struct Relayed {
-    pub(super) by: u64,
-    /// Whom the certificate named that was shown there.
-    pub(super) operator: Option<String>,
-}
 
 /// The door of this node, for operators who came to another.
 pub(crate) struct Inner(Router);

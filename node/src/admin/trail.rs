@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
 
 use super::error;
-use super::relay::Relayed;
 use crate::access::Peer;
 use crate::audit::{Asked, Audit, Caller, Door, Outcome, Record, Whence};
 use crate::tls::Shown;
@@ -29,6 +28,14 @@ pub(crate) struct Recording {
 /// What an operator asked for, in words for a person; among the extensions of the response.
 #[derive(Clone)]
 pub(super) struct Detail(pub(super) String);
+
+/// Among the extensions of a request: where it came in.
+#[derive(Debug, Clone)]
+pub(super) struct Relayed {
+    pub(super) by: u64,
+    /// Whom the certificate named that was shown there.
+    pub(super) operator: Option<String>,
+}
 
 /// A request whose end is waited for. If it is dropped before, its record says so.
 struct Waiting {

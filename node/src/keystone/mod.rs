@@ -131,7 +131,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::convert::Infallible;
     use std::io;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::UNIX_EPOCH;
 
     use bytes::Bytes;
@@ -184,6 +184,8 @@ mod tests {
         ill: Mutex<BTreeSet<String>>,
         /// Tokens of the service that count; the newest is the last.
         logins: Mutex<Vec<String>>,
+        /// No token is given twice.
+        given: AtomicUsize,
         /// Whether its logins are refused.
         closed: AtomicBool,
         revoked: Mutex<BTreeSet<String>>,
@@ -231,7 +233,7 @@ mod tests {
                 assert!(String::from_utf8_lossy(&body).contains("hidden"));
                 let number = {
                     let mut logins = self.logins.lock();
-                    let number = logins.len();
+                    let number = self.given.fetch_add(1, Ordering::Relaxed);
                     logins.push(format!("own-{number}"));
                     number
                 };

@@ -16,17 +16,19 @@ pub fn environment(directory: &Path, name: &str, packages: &[&str]) -> anyhow::R
     let ready = venv.join("ready");
     if !ready.exists() {
         eprintln!("installing {packages:?} into {}", venv.display());
-        // scripts/test names one that makes virtual environments; the one on the PATH may not.
-        let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        run(Command::new(python)
-            .args(["-m", "venv", "--clear"])
-            .arg(&venv))?;
+        run(interpreter().args(["-m", "venv", "--clear"]).arg(&venv))?;
         run(Command::new(venv.join("bin/pip"))
             .args(["install", "--quiet", "--disable-pip-version-check"])
             .args(packages))?;
         std::fs::write(ready, "")?;
     }
     Ok(venv.join("bin"))
+}
+
+/// Python. `scripts/test` names one that makes virtual environments; the one on the `PATH` may not.
+pub fn interpreter() -> Command {
+    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    Command::new(python)
 }
 
 /// Runs a program to its end, and gives what it printed.

@@ -15,6 +15,7 @@ use placement_client::{Admin, ApiRequest, Client, NewProvider, Trust};
 use placement_tests::authority::Authority;
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
+use placement_tests::python;
 
 /// How long something may take that takes a moment; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -342,4 +343,57 @@ async fn what_is_asked_of_one_node_through_another_is_told_by_both() {
         let refused = operator.request_once(refused).await.unwrap();
         assert_eq!(refused.status, StatusCode::NOT_FOUND, "{what} {refused:?}");
     }
+}
+
+/// Tries each version of TLS with each protocol above it, and prints what was agreed on.
+const TRY_ALL: &str = r#"
+import socket, ssl, sys
+ca, certificate, key, api, admin = sys.argv[1:]
+for door, address in ("api", api), ("admin", admin):
+    host, port = address.rsplit(":", 1)
+    for name in "TLSv1", "TLSv1_1", "TLSv1_2", "TLSv1_3":
+        for offered in ["h2", "http/1.1"], ["http/1.1"]:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            tls.set_ciphers("ALL:@SECLEVEL=0")
+            version = ssl.TLSVersion[name]
+            tls.minimum_version = tls.maximum_version = version
+            tls.load_verify_locations(ca)
+            tls.load_cert_chain(certificate, key)
+            tls.set_alpn_protocols(offered)
+            try:
+                with socket.create_connection((host, port)) as plain:
+                    with tls.wrap_socket(plain, server_hostname="localhost") as secured:
+                        print(door, name, len(offered), secured.selected_alpn_protocol())
+            except ssl.SSLError as refused:
+                print(door, name, len(offered), "refused" if "ALERT" in str(refused) else refused)
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tls_is_1_3_or_1_2_and_clients_may_speak_http_2() {
+    let cluster = Cluster::start_secured(1, "").await.unwrap();
+    let trust = (cluster.options().authority.clone().unwrap()).trust(Some("admin-test"));
+    let (certificate, key) = trust.certificate.unwrap();
+    let mut tried = python::interpreter();
+    tried.args(["-W", "ignore", "-c", TRY_ALL]);
+    tried.args([trust.ca_file.unwrap(), certificate, key]);
+    tried.args([cluster.place(1).api(), cluster.place(1).admin()]);
+    let found = python::run(&mut tried).unwrap();
+    let expected = ["api", "admin"].iter().flat_map(|door| {
+        ["TLSv1", "TLSv1_1", "TLSv1_2", "TLSv1_3"]
+            .iter()
+            .flat_map(move |version| {
+                [2, 1].map(|offered| {
+                    let agreed = match (*door, *version, offered) {
+                        (_, "TLSv1" | "TLSv1_1", _) => "refused",
+                        ("api", _, 2) => "h2",
+                        _ => "http/1.1",
+                    };
+                    format!("{door} {version} {offered} {agreed}")
+                })
+            })
+    });
+    assert_eq!(
+        found.lines().collect::<Vec<_>>(),
+        expected.collect::<Vec<_>>()
+    );
 }

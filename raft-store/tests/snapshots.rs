@@ -209,6 +209,23 @@ fn who_asks_again_is_sent_the_same_snapshot_until_the_log_behind_it_may_be_cut()
     });
 }
 
+/// Its file is asked for when openraft has had it for a while: the node waits until its neighbour has room.
+#[test]
+fn a_snapshot_that_is_written_late_is_given_to_nobody_else() {
+    run(async {
+        let dir = new_dir();
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(20)).await;
+        let late = current(&mut store).await;
+        apply(&mut store.machine, vec![provider(1, 21)]).await;
+        store.drafts.cover().await.unwrap();
+        store.drafts.write_down(&late).await.unwrap();
+        apply(&mut store.machine, vec![provider(2, 22)]).await;
+        let next = current(&mut store).await;
+        assert_eq!(next.meta.last_log_id, applied(&store).last);
+    });
+}
+
 #[test]
 fn a_snapshot_that_comes_in_takes_the_place_of_one_that_was_to_be_sent() {
     run(async {

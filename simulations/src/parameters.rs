@@ -204,6 +204,12 @@ impl Parameters {
         }
     }
 
+    /// How long after the storm a connection that it left dumb may go unnoticed. If it was the leader's, who is asked
+    /// for nothing else by then, another node is elected.
+    pub fn settling(&self) -> Duration {
+        self.knobs.silence * 5 / 4 + 2 * self.election * 2
+    }
+
     /// How long reading everything may take, so many questions of each node, one after the other.
     pub fn scan_max(&self, questions: usize) -> Duration {
         let questions = u32::try_from(questions).unwrap_or(u32::MAX);

@@ -280,8 +280,7 @@ impl Core {
             "the rows are durable"
         );
         files::point("the rows are flushed", &self.database.dir);
-        // The log behind it is about to be cut.
-        self.snapshots.discard();
+        self.snapshots.cut_up_to(applied.last);
         if self.faults.older_snapshot_returns
             && let Some(before) = self.older.lock().replace(Arc::clone(&applied))
         {
@@ -388,8 +387,7 @@ impl Core {
         self.publish(applied);
         self.publisher.outcomes().forget();
         SnapshotDir::remove(&kept);
-        // What this node has written to be sent is of a log that it has no longer.
-        self.snapshots.discard();
+        self.snapshots.cut_up_to(meta.last_log_id);
         RarePath::SnapshotInstalled.ran();
         tracing::info!(
             covers = %meta,

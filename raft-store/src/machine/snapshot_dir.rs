@@ -40,6 +40,8 @@ struct Inner {
     handle: File,
     identity: Identity,
     written: Mutex<Option<WrittenSnapshot>>,
+    /// The log may be cut up to here: what covers less leads nobody on.
+    cut: Mutex<Option<LogId>>,
     /// Receivers so far; names their files.
     receivers: AtomicU64,
     observer: Option<Arc<dyn LogObserver>>,
@@ -58,6 +60,7 @@ impl SnapshotDir {
             handle,
             identity,
             written: Mutex::new(None),
+            cut: Mutex::new(None),
             receivers: AtomicU64::new(0),
             observer,
         };
@@ -122,9 +125,20 @@ impl SnapshotDir {
         SnapshotReceiver::create(&self.inner.dir, number)
     }
 
-    /// The snapshot that is there as a file.
+    /// The snapshot that is there as a file, if who has it finds in the log what follows.
     pub(super) fn written(&self) -> Option<WrittenSnapshot> {
-        self.inner.written.lock().clone()
+        let written = self.inner.written.lock().clone();
+        let cut = *self.inner.cut.lock();
+        written.filter(|written| written.meta.last_log_id >= cut)
+    }
+
+    /// The log may be cut up to here. What was to be sent before is removed, and what is still written of an
+    /// older state is sent once and given to nobody again.
+    pub(super) fn cut_up_to(&self, last: Option<LogId>) {
+        let mut cut = self.inner.cut.lock();
+        *cut = last.max(*cut);
+        drop(cut);
+        self.discard();
     }
 
     /// Removes the snapshot that is there as a file. A transfer of it goes on: its handle stays readable.

@@ -32,7 +32,11 @@ impl LogInvariant for CommitOnAQuorum {
         self.furthest = Some(upto.index);
         let log = logs.of(hint.node);
         let known = log.voters.range(..=upto.index).next_back();
-        let known = known.or_else(|| logs.voters.range(..=upto.index).next_back());
+        // Of what the state covers the log may lack the last membership: it came with a snapshot.
+        let covered = log.purged.map_or(upto.index, |purged| purged.index);
+        let covered = logs.voters.range(..=covered).next_back();
+        let known = known.into_iter().chain(covered);
+        let known = known.max_by_key(|(index, _)| **index);
         let later = log.voters.range(upto.index + 1..);
         let memberships: Vec<&Voters> = known.into_iter().chain(later).map(|one| one.1).collect();
         let has = |node: &u64| logs.of(*node).has_durably(*upto);

@@ -154,6 +154,7 @@ impl World {
         self.put_back(calm)?;
         self.recount("once all was mended");
         self.begins("all is mended, each client has to get writes through");
+        let settled = self.sim.elapsed() + self.shared.parameters.settling();
         self.shared.phase.set(Phase::Calm);
         let clients = self.shared.parameters.clients;
         let content = |world: &Self| world.shared.content.get() == clients;
@@ -161,6 +162,8 @@ impl World {
         self.course.calm = self.steps(calm, unheard, content)?;
         // A node behind a connection that the storm left dumb may be the last to hear of them.
         self.steps(calm, "not every node caught up", Self::converged)?;
+        let has_settled = |world: &Self| world.sim.elapsed() >= settled;
+        self.steps(calm, "time stands still", has_settled)?;
         self.course.calm_since.get_or_insert(self.sim.elapsed());
         let questions = witness::every_question(&self.ledger.lock().log, &self.shared.names);
         let scan = self.shared.parameters.scan_max(questions.len());

@@ -11,8 +11,8 @@ use placement_model::command::{
     CreateProvider, ProviderAmounts, ReplaceAllocations, ReplaceInventories, RequestId, Stamped,
 };
 use placement_model::types::{
-    ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName, ProviderUuid, Timestamp,
-    UserId,
+    ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId, ProviderName, ProviderUuid,
+    Timestamp, UserId,
 };
 use placement_model::{State, apply, standard};
 use uuid::Uuid;
@@ -63,6 +63,7 @@ fn cpu_us() -> f64 {
 
 fn run(state: &mut State, command: Command) {
     let stamped = Stamped {
+        partition: PartitionId::DEFAULT,
         at: Timestamp(1),
         request: None,
         command,
@@ -145,6 +146,7 @@ fn claims(state: &State, providers: &[ProviderUuid], writes: u32, batch: u32) ->
             let sequence = u64::from(number);
             let answered_below = sequence.saturating_sub(16);
             Stamped {
+                partition: PartitionId::DEFAULT,
                 at: Timestamp(2),
                 request: Some(RequestId {
                     origin: 1,

@@ -6,9 +6,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
+use crate::state::change::Replaced;
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
-    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
+    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
+    UserId,
 };
 
 /// A command with everything uncertain settled, as it stands in the Raft log.
@@ -20,6 +22,9 @@ pub struct Stamped {
     pub request: Option<RequestId>,
     /// What to do.
     pub command: Command,
+    /// In which partition. Commands for the whole cluster are in the default one.
+    #[serde(default, skip_serializing_if = "PartitionId::is_default")]
+    pub partition: PartitionId,
 }
 
 /// Names one write of one node, however often it is sent: a forwarded write happens exactly once.
@@ -69,6 +74,12 @@ pub enum Command {
     Reshape(Reshape),
     RetireNode(RetireNode),
     RaiseLevel(RaiseLevel),
+    IssueJoinToken(IssueJoinToken),
+    RevokeJoinToken(RevokeJoinToken),
+    RedeemJoinToken(RedeemJoinToken),
+    SetReplacement(SetReplacement),
+    CreatePartition(CreatePartition),
+    DeletePartition(DeletePartition),
     #[cfg(feature = "rehearsal")]
     Rehearse(Rehearse),
 }
@@ -100,6 +111,12 @@ impl Command {
             Self::Reshape(_) => "Reshape",
             Self::RetireNode(_) => "RetireNode",
             Self::RaiseLevel(_) => "RaiseLevel",
+            Self::IssueJoinToken(_) => "IssueJoinToken",
+            Self::RevokeJoinToken(_) => "RevokeJoinToken",
+            Self::RedeemJoinToken(_) => "RedeemJoinToken",
+            Self::SetReplacement(_) => "SetReplacement",
+            Self::CreatePartition(_) => "CreatePartition",
+            Self::DeletePartition(_) => "DeletePartition",
             #[cfg(feature = "rehearsal")]
             Self::Rehearse(_) => "Rehearse",
         }
@@ -117,7 +134,11 @@ impl Command {
             | Self::DeleteResourceClass(_)
             | Self::DeleteAllocations(_)
             | Self::RetireNode(_)
-            | Self::RaiseLevel(_) => false,
+            | Self::RaiseLevel(_)
+            | Self::RevokeJoinToken(_)
+            | Self::RedeemJoinToken(_)
+            | Self::SetReplacement(_)
+            | Self::DeletePartition(_) => false,
             Self::ReplaceAllocations(ReplaceAllocations { consumers }) => {
                 (consumers.iter()).any(|consumer| !consumer.allocations.is_empty())
             }
@@ -128,8 +149,13 @@ impl Command {
     /// The feature level from which on the command exists: below, no node proposes it.
     pub fn level(&self) -> Level {
         match self {
+            Self::CreatePartition(_) | Self::DeletePartition(_) => Level::SITES,
             #[cfg(feature = "rehearsal")]
             Self::Rehearse(_) => Level::REHEARSED,
+            Self::IssueJoinToken(_)
+            | Self::RevokeJoinToken(_)
+            | Self::RedeemJoinToken(_)
+            | Self::SetReplacement(_) => Level::SITES,
             _ => Level::FIRST,
         }
     }
@@ -345,6 +371,62 @@ pub struct RaiseLevel {
     pub to: Level,
 }
 
+/// Gives the next number to a node that is to join, and lets in who has the token for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IssueJoinToken {
+    /// The hash of the token: nobody learns the token from the log. It tells this row from others.
+    pub token: String,
+    /// For how long it is good.
+    pub seconds: u64,
+    /// The highest number that the leader knows, as of nodes that have never written.
+    pub above: u64,
+    /// In whose place the node comes.
+    pub replaces: Option<Replaced>,
+}
+
+/// Takes a token back that nobody has come with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RevokeJoinToken {
+    /// The number that it was given out with.
+    pub node: u64,
+}
+
+/// A node comes with its token. Whether it is let in, the row says afterwards: it has the nonce.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RedeemJoinToken {
+    /// The number that the token was given out with.
+    pub node: u64,
+    /// The hash of the token.
+    pub token: String,
+    /// The hash of what tells this node from others with the same token.
+    pub nonce: String,
+}
+
+/// A member is to take the place of another one; the leader carries it through, whoever that is by then.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SetReplacement {
+    /// Who comes.
+    pub by: u64,
+    /// Who goes; `None`: it is done, or given up.
+    pub replaces: Option<Replaced>,
+}
+
+/// Makes a partition, with the standard resource classes and traits that the default one has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CreatePartition {
+    /// What it is called. Refused if there is one of this name.
+    pub name: PartitionName,
+}
+
+/// Deletes a partition with all that is in it. Its id is not given again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeletePartition {
+    /// What it is called.
+    pub name: PartitionName,
+    /// Whether it goes although consumers hold something in it.
+    pub force: bool,
+}
+
 /// What a binary that rehearses an upgrade makes some traits by, instead of [`EnsureTrait`].
 #[cfg(feature = "rehearsal")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -370,6 +452,9 @@ impl Command {
 impl fmt::Display for Stamped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.command.name())?;
+        if !self.partition.is_default() {
+            write!(f, " in partition {}", self.partition)?;
+        }
         match &self.request {
             Some(id) => write!(
                 f,

@@ -5,6 +5,7 @@
 //! same order give the same [`State`] on every node and in every replay.
 //!
 //! * [`command`]: what can be asked of the model, already checked for form.
+//! * [`cluster`]: all that a cluster holds: a [`State`] for each of its partitions.
 //! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per command.
 //! * [`level`]: what all nodes of a cluster understand, so that different versions decide alike.
 //! * [`outcome`]: replies, and the closed list of refusals.
@@ -13,6 +14,7 @@
 //! * [`query`]: questions over a state, among them the allocation-candidate search.
 
 pub mod apply;
+pub mod cluster;
 pub mod command;
 pub mod level;
 pub mod outcome;
@@ -22,6 +24,7 @@ pub mod state;
 pub mod types;
 
 pub use apply::apply;
+pub use cluster::Cluster;
 pub use command::{Command, Stamped};
 pub use level::Level;
 pub use outcome::{Outcome, Refusal, Reply};

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::types::{
-    ConsumerUuid, Generation, Given, ProviderName, ProviderUuid, ResourceClassName, Timestamp,
-    TraitName,
+    ConsumerUuid, Generation, Given, PartitionId, PartitionName, ProviderName, ProviderUuid,
+    ResourceClassName, Timestamp, TraitName,
 };
 
 /// The answer to one [`crate::Stamped`] command.
@@ -40,6 +40,8 @@ pub enum Reply {
         /// When it was made.
         modified: Timestamp,
     },
+    /// A partition was made.
+    Partition(PartitionId),
 }
 
 /// A resource provider as readers see it.
@@ -201,4 +203,22 @@ pub enum Refusal {
     /// Every id of 32 bits has been handed out once; ids are never handed out again.
     #[error("this cluster has handed out all its internal ids and can create nothing more")]
     IdsExhausted,
+    /// The partition that the command was for was deleted before its turn came.
+    #[error("partition {0} is gone")]
+    PartitionGone(PartitionId),
+    /// No partition has this name.
+    #[error("there is no partition {0}")]
+    PartitionNotFound(PartitionName),
+    /// A partition has this name.
+    #[error("there is a partition {0} already")]
+    PartitionExists(PartitionName),
+    /// Consumers hold something in it, and it was not to be deleted in spite of that.
+    #[error("consumers hold allocations in partition {0}")]
+    PartitionInUse(PartitionName),
+    /// The default partition stays.
+    #[error("the default partition cannot be deleted")]
+    PartitionDefault,
+    /// There are as many partitions as there may be, or all their ids were handed out.
+    #[error("the cluster can have no more partitions")]
+    PartitionsExhausted,
 }

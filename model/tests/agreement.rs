@@ -5,17 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_model::command::{
-    Command, ConsumerAllocations, ConsumerGeneration, ReplaceAllocations, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape, Stamped, SyncStandards,
-    UpdateInventory,
-};
+use placement_model::command::{Command, ReplaceAllocations, RequestId, Stamped, SyncStandards};
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::change::RowKey;
-use placement_model::types::{ProviderUuid, Timestamp};
+use placement_model::types::{ConsumerUuid, PartitionId, ProviderUuid, Timestamp};
 use placement_model::{Change, Outcome, State, apply};
 use placement_naive::Naive;
-use placement_naive::generate::{self, RIGHT, STANDARD_CLASSES, STANDARD_TRAITS};
+use placement_naive::generate::{self, STANDARD_CLASSES, STANDARD_TRAITS};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -50,6 +46,7 @@ impl Pair {
         self.settle(&mut command);
         self.now += 1;
         let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(self.now),
             request,
             command,
@@ -85,62 +82,15 @@ impl Pair {
 
     /// Puts the generations that are right just now where a command asks for them.
     fn settle(&self, command: &mut Command) {
-        let right = |uuid: &ProviderUuid| {
-            self.naive
-                .providers
-                .get(uuid)
-                .map(|provider| provider.generation)
-                .unwrap_or_default()
+        let of_provider = |uuid: &ProviderUuid| {
+            let provider = self.naive.providers.get(uuid);
+            provider.map(|provider| provider.generation)
         };
-        match command {
-            Command::ReplaceInventories(ReplaceInventories {
-                provider,
-                generation,
-                ..
-            })
-            | Command::UpdateInventory(UpdateInventory {
-                provider,
-                generation,
-                ..
-            })
-            | Command::ReplaceProviderTraits(ReplaceProviderTraits {
-                provider,
-                generation,
-                ..
-            })
-            | Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
-                provider,
-                generation: Some(generation),
-                ..
-            }) if *generation == RIGHT => {
-                *generation = right(provider);
-            }
-            Command::ReplaceAllocations(ReplaceAllocations { consumers }) => {
-                self.settle_consumers(consumers)
-            }
-            Command::Reshape(Reshape {
-                inventories,
-                allocations,
-            }) => {
-                for reshaped in inventories.iter_mut().filter(|one| one.generation == RIGHT) {
-                    let provider = reshaped.provider.valid();
-                    reshaped.generation = provider.map(right).unwrap_or_default();
-                }
-                self.settle_consumers(allocations);
-            }
-            _ => {}
-        }
-    }
-
-    fn settle_consumers(&self, consumers: &mut [ConsumerAllocations]) {
-        for one in consumers {
-            if one.generation == ConsumerGeneration::Expect(RIGHT) {
-                let row = self.naive.consumers.get(&one.consumer);
-                one.generation = row.map_or(ConsumerGeneration::New, |row| {
-                    ConsumerGeneration::Expect(row.generation)
-                });
-            }
-        }
+        let of_consumer = |uuid: &ConsumerUuid| {
+            let consumer = self.naive.consumers.get(uuid);
+            consumer.map(|consumer| consumer.generation)
+        };
+        generate::settle(command, of_provider, of_consumer);
     }
 
     /// What no command may do, whatever its outcome.
@@ -274,7 +224,8 @@ fn is_absence(change: &Change) -> bool {
         | Change::DeleteResourceClass(_)
         | Change::DeleteTrait(_)
         | Change::DeleteConsumer(_)
-        | Change::DeleteOutcome(..) => true,
+        | Change::DeleteOutcome(..)
+        | Change::DeleteJoin(_) => true,
         _ => false,
     }
 }
@@ -359,7 +310,7 @@ proptest! {
     ) {
         let mut state = Pair::new(true).state;
         for (at, (request, command)) in (1_i64..).zip(steps) {
-            let stamped = Stamped { at: Timestamp(at), request, command };
+            let stamped = Stamped { partition: PartitionId::DEFAULT, at: Timestamp(at), request, command };
             let (_, changes) = apply(&state, &stamped);
             state.commit(&changes);
         }

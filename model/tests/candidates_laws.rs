@@ -9,7 +9,7 @@ use placement_model::command::{
     ReplaceAllocations,
 };
 use placement_model::query::candidates::{AllocationRequest, CandidateRequest, GenerationStrategy};
-use placement_model::types::{Given, Timestamp};
+use placement_model::types::{Given, PartitionId, Timestamp};
 use placement_model::{Outcome, Stamped, apply};
 use placement_naive::cases::cases;
 use placement_naive::estate::{Estate, SHARES, TRAITS};
@@ -189,6 +189,7 @@ fn claim(answer: &AllocationRequest) -> Stamped {
         consumer_type: ConsumerTypeUpdate::Keep,
     };
     Stamped {
+        partition: PartitionId::DEFAULT,
         at: Timestamp(1),
         request: None,
         command: Command::ReplaceAllocations(ReplaceAllocations {

@@ -131,6 +131,14 @@ proptest! {
     ) {
         check(&estate, &request)?;
     }
+
+    #[test]
+    fn before_there_is_any_provider_what_does_not_exist_is_reported_all_the_same(
+        (mut estate, request) in cases(true),
+    ) {
+        estate.providers.clear();
+        check(&estate, &request)?;
+    }
 }
 
 /// A generator that makes only hopeless cases would prove nothing.

@@ -18,8 +18,8 @@ use placement_model::state::change::{
     SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName,
-    ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId,
+    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
 };
 use placement_model::{State, apply};
 use uuid::Uuid;
@@ -435,6 +435,7 @@ fn timed(work: impl FnOnce()) -> Duration {
 fn cost(case: &Case, size: u32) -> Duration {
     let (state, command) = (case.of_size)(size);
     let stamped = Stamped {
+        partition: PartitionId::DEFAULT,
         at: NOW,
         request: None,
         command,
@@ -495,6 +496,7 @@ fn types() -> Result<(), String> {
         let state = rows.state();
         let command = post([wanted(0, [(0, 0)])]);
         let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
             at: NOW,
             request: None,
             command,

@@ -43,11 +43,12 @@ pub fn judge(estate: &Estate, request: &CandidateRequest) -> Verdict {
     let unknown_traits = |mut names: Box<dyn Iterator<Item = &str> + '_>| {
         names.any(|name| !estate.traits.contains(name))
     };
-    let root_traits = request.root_required.iter().chain(&request.root_forbidden);
-    if unknown_traits(Box::new(root_traits.map(|name| name.as_str()))) {
+    let mut root_traits = request.root_required.iter().chain(&request.root_forbidden);
+    if unknown_traits(Box::new(root_traits.clone().map(|name| name.as_str()))) {
         return Verdict::UnknownTrait;
     }
-    if !roots(estate).any(|root| root_is_right(request, root)) {
+    // Only where something is asked of roots: without any provider the groups are looked at all the same.
+    if root_traits.next().is_some() && !roots(estate).any(|root| root_is_right(request, root)) {
         return Verdict::Answers(BTreeSet::new());
     }
     for group in &request.groups {

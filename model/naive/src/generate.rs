@@ -7,12 +7,13 @@ use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
     CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
     DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
-    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RaiseLevel,
-    RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
-    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, SyncStandards,
-    UpdateInventory, UpdateProvider,
+    EnsureResourceClass, EnsureTrait, IssueJoinToken, ParentUpdate, ProviderAmounts, RaiseLevel,
+    RedeemJoinToken, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
+    RevokeJoinToken, SetReplacement, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::state::change::Replaced;
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
     ProviderName, ProviderUuid, ResourceClassName, TraitName, UserId,
@@ -336,9 +337,97 @@ pub fn command() -> impl Strategy<Value = Command> {
         2 => shrink(),
         1 => (1_u64..12).prop_map(|node| Command::RetireNode(RetireNode { node })),
         1 => (0_u32..4).prop_map(|to| Command::RaiseLevel(RaiseLevel { to: Level(to) })),
+        1 => join_command(),
         2 => (reshaped(), many_allocations())
             .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
     ]
+}
+
+/// Nodes join, few of them, with few tokens.
+fn join_command() -> impl Strategy<Value = Command> {
+    let token = || (0..3_u8).prop_map(|token| token.to_string());
+    let node = || 1_u64..6;
+    let replaces = || {
+        let replaced = (node(), any::<bool>()).prop_map(|(node, stays)| Replaced {
+            node,
+            name: String::new(),
+            votes: true,
+            stays,
+            though_heard: false,
+        });
+        proptest::option::of(replaced)
+    };
+    prop_oneof![
+        (token(), 0_u64..3, replaces()).prop_map(|(token, seconds, replaces)| {
+            Command::IssueJoinToken(IssueJoinToken {
+                token,
+                seconds,
+                above: 1,
+                replaces,
+            })
+        }),
+        node().prop_map(|node| Command::RevokeJoinToken(RevokeJoinToken { node })),
+        (node(), token(), token()).prop_map(|(node, token, nonce)| {
+            Command::RedeemJoinToken(RedeemJoinToken { node, token, nonce })
+        }),
+        (node(), replaces())
+            .prop_map(|(by, replaces)| Command::SetReplacement(SetReplacement { by, replaces })),
+    ]
+}
+
+/// Puts the generations that are right just now where a command asks for [`RIGHT`].
+pub fn settle(
+    command: &mut Command,
+    of_provider: impl Fn(&ProviderUuid) -> Option<Generation>,
+    of_consumer: impl Fn(&ConsumerUuid) -> Option<Generation>,
+) {
+    let right = |uuid: &ProviderUuid| of_provider(uuid).unwrap_or_default();
+    let settle_consumers = |consumers: &mut [ConsumerAllocations]| {
+        for one in consumers {
+            if one.generation == ConsumerGeneration::Expect(RIGHT) {
+                one.generation = of_consumer(&one.consumer)
+                    .map_or(ConsumerGeneration::New, ConsumerGeneration::Expect);
+            }
+        }
+    };
+    match command {
+        Command::ReplaceInventories(ReplaceInventories {
+            provider,
+            generation,
+            ..
+        })
+        | Command::UpdateInventory(UpdateInventory {
+            provider,
+            generation,
+            ..
+        })
+        | Command::ReplaceProviderTraits(ReplaceProviderTraits {
+            provider,
+            generation,
+            ..
+        })
+        | Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
+            provider,
+            generation: Some(generation),
+            ..
+        }) if *generation == RIGHT => {
+            *generation = right(provider);
+        }
+        Command::ReplaceAllocations(ReplaceAllocations { consumers }) => {
+            settle_consumers(consumers);
+        }
+        Command::Reshape(Reshape {
+            inventories,
+            allocations,
+        }) => {
+            for reshaped in inventories.iter_mut().filter(|one| one.generation == RIGHT) {
+                let provider = reshaped.provider.valid();
+                reshaped.generation = provider.map(right).unwrap_or_default();
+            }
+            settle_consumers(allocations);
+        }
+        _ => {}
+    }
 }
 
 /// Makes an inventory so small that it may well be less than what is taken of it.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use placement_model::Level;
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
-    DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
-    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RaiseLevel,
-    RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
-    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, Stamped, SyncStandards,
-    UpdateInventory, UpdateProvider,
+    CreateInventory, CreatePartition, CreateProvider, CreateResourceClass, DeleteAllocations,
+    DeleteInventories, DeleteInventory, DeletePartition, DeleteProvider, DeleteProviderTraits,
+    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, ParentUpdate,
+    ProviderAmounts, RaiseLevel, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
+    Stamped, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::aggregates::ProviderAggregates;
@@ -25,8 +25,9 @@ use placement_model::query::traits::ProviderTraits;
 use placement_model::query::usages::{ProviderUsages, TypeUsage};
 use placement_model::state::change::InventoryRow;
 use placement_model::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
-    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
+    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
+    UserId,
 };
 
 use crate::estate::{self, Estate, Stock};
@@ -84,6 +85,8 @@ pub struct Naive {
     retired: BTreeSet<u64>,
     /// What all nodes understand.
     pub level: Level,
+    /// The partitions that were ever made beside the default one, and whether they are there.
+    partitions: Vec<(PartitionName, bool)>,
 }
 
 type Answer = Result<Reply, Refusal>;
@@ -91,8 +94,17 @@ type Answer = Result<Reply, Refusal>;
 impl Naive {
     /// Carries out an entry of the log, or says what it was told before.
     pub fn apply(&mut self, stamped: &Stamped) -> Outcome {
+        self.once(stamped, |naive| naive.run(stamped.at, &stamped.command))
+    }
+
+    /// Passes an entry of another partition by: of that one only the number of the write is known here.
+    pub fn pass_by(&mut self, stamped: &Stamped) -> Outcome {
+        self.once(stamped, |_| Outcome::Done(Reply::Done))
+    }
+
+    fn once(&mut self, stamped: &Stamped, run: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
         let Some(id) = stamped.request else {
-            return self.run(stamped.at, &stamped.command);
+            return run(self);
         };
         if self.retired.contains(&id.origin) {
             return Outcome::AnsweredBefore;
@@ -113,7 +125,7 @@ impl Naive {
         if let Some(outcome) = self.answered.get(&(id.origin, id.boot, id.sequence)) {
             return outcome.clone();
         }
-        let outcome = self.run(stamped.at, &stamped.command);
+        let outcome = run(self);
         Arc::make_mut(&mut self.answered)
             .insert((id.origin, id.boot, id.sequence), outcome.clone());
         self.answered_below
@@ -141,6 +153,30 @@ impl Naive {
             }
             Err(refusal) => Outcome::Refused(refusal),
         }
+    }
+
+    fn create_partition(&mut self, name: &PartitionName) -> Answer {
+        if name.is_default() || self.partitions.contains(&(name.clone(), true)) {
+            return Err(Refusal::PartitionExists(name.clone()));
+        }
+        self.partitions.push((name.clone(), true));
+        let id = u16::try_from(self.partitions.len());
+        Ok(Reply::Partition(PartitionId(
+            id.expect("few are ever made"),
+        )))
+    }
+
+    /// What is in it is the affair of whoever holds a model of each.
+    fn delete_partition(&mut self, name: &PartitionName) -> Answer {
+        if name.is_default() {
+            return Err(Refusal::PartitionDefault);
+        }
+        let mut all = self.partitions.iter_mut();
+        match all.find(|(other, there)| *there && other == name) {
+            Some((_, there)) => *there = false,
+            None => return Err(Refusal::PartitionNotFound(name.clone())),
+        }
+        Ok(Reply::Done)
     }
 
     fn change(&mut self, at: Timestamp, command: &Command) -> Answer {
@@ -407,6 +443,13 @@ impl Naive {
                 self.level = self.level.max(*to);
                 Ok(Reply::Done)
             }
+            // Clients see nothing of who joins.
+            Command::IssueJoinToken(_)
+            | Command::RevokeJoinToken(_)
+            | Command::RedeemJoinToken(_)
+            | Command::SetReplacement(_) => Ok(Reply::Done),
+            Command::CreatePartition(CreatePartition { name }) => self.create_partition(name),
+            Command::DeletePartition(DeletePartition { name, .. }) => self.delete_partition(name),
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {
                 unreachable!("these are no plain transactions")
             }

@@ -6,11 +6,13 @@
 mod claims;
 mod consumers;
 mod create_inventory;
+mod create_partition;
 mod create_provider;
 mod create_resource_class;
 mod delete_allocations;
 mod delete_inventories;
 mod delete_inventory;
+mod delete_partition;
 mod delete_provider;
 mod delete_provider_traits;
 mod delete_resource_class;
@@ -18,9 +20,12 @@ mod delete_trait;
 mod ensure_resource_class;
 mod ensure_trait;
 mod inventories;
+mod issue_join_token;
 mod names;
+mod partitions;
 mod provider;
 mod raise_level;
+mod redeem_join_token;
 #[cfg(feature = "rehearsal")]
 mod rehearse;
 mod remember;
@@ -31,6 +36,8 @@ mod replace_provider_aggregates;
 mod replace_provider_traits;
 mod reshape;
 mod retire_node;
+mod revoke_join_token;
+mod set_replacement;
 mod sync_standards;
 mod update_inventory;
 mod update_provider;
@@ -41,25 +48,36 @@ use crate::state::change::Changes;
 use crate::state::{Seen, State};
 use crate::types::Timestamp;
 
-/// Decides what `stamped` does to `state`: the answer, and the rows that change.
+/// Decides what `stamped` does to the default partition, as if there were no other: the answer, and the
+/// rows that change. [`Cluster::apply`](crate::Cluster::apply) decides for all.
 ///
 /// Pure and total: the same arguments give the same result on every node, and no command can make
 /// it panic. The state is changed only by [`State::commit`] with the returned changes. A request
 /// id seen before gives the outcome of the first time and no changes.
 pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-    let Some(id) = &stamped.request else {
-        return decide(state, stamped.at, &stamped.command);
-    };
-    match state.sessions().seen(id) {
-        Seen::Before(outcome) => (outcome.as_ref().clone(), Changes::new()),
-        Seen::LongAgo => (Outcome::AnsweredBefore, Changes::new()),
-        Seen::Never => {
-            let (outcome, mut changes) = decide(state, stamped.at, &stamped.command);
-            if !retires(&stamped.command, id.origin) {
-                remember::remember(state, id, &outcome, &mut changes);
-            }
-            (outcome, changes)
-        }
+    if let Some(outcome) = answered(state, stamped) {
+        return (outcome, Changes::new());
+    }
+    let (outcome, mut changes) = decide(state, stamped.at, &stamped.command);
+    remember(state, stamped, &outcome, &mut changes);
+    (outcome, changes)
+}
+
+/// What a command was answered that has been carried out before.
+fn answered(state: &State, stamped: &Stamped) -> Option<Outcome> {
+    match state.sessions().seen(stamped.request.as_ref()?) {
+        Seen::Before(outcome) => Some(outcome.as_ref().clone()),
+        Seen::LongAgo => Some(Outcome::AnsweredBefore),
+        Seen::Never => None,
+    }
+}
+
+/// Adds the rows by which a retry of the command is recognised.
+fn remember(state: &State, stamped: &Stamped, outcome: &Outcome, changes: &mut Changes) {
+    if let Some(id) = &stamped.request
+        && !retires(&stamped.command, id.origin)
+    {
+        remember::remember(state, id, outcome, changes);
     }
 }
 
@@ -125,6 +143,12 @@ fn dispatch(state: &State, at: Timestamp, command: &Command) -> Decision {
         Command::Reshape(command) => command.decide(state, at),
         Command::RetireNode(command) => command.decide(state, at),
         Command::RaiseLevel(command) => command.decide(state, at),
+        Command::IssueJoinToken(command) => command.decide(state, at),
+        Command::RevokeJoinToken(command) => command.decide(state, at),
+        Command::RedeemJoinToken(command) => command.decide(state, at),
+        Command::SetReplacement(command) => command.decide(state, at),
+        Command::CreatePartition(command) => command.decide(state, at),
+        Command::DeletePartition(command) => command.decide(state, at),
         #[cfg(feature = "rehearsal")]
         Command::Rehearse(command) => command.decide(state, at),
     }

@@ -12,8 +12,9 @@ pub use super::ids::{ProviderId, ResourceClassId, TraitId};
 use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Inventory, ProjectId, ProviderName,
-    ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Inventory, PartitionId,
+    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
+    UserId,
 };
 
 /// The changes of one command, in order.
@@ -57,6 +58,12 @@ pub enum Change {
     DeleteOutcome(u64, u64),
     /// The feature level, once it was raised.
     PutLevel(Level),
+    /// A node that is to join, under the number that was given to it.
+    PutJoin(u64, JoinRow),
+    /// One of which nothing follows any more.
+    DeleteJoin(u64),
+    /// A partition, or that it is no more. Only the default partition has such rows.
+    PutPartition(PartitionId, PartitionRow),
 }
 
 /// Which row a change is about.
@@ -84,6 +91,10 @@ pub enum RowKey {
     Outcome(u64, u64),
     /// The feature level.
     Level,
+    /// A node that is to join.
+    Join(u64),
+    /// A partition.
+    Partition(PartitionId),
 }
 
 impl Change {
@@ -109,6 +120,8 @@ impl Change {
                 RowKey::Outcome(*origin, *sequence)
             }
             Self::PutLevel(_) => RowKey::Level,
+            Self::PutJoin(node, _) | Self::DeleteJoin(node) => RowKey::Join(*node),
+            Self::PutPartition(id, _) => RowKey::Partition(*id),
         }
     }
 }
@@ -180,6 +193,45 @@ impl SessionRow {
         boot: u64::MAX,
         answered_below: u64::MAX,
     };
+}
+
+/// A node that is to join the cluster, or that is to take the place of another one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct JoinRow {
+    /// The hash of the token that lets it in; empty: it is a member already.
+    pub token: String,
+    /// Until when the token is good.
+    pub until: Timestamp,
+    /// The hash of what tells the node that came with the token from others; `None`: nobody came yet.
+    pub nonce: Option<String>,
+    /// Whose place it takes, as long as it has not.
+    pub replaces: Option<Replaced>,
+}
+
+/// A node in whose place another one comes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Replaced {
+    /// The node that goes.
+    pub node: u64,
+    /// What it is called; who comes is called so afterwards. Empty: each keeps its name.
+    pub name: String,
+    /// Whether it had a vote, so that who comes gets one.
+    pub votes: bool,
+    /// Whether it stays, as a learner.
+    pub stays: bool,
+    /// Whether it goes although it is heard.
+    pub though_heard: bool,
+}
+
+/// A partition. The row stays when the partition goes, so that its id is not handed out again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PartitionRow {
+    /// Its name, which another one may get once it is deleted.
+    pub name: PartitionName,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was deleted; `None`: it is there.
+    pub deleted_at: Option<Timestamp>,
 }
 
 /// The next ids to hand out. They only rise.

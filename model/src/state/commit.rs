@@ -109,6 +109,20 @@ impl<'a> Commit<'a> {
             }
             Change::PutCounters(counters) => self.put_counters(*counters),
             Change::PutLevel(level) => self.put_level(*level),
+            Change::PutJoin(node, row) => {
+                if let Some(old) = self.state.joins.put(*node, row.clone()) {
+                    self.state.digest.remove(Table::Join, node, old);
+                }
+            }
+            Change::DeleteJoin(node) => {
+                let old = self.state.joins.delete(*node);
+                self.state.digest.remove(Table::Join, node, old);
+            }
+            Change::PutPartition(id, row) => {
+                if let Some(old) = self.state.partitions.insert(*id, row.clone()) {
+                    self.state.digest.remove(Table::Partition, id, old);
+                }
+            }
         }
     }
 

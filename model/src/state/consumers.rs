@@ -48,6 +48,11 @@ impl Consumers {
         &self.sums
     }
 
+    /// Whether anybody holds anything.
+    pub(crate) fn hold_something(&self) -> bool {
+        !self.holders.is_empty()
+    }
+
     /// Who holds something of a provider, sorted.
     pub(crate) fn holders(&self, provider: ProviderId) -> impl Iterator<Item = &ConsumerUuid> {
         self.holders

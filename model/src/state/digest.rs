@@ -11,6 +11,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::change::Change;
+use crate::types::PartitionId;
 
 /// A digest of all rows: equal states have equal digests, whatever way they were reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -37,6 +38,8 @@ pub(crate) enum Table {
     Counters = 9,
     Outcome = 10,
     Level = 11,
+    Join = 20,
+    Partition = 12,
 }
 
 impl Digest {
@@ -68,6 +71,8 @@ impl Digest {
                 digest.add(Table::Outcome, (origin, sequence), outcome);
             }
             Change::PutLevel(level) => digest.add(Table::Level, (), level),
+            Change::PutJoin(node, row) => digest.add(Table::Join, node, row),
+            Change::PutPartition(id, row) => digest.add(Table::Partition, id, row),
             Change::PutProviderTraits(..)
             | Change::PutProviderAggregates(..)
             | Change::DeleteProvider(_)
@@ -75,9 +80,23 @@ impl Digest {
             | Change::DeleteResourceClass(_)
             | Change::DeleteTrait(_)
             | Change::DeleteConsumer(_)
-            | Change::DeleteOutcome(..) => {}
+            | Change::DeleteOutcome(..)
+            | Change::DeleteJoin(_) => {}
         }
         digest
+    }
+
+    /// What the rows of a partition count for in the digest of a cluster: those of the default one as they
+    /// are, those of others so that equal rows of two partitions count differently.
+    #[must_use]
+    pub fn within(self, partition: PartitionId) -> Self {
+        if partition.is_default() {
+            return self;
+        }
+        let mut bytes = [0; 18];
+        bytes[..2].copy_from_slice(&partition.0.to_be_bytes());
+        bytes[2..].copy_from_slice(&self.0.to_be_bytes());
+        Self(xxh3_128(&bytes))
     }
 
     /// Counts in what has this digest.

@@ -27,7 +27,7 @@ pub struct Dangling {
 
 /// Rows on their way into a state.
 #[derive(Default)]
-pub(super) struct Loading {
+pub(crate) struct Loading {
     /// Has the rows that refer to nothing, and the digest of all.
     state: State,
     providers: BTreeMap<ProviderId, Draft>,
@@ -61,7 +61,7 @@ type Sets<T> = BTreeSet<Arc<BTreeSet<T>>>;
 
 impl Loading {
     /// Takes a row in, with its digest. Of several with one key the last counts.
-    pub(super) fn take(&mut self, row: Change, digest: Digest) {
+    pub(crate) fn take(&mut self, row: Change, digest: Digest) {
         match row {
             Change::PutProvider(id, row) => self.take_provider(id, row),
             Change::PutInventory(id, class, row) => self.take_inventory(id, class, &row),
@@ -124,7 +124,7 @@ impl Loading {
     }
 
     /// The state, if no row is missing.
-    pub(super) fn finish(mut self) -> Result<State, Dangling> {
+    pub(crate) fn finish(mut self) -> Result<State, Dangling> {
         self.keep_last_of_each_consumer();
         let (order, rootless) = self.preorder();
         let rows = rootless + self.check_belongings() + self.put_used();

@@ -11,6 +11,7 @@ mod digest;
 mod held;
 mod ids;
 pub mod indexes;
+mod joins;
 mod loading;
 mod names;
 mod providers;
@@ -23,16 +24,21 @@ mod usage_sums;
 use std::fmt;
 use std::sync::Arc;
 
+use imbl::OrdMap;
+
 pub use digest::Digest;
 pub use loading::Dangling;
+pub(crate) use loading::Loading;
 pub use providers::Place;
 
 use change::{
-    Change, ConsumerRow, Counters, NameRow, ProviderId, ResourceClassId, SessionRow, TraitId,
+    Change, ConsumerRow, Counters, JoinRow, NameRow, PartitionRow, ProviderId, ResourceClassId,
+    SessionRow, TraitId,
 };
 pub(crate) use commit::Commit;
 use consumers::Consumers;
 use indexes::Indexes;
+use joins::Joins;
 use names::NameTable;
 use providers::Providers;
 pub(crate) use sessions::Seen;
@@ -41,9 +47,14 @@ use tree::{Node, Tree, TreeNumber};
 pub(crate) use usage_sums::UsageSums;
 
 use crate::level::Level;
-use crate::types::{ConsumerUuid, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName};
+use crate::types::{
+    ConsumerUuid, Given, PartitionId, ProviderName, ProviderUuid, ResourceClassName, TraitName,
+};
 
-/// The state of the placement model after some prefix of the log.
+/// The state of the placement model in one partition, after some prefix of the log.
+///
+/// That of the default partition also has what the whole cluster has once: sessions, and the rows of partitions.
+/// They have been among its rows since before there were other partitions, and so they stay.
 ///
 /// Made of persistent maps: a clone shares everything with its original until one of them is
 /// written to. Two states are equal if their rows are.
@@ -57,6 +68,9 @@ pub struct State {
     counters: Option<Counters>,
     /// `None` until it was raised.
     level: Option<Level>,
+    joins: Joins,
+    /// Those that were ever made, but for the default one.
+    partitions: OrdMap<PartitionId, PartitionRow>,
     indexes: Indexes,
     digest: Digest,
 }
@@ -289,6 +303,31 @@ impl State {
     pub fn is_retired(&self, origin: u64) -> bool {
         self.session(origin)
             .is_some_and(|row| row.boot == SessionRow::RETIRED.boot)
+    }
+
+    /// The nodes that are to join or to take the place of others, by their numbers.
+    pub fn joins(&self) -> impl Iterator<Item = (u64, &JoinRow)> {
+        self.joins.rows()
+    }
+
+    /// What is known of a number that was given to a node that is to join.
+    pub fn join(&self, node: u64) -> Option<&JoinRow> {
+        self.joins.row(node)
+    }
+
+    /// The highest number of a node that this state has ever heard of: of those that wrote, were removed or are to join.
+    pub fn last_node(&self) -> u64 {
+        self.sessions.last().max(self.joins.last())
+    }
+
+    /// The partitions that were ever made, but for the default one.
+    pub(crate) fn partitions(&self) -> &OrdMap<PartitionId, PartitionRow> {
+        &self.partitions
+    }
+
+    /// Whether any consumer holds anything.
+    pub(crate) fn has_allocations(&self) -> bool {
+        self.consumers.hold_something()
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {

@@ -15,6 +15,10 @@ impl State {
             .iter()
             .map(|counters| Change::PutCounters(*counters));
         let level = self.level.map(Change::PutLevel);
+        let partitions = self
+            .partitions
+            .iter()
+            .map(|(id, row)| Change::PutPartition(*id, row.clone()));
         let classes = self
             .resource_classes
             .rows()
@@ -34,15 +38,21 @@ impl State {
         let outcomes = self.sessions.outcomes().map(|(origin, sequence, outcome)| {
             Change::PutOutcome(origin, sequence, outcome.clone())
         });
+        let joins = self
+            .joins
+            .rows()
+            .map(|(node, row)| Change::PutJoin(node, row.clone()));
         Box::new(
             counters
                 .chain(level)
+                .chain(partitions)
                 .chain(classes)
                 .chain(traits)
                 .chain(self.provider_rows())
                 .chain(consumers)
                 .chain(sessions)
-                .chain(outcomes),
+                .chain(outcomes)
+                .chain(joins),
         )
     }
 
@@ -91,6 +101,18 @@ impl State {
             }
             RowKey::Counters => Change::PutCounters(self.counters()),
             RowKey::Level => Change::PutLevel(self.level()),
+            RowKey::Join(node) => match self.joins.row(*node) {
+                Some(row) => Change::PutJoin(*node, row.clone()),
+                None => Change::DeleteJoin(*node),
+            },
+            RowKey::Partition(id) => {
+                let row = self.partitions.get(id);
+                Change::PutPartition(
+                    *id,
+                    row.cloned()
+                        .expect("no change deletes the row of a partition"),
+                )
+            }
             RowKey::Outcome(origin, sequence) => match self.sessions.outcome(*origin, *sequence) {
                 Some(outcome) => Change::PutOutcome(*origin, *sequence, outcome.clone()),
                 None => Change::DeleteOutcome(*origin, *sequence),
@@ -151,6 +173,8 @@ impl State {
             (self.sessions == again.sessions, "sessions"),
             (self.counters == again.counters, "the next ids"),
             (self.level == again.level, "the feature level"),
+            (self.joins == again.joins, "the nodes that are to join"),
+            (self.partitions == again.partitions, "partitions"),
             (
                 self.indexes == again.indexes,
                 "the indexes of the candidate search",

@@ -36,6 +36,11 @@ impl Sessions {
         self.rows.iter().map(|(origin, row)| (*origin, row))
     }
 
+    /// The highest number of a node that has a row.
+    pub(crate) fn last(&self) -> u64 {
+        self.rows.get_max().map_or(0, |(origin, _)| *origin)
+    }
+
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = (u64, u64, &Outcome)> {
         self.outcomes
             .iter()

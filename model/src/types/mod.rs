@@ -5,6 +5,7 @@ mod given;
 mod ids;
 mod inventory;
 mod names;
+mod partition;
 
 pub use consumer_uuid::ConsumerUuid;
 pub use given::Given;
@@ -15,3 +16,4 @@ pub use inventory::{Capacity, Inventory};
 pub use names::{
     ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName, is_upper_byte,
 };
+pub use partition::{PartitionId, PartitionName};

@@ -11,7 +11,7 @@ use placement_model::command::{
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::allocations::Consumer;
 use placement_model::types::{
-    ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName, ProviderUuid,
+    ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId, ProviderName, ProviderUuid,
     ResourceClassName, Timestamp, UserId,
 };
 use placement_model::{State, apply, standard};
@@ -83,6 +83,7 @@ impl Cloud {
     pub(crate) fn try_request(&mut self, request: Option<RequestId>, command: Command) -> Outcome {
         self.now += 1;
         let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(self.now),
             request,
             command,

@@ -6,6 +6,7 @@
 mod cloud;
 mod consumers;
 mod inventories;
+mod joins;
 mod level;
 mod names;
 mod providers;

@@ -1,0 +1,240 @@
+//! All that a cluster holds: its partitions, each a placement model of its own.
+//!
+//! A query and a search are given the [`State`] of one partition, so they cannot look across. Names, UUIDs and
+//! dense ids may repeat between partitions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use imbl::OrdMap;
+
+use crate::level::Level;
+use crate::state::change::{Change, Changes, PartitionRow, RowKey, SessionRow};
+use crate::state::{Dangling, Digest, Loading, Slip, State};
+use crate::types::{PartitionId, PartitionName};
+
+/// The changes of one command, by the partition whose rows they are, in order.
+pub type ClusterChanges = Vec<(PartitionId, Changes)>;
+
+/// All partitions of a cluster after some prefix of the log. Cheap to clone, as [`State`] is.
+#[derive(Clone, Default)]
+pub struct Cluster {
+    default: State,
+    /// Those that its rows say are there.
+    others: OrdMap<PartitionId, State>,
+}
+
+impl Cluster {
+    /// The partition that is always there. It has the rows of the whole cluster, too.
+    pub fn default_partition(&self) -> &State {
+        &self.default
+    }
+
+    /// A partition; `None` if it is not there, or not any more.
+    pub fn partition(&self, id: PartitionId) -> Option<&State> {
+        match id {
+            PartitionId::DEFAULT => Some(&self.default),
+            id => self.others.get(&id),
+        }
+    }
+
+    /// The same, for searches that are broken on purpose.
+    pub fn partition_mut(&mut self, id: PartitionId) -> Option<&mut State> {
+        match id {
+            PartitionId::DEFAULT => Some(&mut self.default),
+            id => self.others.get_mut(&id),
+        }
+    }
+
+    /// The partition of this name.
+    pub fn partition_named(&self, name: &str) -> Option<(PartitionId, &State)> {
+        if name == PartitionName::DEFAULT {
+            return Some((PartitionId::DEFAULT, &self.default));
+        }
+        let mut there = self.others.iter();
+        let (id, state) = there.find(|(id, _)| self.row_of(**id).name.as_str() == name)?;
+        Some((*id, state))
+    }
+
+    /// The partitions beside the default one, in the order in which they were made.
+    pub fn partitions(&self) -> impl Iterator<Item = (PartitionId, &PartitionRow, &State)> {
+        let others = self.others.iter();
+        others.map(|(id, state)| (*id, self.row_of(*id), state))
+    }
+
+    /// The states of all partitions, that of the default one first.
+    pub fn states(&self) -> impl Iterator<Item = (PartitionId, &State)> {
+        let others = self.others.iter().map(|(id, state)| (*id, state));
+        std::iter::once((PartitionId::DEFAULT, &self.default)).chain(others)
+    }
+
+    fn row_of(&self, id: PartitionId) -> &PartitionRow {
+        let row = self.default.partitions().get(&id);
+        row.expect("each partition has a row")
+    }
+
+    /// The feature level of the cluster.
+    pub fn level(&self) -> Level {
+        self.default.level()
+    }
+
+    /// How far the writes of a node have come; `None` if it has never written.
+    pub fn session(&self, origin: u64) -> Option<&SessionRow> {
+        self.default.session(origin)
+    }
+
+    /// Whether a node was removed for good, so that nothing it sends is carried out any more.
+    pub fn is_retired(&self, origin: u64) -> bool {
+        self.default.is_retired(origin)
+    }
+
+    /// The digest of all rows. While there is but the default partition it is that of its rows.
+    pub fn digest(&self) -> Digest {
+        digest_of(self.states().map(|(id, state)| (id, state.digest())))
+    }
+
+    /// Carries out what [`Cluster::apply`] decided on.
+    ///
+    /// # Panics
+    /// As [`State::commit`].
+    pub fn commit(&mut self, changes: &ClusterChanges) {
+        self.commit_slipping(changes, None);
+    }
+
+    /// The same with a bug, for simulations that prove that it is noticed.
+    ///
+    /// # Panics
+    /// As [`State::commit`], and where the bug leads to.
+    pub fn commit_slipping(&mut self, changes: &ClusterChanges, slip: Option<Slip>) {
+        for (id, changes) in changes {
+            let state = self.partition_mut(*id);
+            let state = state.expect("rows change in partitions that are there");
+            state.commit_slipping(changes, slip);
+            if id.is_default() {
+                self.follow(changes);
+            }
+        }
+    }
+
+    /// A partition comes and goes with its row.
+    fn follow(&mut self, changes: &[Change]) {
+        for change in changes {
+            if let Change::PutPartition(id, row) = change {
+                match row.deleted_at {
+                    None => drop(self.others.entry(*id).or_default()),
+                    Some(_) => drop(self.others.remove(id)),
+                }
+            }
+        }
+    }
+
+    /// Empties the indexes, for simulations that prove that stale ones are noticed.
+    pub fn lose_indexes(&mut self) {
+        self.default.lose_indexes();
+        let ids: Vec<_> = self.others.keys().copied().collect();
+        for id in ids {
+            self.partition_mut(id)
+                .into_iter()
+                .for_each(State::lose_indexes);
+        }
+    }
+
+    /// Every row of every partition, those of the default one first.
+    pub fn rows(&self) -> impl Iterator<Item = (PartitionId, Change)> + Send + '_ {
+        let others = self.others.iter();
+        let others = others.flat_map(|(id, state)| state.rows().map(move |row| (*id, row)));
+        let own = self.default.rows();
+        own.map(|row| (PartitionId::DEFAULT, row)).chain(others)
+    }
+
+    /// A row that was changed, as it is now, as [`State::row`] gives it; `None` if its partition is gone.
+    ///
+    /// # Panics
+    /// As [`State::row`].
+    pub fn row(&self, partition: PartitionId, key: &RowKey) -> Option<Change> {
+        Some(self.partition(partition)?.row(key))
+    }
+
+    /// Whether all that follows from the rows is what a recount from the rows gives.
+    pub fn agrees_with_recount(&self) -> bool {
+        self.states().all(|(_, state)| state.agrees_with_recount())
+    }
+
+    /// A cluster from its rows in whatever order, as tables on disk or a snapshot give them.
+    ///
+    /// # Errors
+    /// [`Dangling`] if a row refers to another that is not there, or is in a partition that is not there.
+    pub fn load(rows: impl IntoIterator<Item = (PartitionId, Change)>) -> Result<Self, Dangling> {
+        let with_digest = |(id, row)| (Digest::of(&row), id, row);
+        Self::load_with_digests(rows.into_iter().map(with_digest))
+    }
+
+    /// As [`Cluster::load`], from rows of which the digests were computed elsewhere.
+    ///
+    /// # Errors
+    /// [`Dangling`], as there.
+    pub fn load_with_digests(
+        rows: impl IntoIterator<Item = (Digest, PartitionId, Change)>,
+    ) -> Result<Self, Dangling> {
+        let mut own = Loading::default();
+        let mut others: BTreeMap<_, (usize, Loading)> = BTreeMap::new();
+        for (digest, id, row) in rows {
+            if id.is_default() {
+                own.take(row, digest);
+            } else {
+                let (rows, other) = others.entry(id).or_default();
+                *rows += 1;
+                other.take(row, digest);
+            }
+        }
+        let default = own.finish()?;
+        let mut there = OrdMap::new();
+        for (id, row) in default.partitions() {
+            if row.deleted_at.is_none() {
+                let (_, other) = others.remove(id).unwrap_or_default();
+                there.insert(*id, other.finish()?);
+            }
+        }
+        let astray: usize = others.values().map(|(rows, _)| rows).sum();
+        match astray {
+            0 => Ok(Self {
+                default,
+                others: there,
+            }),
+            rows => Err(Dangling { rows }),
+        }
+    }
+}
+
+/// The digest of a cluster, of those of its partitions' rows.
+pub fn digest_of(partitions: impl IntoIterator<Item = (PartitionId, Digest)>) -> Digest {
+    let mut whole = Digest::default();
+    for (id, digest) in partitions {
+        whole.count_in(digest.within(id));
+    }
+    whole
+}
+
+/// A cluster of one partition.
+impl From<State> for Cluster {
+    fn from(default: State) -> Self {
+        Self {
+            default,
+            others: OrdMap::new(),
+        }
+    }
+}
+
+impl PartialEq for Cluster {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest()
+    }
+}
+
+impl Eq for Cluster {}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.states()).finish()
+    }
+}

@@ -1,0 +1,114 @@
+//! Partitions: what they are called, and what stands for them in rows.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::InvalidName;
+
+/// Stands for a partition in the log, in rows and in keys. It is handed out once.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct PartitionId(pub u16);
+
+impl PartitionId {
+    /// The partition that is always there. What was written before there were others is in it.
+    pub const DEFAULT: Self = Self(0);
+
+    /// Whether it is the one that is always there: it is not written down.
+    pub fn is_default(&self) -> bool {
+        *self == Self::DEFAULT
+    }
+}
+
+impl fmt::Display for PartitionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The name of a partition, by which operators know it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PartitionName(Arc<str>);
+
+const FORM: &str = "1 to 64 characters out of a-z, 0-9, -, _ and ., the first a letter or a digit";
+
+impl PartitionName {
+    /// What the partition that is always there is called.
+    pub const DEFAULT: &str = "default";
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is the name of the partition that is always there.
+    pub fn is_default(&self) -> bool {
+        self.as_str() == Self::DEFAULT
+    }
+}
+
+impl FromStr for PartitionName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let allowed = |byte: u8| plain(byte) || matches!(byte, b'-' | b'_' | b'.');
+        if text.len() <= 64 && text.bytes().next().is_some_and(plain) && text.bytes().all(allowed) {
+            return Ok(Self(Arc::from(text)));
+        }
+        Err(InvalidName {
+            noun: "partition name",
+            value: text.to_owned(),
+            expected: FORM,
+        })
+    }
+}
+
+impl TryFrom<String> for PartitionName {
+    type Error = InvalidName;
+
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        text.parse()
+    }
+}
+
+impl From<PartitionName> for String {
+    fn from(name: PartitionName) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl fmt::Display for PartitionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for PartitionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_fits_into_urls_logs_and_shells() {
+        let longest = "a".repeat(64);
+        for name in ["a", "region-one", "9.b_c", &longest] {
+            assert_eq!(name.parse::<PartitionName>().unwrap().as_str(), name);
+        }
+        let longer = "a".repeat(65);
+        for name in ["", "-a", ".", "A", "a b", "a/b", "é", &longer] {
+            assert!(name.parse::<PartitionName>().is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! Several clouds in one cluster: whatever happens in the others, a partition is what it would be if the
+//! cluster held nothing else.
+
+#![allow(clippy::unwrap_used)] // test code, helpers included
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::command::{
+    Command, CreatePartition, DeletePartition, RaiseLevel, RequestId, Stamped, SyncStandards,
+};
+use placement_model::outcome::{Outcome, Refusal, Reply};
+use placement_model::query::candidates::{CandidateRequest, RequestGroup};
+use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::state::change::RowKey;
+use placement_model::types::{Given, PartitionId, PartitionName, Timestamp};
+use placement_model::{Change, Cluster, Level, State, apply};
+use placement_naive::generate::{self, STANDARD_CLASSES, STANDARD_TRAITS};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// What the partitions are called that come and go.
+const NAMES: [&str; 3] = ["default", "north", "south"];
+
+fn name(number: usize) -> PartitionName {
+    NAMES[number].parse().unwrap()
+}
+
+fn standards(classes: &[&str]) -> Command {
+    Command::SyncStandards(SyncStandards {
+        resource_classes: classes.iter().map(|name| name.parse().unwrap()).collect(),
+        traits: STANDARD_TRAITS.map(|name| name.parse().unwrap()).into(),
+    })
+}
+
+/// A partition's rows, without what the default one has for the whole cluster. A level that was never raised
+/// is written down in partitions that are made, and nowhere else.
+fn own_rows(state: &State) -> Vec<Change> {
+    let is_shared = |row: &Change| {
+        matches!(
+            row,
+            Change::PutSession(..)
+                | Change::PutOutcome(..)
+                | Change::PutPartition(..)
+                | Change::PutLevel(_)
+        )
+    };
+    state.rows().filter(|row| !is_shared(row)).collect()
+}
+
+/// A cluster of several partitions, and beside it each of them alone.
+struct Clouds {
+    cluster: Cluster,
+    alone: BTreeMap<PartitionId, State>,
+    ids: BTreeMap<PartitionName, PartitionId>,
+    given: BTreeSet<PartitionId>,
+    /// The one that was deleted last.
+    gone: Option<PartitionId>,
+    now: i64,
+    sequence: u64,
+    last: Option<(Stamped, Outcome)>,
+    /// Rows as a store keeps them.
+    kept: BTreeMap<(PartitionId, RowKey), Change>,
+}
+
+impl Clouds {
+    fn new() -> Self {
+        let mut clouds = Self {
+            cluster: Cluster::default(),
+            alone: [(PartitionId::DEFAULT, State::default())].into(),
+            ids: [(name(0), PartitionId::DEFAULT)].into(),
+            given: [PartitionId::DEFAULT].into(),
+            gone: None,
+            now: 0,
+            sequence: 0,
+            last: None,
+            kept: BTreeMap::new(),
+        };
+        clouds.everywhere(standards(&STANDARD_CLASSES));
+        clouds.create(1);
+        clouds.create(2);
+        for number in 0..NAMES.len() {
+            for command in generate::furniture() {
+                clouds.within(number, command);
+            }
+        }
+        clouds
+    }
+
+    /// A command as it stands in the log, with the number of its write.
+    fn stamped(&mut self, partition: PartitionId, command: Command) -> Stamped {
+        self.now += 1;
+        self.sequence += 1;
+        Stamped {
+            at: Timestamp(self.now),
+            request: Some(RequestId {
+                origin: 1,
+                boot: 1,
+                sequence: self.sequence,
+                answered_below: self.sequence.saturating_sub(3),
+            }),
+            command,
+            partition,
+        }
+    }
+
+    fn run(&mut self, stamped: Stamped) -> Outcome {
+        let (outcome, changes) = self.cluster.apply(&stamped);
+        self.cluster.commit(&changes);
+        let keys = changes.iter().flat_map(|(id, changes)| {
+            let keys = changes.iter().map(Change::key);
+            keys.map(move |key| (*id, key))
+        });
+        for (id, key) in keys {
+            if let Some(row) = self.cluster.row(id, &key) {
+                self.kept.insert((id, key), row);
+            }
+        }
+        let there = |id| self.cluster.partition(id).is_some();
+        self.kept.retain(|(id, _), _| there(*id));
+        self.last = Some((stamped, outcome.clone()));
+        outcome
+    }
+
+    /// The same without the number of a write: alone it has another.
+    fn alone(&mut self, id: PartitionId, stamped: &Stamped) -> Outcome {
+        let state = self.alone.get_mut(&id).unwrap();
+        let stamped = Stamped {
+            request: None,
+            ..stamped.clone()
+        };
+        let (outcome, changes) = apply(state, &stamped);
+        state.commit(&changes);
+        outcome
+    }
+
+    fn within(&mut self, number: usize, mut command: Command) {
+        let Some(id) = self.ids.get(&name(number)).copied() else {
+            if let Some(gone) = self.gone {
+                let stamped = self.stamped(gone, command);
+                let refused = Outcome::Refused(Refusal::PartitionGone(gone));
+                assert_eq!(self.run(stamped), refused);
+            }
+            return;
+        };
+        let state = &self.alone[&id];
+        generate::settle(
+            &mut command,
+            |uuid| state.provider(uuid).map(|provider| provider.generation),
+            |uuid| state.consumer(uuid).map(|consumer| consumer.generation),
+        );
+        let stamped = self.stamped(id, command);
+        let outcome = self.run(stamped.clone());
+        let expected = self.alone(id, &stamped);
+        assert_eq!(outcome, expected, "{stamped:?}");
+    }
+
+    fn everywhere(&mut self, command: Command) {
+        let stamped = self.stamped(PartitionId::DEFAULT, command);
+        assert_eq!(self.run(stamped.clone()), Outcome::Done(Reply::Done));
+        for id in self.alone.keys().copied().collect::<Vec<_>>() {
+            self.alone(id, &stamped);
+        }
+    }
+
+    fn create(&mut self, number: usize) {
+        let create = CreatePartition { name: name(number) };
+        let stamped = self.stamped(PartitionId::DEFAULT, Command::CreatePartition(create));
+        let outcome = self.run(stamped.clone());
+        if self.ids.contains_key(&name(number)) {
+            let there = Refusal::PartitionExists(name(number));
+            assert_eq!(outcome, Outcome::Refused(there));
+            return;
+        }
+        let Outcome::Done(Reply::Partition(id)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(self.given.insert(id), "{id} was given before");
+        assert!(self.cluster.partition_named(NAMES[number]).is_some());
+        self.ids.insert(name(number), id);
+        self.alone.insert(id, State::default());
+        // Alone it has the standard names from its beginning on, as the others have them.
+        let of_all = own_rows(&self.alone[&PartitionId::DEFAULT]);
+        let classes: Vec<_> = of_all
+            .iter()
+            .filter_map(|row| match row {
+                Change::PutResourceClass(_, row) if !row.name.is_custom() => {
+                    Some(row.name.as_str())
+                }
+                _ => None,
+            })
+            .collect();
+        let begin = Stamped {
+            command: standards(&classes),
+            ..stamped.clone()
+        };
+        self.alone(id, &begin);
+        let to = self.cluster.level();
+        let raise = Stamped {
+            command: Command::RaiseLevel(RaiseLevel { to }),
+            ..stamped
+        };
+        self.alone(id, &raise);
+    }
+
+    fn delete(&mut self, number: usize, force: bool) {
+        let delete = DeletePartition {
+            name: name(number),
+            force,
+        };
+        let stamped = self.stamped(PartitionId::DEFAULT, Command::DeletePartition(delete));
+        let outcome = self.run(stamped);
+        let Some(id) = self.ids.get(&name(number)).copied() else {
+            let missing = Refusal::PartitionNotFound(name(number));
+            assert_eq!(outcome, Outcome::Refused(missing));
+            return;
+        };
+        if id.is_default() {
+            assert_eq!(outcome, Outcome::Refused(Refusal::PartitionDefault));
+            return;
+        }
+        let holds = |state: &State| {
+            let mut consumers = generate::consumers();
+            consumers.any(|uuid| {
+                let consumer = state.consumer(&uuid);
+                consumer.is_some_and(|consumer| !consumer.allocations.is_empty())
+            })
+        };
+        if !force && holds(&self.alone[&id]) {
+            let in_use = Refusal::PartitionInUse(name(number));
+            assert_eq!(outcome, Outcome::Refused(in_use));
+            return;
+        }
+        assert_eq!(outcome, Outcome::Done(Reply::Done));
+        assert!(self.cluster.partition_named(NAMES[number]).is_none());
+        self.ids.remove(&name(number));
+        self.alone.remove(&id);
+        self.gone = Some(id);
+    }
+
+    /// The last write once more, as a node sends it that got no answer.
+    fn again(&mut self) {
+        let Some((stamped, outcome)) = self.last.clone() else {
+            return;
+        };
+        let (again, changes) = self.cluster.apply(&stamped);
+        assert_eq!((again, changes), (outcome, Vec::new()));
+    }
+
+    fn check(&self, filter: &ProviderFilter) {
+        let there: Vec<_> = self.cluster.states().map(|(id, _)| id).collect();
+        assert_eq!(there, self.alone.keys().copied().collect::<Vec<_>>());
+        for (id, alone) in &self.alone {
+            let state = self.cluster.partition(*id).unwrap();
+            assert_eq!(own_rows(state), own_rows(alone));
+            assert_eq!(state.level(), alone.level());
+            assert_eq!(state.providers(filter), alone.providers(filter));
+            let request = CandidateRequest {
+                groups: vec![RequestGroup {
+                    resources: [(Given::Valid("VCPU".parse().unwrap()), 1)].into(),
+                    ..RequestGroup::default()
+                }],
+                nested: true,
+                ..CandidateRequest::default()
+            };
+            let candidates = |state: &State| {
+                let found = state.candidates(&request).map(Iterator::collect::<Vec<_>>);
+                format!("{found:?}")
+            };
+            assert_eq!(candidates(state), candidates(alone));
+        }
+    }
+
+    /// What a store has kept is the cluster.
+    fn check_reload(&self) {
+        assert!(self.cluster.agrees_with_recount());
+        let kept = self.kept.iter().filter_map(|((id, _), row)| {
+            // A deletion leaves no row, and neither does an empty set.
+            match row {
+                Change::PutProviderTraits(_, set) if set.is_empty() => None,
+                Change::PutProviderAggregates(_, set) if set.is_empty() => None,
+                Change::DeleteProvider(_)
+                | Change::DeleteInventory(..)
+                | Change::DeleteResourceClass(_)
+                | Change::DeleteTrait(_)
+                | Change::DeleteConsumer(_)
+                | Change::DeleteOutcome(..) => None,
+                row => Some((*id, row.clone())),
+            }
+        });
+        let kept: Vec<_> = kept.collect();
+        assert_eq!(kept.len(), self.cluster.rows().count());
+        let loaded = Cluster::load(kept.iter().rev().cloned()).unwrap();
+        assert_eq!(loaded.digest(), self.cluster.digest());
+        assert!(loaded.rows().eq(self.cluster.rows()));
+        assert!(loaded.agrees_with_recount());
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Within(usize, Command),
+    Create(usize),
+    Delete(usize, bool),
+    MoreStandards,
+    Raise(u32),
+    Again,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let of_one =
+        |command: &Command| !matches!(command, Command::RaiseLevel(_) | Command::RetireNode(_));
+    prop_oneof![
+        30 => (0..NAMES.len(), generate::command().prop_filter("for one partition", of_one))
+            .prop_map(|(number, command)| Step::Within(number, command)),
+        2 => (0..NAMES.len()).prop_map(Step::Create),
+        1 => (0..NAMES.len(), any::<bool>()).prop_map(|(number, force)| Step::Delete(number, force)),
+        1 => Just(Step::MoreStandards),
+        1 => (0_u32..4).prop_map(Step::Raise),
+        2 => Just(Step::Again),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_partition_is_what_it_would_be_if_the_cluster_held_nothing_else(
+        steps in vec((step(), generate::filter()), 1..80),
+    ) {
+        let mut clouds = Clouds::new();
+        for (step, filter) in steps {
+            match step {
+                Step::Within(number, command) => clouds.within(number, command),
+                Step::Create(number) => clouds.create(number),
+                Step::Delete(number, force) => clouds.delete(number, force),
+                Step::MoreStandards => {
+                    let more = [&STANDARD_CLASSES[..], &["DISK_GB"]].concat();
+                    clouds.everywhere(standards(&more));
+                }
+                Step::Raise(to) => {
+                    clouds.everywhere(Command::RaiseLevel(RaiseLevel { to: Level(to) }));
+                }
+                Step::Again => clouds.again(),
+            }
+            clouds.check(&filter);
+        }
+        clouds.check_reload();
+    }
+}
+
+#[test]
+fn while_there_is_but_one_partition_all_is_as_before_there_could_be_others() {
+    let mut clouds = Clouds::new();
+    clouds.delete(1, true);
+    clouds.delete(2, true);
+    let deleted = clouds.cluster.rows().filter_map(|(_, row)| match row {
+        Change::PutPartition(_, row) => Some(row.deleted_at.is_some()),
+        _ => None,
+    });
+    assert_eq!(deleted.collect::<Vec<_>>(), [true, true]);
+    assert_eq!(
+        clouds.cluster.digest(),
+        clouds.cluster.default_partition().digest()
+    );
+}
+
+#[test]
+fn equal_rows_of_two_partitions_count_differently() {
+    let clouds = Clouds::new();
+    let (one, other) = (name(1), name(2));
+    let (one, other) = (clouds.ids[&one], clouds.ids[&other]);
+    let swapped = clouds.cluster.rows().map(|(id, row)| match id {
+        id if id == one => (other, row),
+        id if id == other => (one, row),
+        id => (id, row),
+    });
+    let swapped = Cluster::load(swapped.collect::<Vec<_>>()).unwrap();
+    assert_ne!(clouds.cluster.digest(), swapped.digest());
+}
+
+#[test]
+fn rows_of_a_partition_that_is_not_there_are_refused() {
+    let clouds = Clouds::new();
+    let without = clouds
+        .cluster
+        .rows()
+        .filter(|(_, row)| !matches!(row, Change::PutPartition(..)));
+    let lost = clouds
+        .cluster
+        .rows()
+        .filter(|(id, _)| !id.is_default())
+        .count();
+    let refused = Cluster::load(without.collect::<Vec<_>>()).unwrap_err();
+    assert_eq!(refused.rows, lost);
+}
+
+#[test]
+fn there_are_so_many_partitions_and_no_more() {
+    let mut cluster = Cluster::default();
+    let create = |number: u32, cluster: &mut Cluster| {
+        let name = format!("p{number}").parse().unwrap();
+        let (outcome, changes) = cluster.apply(&Stamped {
+            at: Timestamp(i64::from(number)),
+            request: None,
+            command: Command::CreatePartition(CreatePartition { name }),
+            partition: PartitionId::DEFAULT,
+        });
+        cluster.commit(&changes);
+        outcome
+    };
+    for number in 1..=256 {
+        let id = PartitionId(u16::try_from(number).unwrap());
+        let made = create(number, &mut cluster);
+        assert_eq!(made, Outcome::Done(Reply::Partition(id)));
+    }
+    let full = Outcome::Refused(Refusal::PartitionsExhausted);
+    assert_eq!(create(257, &mut cluster), full);
+}

@@ -5,7 +5,7 @@ use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
     ReplaceAllocations, ReplaceInventories, ReplaceProviderTraits, RequestId,
 };
-use placement_model::types::{Generation, Given, Inventory, ProviderUuid, Timestamp};
+use placement_model::types::{Generation, Given, Inventory, PartitionId, ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped, standard};
 use placement_raft_store::wire::{
     self, Blob, RecordVersion, WireCommand, WireEntry, WireLogId, WirePayload,
@@ -126,11 +126,13 @@ fn entries(command: Command) -> (usize, usize) {
     });
     let record = wire::encode(RecordVersion::COMPACT, &command);
     let encoded = WirePayload::Encoded(WireCommand {
+        partition: PartitionId::DEFAULT,
         at,
         request,
         command: Blob(record.into()),
     });
     let named = WirePayload::Command(Stamped {
+        partition: PartitionId::DEFAULT,
         at,
         request,
         command,

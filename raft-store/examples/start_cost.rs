@@ -25,7 +25,8 @@ use placement_model::command::{
     ProviderAmounts, ReplaceAllocations, ReplaceInventories, ReplaceProviderTraits, RequestId,
 };
 use placement_model::types::{
-    ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderUuid, Timestamp, UserId,
+    ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId, ProviderUuid, Timestamp,
+    UserId,
 };
 use placement_model::{Command, Stamped, standard};
 use placement_raft_store::wire::RecordVersion;
@@ -268,7 +269,7 @@ fn fill(dir: &Path, hosts: u32, consumers: u32) -> Outcome<()> {
             started.elapsed().as_secs_f64()
         );
         println!("{}", file.length());
-        let sizes = store.views.current().state.sizes();
+        let sizes = store.views.current().cluster.default_partition().sizes();
         assert_eq!(sizes.providers, hosts as usize);
         assert_eq!(sizes.consumers, consumers as usize);
         Ok(())
@@ -291,6 +292,7 @@ fn entries(
 ) -> impl Iterator<Item = Entry> + Send {
     (first..).zip(commands).map(|(index, command)| {
         let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(1_800_000_000_000_000 + index as i64),
             request: Some(RequestId {
                 origin: 1,

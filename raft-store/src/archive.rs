@@ -387,11 +387,11 @@ pub(crate) fn replay(
                 if until.is_some_and(|until| stamped.at > until) {
                     return Ok(None);
                 }
-                let (_, changes) = applier.apply(index, &applied.state, stamped);
-                applied.state.commit(&changes);
+                let (_, changes) = applier.apply(index, &applied.cluster, stamped);
+                applied.cluster.commit(&changes);
                 applied.last_stamp = applied.last_stamp.max(Some(stamped.at));
-                if applied.state.level() > Level::NEWEST {
-                    let error = SnapshotError::NewerLevel(applied.state.level());
+                if applied.cluster.level() > Level::NEWEST {
+                    let error = SnapshotError::NewerLevel(applied.cluster.level());
                     return Err(ArchiveError::file(path, error));
                 }
             }

@@ -81,10 +81,14 @@ rare_paths! {
     RoundShared = "read round shared",
     /// A leader told with the node that asked, and no other, that it still leads.
     RoundOfTwo = "read round of two",
+    /// The voters told, while the leader was asked, that it still leads.
+    RoundOfMany = "read round of many",
     /// A question to the leader was in vain.
     RoundFailed = "read round failed",
     /// Leadership was handed to another node.
     HandedOver = "leadership handed over",
+    /// A leader has found a node to hand leadership to at a site that is preferred.
+    BetterSite = "better site found for the leader",
 }
 
 impl RarePath {
@@ -103,6 +107,15 @@ pub fn begin() {
     RAN.with(|ran| *ran.borrow_mut() = Some(Counted::new()));
 }
 
+/// How often a path ran since it is counted on this thread.
+pub fn times(path: RarePath) -> u64 {
+    RAN.with(|ran| {
+        let ran = ran.borrow();
+        let counted = ran.as_ref().and_then(|counted| counted.get(&path));
+        counted.copied().unwrap_or_default()
+    })
+}
+
 /// Ends it, and tells what was counted.
 pub fn end() -> Counted {
     RAN.with(|ran| ran.borrow_mut().take()).unwrap_or_default()
@@ -118,6 +131,7 @@ mod tests {
         begin();
         RarePath::LogTruncated.ran();
         RarePath::LogTruncated.ran();
+        assert_eq!(times(RarePath::LogTruncated), 2);
         assert_eq!(end(), Counted::from([(RarePath::LogTruncated, 2)]));
         RarePath::LogTruncated.ran();
         assert_eq!(end(), Counted::new());

@@ -21,6 +21,8 @@ pub(crate) const SNAPSHOT_DIR: &str = "snapshots";
 const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const BOOT: &str = "boot";
+/// What tells this node from others while it joins.
+const JOIN_NONCE: &str = "join-nonce";
 /// Why this node takes no part any more, in words.
 const LEFT: &str = "left";
 /// The entries that were made blank by hand, one in a line.
@@ -117,7 +119,7 @@ pub(crate) fn claim(dir: &Path) -> Result<DirLock, OpenError> {
     }
     let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
     let names = names.map_err(|error| OpenError::io("list", dir, error))?;
-    let may_be_there = [LOCK, "lost+found"];
+    let may_be_there = [LOCK, JOIN_NONCE, "lost+found"];
     match names.iter().all(|one| {
         // What a node that was killed leaves of its door for operators holds nothing.
         may_be_there.iter().any(|name| one.file_name() == *name)
@@ -191,6 +193,23 @@ pub fn boots(dir: &Path) -> Result<u64, OpenError> {
             wire::decode::<u64>(&bytes).map_err(|error| OpenError::unreadable(&path, &error))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(OpenError::io("read", &path, error)),
+    }
+}
+
+/// What tells the node of this directory from others that come with the same token; `fresh`, if there is nothing yet.
+///
+/// # Errors
+/// Those of the file system, and [`OpenError::Damaged`].
+pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid, OpenError> {
+    let path = dir.join(JOIN_NONCE);
+    match fs::read(&path) {
+        Ok(bytes) => wire::decode(&bytes).map_err(|error| OpenError::unreadable(&path, &error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
+            write_durably(dir, JOIN_NONCE, &wire::encode(RecordVersion::NAMED, &fresh))?;
+            Ok(fresh)
+        }
         Err(error) => Err(OpenError::io("read", &path, error)),
     }
 }

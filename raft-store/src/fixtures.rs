@@ -10,20 +10,20 @@ use std::path::PathBuf;
 use openraft::entry::RaftEntry;
 use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateInventory,
-    CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteInventory,
-    DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait, EnsureResourceClass,
-    EnsureTrait, ParentUpdate, ProviderAmounts, RaiseLevel, RenameResourceClass,
-    ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    RequestId, Reshape, ReshapedInventories, RetireNode, SyncStandards, UpdateInventory,
-    UpdateProvider,
+    CreatePartition, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
+    DeleteInventory, DeletePartition, DeleteProvider, DeleteProviderTraits, DeleteResourceClass,
+    DeleteTrait, EnsureResourceClass, EnsureTrait, IssueJoinToken, ParentUpdate, ProviderAmounts,
+    RaiseLevel, RedeemJoinToken, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
+    ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape, ReshapedInventories,
+    RetireNode, RevokeJoinToken, SetReplacement, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::outcome::Provider;
 use placement_model::state::change::{
-    Amount, Amounts, ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow,
-    ResourceClassId, SessionRow, TraitId,
+    Amount, Amounts, ConsumerRow, Counters, InventoryRow, JoinRow, NameRow, PartitionRow,
+    ProviderId, ProviderRow, Replaced, ResourceClassId, SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProviderUuid, Timestamp,
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, PartitionId, ProviderUuid, Timestamp,
 };
 use placement_model::{Change, Command, Level, Outcome, Refusal, Reply, Stamped, State};
 use serde::Serialize;
@@ -261,6 +261,45 @@ fn commands() -> Vec<Command> {
         }),
         Command::RetireNode(RetireNode { node: 4 }),
         Command::RaiseLevel(RaiseLevel { to: Level(2) }),
+        Command::CreatePartition(CreatePartition {
+            name: "north".parse().unwrap(),
+        }),
+        Command::DeletePartition(DeletePartition {
+            name: "north".parse().unwrap(),
+            force: true,
+        }),
+    ]
+}
+
+fn replaced() -> Replaced {
+    Replaced {
+        node: 3,
+        name: "db-c".to_owned(),
+        votes: true,
+        stays: false,
+        though_heard: true,
+    }
+}
+
+fn joins() -> Vec<Command> {
+    let token = "c0ffee".to_owned();
+    vec![
+        Command::IssueJoinToken(IssueJoinToken {
+            token: token.clone(),
+            seconds: 3600,
+            above: 3,
+            replaces: Some(replaced()),
+        }),
+        Command::RevokeJoinToken(RevokeJoinToken { node: 4 }),
+        Command::RedeemJoinToken(RedeemJoinToken {
+            node: 4,
+            token,
+            nonce: "f00d".to_owned(),
+        }),
+        Command::SetReplacement(SetReplacement {
+            by: 4,
+            replaces: None,
+        }),
     ]
 }
 
@@ -269,6 +308,8 @@ fn members() -> Membership {
         api: format!("http://192.0.2.{id}:8778"),
         peer: format!("192.0.2.{id}:8779"),
         admin: format!("192.0.2.{id}:8780"),
+        site: Box::default(),
+        name: Box::default(),
     };
     let voters = vec![BTreeSet::from([1, 2]), BTreeSet::from([1, 2, 3])];
     Membership::new(
@@ -296,15 +337,26 @@ fn entries() -> Vec<Entry> {
     };
     let command = |(number, command): (usize, Command)| {
         let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(1_800_000_000_123_456),
             request: (number > 0).then_some(request),
             command,
         };
         Payload::Normal(LoggedCommand::encoded(RecordVersion::COMPACT, stamped))
     };
+    let elsewhere = Stamped {
+        partition: PartitionId(7),
+        at: Timestamp(1_800_000_000_123_456),
+        request: Some(request),
+        command: Command::EnsureTrait(EnsureTrait {
+            name: name("CUSTOM_FAST"),
+        }),
+    };
+    let elsewhere = LoggedCommand::encoded(RecordVersion::COMPACT, elsewhere);
     [Payload::Blank, Payload::Membership(members())]
         .into_iter()
         .chain(commands().into_iter().enumerate().map(command))
+        .chain([Payload::Normal(elsewhere)])
         .zip(10..)
         .map(|(payload, index)| Entry::new(log_id(index), payload))
         .collect()
@@ -521,11 +573,57 @@ fn changes() -> Vec<Change> {
     ]
 }
 
+fn join_row() -> JoinRow {
+    JoinRow {
+        token: "c0ffee".to_owned(),
+        until: Timestamp(1_700_000_000_000_000),
+        nonce: Some("f00d".to_owned()),
+        replaces: Some(replaced()),
+    }
+}
+
+/// They came with records of the second version.
+#[test]
+fn joins_of_nodes() {
+    let commands = joins();
+    let named: Vec<_> = (commands.iter())
+        .map(|command| (command.name(), command.clone()))
+        .collect();
+    check_version(RecordVersion::COMPACT, "joins.hex", &named);
+    let change = Change::PutJoin(4, join_row());
+    let own = PartitionId::DEFAULT;
+    let row = tables::row(RecordVersion::COMPACT, own, &change);
+    let written = [(hex(&row.key), row.value.unwrap())];
+    for (key, value) in fixture(RecordVersion::COMPACT, "join-rows.hex", &written) {
+        assert_eq!(
+            tables::read(Table::Joins, &unhex(&key), &value),
+            Ok((own, change.clone()))
+        );
+    }
+}
+
 #[test]
 fn rows() {
-    let mut changes = changes();
-    changes.push(Change::PutLevel(Level(2)));
-    let row = tables::row;
+    let own = |change| (PartitionId::DEFAULT, change);
+    let mut changes: Vec<_> = changes().into_iter().map(own).collect();
+    changes.push(own(Change::PutLevel(Level(2))));
+    let at = Timestamp(1_800_000_000_123_456);
+    for deleted_at in [None, Some(Timestamp(at.0 + 5))] {
+        let row = PartitionRow {
+            name: "north".parse().unwrap(),
+            created_at: at,
+            deleted_at,
+        };
+        changes.push(own(Change::PutPartition(PartitionId(7), row)));
+    }
+    let row = NameRow {
+        name: name("CUSTOM_FAST"),
+        updated_at: at,
+    };
+    changes.push((PartitionId(7), Change::PutTrait(TraitId(0), row)));
+    let row = |version, (partition, change): &(PartitionId, Change)| {
+        tables::row(version, *partition, change)
+    };
     for version in VERSIONS {
         let written: Vec<_> = changes
             .iter()
@@ -553,6 +651,7 @@ fn rows() {
             );
         }
     }
+    changes.push((PartitionId::DEFAULT, Change::PutJoin(4, join_row())));
     let tables: BTreeSet<_> = changes
         .iter()
         .map(|change| row(RecordVersion::NEWEST, change).table.tag())
@@ -595,7 +694,7 @@ async fn snapshot_of(version: RecordVersion, name: &str, last_stamp: Option<Time
     let path = path(version, name);
     if version == RecordVersion::COMPACT {
         let applied = crate::AppliedState {
-            state: state.clone(),
+            cluster: state.clone().into(),
             last: meta.last_log_id,
             membership: meta.last_membership.clone(),
             last_stamp,
@@ -624,7 +723,7 @@ async fn snapshot_of(version: RecordVersion, name: &str, last_stamp: Option<Time
     let applied = store.views.current();
     assert_eq!(applied.digest(), state.digest());
     assert_eq!(applied.last_stamp, last_stamp);
-    let rows: Vec<_> = applied.state.rows().collect();
+    let rows: Vec<_> = applied.cluster.default_partition().rows().collect();
     for change in changes() {
         assert!(rows.contains(&change), "{change:?}");
     }

@@ -308,7 +308,7 @@ fn look_at_state(
     found.state = Some(StatePart {
         applied: applied.last.as_ref().map(WireLogId::from),
         digest: applied.digest().to_string(),
-        level: applied.state.level().0,
+        level: applied.cluster.level().0,
         last_stamp: applied.last_stamp,
         membership: WireMembership::from(applied.membership.membership()),
     });

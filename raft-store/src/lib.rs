@@ -50,7 +50,9 @@ mod write_version;
 
 pub use applier::{Applier, Rules};
 pub use archive::{ArchiveError, BackupDir, LogArchive, inspect_kept_log};
-pub use data_dir::{boots, create, former_clusters, identity, in_use, leave, make_durably};
+pub use data_dir::{
+    boots, create, former_clusters, identity, in_use, join_nonce, leave, make_durably,
+};
 pub use error::{JOIN_ANEW, OpenError};
 pub use gate::Gate;
 pub use health::Health;
@@ -76,6 +78,6 @@ pub use rot::rot_row;
 pub use skip::{SkipError, Skipped, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{
-    Applied, Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, TypeConfig,
-    Vote,
+    Applied, Entry, LogId, Member, Membership, NodeName, Payload, Site, SnapshotMeta,
+    StoredMembership, TypeConfig, Vote,
 };

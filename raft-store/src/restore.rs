@@ -12,7 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use placement_model::types::Timestamp;
+use placement_model::Change;
+use placement_model::state::change::JoinRow;
+use placement_model::types::{PartitionId, Timestamp};
 use serde::Serialize;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
@@ -132,7 +134,7 @@ impl Backup {
         }
         if let Some(gone) = members
             .keys()
-            .find(|id| self.applied.state.is_retired(**id))
+            .find(|id| self.applied.cluster.is_retired(**id))
         {
             return refused(format!(
                 "a node {gone} was removed from the cluster of this backup, which shuts out its \
@@ -160,12 +162,28 @@ impl Backup {
         let mut applied = self.applied.clone();
         applied.last = Some(last);
         applied.membership = StoredMembership::new(Some(last), membership(members));
+        // Whoever was to join the old cluster, or to take a place in it, is none of this one.
+        let over = applied
+            .cluster
+            .default_partition()
+            .joins()
+            .map(|(node, row)| {
+                let over = JoinRow {
+                    token: String::new(),
+                    until: row.until,
+                    nonce: Some(String::new()),
+                    replaces: None,
+                };
+                Change::PutJoin(node, over)
+            });
+        let over: Vec<Change> = over.collect();
+        applied.cluster.commit(&vec![(PartitionId::DEFAULT, over)]);
         let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
         put_in_place(options, &cache, &last, &applied)?;
         LogEditor::open(options, &cache)?.begin_behind(applied.record_version(), &last)?;
         // The state remembers the starts of its nodes, and the next one must be a later one. The names of
         // log and state become durable with this one, so the owner is never there without them.
-        let session = applied.state.session(identity.node);
+        let session = applied.cluster.session(identity.node);
         data_dir::set_boots(dir, session.map_or(0, |session| session.boot).max(1))?;
         data_dir::write_identity(dir, identity)
     }

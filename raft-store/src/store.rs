@@ -135,9 +135,9 @@ pub(crate) fn enter(options: &StoreOptions) -> Result<(DirLock, Identity), OpenE
 
 /// The last start of this node that its state knows of.
 pub(crate) fn written_in(applied: &AppliedState, identity: Identity) -> Option<u64> {
-    let state = &applied.state;
-    let session = state.session(identity.node)?;
-    (!state.is_retired(identity.node)).then_some(session.boot)
+    let cluster = &applied.cluster;
+    let session = cluster.session(identity.node)?;
+    (!cluster.is_retired(identity.node)).then_some(session.boot)
 }
 
 fn check_owner(options: &StoreOptions, found: &Identity) -> Result<(), OpenError> {

@@ -1,10 +1,12 @@
 //! The types that openraft is given, and short names for those it gives back.
 
 use std::fmt;
+use std::str::FromStr;
 
 use openraft::alias::{EntryOf, LogIdOf, SnapshotMetaOf, StoredMembershipOf, VoteOf};
 use placement_model::Outcome;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::logged::LoggedCommand;
 use crate::runtime::Runtime;
@@ -20,7 +22,7 @@ openraft::declare_raft_types!(
 );
 
 /// A node as every member of the cluster knows it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
 pub struct Member {
     /// Where clients reach it: `http://host:port`.
     pub api: String,
@@ -29,6 +31,113 @@ pub struct Member {
     /// Where operators reach it: `host:port`.
     #[serde(default)]
     pub admin: String,
+    /// Where it stands, as it says itself; from [`placement_model::Level::SITES`] on.
+    #[serde(default)]
+    pub site: Box<Site>,
+    /// What it is called, as it says itself; from [`placement_model::Level::SITES`] on.
+    #[serde(default)]
+    pub name: Box<NodeName>,
+}
+
+impl Member {
+    /// What the node of this number is called.
+    pub fn name_of(&self, id: u64) -> NodeName {
+        match self.name.as_str() {
+            "" => NodeName::of_number(id),
+            _ => (*self.name).clone(),
+        }
+    }
+}
+
+/// Fields are found by their places, so none is left out before one that is written. The last ones are left out while
+/// nothing is known: records of earlier levels stay as they were.
+impl Serialize for Member {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let has_name = !self.name.as_str().is_empty();
+        let has_site = has_name || !self.site.is_unknown();
+        let fields = 3 + usize::from(has_site) + usize::from(has_name);
+        let mut record = serializer.serialize_struct("Member", fields)?;
+        record.serialize_field("api", &self.api)?;
+        record.serialize_field("peer", &self.peer)?;
+        record.serialize_field("admin", &self.admin)?;
+        if has_site {
+            record.serialize_field("site", &self.site)?;
+        }
+        if has_name {
+            record.serialize_field("name", &self.name)?;
+        }
+        record.end()
+    }
+}
+
+/// What a node is called, beside its number. Empty: by its number.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeName(String);
+
+impl NodeName {
+    /// The most letters of one.
+    const MAX: usize = 64;
+
+    /// What a node is called that has no other name.
+    pub fn of_number(id: u64) -> Self {
+        Self(format!("node-{id}"))
+    }
+
+    /// The name; empty if there is none.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for NodeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for NodeName {
+    type Err = String;
+
+    /// A number would be taken for that of another node.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        let is_number = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+        if text.len() > Self::MAX || !text.chars().all(fits) || is_number {
+            let max = Self::MAX;
+            return Err(format!(
+                "{text:?} is not up to {max} letters, digits, dots, dashes and underscores, with one that is no digit"
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Where a node stands. Each name is empty if it was not given.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Site {
+    /// What fails together with no other region.
+    pub region: String,
+    /// What fails together within it.
+    pub zone: String,
+}
+
+impl Site {
+    /// Whether nothing is said of it.
+    pub fn is_unknown(&self) -> bool {
+        self.region.is_empty() && self.zone.is_empty()
+    }
+}
+
+/// `REGION/ZONE`, or the one that is known.
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.region.as_str(), self.zone.as_str()) {
+            (region, "") => f.write_str(region),
+            ("", zone) => f.write_str(zone),
+            (region, zone) => write!(f, "{region}/{zone}"),
+        }
+    }
 }
 
 impl fmt::Display for Member {
@@ -60,3 +169,49 @@ pub type Membership = openraft::Membership<u64, Member>;
 pub type StoredMembership = StoredMembershipOf<TypeConfig>;
 /// What a snapshot covers.
 pub type SnapshotMeta = SnapshotMetaOf<TypeConfig>;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests {
+    use super::*;
+    use crate::wire::{RecordVersion, decode, encode};
+
+    fn member(region: &str, name: &str) -> Member {
+        Member {
+            api: "http://a:1".to_owned(),
+            peer: "a:2".to_owned(),
+            admin: String::new(),
+            site: Box::new(Site {
+                region: region.to_owned(),
+                zone: String::new(),
+            }),
+            name: Box::new(name.parse().unwrap()),
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_member_is_not_written() {
+        for version in [RecordVersion::NAMED, RecordVersion::COMPACT] {
+            for (region, name) in [("", ""), ("north", ""), ("", "db-1"), ("north", "db-1")] {
+                let member = member(region, name);
+                let read: Member = decode(&encode(version, &member)).unwrap();
+                assert_eq!(read, member);
+            }
+        }
+        // As earlier levels have it, and read it.
+        let first: (String, String, String) =
+            decode(&encode(RecordVersion::COMPACT, &member("", ""))).unwrap();
+        assert_eq!(first.1, "a:2");
+    }
+
+    #[test]
+    fn a_name_is_no_number_and_fits_into_a_table() {
+        for name in ["", "db-1", "7b", "a.b_c"] {
+            assert_eq!(name.parse::<NodeName>().unwrap().as_str(), name);
+        }
+        for name in ["7", "a b", "ä", &"x".repeat(65)] {
+            assert!(name.parse::<NodeName>().is_err(), "{name}");
+        }
+        assert_eq!(Member::default().name_of(7).as_str(), "node-7");
+    }
+}

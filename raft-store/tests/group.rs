@@ -18,7 +18,7 @@ use openraft::raft::{
 };
 use openraft::{Config, SnapshotPolicy};
 use placement_model::command::CreateProvider;
-use placement_model::types::{ProviderUuid, Timestamp};
+use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::{
     Applied, Drafts, Health, Member, OpenError, Raft, Snapshot, SnapshotData, SnapshotDir, Store,
@@ -236,6 +236,7 @@ impl Cluster {
                     parent: None,
                 });
                 let stamped = Stamped {
+                    partition: PartitionId::DEFAULT,
                     at: Timestamp(1),
                     request: None,
                     command,
@@ -310,7 +311,12 @@ fn a_node_that_missed_the_purged_log_catches_up_by_snapshot_and_all_restart() {
         }
         let index = cluster.write(220..230).await;
         cluster.converged(index).await;
-        let sizes = cluster.nodes[&1].views.current().state.sizes();
+        let sizes = cluster.nodes[&1]
+            .views
+            .current()
+            .cluster
+            .default_partition()
+            .sizes();
         assert_eq!(sizes.providers, 230);
         for node in cluster.nodes.values() {
             assert_eq!(node.health.failure(), None);

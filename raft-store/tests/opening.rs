@@ -287,5 +287,5 @@ fn a_node_stops_where_the_level_rises_beyond_it_and_goes_on_from_there() {
     });
     // Started again, it stands before that entry still: a newer version decides it rightly.
     let store = opened(dir.path());
-    assert_eq!(store.views.current().state.level(), Level::FIRST);
+    assert_eq!(store.views.current().cluster.level(), Level::FIRST);
 }

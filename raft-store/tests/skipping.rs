@@ -11,7 +11,8 @@ use common::{
     read_all, replay, run,
 };
 use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
-use placement_model::{Changes, Outcome, Stamped, State};
+use placement_model::cluster::ClusterChanges;
+use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{
     Applier, LogId, OpenError, Rules, SkipError, Skipped, StoreOptions, applying, open, skip_entry,
     skipped,
@@ -32,12 +33,12 @@ struct Poisoned {
 }
 
 impl Applier for Poisoned {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         if index == self.at {
             *self.seen.lock().unwrap() = applying();
             panic!("the bug");
         }
-        Rules.apply(index, state, stamped)
+        Rules.apply(index, cluster, stamped)
     }
 }
 

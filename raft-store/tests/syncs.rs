@@ -24,7 +24,8 @@ use common::{
 use openraft::storage::RaftLogStorage;
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Backup, BackupDir, NewCluster, Rules, Store, Vote, create, leave, recover, skip_entry,
+    Backup, BackupDir, NewCluster, Rules, Store, Vote, create, join_nonce, leave, recover,
+    skip_entry,
 };
 use skip::skipped;
 use tempfile::TempDir;
@@ -139,6 +140,8 @@ fn child_that_lives() {
     run(async { append(&mut opened(&alone).log, history(9)).await });
     step("recover");
     recover(&options(&alone), Uuid::from_u128(2)).unwrap();
+    step("ask-to-join");
+    join_nonce(&root.join("waiting").join("node"), Uuid::from_u128(5)).unwrap();
     step("leave");
     leave(&dir, "it is tried").unwrap();
     step("end");
@@ -402,6 +405,17 @@ fn what_is_called_durable_was_synced() {
             }),
             ("its name", |path| path == "alone"),
             ("the log", is_wal),
+        ],
+    );
+    look(
+        "ask-to-join",
+        &[
+            ("the directory above", |path| path == "waiting"),
+            ("the nonce", |path| path == "waiting/node/join-nonce.new"),
+            ("rename of the nonce", |path| {
+                path.ends_with("join-nonce.new")
+            }),
+            ("its name", |path| path == "waiting/node"),
         ],
     );
     look(

@@ -28,8 +28,16 @@ fn a_view_stays_as_it_was_and_a_waiter_gets_the_newer_one() {
         apply(&mut store.machine, vec![provider(1, 7)]).await;
         assert_eq!(waiting.await.unwrap(), Ok(Some(7)));
         assert_eq!(before.index(), Some(5));
-        assert_eq!(before.state.sizes().providers, 4);
-        assert_eq!(views.current().state.sizes().providers, 6);
+        assert_eq!(before.cluster.default_partition().sizes().providers, 4);
+        assert_eq!(
+            views
+                .current()
+                .cluster
+                .default_partition()
+                .sizes()
+                .providers,
+            6
+        );
     });
 }
 

@@ -51,7 +51,7 @@ impl BackupInfo {
             term: last.map_or(0, |id| id.term),
             digest: applied.digest().to_string(),
             last_stamp: applied.last_stamp,
-            level: applied.state.level(),
+            level: applied.cluster.level(),
         }
     }
 

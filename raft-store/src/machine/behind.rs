@@ -10,7 +10,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
+use placement_model::Change;
 use placement_model::state::change::RowKey;
+use placement_model::types::PartitionId;
 use rocksdb::WriteBatch;
 
 use super::database::StateDatabase;
@@ -54,7 +56,7 @@ struct Shared {
 /// The rows that have changed, some more than once, and the state that they are read from.
 #[derive(Debug, Default)]
 struct Waiting {
-    keys: Vec<RowKey>,
+    keys: Vec<(PartitionId, RowKey)>,
     applied: Option<AppliedState>,
 }
 
@@ -88,7 +90,11 @@ impl Behind {
     ///
     /// # Errors
     /// If rows noted earlier could not be written.
-    pub(super) fn note(&self, keys: Vec<RowKey>, applied: AppliedState) -> io::Result<()> {
+    pub(super) fn note(
+        &self,
+        keys: Vec<(PartitionId, RowKey)>,
+        applied: AppliedState,
+    ) -> io::Result<()> {
         self.shared.check()?;
         let waiting = {
             let mut waiting = self.shared.waiting.lock();
@@ -170,9 +176,17 @@ impl Shared {
         keys.dedup();
         let version = applied.record_version();
         let mut batch = WriteBatch::default();
-        for key in &keys {
-            let row = applied.state.row(key);
-            self.database.put(&mut batch, version, &row);
+        for (partition, key) in &keys {
+            // The rows of a partition that is gone go with its own.
+            let Some(row) = applied.cluster.row(*partition, key) else {
+                continue;
+            };
+            if let Change::PutPartition(id, row) = &row
+                && row.deleted_at.is_some()
+            {
+                self.database.delete_rows_of(&mut batch, *id);
+            }
+            self.database.put(&mut batch, version, *partition, &row);
         }
         self.database.put_applied(&mut batch, version, &applied);
         let _under_way = self.counters.disk_wait.for_state();

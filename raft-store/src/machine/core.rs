@@ -9,7 +9,8 @@ use std::time::Duration;
 use openraft::storage::EntryResponder;
 use parking_lot::Mutex;
 use placement_model::state::change::RowKey;
-use placement_model::{Change, Level, Outcome, Stamped, State};
+use placement_model::types::PartitionId;
+use placement_model::{Change, Cluster, Level, Outcome, Stamped};
 use rocksdb::{Cache, WriteBatch};
 use tokio::time::Instant;
 
@@ -216,7 +217,7 @@ impl Core {
     /// What follows an entry that raises the level further than this binary knows, it could not
     /// decide as the others do.
     fn check_level(&self, next: &AppliedState) -> io::Result<()> {
-        let level = next.state.level();
+        let level = next.cluster.level();
         if level <= Level::NEWEST {
             return Ok(());
         }
@@ -235,7 +236,7 @@ impl Core {
         &self,
         index: u64,
         next: &mut AppliedState,
-        changed: &mut Vec<RowKey>,
+        changed: &mut Vec<(PartitionId, RowKey)>,
         stamped: &Stamped,
     ) -> Outcome {
         let started = Instant::now();
@@ -249,16 +250,19 @@ impl Core {
             sequence = request.map(|id| id.sequence),
         )
         .entered();
-        let (outcome, changes) = self.applier.apply(index, &next.state, stamped);
-        changed.extend(changes.iter().map(Change::key));
-        self.applier.commit(&mut next.state, &changes);
+        let (outcome, changes) = self.applier.apply(index, &next.cluster, stamped);
+        for (partition, changes) in &changes {
+            let keys = changes.iter().map(Change::key);
+            changed.extend(keys.map(|key| (*partition, key)));
+        }
+        self.applier.commit(&mut next.cluster, &changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
         if took > self.slow_apply {
             tracing::warn!(
                 index,
                 command = %stamped,
-                changes = changes.len(),
+                changes = changes.iter().map(|(_, own)| own.len()).sum::<usize>(),
                 apply_ms = millis(took),
                 "applying a command was slow"
             );
@@ -365,10 +369,10 @@ impl Core {
         let started = Instant::now();
         let mut applied = self.verified(meta, file)?;
         if self.faults.stale_indexes {
-            applied.state.lose_indexes();
+            applied.cluster.lose_indexes();
         }
         if self.faults.install_without_traits {
-            applied.state = without_traits(&applied.state);
+            applied.cluster = without_traits(&applied.cluster);
         }
         let current = self.current().index();
         assert!(
@@ -445,19 +449,21 @@ fn put_in_place(
 
 /// A bug that simulations inject.
 fn without_sessions(applied: &AppliedState) -> AppliedState {
-    let rows = applied.state.rows();
-    let rows = rows.filter(|row| !matches!(row, Change::PutSession(..) | Change::PutOutcome(..)));
+    let rows = applied.cluster.rows();
+    let of_a_session =
+        |row: &Change| matches!(row, Change::PutSession(..) | Change::PutOutcome(..));
+    let rows = rows.filter(|(_, row)| !of_a_session(row));
     AppliedState {
-        state: State::load(rows).expect("no other row refers to a session"),
+        cluster: Cluster::load(rows).expect("no other row refers to a session"),
         ..applied.clone()
     }
 }
 
 /// A bug that simulations inject.
-fn without_traits(state: &State) -> State {
-    let rows = state.rows();
-    let rows = rows.filter(|row| !matches!(row, Change::PutProviderTraits(..)));
-    State::load(rows).expect("no row refers to which traits a provider has")
+fn without_traits(cluster: &Cluster) -> Cluster {
+    let rows = cluster.rows();
+    let rows = rows.filter(|(_, row)| !matches!(row, Change::PutProviderTraits(..)));
+    Cluster::load(rows).expect("no row refers to which traits a provider has")
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -497,7 +503,8 @@ mod tests {
             })
         };
         let mut new = AppliedState::default();
-        new.state.commit(&[next_ids(5)]);
+        new.cluster
+            .commit(&vec![(PartitionId::DEFAULT, vec![next_ids(5)])]);
         new.last = Some(
             crate::wire::WireLogId {
                 term: 1,
@@ -510,7 +517,8 @@ mod tests {
             let mut store = open(options.clone()).unwrap();
             let mut old = WriteBatch::default();
             let core = store.machine.core();
-            core.database.put(&mut old, VERSION, &next_ids(3));
+            core.database
+                .put(&mut old, VERSION, PartitionId::DEFAULT, &next_ids(3));
             core.database.write(old).unwrap();
             let kept = core.snapshots.write_down(&new).unwrap();
             core.database
@@ -521,6 +529,7 @@ mod tests {
             core.database.put(
                 &mut half,
                 VERSION,
+                PartitionId::DEFAULT,
                 &Change::PutOutcome(1, 1, placement_model::Outcome::AnsweredBefore),
             );
             core.database.write(half).unwrap();
@@ -538,7 +547,10 @@ mod tests {
         let store = open(options.clone()).unwrap();
         let current = store.views.current();
         assert_eq!((current.last, current.digest()), (new.last, new.digest()));
-        assert_eq!(current.state.rows().collect::<Vec<_>>(), [next_ids(5)]);
+        assert_eq!(
+            current.cluster.rows().collect::<Vec<_>>(),
+            [(PartitionId::DEFAULT, next_ids(5))]
+        );
         store.drafts.cover().await.unwrap();
         drop(store);
         let store = open(options).unwrap();
@@ -580,7 +592,12 @@ mod tests {
                 provider: 1,
                 ..Counters::default()
             };
-            database.put(&mut batch, VERSION, &Change::PutCounters(counters));
+            database.put(
+                &mut batch,
+                VERSION,
+                PartitionId::DEFAULT,
+                &Change::PutCounters(counters),
+            );
             database.write(batch).unwrap();
             database.sync().unwrap();
         }

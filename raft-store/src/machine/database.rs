@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use placement_model::types::Timestamp;
-use placement_model::{Change, Level, State};
+use placement_model::types::{PartitionId, Timestamp};
+use placement_model::{Change, Cluster, Level};
 use rocksdb::{
     Cache, ColumnFamily, DB, FlushOptions, IteratorMode, ReadOptions, WriteBatch, WriteOptions,
 };
@@ -103,26 +103,26 @@ impl StateDatabase {
 
     fn read_all(&self) -> Result<AppliedState, OpenError> {
         let record = self.meta_row(APPLIED)?.unwrap_or_else(|| AppliedRecord {
-            digest: State::default().digest().to_string(),
+            digest: Cluster::default().digest().to_string(),
             ..AppliedRecord::default()
         });
         let mut failure = None;
         let rows = self.rows().map(|row| row.map(tables::with_digest));
-        let state = runtime::ahead(rows, |rows| {
+        let cluster = runtime::ahead(rows, |rows| {
             let rows = rows.map_while(|row| row.map_err(|error| failure = Some(error)).ok());
-            State::load_with_digests(rows)
+            Cluster::load_with_digests(rows)
         });
         if let Some(error) = failure {
             return Err(error);
         }
-        let state = state.map_err(|dangling| self.damaged(dangling.to_string()))?;
-        if state.level() > Level::NEWEST {
+        let cluster = cluster.map_err(|dangling| self.damaged(dangling.to_string()))?;
+        if cluster.level() > Level::NEWEST {
             return Err(OpenError::NewerLevel {
                 path: self.dir.clone(),
-                level: state.level(),
+                level: cluster.level(),
             });
         }
-        let digest = state.digest();
+        let digest = cluster.digest();
         match digest.agrees_with(&record.digest) {
             Some(false) if !self.believes_rows => {
                 return Err(self.damaged(format!(
@@ -140,18 +140,21 @@ impl StateDatabase {
         let membership = StoredMembership::try_from(record.membership)
             .map_err(|error| self.damaged(error.to_string()))?;
         Ok(AppliedState {
-            state,
+            cluster,
             last: record.last.map(LogId::from),
             membership,
             last_stamp: record.last_stamp,
         })
     }
 
-    fn rows(&self) -> impl Iterator<Item = Result<Change, OpenError>> + '_ {
+    fn rows(&self) -> impl Iterator<Item = Result<(PartitionId, Change), OpenError>> + '_ {
         Table::ALL.into_iter().flat_map(|table| self.rows_of(table))
     }
 
-    fn rows_of(&self, table: Table) -> impl Iterator<Item = Result<Change, OpenError>> + '_ {
+    fn rows_of(
+        &self,
+        table: Table,
+    ) -> impl Iterator<Item = Result<(PartitionId, Change), OpenError>> + '_ {
         // Missing only where a directory of an older version is looked at.
         let family = self.db.cf_handle(table.name());
         family.into_iter().flat_map(move |family| {
@@ -217,12 +220,27 @@ impl StateDatabase {
     }
 
     /// Adds a change to a batch.
-    pub(super) fn put(&self, batch: &mut WriteBatch, version: RecordVersion, change: &Change) {
-        let row = tables::row(version, change);
+    pub(super) fn put(
+        &self,
+        batch: &mut WriteBatch,
+        version: RecordVersion,
+        partition: PartitionId,
+        change: &Change,
+    ) {
+        let row = tables::row(version, partition, change);
         let family = self.table(row.table);
         match row.value {
             Some(value) => batch.put_cf(family, row.key, value),
             None => batch.delete_cf(family, row.key),
+        }
+    }
+
+    /// Has a batch delete all rows of a partition, at the cost of one per table.
+    pub(super) fn delete_rows_of(&self, batch: &mut WriteBatch, partition: PartitionId) {
+        let (from, to) = (partition, PartitionId(partition.0.saturating_add(1)));
+        for table in Table::ALL {
+            let family = self.table(table);
+            batch.delete_range_cf(family, tables::prefix(from), tables::prefix(to));
         }
     }
 
@@ -289,8 +307,8 @@ impl StateDatabase {
             // Every key begins with the partition, and no partition has this number.
             batch.delete_range_cf(self.table(table), [].as_slice(), [0xff, 0xff].as_slice());
         }
-        for change in applied.state.rows() {
-            self.put(&mut batch, version, &change);
+        for (partition, change) in applied.cluster.rows() {
+            self.put(&mut batch, version, partition, &change);
             if batch.size_in_bytes() > BATCH_BYTES {
                 self.write(std::mem::take(&mut batch))?;
             }
@@ -356,16 +374,21 @@ mod tests {
                     ..AppliedRecord::default()
                 };
                 let mut batch = WriteBatch::default();
-                database.put(&mut batch, RecordVersion::NEWEST, &row);
+                database.put(
+                    &mut batch,
+                    RecordVersion::NEWEST,
+                    PartitionId::DEFAULT,
+                    &row,
+                );
                 let record = wire::encode(RecordVersion::NEWEST, &record);
                 batch.put_cf(database.meta(), APPLIED, record);
                 database.write(batch).unwrap();
                 database.sync().unwrap();
             }
             let store = open(options).unwrap();
-            let mut state = State::default();
-            state.commit(&[row]);
-            assert_eq!(store.views.current().digest(), state.digest());
+            let mut cluster = Cluster::default();
+            cluster.commit(&vec![(PartitionId::DEFAULT, vec![row])]);
+            assert_eq!(store.views.current().digest(), cluster.digest());
         }
     }
 }

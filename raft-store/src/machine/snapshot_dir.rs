@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use placement_model::{Level, State};
+use placement_model::{Cluster, Level};
 
 use super::snapshot_file::{SnapshotFile, SnapshotReceiver, WrittenSnapshot};
 use super::snapshot_format::{self, Header, SnapshotError};
@@ -294,13 +294,16 @@ pub(super) fn name(last: Option<&LogId>) -> String {
     }
 }
 
-pub(super) fn applied_state(header: Header, state: State) -> Result<AppliedState, SnapshotError> {
-    if state.level() > Level::NEWEST {
-        return Err(SnapshotError::NewerLevel(state.level()));
+pub(super) fn applied_state(
+    header: Header,
+    cluster: Cluster,
+) -> Result<AppliedState, SnapshotError> {
+    if cluster.level() > Level::NEWEST {
+        return Err(SnapshotError::NewerLevel(cluster.level()));
     }
     let meta = SnapshotMeta::try_from(header.covers)?;
     Ok(AppliedState {
-        state,
+        cluster,
         last: meta.last_log_id,
         membership: meta.last_membership,
         last_stamp: header.last_stamp,

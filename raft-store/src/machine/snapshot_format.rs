@@ -9,11 +9,13 @@
 //!   body 3   footer: a record with the number of rows; nothing follows
 //! ```
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
+use placement_model::cluster::digest_of;
 use placement_model::state::Digest;
-use placement_model::types::Timestamp;
-use placement_model::{Change, Level, State};
+use placement_model::types::{PartitionId, Timestamp};
+use placement_model::{Change, Cluster, Level};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
@@ -144,8 +146,8 @@ pub(super) fn write(
     write_record(target, version, HEADER, &header)?;
     let mut rows = 0;
     let mut body = vec![ROWS];
-    for change in applied.state.rows() {
-        let row = tables::row(version, &change);
+    for (partition, change) in applied.cluster.rows() {
+        let row = tables::row(version, partition, &change);
         let value = row.value.expect("a state has no deleted rows");
         body.push(row.table.tag());
         push_bytes(&mut body, &row.key)?;
@@ -222,31 +224,34 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
 
 /// Reads a whole snapshot, and believes nothing: every frame against its checksum, the rows against
 /// their number and their digest, if it is of this binary's form.
-pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, State), SnapshotError> {
+pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, Cluster), SnapshotError> {
     let header = read_header(source)?;
     let mut rows = Rows::of(source);
-    let state = runtime::ahead(rows.by_ref().map(tables::with_digest), |rows| {
-        State::load_with_digests(rows)
+    let cluster = runtime::ahead(rows.by_ref().map(tables::with_digest), |rows| {
+        Cluster::load_with_digests(rows)
     });
     rows.finish()?;
-    let state = state.map_err(|dangling| damaged(&dangling.to_string()))?;
-    header.check_digest(state.digest())?;
-    Ok((header, state))
+    let cluster = cluster.map_err(|dangling| damaged(&dangling.to_string()))?;
+    header.check_digest(cluster.digest())?;
+    Ok((header, cluster))
 }
 
 /// Reads a whole snapshot as [`read`] does, and keeps nothing of it. Gives the feature level, too.
 pub(super) fn check(source: &mut impl Read) -> Result<(Header, Level), SnapshotError> {
     let header = read_header(source)?;
     let mut rows = Rows::of(source);
-    let (mut digest, mut level) = (Digest::default(), Level::default());
-    for row in rows.by_ref() {
-        digest.count_in(Digest::of(&row));
+    let (mut digests, mut level) = (BTreeMap::<_, Digest>::new(), Level::default());
+    for (partition, row) in rows.by_ref() {
+        digests
+            .entry(partition)
+            .or_default()
+            .count_in(Digest::of(&row));
         if let Change::PutLevel(found) = row {
-            level = found;
+            level = level.max(found);
         }
     }
     rows.finish()?;
-    header.check_digest(digest)?;
+    header.check_digest(digest_of(digests))?;
     Ok((header, level))
 }
 
@@ -271,16 +276,16 @@ struct Rows<'a, R> {
 }
 
 impl<R: Read> Iterator for Rows<'_, R> {
-    type Item = Change;
+    type Item = (PartitionId, Change);
 
-    fn next(&mut self) -> Option<Change> {
+    fn next(&mut self) -> Option<Self::Item> {
         if self.outcome.is_some() {
             return None;
         }
         match self.step() {
-            Ok(change) => {
-                self.count += u64::from(change.is_some());
-                change
+            Ok(row) => {
+                self.count += u64::from(row.is_some());
+                row
             }
             Err(error) => {
                 self.outcome = Some(Err(error));
@@ -312,7 +317,7 @@ impl<'a, R: Read> Rows<'a, R> {
         }
     }
 
-    fn step(&mut self) -> Result<Option<Change>, SnapshotError> {
+    fn step(&mut self) -> Result<Option<(PartitionId, Change)>, SnapshotError> {
         while self.position == self.body.len() {
             self.body = read_frame(self.source)?;
             self.position = 1;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use placement_model::State;
+use placement_model::Cluster;
 use placement_model::command::RequestId;
 use placement_model::state::Digest;
 use placement_model::types::Timestamp;
@@ -18,8 +18,8 @@ use crate::wire::RecordVersion;
 /// The state after some entry of the log. Cheap to keep: states share what they have in common.
 #[derive(Debug, Clone, Default)]
 pub struct AppliedState {
-    /// The whole placement model.
-    pub state: State,
+    /// All partitions.
+    pub cluster: Cluster,
     /// The last entry it contains; `None` on a node that has applied nothing.
     pub last: Option<LogId>,
     /// The membership as of that entry.
@@ -37,12 +37,12 @@ impl AppliedState {
 
     /// The version in which it is written down, and everything that follows it.
     pub fn record_version(&self) -> RecordVersion {
-        RecordVersion::of(self.state.level())
+        RecordVersion::of(self.cluster.level())
     }
 
     /// The digest of the state: equal on all nodes at an equal index.
     pub fn digest(&self) -> Digest {
-        self.state.digest()
+        self.cluster.digest()
     }
 }
 

@@ -1,21 +1,41 @@
 //! Keys: the partition, then what tells the rows of a table apart.
 
+use placement_model::types::PartitionId;
+
 use crate::wire::WireError;
 
-const PARTITION: [u8; 2] = [0, 0];
+/// How many bytes the partition takes.
+const PARTITION_BYTES: usize = 2;
 
-/// The key made of these parts.
+/// The key made of these parts, in the default partition.
 pub(super) fn key(parts: &[&[u8]]) -> Vec<u8> {
-    let mut key = PARTITION.to_vec();
+    let mut key = vec![0; PARTITION_BYTES];
     for part in parts {
         key.extend_from_slice(part);
     }
     key
 }
 
+/// What the keys of all rows of a partition begin with.
+pub(crate) fn prefix(partition: PartitionId) -> [u8; PARTITION_BYTES] {
+    partition.0.to_be_bytes()
+}
+
+/// The same key in another partition.
+pub(super) fn moved(mut key: Vec<u8>, partition: PartitionId) -> Vec<u8> {
+    key[..PARTITION_BYTES].copy_from_slice(&prefix(partition));
+    key
+}
+
+/// The partition that a key names.
+pub(super) fn partition(key: &[u8]) -> Result<PartitionId, WireError> {
+    let first = key.first_chunk().ok_or_else(|| damaged(key))?;
+    Ok(PartitionId(u16::from_be_bytes(*first)))
+}
+
 /// What follows the partition.
-pub(super) fn rest(key: &[u8]) -> Result<&[u8], WireError> {
-    key.strip_prefix(&PARTITION).ok_or_else(|| damaged(key))
+fn rest(key: &[u8]) -> Result<&[u8], WireError> {
+    key.get(PARTITION_BYTES..).ok_or_else(|| damaged(key))
 }
 
 /// The rest of a key of exactly `N` bytes.
@@ -50,6 +70,6 @@ pub(super) fn text(key: &[u8]) -> Result<&str, WireError> {
     std::str::from_utf8(rest(key)?).map_err(|_not_text| damaged(key))
 }
 
-fn damaged(key: &[u8]) -> WireError {
+pub(super) fn damaged(key: &[u8]) -> WireError {
     WireError::Damaged(format!("a key that no row has: {key:02x?}"))
 }

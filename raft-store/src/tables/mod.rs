@@ -1,15 +1,16 @@
 //! One table per noun: which column family, how a row's key and value are written.
 //!
-//! A key begins with the partition, two bytes that are zero today, so that one cluster can hold
-//! several clouds later. Numbers in keys are big-endian, so that rows lie in the order of their
+//! A key begins with the partition, two bytes, so that the rows of one lie together. Numbers in keys are big-endian, so that rows lie in the order of their
 //! ids. A value is a record of [`crate::wire`].
 
 mod consumers;
 mod counters;
 mod inventories;
+mod joins;
 mod key;
 mod level;
 mod outcomes;
+mod partitions;
 mod provider_aggregates;
 mod provider_traits;
 mod providers;
@@ -22,12 +23,22 @@ mod traits;
 
 use placement_model::Change;
 use placement_model::state::Digest;
+use placement_model::types::PartitionId;
 
+pub(crate) use self::key::prefix;
 pub(crate) use self::table::{Row, Table};
 use crate::wire::{RecordVersion, WireError};
 
-/// Writes a change down as a row.
-pub(crate) fn row(version: RecordVersion, change: &Change) -> Row {
+/// Writes a change in a partition down as a row.
+pub(crate) fn row(version: RecordVersion, partition: PartitionId, change: &Change) -> Row {
+    let row = row_of_the_default(version, change);
+    Row {
+        key: key::moved(row.key, partition),
+        ..row
+    }
+}
+
+fn row_of_the_default(version: RecordVersion, change: &Change) -> Row {
     match change {
         Change::PutProvider(id, row) => providers::put(version, *id, row),
         Change::DeleteProvider(id) => providers::delete(*id),
@@ -53,18 +64,35 @@ pub(crate) fn row(version: RecordVersion, change: &Change) -> Row {
             outcomes::put(version, *origin, *sequence, outcome)
         }
         Change::PutLevel(level) => level::put(version, *level),
+        Change::PutJoin(node, row) => joins::put(version, *node, row),
+        Change::DeleteJoin(node) => joins::delete(*node),
+        Change::PutPartition(id, row) => partitions::put(version, *id, row),
         Change::DeleteOutcome(origin, sequence) => outcomes::delete(*origin, *sequence),
     }
 }
 
-/// A row that was read, as [`State::load_with_digests`](placement_model::State::load_with_digests)
+/// A row that was read, as [`Cluster::load_with_digests`](placement_model::Cluster::load_with_digests)
 /// takes it.
-pub(crate) fn with_digest(row: Change) -> (Digest, Change) {
-    (Digest::of(&row), row)
+pub(crate) fn with_digest(
+    (partition, row): (PartitionId, Change),
+) -> (Digest, PartitionId, Change) {
+    (Digest::of(&row), partition, row)
 }
 
-/// Reads a row.
-pub(crate) fn read(table: Table, key: &[u8], value: &[u8]) -> Result<Change, WireError> {
+/// Reads a row, and which partition it is of.
+pub(crate) fn read(
+    table: Table,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(PartitionId, Change), WireError> {
+    let partition = key::partition(key)?;
+    if table.is_of_the_cluster() && !partition.is_default() {
+        return Err(key::damaged(key));
+    }
+    Ok((partition, change(table, key, value)?))
+}
+
+fn change(table: Table, key: &[u8], value: &[u8]) -> Result<Change, WireError> {
     match table {
         Table::Providers => providers::read(key, value),
         Table::Inventories => inventories::read(key, value),
@@ -77,5 +105,7 @@ pub(crate) fn read(table: Table, key: &[u8], value: &[u8]) -> Result<Change, Wir
         Table::Counters => counters::read(key, value),
         Table::Outcomes => outcomes::read(key, value),
         Table::Level => level::read(key, value),
+        Table::Joins => joins::read(key, value),
+        Table::Partitions => partitions::read(key, value),
     }
 }

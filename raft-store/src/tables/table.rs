@@ -15,11 +15,13 @@ pub(crate) enum Table {
     Counters = 9,
     Outcomes = 10,
     Level = 11,
+    Joins = 20,
+    Partitions = 12,
 }
 
 impl Table {
     /// Every table.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Providers,
         Self::Inventories,
         Self::ProviderTraits,
@@ -31,6 +33,8 @@ impl Table {
         Self::Counters,
         Self::Outcomes,
         Self::Level,
+        Self::Joins,
+        Self::Partitions,
     ];
 
     /// The column family.
@@ -47,7 +51,14 @@ impl Table {
             Self::Counters => "counters",
             Self::Outcomes => "outcomes",
             Self::Level => "level",
+            Self::Joins => "joins",
+            Self::Partitions => "partitions",
         }
+    }
+
+    /// Whether its rows are of the whole cluster: they are in the default partition.
+    pub(super) fn is_of_the_cluster(self) -> bool {
+        matches!(self, Self::Sessions | Self::Outcomes | Self::Partitions)
     }
 
     /// The tag in snapshots.

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use placement_model::state::change::{
-    Amount, Amounts, ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow,
-    ResourceClassId, SessionRow, TraitId,
+    Amount, Amounts, ConsumerRow, Counters, InventoryRow, NameRow, PartitionRow, ProviderId,
+    ProviderRow, ResourceClassId, SessionRow, TraitId,
 };
-use placement_model::types::{AggregateUuid, ConsumerUuid, Generation, Inventory, Timestamp};
+use placement_model::types::{
+    AggregateUuid, ConsumerUuid, Generation, Inventory, PartitionId, PartitionName, Timestamp,
+};
 use placement_model::{Change, Level, Outcome, Refusal};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -139,6 +141,21 @@ fn put() -> impl Strategy<Value = Change> {
             })
         }),
         any::<u32>().prop_map(|level| Change::PutLevel(Level(level))),
+        (
+            any::<u16>(),
+            "[a-z]{1,64}",
+            at(),
+            proptest::option::of(at())
+        )
+            .prop_map(|(id, name, created_at, deleted_at)| {
+                let name: PartitionName = name.parse().expect("the pattern is within the rule");
+                let row = PartitionRow {
+                    name,
+                    created_at,
+                    deleted_at,
+                };
+                Change::PutPartition(PartitionId(id), row)
+            }),
         (any::<u64>(), any::<u64>(), ".{1,36}").prop_map(|(origin, sequence, consumer)| {
             let refusal = Refusal::ConsumerHasNoAllocations(ConsumerUuid::from(consumer));
             Change::PutOutcome(origin, sequence, Outcome::Refused(refusal))
@@ -148,11 +165,13 @@ fn put() -> impl Strategy<Value = Change> {
 
 proptest! {
     #[test]
-    fn a_row_comes_back_as_it_was_written(change in put()) {
+    fn a_row_comes_back_as_it_was_written(change in put(), partition in any::<u16>()) {
+        let of_the_cluster = matches!(change, Change::PutSession(..) | Change::PutOutcome(..) | Change::PutPartition(..));
+        let partition = PartitionId(if of_the_cluster { 0 } else { partition });
         for version in VERSIONS {
-            let row = row(version, &change);
+            let row = row(version, partition, &change);
             let value = row.value.expect("a put has a value");
-            prop_assert_eq!(super::read(row.table, &row.key, &value), Ok(change.clone()));
+            prop_assert_eq!(super::read(row.table, &row.key, &value), Ok((partition, change.clone())));
             prop_assert_eq!(Table::of_tag(row.table.tag()), Some(row.table));
         }
     }
@@ -160,7 +179,7 @@ proptest! {
     #[test]
     fn damaged_rows_are_errors(change in put(), at in any::<prop::sample::Index>(), bit in 0..8) {
         for version in VERSIONS {
-            let row = row(version, &change);
+            let row = row(version, PartitionId::DEFAULT, &change);
             let mut value = row.value.expect("a put has a value");
             let at = at.index(value.len());
             value[at] ^= 1_u8 << bit;
@@ -191,6 +210,7 @@ fn an_empty_set_is_no_row() {
     assert_eq!(
         row(
             RecordVersion::NEWEST,
+            PartitionId::DEFAULT,
             &Change::PutProviderTraits(ProviderId(1), BTreeSet::new())
         )
         .value,
@@ -199,6 +219,7 @@ fn an_empty_set_is_no_row() {
     assert_eq!(
         row(
             RecordVersion::NEWEST,
+            PartitionId::DEFAULT,
             &Change::PutProviderAggregates(ProviderId(1), BTreeSet::new())
         )
         .value,

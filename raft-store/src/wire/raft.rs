@@ -6,7 +6,7 @@ use openraft::entry::RaftEntry;
 use openraft::vote::leader_id_adv::LeaderId;
 use openraft::vote::{RaftLeaderId, RaftVote};
 use placement_model::command::RequestId;
-use placement_model::types::Timestamp;
+use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Command, Stamped};
 use serde::{Deserialize, Serialize};
 
@@ -198,6 +198,9 @@ pub struct WireCommand {
     pub request: Option<RequestId>,
     /// The record of the [`Command`].
     pub command: Blob,
+    /// In which partition.
+    #[serde(default, skip_serializing_if = "PartitionId::is_default")]
+    pub partition: PartitionId,
 }
 
 impl LoggedCommand {
@@ -216,6 +219,7 @@ impl From<&Entry> for WireEntry {
                 at: logged.stamped().at,
                 request: logged.stamped().request,
                 command: logged.record().clone(),
+                partition: logged.stamped().partition,
             }),
             Payload::Membership(membership) => WirePayload::Membership(membership.into()),
         };
@@ -242,12 +246,14 @@ impl WireEntry {
                 at,
                 request,
                 command: record,
+                partition,
             }) => {
                 let command: Command = decode(&record.0)?;
                 let stamped = Stamped {
                     at,
                     request,
                     command,
+                    partition,
                 };
                 Payload::Normal(LoggedCommand::new(stamped, record))
             }

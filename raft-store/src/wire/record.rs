@@ -37,7 +37,7 @@ impl RecordVersion {
     /// The version that the nodes of a cluster of this level write: all of them read it.
     pub const fn of(level: Level) -> Self {
         match level {
-            Level(0 | 1) => Self::COMPACT,
+            Level(0..=2) => Self::COMPACT,
             Level(_) => Self::NEWEST,
         }
     }

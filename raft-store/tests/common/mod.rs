@@ -11,7 +11,7 @@ use openraft::entry::RaftEntry;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::vote::leader_id_adv::LeaderId;
 use placement_model::command::{CreateProvider, RequestId};
-use placement_model::types::{ProviderUuid, Timestamp};
+use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
@@ -94,6 +94,7 @@ pub(crate) fn stamp(index: u64) -> Timestamp {
 
 pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
     let stamped = Stamped {
+        partition: PartitionId::DEFAULT,
         at: stamp(index),
         request: Some(RequestId {
             origin: 1,
@@ -142,6 +143,8 @@ pub(crate) fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
             api: format!("http://node{id}:8778"),
             peer: format!("node{id}:8779"),
             admin: format!("node{id}:8780"),
+            site: Box::default(),
+            name: Box::default(),
         };
         (*id, member)
     };

@@ -1,0 +1,156 @@
+//! Several clouds in one store: what is in each comes back from the disk and over a snapshot, and a cloud that
+//! was deleted leaves nothing.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+use common::{
+    applied, apply, build, entry, history, identity, install, logged, new_dir, opened, provider,
+    run,
+};
+use placement_model::Command;
+use placement_model::command::{CreatePartition, DeletePartition, RaiseLevel};
+use placement_model::types::{PartitionId, PartitionName};
+use placement_model::{Cluster, Level};
+use placement_raft_store::{
+    AppliedState, Entry, Payload, check_backup, create, inspect_rows, write_backup,
+};
+use tempfile::TempDir;
+
+const NORTH: PartitionId = PartitionId(1);
+const SOUTH: PartitionId = PartitionId(2);
+
+fn name(text: &str) -> PartitionName {
+    text.parse().unwrap()
+}
+
+fn create_partition(index: u64, text: &str) -> Entry {
+    let name = name(text);
+    entry(1, index, Command::CreatePartition(CreatePartition { name }))
+}
+
+fn delete_partition(index: u64, text: &str) -> Entry {
+    let (name, force) = (name(text), false);
+    entry(
+        1,
+        index,
+        Command::DeletePartition(DeletePartition { name, force }),
+    )
+}
+
+/// The same provider as [`provider`] makes, in a partition.
+fn provider_in(partition: PartitionId, index: u64) -> Entry {
+    let mut one = provider(1, index);
+    if let Payload::Normal(command) = &mut one.payload {
+        let mut stamped = command.stamped().clone();
+        stamped.partition = partition;
+        *command = logged(stamped);
+    }
+    one
+}
+
+/// Four providers in the default partition, then two partitions with some more.
+fn clouds() -> Vec<Entry> {
+    let mut entries = history(5);
+    let to = Level::SITES;
+    entries.push(entry(1, 6, Command::RaiseLevel(RaiseLevel { to })));
+    entries.push(create_partition(7, "north"));
+    entries.push(create_partition(8, "south"));
+    entries.extend((9..=20).map(|index| provider_in(NORTH, index)));
+    entries.extend((21..=23).map(|index| provider_in(SOUTH, index)));
+    entries
+}
+
+/// How many providers are in each partition.
+fn providers(cluster: &Cluster) -> BTreeMap<u16, usize> {
+    let states = cluster.states();
+    states
+        .map(|(id, state)| (id.0, state.sizes().providers))
+        .collect()
+}
+
+/// How many rows there are on the disk, by table.
+fn rows(dir: &TempDir) -> BTreeMap<&'static str, u64> {
+    let tables = inspect_rows(dir.path()).unwrap().into_iter();
+    tables
+        .map(|part| {
+            assert_eq!(part.problem, None);
+            (part.table, part.rows)
+        })
+        .collect()
+}
+
+#[test]
+fn a_cloud_that_was_deleted_leaves_nothing_on_the_disk_and_its_number_is_not_given_again() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, clouds()).await;
+        store.drafts.cover().await.unwrap();
+    });
+    let digest = run(async {
+        let mut store = opened(dir.path());
+        let all = providers(&applied(&store).cluster);
+        assert_eq!(all, [(0, 4), (1, 12), (2, 3)].into());
+        // Written and waiting to be written, all goes.
+        let last = [provider_in(NORTH, 24), delete_partition(25, "north")];
+        apply(&mut store.machine, last.into()).await;
+        let late = [provider_in(NORTH, 26), create_partition(27, "north")];
+        apply(&mut store.machine, late.into()).await;
+        store.drafts.cover().await.unwrap();
+        applied(&store).digest()
+    });
+    let on_disk = rows(&dir);
+    assert_eq!(on_disk["providers"], 4 + 3, "{on_disk:?}");
+    assert_eq!(on_disk["partitions"], 3, "{on_disk:?}");
+    run(async {
+        let mut store = opened(dir.path());
+        assert_eq!(applied(&store).digest(), digest);
+        let all = providers(&applied(&store).cluster);
+        assert_eq!(all, [(0, 4), (2, 3), (3, 0)].into());
+        apply(&mut store.machine, vec![provider_in(PartitionId(3), 28)]).await;
+        assert_eq!(providers(&applied(&store).cluster)[&3], 1);
+    });
+}
+
+#[test]
+fn all_clouds_come_with_a_snapshot_and_with_a_backup() {
+    let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+    create(follower_dir.path(), identity(2)).unwrap();
+    run(async {
+        let mut leader = opened(leader_dir.path());
+        apply(&mut leader.machine, clouds()).await;
+        let snapshot = build(&mut leader).await;
+        let mut follower = opened(follower_dir.path());
+        // It has a cloud that is gone by then.
+        let mut early = history(5);
+        early.push(create_partition(6, "lost"));
+        apply(&mut follower.machine, early).await;
+        let mut receiver = follower.snapshots.receive().unwrap();
+        let length = usize::try_from(snapshot.file.length()).unwrap();
+        receiver
+            .write(&snapshot.file.read_at(0, length).unwrap())
+            .unwrap();
+        let received = receiver.finish().unwrap();
+        let received = follower.snapshots.verify(&snapshot.meta, received).unwrap();
+        install(&mut follower, &snapshot.meta, received)
+            .await
+            .unwrap();
+        let (ours, theirs) = (applied(&leader), applied(&follower));
+        assert_eq!(ours.digest(), theirs.digest());
+        assert_eq!(providers(&ours.cluster), providers(&theirs.cluster));
+        drop(follower);
+        let follower = opened(follower_dir.path());
+        assert_eq!(applied(&follower).digest(), ours.digest());
+
+        let mut backup = Vec::new();
+        let state: &AppliedState = &ours;
+        write_backup(&mut backup, &identity(1), state).unwrap();
+        let info = check_backup(Cursor::new(&backup)).unwrap();
+        assert_eq!(info.digest, ours.digest().to_string());
+        assert_eq!(info.level, Level::SITES);
+    });
+}

@@ -7,10 +7,14 @@
 //! | `POST /v1/init` with `{"members": {"ID": "host:port"}}` | forms a cluster of these nodes, or of this one alone |
 //! | `POST /v1/members` with a [`NewMember`] | adds a fresh node as learner |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
+//! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | removes a node |
+//! | `GET /v1/topology` | a [`Topology`] |
+//! | `POST`, `GET /v1/join-tokens`, `DELETE /v1/join-tokens/{id}` | a token with which one node joins |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over |
 //! | `POST /v1/drain`, `DELETE /v1/drain` | has the asked node's `/readyz` say 503 and hands its leadership over; takes that back |
 //! | `GET /v1/check` | recounts the asked node's state, and gives a [`CheckReport`] |
+//! | `GET /v1/partitions`, `POST /v1/partitions`, `DELETE /v1/partitions/{name}` | the partitions of the cluster |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers |
 //!
 //! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact` | what another node is asked, through this one |
@@ -26,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::client::Client;
 use crate::error::Error;
 use crate::request::ApiRequest;
+use crate::topology::Topology;
 
 /// What a node is in the Raft group right now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,14 +67,23 @@ pub enum MemberRole {
 pub struct Member {
     /// The node's id, never used again after a removal.
     pub id: u64,
+    /// What it is called; empty: the asked node knows no names.
+    #[serde(default)]
+    pub name: String,
     /// Voter or learner.
     pub role: MemberRole,
     /// Where the other nodes reach it, `host:port`.
     pub peer: String,
     /// Where clients reach its REST API, `host:port`.
     pub api: String,
-    /// Where operators reach its admin door, `host:port`.
+    /// Where operators reach its admin door, `host:port`; empty: nowhere but on its machine.
     pub admin: String,
+    /// The region in which it stands; empty: it names none.
+    #[serde(default)]
+    pub region: String,
+    /// The zone of that region, likewise.
+    #[serde(default)]
+    pub zone: String,
     /// How far the leader knows this node's log to reach; only the leader can say.
     #[serde(default)]
     pub matched: Option<u64>,
@@ -88,8 +102,19 @@ pub struct NewMember {
     pub admin: String,
 }
 
+/// The way to another node, measured there and back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredRoundTrip {
+    /// The other node.
+    pub node: u64,
+    /// The shortest of the last minute or two, in milliseconds: what the distance takes.
+    pub ms: f64,
+    /// The smoothed mean, in milliseconds, with what waits on the way.
+    pub mean_ms: f64,
+}
+
 /// What a node says of itself. Indexes are Raft log indexes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// This node.
     pub node_id: u64,
@@ -145,8 +170,58 @@ pub struct NodeStatus {
     /// Bytes that are free on its disk.
     #[serde(default)]
     pub disk_free_bytes: Option<u64>,
+    /// The partitions beside the default one, by name.
+    #[serde(default)]
+    pub partitions: Vec<String>,
     /// The membership it knows.
     pub members: Vec<Member>,
+    /// The ways to those members that it has measured.
+    #[serde(default)]
+    pub round_trips: Vec<MeasuredRoundTrip>,
+    /// Why the times of elections do not fit them, if so.
+    #[serde(default)]
+    pub round_trip_problem: Option<String>,
+}
+
+/// A token with which one node joins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinToken {
+    /// The number that its node has.
+    pub id: u64,
+    /// The token itself, shown once: when it is made.
+    #[serde(default)]
+    pub token: Option<String>,
+    /// When it ends, in seconds since 1970.
+    pub until: i64,
+    /// `open`; `used`: a node has come with it; `joined`: that is a member; `over`.
+    pub state: String,
+    /// In whose place its node comes, as long as it has not.
+    pub replaces: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct JoinTokens {
+    join_tokens: Vec<JoinToken>,
+}
+
+/// A partition: a cloud of its own in the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partition {
+    /// Its name.
+    pub name: String,
+    /// What stands for it in the log; `None`: the asked node serves it, but the cluster does not have it.
+    pub id: Option<u16>,
+    /// When it was made, in microseconds since 1970; `None` for the default one.
+    pub created_at: Option<i64>,
+    /// Resource providers in it.
+    pub providers: u64,
+    /// Consumers in it.
+    pub consumers: u64,
+    /// The region in which its cloud is, as the asked node is configured; empty: it names none.
+    #[serde(default)]
+    pub region: String,
+    /// Which requests to the asked node are its own.
+    pub ways: Vec<String>,
 }
 
 /// What a check of one node's state has found.
@@ -231,21 +306,90 @@ impl Admin {
             .json()
     }
 
+    /// The partitions of the cluster, and those that the asked node serves and the cluster does not have.
+    pub async fn partitions(&self) -> Result<Vec<Partition>, Error> {
+        let request = ApiRequest::get("/v1/partitions");
+        self.client.call(request).await?.json()
+    }
+
+    /// Makes a partition.
+    pub async fn create_partition(&self, name: &str) -> Result<(), Error> {
+        let body = serde_json::json!({ "name": name });
+        let request = ApiRequest::post("/v1/partitions").json(&body);
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Deletes a partition with all that is in it; with `force` although consumers hold allocations in it.
+    pub async fn delete_partition(&self, name: &str, force: bool) -> Result<(), Error> {
+        let request = ApiRequest::new(Method::DELETE, &format!("/v1/partitions/{name}"));
+        let request = match force {
+            true => request.query("force", "true"),
+            false => request,
+        };
+        self.client.call(request).await.map(drop)
+    }
+
     /// Adds a fresh node as learner. Returns when the leader has committed the change.
     pub async fn add_member(&self, member: &NewMember) -> Result<(), Error> {
         let request = ApiRequest::post("/v1/members").json(member);
         self.client.call(request).await.map(drop)
     }
 
-    /// Makes a learner that has caught up a voter.
-    pub async fn promote_member(&self, id: u64) -> Result<(), Error> {
-        let request = ApiRequest::post(&format!("/v1/members/{id}/promote"));
+    /// Makes a learner that has caught up a voter. With `force` although a loss that is to be survived
+    /// is not survived then.
+    pub async fn promote_member(&self, id: u64, force: bool) -> Result<(), Error> {
+        let request = ApiRequest::post(&format!("/v1/members/{id}/promote?force={force}"));
         self.client.call(request).await.map(drop)
     }
 
-    /// Removes a node from the cluster.
-    pub async fn remove_member(&self, id: u64) -> Result<(), Error> {
-        let request = ApiRequest::new(Method::DELETE, &format!("/v1/members/{id}"));
+    /// Makes a voter a learner, which goes on serving reads. `force` as in [`Admin::promote_member`].
+    pub async fn demote_member(&self, id: u64, force: bool) -> Result<(), Error> {
+        let request = ApiRequest::post(&format!("/v1/members/{id}/demote?force={force}"));
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Removes a node from the cluster. `force` as in [`Admin::promote_member`].
+    pub async fn remove_member(&self, id: u64, force: bool) -> Result<(), Error> {
+        let path = format!("/v1/members/{id}?force={force}");
+        let request = ApiRequest::new(Method::DELETE, &path);
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Which losses the cluster survives, and what reads and writes cost where, as the node that
+    /// answers first knows it with those that answer it.
+    pub async fn topology(&self) -> Result<Topology, Error> {
+        self.client
+            .call(ApiRequest::get("/v1/topology"))
+            .await?
+            .json()
+    }
+
+    /// Makes a token with which one node joins within `ttl_s` seconds: in the place of another one, if that is named;
+    /// though that is heard, if that is said.
+    pub async fn create_join_token(
+        &self,
+        ttl_s: u64,
+        replaces: Option<u64>,
+        though_heard: bool,
+    ) -> Result<JoinToken, Error> {
+        let body = serde_json::json!({
+            "ttl_s": ttl_s, "replaces": replaces, "though_heard": though_heard,
+        });
+        let request = ApiRequest::post("/v1/join-tokens").json(&body);
+        self.client.call(request).await?.json()
+    }
+
+    /// What became of the tokens that were made lately.
+    pub async fn join_tokens(&self) -> Result<Vec<JoinToken>, Error> {
+        let listed: JoinTokens = (self.client.call(ApiRequest::get("/v1/join-tokens")))
+            .await?
+            .json()?;
+        Ok(listed.join_tokens)
+    }
+
+    /// Takes a token back that nobody has come with.
+    pub async fn revoke_join_token(&self, id: u64) -> Result<(), Error> {
+        let request = ApiRequest::new(Method::DELETE, &format!("/v1/join-tokens/{id}"));
         self.client.call(request).await.map(drop)
     }
 

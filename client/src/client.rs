@@ -32,6 +32,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
+    /// What all paths begin with.
+    prefix: String,
     token: String,
     microversion: String,
     consistency: Option<Consistency>,
@@ -118,6 +120,7 @@ impl Client {
                 preferred: AtomicUsize::new(0),
                 transport: Arc::new(transport),
             }),
+            prefix: String::new(),
             token: "admin".to_owned(),
             microversion: MICROVERSION_DEFAULT.to_owned(),
             consistency: None,
@@ -126,6 +129,13 @@ impl Client {
             patience: PATIENCE,
             repeat_unknown: false,
         })
+    }
+
+    /// Asks below this path, such as `/north`: where the API, or a partition of the cluster, is not at the root.
+    #[must_use]
+    pub fn below(mut self, prefix: &str) -> Self {
+        prefix.trim_end_matches('/').clone_into(&mut self.prefix);
+        self
     }
 
     /// Sends this `X-Auth-Token` (default `admin`).
@@ -323,7 +333,7 @@ impl Client {
         let bad = |reason: String| Error::BadRequest { reason };
         let mut http = Request::new(Full::new(request.body.clone()));
         *http.method_mut() = request.method.clone();
-        *http.uri_mut() = endpoint.url(&request.path_and_query)?;
+        *http.uri_mut() = endpoint.url(&format!("{}{}", self.prefix, request.path_and_query))?;
         let headers = http.headers_mut();
         let mut set = |name: &'static str, value: &str| -> Result<(), Error> {
             let value = HeaderValue::from_str(value)

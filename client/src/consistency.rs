@@ -83,7 +83,7 @@ impl Consistency {
 pub struct Position {
     /// `Placement-Index`: the place in the history that the answer shows.
     pub index: Option<IndexToken>,
-    /// `Placement-Node`: who answered.
+    /// `Placement-Node`: who answered. Behind its number the header may say where it stands.
     pub node: Option<u64>,
     /// `Placement-Known-Leader`: the leader the node knew.
     pub known_leader: Option<u64>,
@@ -99,7 +99,7 @@ impl Position {
         let text = |name: &str| headers.get(name)?.to_str().ok();
         Self {
             index: text(INDEX).map(IndexToken::new),
-            node: text(NODE).and_then(|value| value.parse().ok()),
+            node: text(NODE).and_then(|value| value.split(';').next()?.parse().ok()),
             known_leader: text(KNOWN_LEADER).and_then(|value| value.parse().ok()),
             staleness: text(STALENESS)
                 .and_then(|value| value.parse().ok())

@@ -26,9 +26,13 @@ mod error;
 mod nouns;
 mod request;
 mod response;
+mod topology;
 mod transport;
 
-pub use admin::{Admin, CheckReport, Finding, Member, MemberRole, NewMember, NodeRole, NodeStatus};
+pub use admin::{
+    Admin, CheckReport, Finding, JoinToken, MeasuredRoundTrip, Member, MemberRole, NewMember,
+    NodeRole, NodeStatus, Partition,
+};
 pub use backup::{BackupError, BackupReport, BackupStream};
 pub use client::{Client, MICROVERSION_DEFAULT};
 pub use connect::Trust;
@@ -47,4 +51,8 @@ pub use nouns::traits::ProviderTraits;
 pub use nouns::usages::{ProviderUsages, Resources};
 pub use request::ApiRequest;
 pub use response::ApiResponse;
+pub use topology::{
+    Loss, MemberStanding, PartitionCosts, Place, Reads, RoundTrip, SiteCosts, SiteReads, Survived,
+    Topology, site,
+};
 pub use transport::{BoxFuture, HyperTransport, Transport, TransportError};

@@ -5,7 +5,7 @@
 //! fields, which the formats escape: a request makes one line and cannot make it look like two.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::body::HttpBody;
 use axum::extract::Request;
@@ -29,6 +29,17 @@ pub(crate) const ID_MAX_BYTES: usize = 64;
 /// Who made the connection of a request, among the request's extensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
+
+/// What counts as one address: of IPv6 a network of 64 bits, as one machine has so many.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address => address,
+    }
+}
 
 /// The line of one request. If it is dropped before the answer, it says so.
 pub(crate) struct Line {

@@ -4,24 +4,31 @@
 
 mod api_settings;
 mod audit;
+mod compress;
+mod distance;
 mod keystone;
 mod load;
 mod options;
+mod partitions;
+mod reads;
 mod tls;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use placement_model::Level;
+use placement_raft_store::{NodeName, Site};
 use uuid::Uuid;
 
-use crate::doors::Consistency;
 use crate::http::{PathPrefix, PublicAddress, PublicUrl};
 pub(crate) use audit::{Form, OnFailure, Target};
+pub(crate) use compress::Compress;
 pub(crate) use keystone::{Credentials, Place, base_url};
 pub use load::ConfigError;
 use options::section;
 pub use options::{Kind, Secret, Setting};
+pub use partitions::PartitionSection;
+pub(crate) use partitions::Way;
 pub(crate) use tls::{CertificateFiles, TlsMode};
 
 section! {
@@ -42,6 +49,8 @@ section! {
         cluster_id: String = String::new(),
     }
     with {
+        /// Where this node stands.
+        node: NodeSection,
         /// The REST API.
         api: ApiSection,
         /// Traffic between nodes.
@@ -82,6 +91,23 @@ section! {
         log: LogSection,
         /// Who did what.
         audit: AuditSection,
+    }
+    lists {
+        /// The clouds that this node serves beside the default one.
+        partitions: PartitionSection,
+    }
+}
+
+section! {
+    /// `[node]`.
+    NodeSection {
+        /// What this node is called beside its number, by operators and their tools: letters, digits, dots, dashes and
+        /// underscores, and no other node's. Empty: as it was called before, at first `node-NUMBER`.
+        name: String = String::new(),
+        /// The region in which this node stands: what fails together with no other region. Empty: none is named.
+        region: String = String::new(),
+        /// The zone in which it stands: what fails together within its region. Empty: none is named.
+        zone: String = String::new(),
     }
 }
 
@@ -152,6 +178,9 @@ section! {
         silence_ms: u64 = 1_000,
         /// How long connecting may take, in milliseconds.
         connect_ms: u64 = 1_000,
+        /// Whether log entries, snapshots and writes go to other nodes compressed, where that makes them shorter.
+        /// `regions`: to nodes of other regions; `always`; `never`. Nodes that cannot read it are sent all as it is.
+        compress: String = "regions".to_owned(),
         /// Whether nodes speak with each other by TLS, with `[tls]`. `off`; `allow`: those that begin so, while
         /// this node itself connects plainly; `prefer`: this node connects so, and takes both; `require`: always.
         /// Change it on a running cluster step by step, on all nodes each.
@@ -263,6 +292,21 @@ section! {
         /// Set on one node, it keeps the way back to the version before open for all of them while
         /// an upgrade is tried. What the cluster has reached already is not affected.
         level_max: u64 = 0,
+        /// Nodes of a cluster that this node is to join while its data directory is empty: their addresses for other
+        /// nodes, `host:port`. Names are looked up anew each time. Once it belongs to a cluster, this counts for nothing.
+        join: Vec<String> = Vec::new(),
+        /// File with the token for that, which `placementctl join-token create` has shown.
+        join_token_file: Option<PathBuf> = None,
+        /// How long a voter may not be heard before a learner of its zone, or else of its region, that has caught up gets
+        /// its vote, in seconds; the voter stays a member without one. Never while a majority would not be heard
+        /// afterwards. 0: an operator decides.
+        autopilot_after_s: u64 = 0,
+        /// Where the leader is to be: regions, or `REGION/ZONE`, the best first, the same list on each node.
+        /// Leadership moves there while a voter there is heard, has caught up and is not drained; never without.
+        leader_preference: Vec<String> = Vec::new(),
+        /// Which single loss the voters are to survive: `node`, `zone` or `region`, the same on each node. A change of
+        /// them that would make such a loss stop the cluster is refused without `--force`. Empty: none is refused.
+        survive: String = String::new(),
     }
 }
 
@@ -272,6 +316,16 @@ section! {
         /// What a read promises when the client does not say: `linearizable`, `bounded;max=SECONDS`
         /// or `local`.
         default: String = "linearizable".to_owned(),
+        /// The same by what is read. `strict`: `default` for all. `regional`: allocation candidates, traits and resource
+        /// classes are bounded, all else is linearizable. `edge`: all is bounded, and local while this node is cut off,
+        /// when it stays ready.
+        profile: String = "strict".to_owned(),
+        /// The bound of these profiles, in milliseconds; 0: 250 for `regional`, 2000 for `edge`, which is to be more than
+        /// `probe_ms`.
+        bound_ms: u64 = 0,
+        /// Whether answers carry a cookie, `placement-session`, by which clients that keep cookies read what they have
+        /// written and seen, whichever node of one host name they are sent to.
+        session_cookie: bool = false,
         /// How often an idle node asks the leader how far it should be, in milliseconds; bounds
         /// what `Placement-Staleness` can say. 0: never.
         probe_ms: u64 = 1_000,
@@ -449,6 +503,10 @@ section! {
 section! {
     /// `[raft]`.
     RaftSection {
+        /// The longest round trip between two voters, in milliseconds. The times `heartbeat_ms`, `election_min_ms`,
+        /// `election_max_ms`, `[peer] silence_ms` and `connect_ms` follow it where they are not set, and a node does
+        /// not start with ones that are too short for it. 0: up to 125 ms, for which the defaults are made.
+        round_trip_ms: u64 = 0,
         /// How often a leader makes itself heard, in milliseconds.
         heartbeat_ms: u64 = 250,
         /// Shortest silence of the leader before an election, in milliseconds.
@@ -518,6 +576,13 @@ section! {
     }
 }
 
+impl ClusterSection {
+    /// Whether this node is to join a cluster if it has no data.
+    pub(crate) fn joins(&self) -> bool {
+        !self.join.is_empty()
+    }
+}
+
 impl BackupS3Section {
     /// Whether copies are made.
     pub fn is_used(&self) -> bool {
@@ -546,6 +611,20 @@ impl Config {
         let mut settings = Vec::new();
         Self::list("", &mut settings);
         settings
+    }
+
+    /// Where this node stands (`[node]`).
+    pub(crate) fn site(&self) -> Site {
+        Site {
+            region: self.node.region.clone(),
+            zone: self.node.zone.clone(),
+        }
+    }
+
+    /// What it is called (`[node] name`); empty if that is not said.
+    pub(crate) fn name(&self) -> Result<NodeName, ConfigError> {
+        let name = self.node.name.parse();
+        name.map_err(|wrong: String| ConfigError::invalid("node.name", wrong))
     }
 
     /// The configuration as a file would give it, defaults included.
@@ -577,6 +656,7 @@ impl Config {
                 _ => value(&ours, setting) != value(&theirs, setting),
             })
             .map(Setting::path)
+            .chain((self.partitions != other.partitions).then(|| "partitions".to_owned()))
             .collect()
     }
 
@@ -639,25 +719,5 @@ impl Config {
             url,
             trust_proxy_headers: self.api.trust_proxy_headers,
         })
-    }
-
-    /// `[reads] default`.
-    pub fn default_consistency(&self) -> Result<Consistency, ConfigError> {
-        let text = self.reads.default.trim();
-        let bound = text
-            .strip_prefix("bounded;max=")
-            .and_then(|seconds| seconds.parse::<f64>().ok())
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        if let Some(bound) = bound {
-            return Ok(Consistency::Bounded(bound));
-        }
-        match text {
-            "linearizable" => Ok(Consistency::Linearizable),
-            "local" => Ok(Consistency::Local),
-            _ => Err(ConfigError::invalid(
-                "reads.default",
-                format!("{text:?} is none of linearizable, bounded;max=SECONDS, local"),
-            )),
-        }
     }
 }

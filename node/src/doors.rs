@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use placement_model::{Command, Outcome, State};
+use placement_model::types::{PartitionId, PartitionName};
+use placement_model::{Cluster, Command, Outcome, State};
 use placement_raft_store::AppliedState;
 
 /// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
@@ -32,6 +33,8 @@ pub enum Consistency {
     Bounded(Duration),
     /// What this node has, quorum or not.
     Local,
+    /// At most this old, but what this node has while it is cut off from the cluster: the answer says which.
+    BoundedOrLocal(Duration),
 }
 
 /// Where an answer stands; every response carries it in its headers.
@@ -47,28 +50,48 @@ pub struct Position {
     pub staleness: Option<Duration>,
 }
 
-/// A state that all who ask at the same moment share.
+/// The state of a partition that all who ask at the same moment share.
 #[derive(Debug, Clone)]
-pub struct SharedState(Arc<AppliedState>);
+pub struct SharedState {
+    applied: Arc<AppliedState>,
+    /// One that is there.
+    partition: PartitionId,
+}
+
+impl SharedState {
+    /// The state of another partition at the same moment, and what stands for that; `None` if there is none
+    /// of this name.
+    fn within(self, partition: &PartitionName) -> Option<Self> {
+        let (partition, _) = self.applied.cluster.partition_named(partition.as_str())?;
+        Some(Self { partition, ..self })
+    }
+}
 
 impl Deref for SharedState {
     type Target = State;
 
     fn deref(&self) -> &State {
-        &self.0.state
+        let state = self.applied.cluster.partition(self.partition);
+        state.expect("a partition that is there stays in its state")
     }
 }
 
 /// For searches that are broken on purpose; each gets a copy of its own.
 impl DerefMut for SharedState {
     fn deref_mut(&mut self) -> &mut State {
-        &mut Arc::make_mut(&mut self.0).state
+        let applied = Arc::make_mut(&mut self.applied);
+        let state = applied.cluster.partition_mut(self.partition);
+        state.expect("a partition that is there stays in its state")
     }
 }
 
+/// The default partition.
 impl From<Arc<AppliedState>> for SharedState {
     fn from(applied: Arc<AppliedState>) -> Self {
-        Self(applied)
+        Self {
+            applied,
+            partition: PartitionId::DEFAULT,
+        }
     }
 }
 
@@ -76,20 +99,40 @@ impl From<Arc<AppliedState>> for SharedState {
 impl From<State> for SharedState {
     fn from(state: State) -> Self {
         let applied = AppliedState {
-            state,
+            cluster: Cluster::from(state),
             ..AppliedState::default()
         };
-        Self(Arc::new(applied))
+        Self::from(Arc::new(applied))
     }
 }
 
 /// An immutable state together with where it stands.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// The whole placement model at `position.index`.
+    /// A partition at `position.index`.
     pub state: SharedState,
     /// Where it stands.
     pub position: Position,
+}
+
+impl View {
+    /// The same moment in another partition.
+    ///
+    /// # Errors
+    /// [`Unavailable::NoPartition`].
+    pub(crate) fn within(self, partition: &PartitionName) -> Result<Self, Unavailable> {
+        match self.state.within(partition) {
+            Some(state) => Ok(Self { state, ..self }),
+            None => Err(Unavailable::NoPartition {
+                name: partition.clone(),
+            }),
+        }
+    }
+
+    /// Which partition it is of.
+    pub(crate) fn partition(&self) -> PartitionId {
+        self.state.partition
+    }
 }
 
 /// A write that was committed by a majority and applied by this node.
@@ -151,6 +194,12 @@ pub enum Unavailable {
     ForeignIndex {
         /// This cluster's epoch.
         epoch: u64,
+    },
+    /// The cluster has no partition of this name. Nothing was committed.
+    #[error("this cluster has no partition {name}")]
+    NoPartition {
+        /// The partition.
+        name: PartitionName,
     },
 }
 

@@ -6,10 +6,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use crate::doors::{ReadDoor, SharedState};
 use crate::world::{Clock, Offload, RealWorld, UuidSource};
@@ -87,6 +91,8 @@ pub struct Faults {
     pub lead_without_quorum: bool,
     /// A read that comes in while a round is under way is answered by that round.
     pub join_the_round: bool,
+    /// Whatever vote a node shows, it counts for the quorum of a read.
+    pub count_every_vote: bool,
     /// A leader that has committed nothing of its own tells how far it knows the log to be committed.
     pub read_before_the_first_entry: bool,
     /// A state counts as complete as of the answer, not of the question.
@@ -103,6 +109,8 @@ pub struct Faults {
     pub trust_in_silence: bool,
     /// The answer to the first part of an append counts for the whole.
     pub part_answers_for_all: bool,
+    /// Leadership moves to a preferred site whether or not anybody there has caught up.
+    pub prefer_those_behind: bool,
 }
 
 /// A byte stream between two ends.
@@ -131,6 +139,51 @@ pub trait Listener: Send {
     fn local_addr(&self) -> io::Result<SocketAddr>;
 }
 
+/// How long one address of a name may be tried before the next one is tried beside it.
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+
+/// Tells the addresses of a name, `host:port`, as they are now.
+trait Resolver: Sync {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
+}
+
+/// The operating system's.
+struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host(name).await?.collect()) })
+    }
+}
+
+/// Connects to whichever address of a name answers first. It is looked up each time, as names move; and one address
+/// that swallows what it is sent does not keep the others from being tried in time.
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
+async fn connect_by(resolver: &impl Resolver, name: &str) -> io::Result<TcpStream> {
+    let mut left = resolver.resolve(name).await?.into_iter();
+    let mut tried = FuturesUnordered::new();
+    let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    loop {
+        if let Some(address) = left.next() {
+            tried.push(TcpStream::connect(address));
+        } else if tried.is_empty() {
+            return Err(failed);
+        }
+        let answer = match left.len() {
+            0 => tried.next().await,
+            _ => match timeout(NEXT_ADDRESS, tried.next()).await {
+                Ok(answer) => answer,
+                Err(_) => continue,
+            },
+        };
+        match answer {
+            Some(Ok(stream)) => return Ok(stream),
+            Some(Err(error)) => failed = error,
+            None => {}
+        }
+    }
+}
+
 /// TCP of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokioNet;
@@ -146,7 +199,7 @@ impl Net for TokioNet {
 
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
         Box::pin(async move {
-            let stream = tokio::net::TcpStream::connect(address).await?;
+            let stream = connect_by(&SystemResolver, address).await?;
             prepare(&stream)?;
             Ok(Box::new(stream) as BoxStream)
         })
@@ -163,7 +216,7 @@ const USER_TIMEOUT: Duration = Duration::from_secs(60);
 const NOT_SENT_MAX: u32 = 32 * 1024;
 
 /// No connection to an end that has vanished is kept, and what is written goes out soon.
-fn prepare(stream: &tokio::net::TcpStream) -> io::Result<()> {
+fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     let keepalive = TcpKeepalive::new()
@@ -189,5 +242,60 @@ impl Listener for tokio::net::TcpListener {
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
         tokio::net::TcpListener::local_addr(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A name whose addresses change.
+    struct Moving(Mutex<Vec<SocketAddr>>);
+
+    impl Resolver for Moving {
+        fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+            Box::pin(async { Ok(self.0.lock().clone()) })
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the real world")]
+    async fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    async fn reached(name: &Moving) -> io::Result<SocketAddr> {
+        connect_by(name, "node.example:1").await?.peer_addr()
+    }
+
+    #[tokio::test]
+    async fn a_name_is_looked_up_anew_and_all_its_addresses_are_tried() {
+        let ((_first, first), (_second, second)) = (listener().await, listener().await);
+        let nobody = {
+            let (gone, address) = listener().await;
+            drop(gone);
+            address
+        };
+        let name = Moving(Mutex::new(vec![first]));
+        assert_eq!(reached(&name).await.unwrap(), first);
+        *name.0.lock() = vec![nobody, second];
+        assert_eq!(reached(&name).await.unwrap(), second);
+        // Of this network nobody answers, and nobody says so.
+        *name.0.lock() = vec!["192.0.2.1:9".parse().unwrap(), nobody, first];
+        let begun = tokio::time::Instant::now();
+        let found = timeout(Duration::from_secs(30), reached(&name)).await;
+        assert_eq!(found.unwrap().unwrap(), first);
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "the first one kept the others waiting"
+        );
+        for addresses in [vec![nobody], vec![]] {
+            *name.0.lock() = addresses;
+            assert!(reached(&name).await.is_err());
+        }
     }
 }

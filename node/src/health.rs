@@ -1,7 +1,6 @@
 //! `/livez`: the process runs. `/readyz`: this node can serve what it promises.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -14,7 +13,7 @@ use futures::future::BoxFuture;
 use placement_raft_store::runtime;
 use tokio::time::Instant;
 
-use crate::cluster::replica::REMOVED;
+use crate::cluster::replica::{REMOVED, Replica};
 use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
 use crate::config::Config;
@@ -30,19 +29,12 @@ pub(crate) const LIVEZ: &str = "/livez";
 /// Where it is told that this node is ready.
 pub(crate) const READYZ: &str = "/readyz";
 
-/// Why a drained node is not ready.
-const DRAINED: &str =
-    "an operator has had this node drained; `placementctl undrain` takes that back";
-
 /// What health is judged by.
 #[derive(Clone)]
 pub(crate) struct HealthChecks {
     pub(crate) slot: Arc<Slot>,
     pub(crate) config: Arc<Config>,
     pub(crate) tasks: Tasks,
-    pub(crate) stopping: Arc<AtomicBool>,
-    /// Whether an operator has had this node drained.
-    pub(crate) drained: Arc<AtomicBool>,
 }
 
 impl HealthChecks {
@@ -56,19 +48,18 @@ impl HealthChecks {
 
     /// Why this node is not ready, if it is not.
     pub(crate) async fn not_ready(&self) -> Result<(), String> {
-        if self.stopping.load(Ordering::Relaxed) {
-            return Err("this node is stopping".to_owned());
-        }
-        if self.drained.load(Ordering::Relaxed) {
-            return Err(DRAINED.to_owned());
+        self.readiness().await.map(drop)
+    }
+
+    /// Whether this node is ready; if it is although it is cut off, as `[reads] profile` has it, then why that is so.
+    async fn readiness(&self) -> Result<Option<String>, String> {
+        if let Some(reason) = self.slot.leaving.why() {
+            return Err(reason.to_owned());
         }
         if let Some(name) = self.tasks.ended() {
             return Err(format!("the task of {name} has ended; restart this node"));
         }
-        let running = self
-            .slot
-            .get()
-            .ok_or_else(|| "this node does not belong to a cluster yet".to_owned())?;
+        let running = self.slot.get().ok_or_else(|| self.slot.outside())?;
         let replica = &running.replica;
         if let Some(failure) = replica.failure() {
             return Err(format!("this node takes no part any more: {failure}"));
@@ -76,10 +67,10 @@ impl HealthChecks {
         if replica.is_removed() {
             return Err(REMOVED.to_owned());
         }
-        // While one leader hands over to the next, no node knows one: a balancer would find none ready.
-        replica.other_leader(None, Instant::now() + PATIENCE).await;
-        if replica.leader().is_none() {
-            return Err("no leader is known".to_owned());
+        let may_be_alone = self.config.answers_cut_off();
+        let mut alone = without_leader(replica, may_be_alone).await;
+        if let Some(reason) = alone.take_if(|_| !may_be_alone) {
+            return Err(reason);
         }
         if !running.standards.are_present() {
             return Err(LACKING.to_owned());
@@ -88,11 +79,15 @@ impl HealthChecks {
         if lag > self.config.cluster.ready_lag_max {
             return Err(format!("{lag} committed log entries are not applied yet"));
         }
-        running
-            .read_index
-            .linearize(Instant::now() + PATIENCE)
-            .await
-            .map_err(|unavailable| format!("reads cannot be confirmed: {unavailable}"))
+        if alone.is_none() {
+            let confirmed = running.read_index.linearize(Instant::now() + PATIENCE);
+            let unavailable = confirmed.await.err();
+            alone = unavailable.map(|words| format!("reads cannot be confirmed: {words}"));
+        }
+        match alone {
+            Some(reason) if !may_be_alone => Err(reason),
+            alone => Ok(alone),
+        }
     }
 
     /// What is said of the disk. A node whose disk is nearly full is ready: it reads and takes away.
@@ -112,6 +107,18 @@ impl HealthChecks {
     }
 }
 
+/// Why nobody can tell this node how far it should be, as far as it knows. One that answers all the same does not
+/// wait for a leader again and again.
+async fn without_leader(replica: &Replica, may_be_alone: bool) -> Option<String> {
+    if may_be_alone && replica.freshness.is_cut_off() {
+        return Some("the leader is not reached".to_owned());
+    }
+    // While one leader hands over to the next, no node knows one: a balancer would find none ready.
+    replica.other_leader(None, Instant::now() + PATIENCE).await;
+    let leader = replica.leader();
+    leader.is_none().then(|| "no leader is known".to_owned())
+}
+
 impl Readiness for HealthChecks {
     fn why_not(&self) -> BoxFuture<'_, Option<String>> {
         async { self.not_ready().await.err() }.boxed()
@@ -119,8 +126,12 @@ impl Readiness for HealthChecks {
 }
 
 async fn readyz(State(checks): State<HealthChecks>) -> Response {
-    match checks.not_ready().await {
-        Ok(()) => format!("ready\n{}", checks.room().await).into_response(),
-        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
-    }
+    let alone = match checks.readiness().await {
+        Ok(None) => String::new(),
+        Ok(Some(reason)) => format!("cut off, and writes are refused: {reason}\n"),
+        Err(reason) => {
+            return (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response();
+        }
+    };
+    format!("ready\n{alone}{}", checks.room().await).into_response()
 }

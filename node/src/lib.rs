@@ -23,6 +23,7 @@ mod node;
 mod offline;
 mod outgoing;
 mod panics;
+mod partitions;
 mod permissions;
 pub mod program;
 mod rpc;
@@ -31,6 +32,7 @@ pub mod stand_ins;
 mod supervisor;
 mod tasks;
 mod tls;
+pub mod topology;
 pub mod world;
 
 pub use cluster::{Addresses, StartError};

@@ -9,10 +9,12 @@ mod space;
 
 use std::sync::Arc;
 
+use placement_raft_store::Site;
 use prometheus_client::registry::Registry;
 
 use self::collector::NodeCollector;
 use self::http::HttpMetrics;
+pub(crate) use self::http::Requests;
 use self::space::Space;
 use crate::audit::Numbers;
 use crate::cluster::ReadMetrics;
@@ -58,10 +60,11 @@ impl Metrics {
     pub(crate) fn new(
         slot: Arc<Slot>,
         reads: Arc<ReadMetrics>,
-        policy: Arc<Policy>,
-        callers: Arc<Callers>,
+        policies: Vec<Arc<Policy>>,
+        callers: Vec<Arc<Callers>>,
         audit: Arc<Numbers>,
         certificates: Vec<(&'static str, Arc<Certificates>)>,
+        site: Site,
     ) -> Self {
         let http = HttpMetrics::new();
         let space = Arc::new(Space::default());
@@ -70,10 +73,11 @@ impl Metrics {
             slot,
             http: http.clone(),
             reads,
-            policy,
+            policies,
             callers,
             audit,
             certificates,
+            site,
             space: space.clone(),
         }));
         Self {

@@ -1,5 +1,6 @@
 //! One node, from its listeners to its disk. The binary, the tests and the simulations start this.
 
+use std::iter::once;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
+use placement_model::types::PartitionName;
 use placement_raft_store::{Views, Vote};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::{Instant, sleep};
@@ -17,20 +19,24 @@ use crate::api_port::ApiPort;
 use crate::audit::Audit;
 use crate::cluster::backlog::Backlog;
 use crate::cluster::bootstrap::Bootstrap;
-use crate::cluster::leadership::step_aside;
+use crate::cluster::partition_door::PartitionDoor;
 use crate::cluster::peer_service::PeerService;
 use crate::cluster::read_door::Reads;
+use crate::cluster::sites;
 use crate::cluster::slot::Slot;
+use crate::cluster::succession::{self, step_aside};
 use crate::cluster::write_door::Writes;
-use crate::cluster::{Addresses, ReadMetrics, StartError};
-use crate::config::{Config, ConfigError};
+use crate::cluster::{Addresses, ReadMetrics, StartError, joining, settle_number};
+use crate::config::{Config, Way};
 use crate::descriptors;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
-use crate::http::{Api, AuthStrategy, Policy, PolicyError, Service};
+use crate::http::{Api, AuthStrategy, Policy, Service};
 use crate::keystone::Keystone;
 use crate::metrics::Metrics;
+pub use crate::partitions::ReloadError;
+use crate::partitions::{self, NamedPolicy};
 use crate::rpc::message::VERSIONS;
 use crate::rpc::peers::Peers;
 use crate::serve::{Drain, HttpServer, Pace, local};
@@ -51,17 +57,6 @@ const CLOSING: Duration = Duration::from_millis(10);
 /// How long it looks.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
-/// Why a changed configuration is not taken over.
-#[derive(Debug, thiserror::Error)]
-pub enum ReloadError {
-    /// It cannot be used at all.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The policy file cannot be used.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
-}
-
 /// What a node is to its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
@@ -81,6 +76,8 @@ pub struct Node {
     checks: HealthChecks,
     drain: Drain,
     policy: Arc<Policy>,
+    /// Those of partitions that have one of their own.
+    policies: Vec<NamedPolicy>,
     audit: Audit,
     tasks: Tasks,
     /// The same group, on the runtime that serves HTTP.
@@ -94,6 +91,8 @@ impl Node {
     /// # Errors
     /// [`StartError`], in words for an operator.
     pub async fn start(env: Env, config: Config) -> Result<Self, StartError> {
+        let mut config = config;
+        settle_number(&mut config)?;
         config.validate()?;
         let settings = config.api_settings()?;
         let keystone = match settings.auth.strategy {
@@ -129,7 +128,7 @@ impl Node {
 
         let slot = Arc::new(Slot::new(config.node_id, config.wait()));
         let read_metrics = Arc::new(ReadMetrics::default());
-        let peers = Arc::new(Peers::new(
+        let peers = Peers::new(
             secured.link,
             config.node_id,
             Duration::from_millis(config.peer.connect_ms),
@@ -139,8 +138,14 @@ impl Node {
             },
             env.protocol.unwrap_or(*VERSIONS.end()),
             tasks.clone(),
-        ));
+        );
+        let peers = peers.of_region(config.node.region.clone(), config.compress()?);
+        let peers = Arc::new(peers);
         peers.agree_to(config.level_max());
+        let recording = Recording {
+            audit: audit.clone(),
+            ids: env.ids.clone(),
+        };
         let bootstrap = Arc::new(Bootstrap {
             env: env.clone(),
             config: config.clone(),
@@ -148,6 +153,7 @@ impl Node {
             slot: slot.clone(),
             peers,
             read_metrics: read_metrics.clone(),
+            deeds: Arc::new(recording.clone()),
             tasks: tasks.clone(),
             joining: tokio::sync::Mutex::new(()),
         });
@@ -165,10 +171,7 @@ impl Node {
             slot: slot.clone(),
             config: config.clone(),
             tasks: tasks.clone(),
-            stopping: Arc::default(),
-            drained: Arc::default(),
         };
-        let public = settings.public.clone();
         let service = Service::new(Api {
             write: write.clone(),
             read: read.clone(),
@@ -182,12 +185,22 @@ impl Node {
             audit: audit.clone(),
             settings,
         });
+        let (served, policies) = partitions::serve(&config, &service, &read, &write)?;
+        let mut listeners = Vec::new();
+        for (place, served) in served.iter().enumerate() {
+            if let Way::Listen(address) = &served.way {
+                let (listener, address) = listen(&env, &requests, "a partition", address).await?;
+                tracing::info!(partition = served.name, api = address, "listening");
+                listeners.push((place, listener));
+            }
+        }
         let node = Self {
             write,
             read,
             checks,
             drain: Drain::default(),
             policy: policy.clone(),
+            policies,
             audit: audit.clone(),
             config,
             addresses,
@@ -198,10 +211,15 @@ impl Node {
         let metrics = Metrics::new(
             slot,
             read_metrics,
-            policy,
-            service.callers(),
+            once(policy)
+                .chain(node.policies.iter().map(|(_, own)| own.clone()))
+                .collect(),
+            once(service.callers())
+                .chain(partitions::callers(&served))
+                .collect(),
             audit.numbers(),
             secured.certificates.clone(),
+            node.config.site(),
         );
         let metrics = Arc::new(metrics);
         let orders = Admin {
@@ -210,26 +228,43 @@ impl Node {
             checks: node.checks.clone(),
             checking: Arc::default(),
             backups: OneAtATime::default(),
-        };
-        let recording = Recording {
-            audit: node.audit.clone(),
-            ids: env.ids.clone(),
+            write: node.write.clone(),
+            read: node.read.clone(),
         };
         let inner = Inner::new(orders.clone(), recording.clone());
         node.serve_peers(peer, secured.peer, inner);
-        let port = ApiPort::new(service, node.checks.clone(), &public, metrics.clone());
+        let port = ApiPort::new(service, served, &node.checks, metrics.clone());
+        for (place, listener) in listeners {
+            node.serve_api(
+                &env,
+                port.only(place),
+                listener,
+                secured.api.clone(),
+                &metrics,
+            );
+        }
         node.serve_api(&env, port, api, secured.api, &metrics);
         node.serve_admin(&env, admin, secured.admin, orders, &recording);
         for (_, certificates) in secured.certificates {
             node.tasks.spawn(certificates.watch(env.clock.clone()));
         }
         node.tasks.spawn(node.bootstrap.clone().form());
+        node.tasks.spawn(joining::join(node.bootstrap.clone()));
+        node.tasks.spawn(sites::tell(node.bootstrap.clone()));
+        let preference = node.config.cluster.leader_preference.clone();
+        if !preference.is_empty() {
+            let follows = succession::follow(node.bootstrap.slot.clone(), preference);
+            node.tasks.spawn(follows);
+        }
         node.tasks.spawn(probe(
             node.bootstrap.slot.clone(),
             node.config.reads.probe_ms,
         ));
-        node.tasks
-            .spawn(look_at_policy(node.policy.clone(), env.offload.clone()));
+        let own = node.policies.iter().map(|(_, policy)| policy);
+        for policy in once(&node.policy).chain(own) {
+            let looks = look_at_policy(policy.clone(), env.offload.clone());
+            node.tasks.spawn(looks);
+        }
         tracing::info!(
             node = node.config.node_id,
             api = node.addresses.api,
@@ -364,7 +399,8 @@ impl Node {
             );
         }
         let settings = config.api_settings()?;
-        Ok(self.policy.reload(&settings.policy)?)
+        self.policy.reload(&settings.policy)?;
+        Ok(partitions::reload(config, &self.policies)?)
     }
 
     /// Goes on in the audit file that has the name now: the one from before may have been renamed.
@@ -380,6 +416,12 @@ impl Node {
     /// The door for writes.
     pub fn write_door(&self) -> Arc<dyn WriteDoor> {
         self.write.clone()
+    }
+
+    /// The door for writes of a partition that is not the default one.
+    pub fn write_door_of(&self, partition: PartitionName) -> Arc<dyn WriteDoor> {
+        let (read, write) = (self.read.clone(), self.write.clone());
+        Arc::new(PartitionDoor::new(partition, read, write))
     }
 
     /// The door for reads.
@@ -420,9 +462,10 @@ impl Node {
     /// Says that it is not ready any more and gives balancers time to notice, hands leadership over,
     /// answers what is being asked, then stops and closes the disk.
     pub async fn shutdown(self) {
-        self.checks.stopping.store(true, Ordering::Relaxed);
+        let leaving = &self.bootstrap.slot.leaving;
+        leaving.stopping.store(true, Ordering::Relaxed);
         let api = &self.config.api;
-        if api.drain_notice_ms > 0 && !self.checks.drained.load(Ordering::Relaxed) {
+        if api.drain_notice_ms > 0 && !leaving.drained.load(Ordering::Relaxed) {
             tracing::info!(
                 ms = api.drain_notice_ms,
                 "not ready any more; requests are answered until balancers have noticed"
@@ -431,7 +474,7 @@ impl Node {
         }
         if let Some(running) = self.bootstrap.slot.get() {
             let patience = Duration::from_millis(2 * self.config.raft.election_max_ms);
-            if let Err(reason) = step_aside(&running.replica, patience).await {
+            if let Err(reason) = step_aside(&running, patience).await {
                 tracing::warn!(reason, "leadership could not be handed over");
             }
         }

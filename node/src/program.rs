@@ -14,6 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
+use crate::cluster::settle_number;
 use crate::http::{Identity, Policy};
 use crate::logging::{self, Logging};
 use crate::offline::{fetch, inspect, policy, recover, restore};
@@ -56,7 +57,12 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
     }
     logging::check(&config.log.level).map_err(anyhow::Error::msg)?;
     let policy = Policy::read(&config.policy_settings()).context("[policy]")?;
-    let mistakes = policy.mistakes();
+    let mut mistakes = policy.mistakes();
+    for (name, settings) in config.policies_of_partitions() {
+        let policy =
+            Policy::read(&settings).with_context(|| format!("[policy] of partition {name}"))?;
+        mistakes.extend(policy.mistakes());
+    }
     for mistake in &mistakes {
         eprintln!("placementd: {mistake}");
     }
@@ -313,7 +319,8 @@ fn reload(matches: &ArgMatches, node: &Node, logging: &Logging) {
 
 /// The configuration that the file, the environment and the flags give.
 fn load(matches: &ArgMatches) -> anyhow::Result<(Config, Vec<String>)> {
-    let (config, warnings) = read(matches)?;
+    let (mut config, warnings) = read(matches)?;
+    settle_number(&mut config)?;
     config.validate()?;
     Ok((config, warnings))
 }
@@ -590,8 +597,15 @@ fn argument(setting: &config::Setting) -> Arg {
         setting.path(),
         setting.variable()
     );
+    // The two that are typed by hand.
+    let short = match flag {
+        "cluster-join" => Some("join"),
+        "cluster-join-token-file" => Some("join-token-file"),
+        _ => None,
+    };
     Arg::new(flag)
         .long(flag)
+        .visible_aliases(short)
         .value_name(value)
         .help_heading(heading)
         .action(ArgAction::Set)

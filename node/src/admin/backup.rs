@@ -76,11 +76,9 @@ fn rfc3339(stamp: Timestamp) -> Option<String> {
 }
 
 pub(super) async fn backup(State(admin): State<Admin>) -> Response {
-    let Some(running) = admin.bootstrap.slot.get() else {
-        return error(
-            StatusCode::CONFLICT,
-            "this node does not belong to a cluster yet",
-        );
+    let running = match admin.running() {
+        Ok(running) => running,
+        Err(response) => return *response,
     };
     let Ok(turn) = admin.backups.0.clone().try_acquire_owned() else {
         return error(

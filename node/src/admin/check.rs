@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use placement_model::Cluster;
 use placement_model::state::audit::{Audit, Finding};
 use serde::Serialize;
 
@@ -20,7 +21,7 @@ pub struct Report {
     pub applied: Option<u64>,
     /// By their entries: digests of this node's states, to be held against those of the others.
     pub digests: BTreeMap<u64, String>,
-    /// Providers, consumers.
+    /// Providers, in all partitions.
     pub providers: usize,
     /// Consumer records, those without allocations included.
     pub consumers: usize,
@@ -58,8 +59,11 @@ impl Report {
         let checkpoints = replica.views.checkpoints().clone();
         let node_id = replica.me;
         let work = move || {
-            let audit = Audit::of(&applied.state);
-            let sizes = applied.state.sizes();
+            let (wrong, noticed) = look_over(&applied.cluster);
+            let sizes = applied.cluster.states().map(|(_, state)| state.sizes());
+            let (providers, consumers) = sizes.fold((0, 0), |(providers, consumers), sizes| {
+                (providers + sizes.providers, consumers + sizes.consumers)
+            });
             let mut digests: BTreeMap<u64, String> = (checkpoints.newest(DIGESTS).into_iter())
                 .map(|(index, digest)| (index, digest.to_string()))
                 .collect();
@@ -70,12 +74,36 @@ impl Report {
                 node_id,
                 applied: applied.index(),
                 digests,
-                providers: sizes.providers,
-                consumers: sizes.consumers,
-                wrong: audit.wrong.into_iter().map(Found::from).collect(),
-                noticed: audit.noticed.into_iter().map(Found::from).collect(),
+                providers,
+                consumers,
+                wrong,
+                noticed,
             }
         };
         compute(offload, work).await
     }
+}
+
+/// What is wrong with, and what was noticed in each partition, one after the other: a look at one takes as much memory
+/// again as it.
+fn look_over(cluster: &Cluster) -> (Vec<Found>, Vec<Found>) {
+    let (mut wrong, mut noticed) = (Vec::new(), Vec::new());
+    let audit = Audit::of(cluster.default_partition());
+    wrong.extend(audit.wrong.into_iter().map(Found::from));
+    noticed.extend(audit.noticed.into_iter().map(Found::from));
+    for (_, row, state) in cluster.partitions() {
+        let audit = Audit::of(state);
+        let within = |finding: Finding| {
+            let examples = finding.examples.iter();
+            let named = examples.map(|example| format!("in partition {}: {example}", row.name));
+            Found {
+                what: finding.what,
+                count: finding.count,
+                examples: named.collect(),
+            }
+        };
+        wrong.extend(audit.wrong.into_iter().map(within));
+        noticed.extend(audit.noticed.into_iter().map(within));
+    }
+    (wrong, noticed)
 }

@@ -6,24 +6,37 @@
 //! | `POST /v1/init` with `{"members": {"ID": "host:port"}}`, or nothing | forms a cluster of these nodes, or of this one alone |
 //! | `POST /v1/members` with a [`NewMember`] | adds a node without data as learner |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
+//! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | takes a node out |
+//! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a [`Topology`](crate::topology::Topology) |
+//! | `POST /v1/join-tokens` with a [`NewJoinToken`], or nothing | makes a token with which one node joins, and shows it |
+//! | `GET /v1/join-tokens` | what became of the tokens |
+//! | `DELETE /v1/join-tokens/{id}` | takes a token back |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |
 //! | `POST /v1/drain` | has `/readyz` say 503 on this node and hands its leadership over; gives `{"leader": id or null}` |
 //! | `DELETE /v1/drain` | takes that back |
 //! | `GET /v1/check` | recounts this node's state; gives a [`Report`] |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
 //! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can begin |
+//! | `GET /v1/partitions` | the partitions of the cluster: a list of [`PartitionReport`]s |
+//! | `POST /v1/partitions` with `{"name": "..."}` | makes a partition |
+//! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
 //! | `status`, `check`, `drain` and `compact` below `/v1/nodes/{id}/` | the same of another node, through this one |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
+//!
+//! With `?force=true` votes are given and taken although `[cluster] survive` is against it.
 //!
 //! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
 //! REST API's: `{"errors": [{"status", "title", "detail"}]}`.
 
 mod backup;
 mod check;
+mod join_tokens;
 mod network_door;
+mod partitions;
 mod relay;
 mod status;
+mod topology;
 mod trail;
 
 use std::collections::BTreeMap;
@@ -32,7 +45,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
@@ -41,35 +54,46 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::cluster::Refused;
 use crate::cluster::bootstrap::Bootstrap;
-use crate::cluster::leadership::step_aside;
 use crate::cluster::membership::MembershipChange;
+use crate::cluster::succession::step_aside;
+use crate::cluster::{Refused, Running};
 use crate::disk_space::DiskSpace;
+use crate::doors::{ReadDoor, WriteDoor};
 use crate::health::HealthChecks;
 use crate::metrics::{Format, Metrics};
 pub use backup::BackupReport;
 pub(crate) use backup::OneAtATime;
 pub use check::Report;
+pub use join_tokens::NewJoinToken;
 pub(crate) use network_door::{NetworkDoor, enter};
+pub use partitions::PartitionReport;
 pub(crate) use relay::Inner;
-pub use status::{MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
+pub use status::{MeasuredRoundTrip, MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
 use trail::Detail;
 pub(crate) use trail::{Recording, recorded};
 
 /// All routes, for those who ask for another one.
-const ROUTES: [&str; 15] = [
+const ROUTES: [&str; 23] = [
     "GET /v1/status",
     "POST /v1/init",
     "POST /v1/members",
     "POST /v1/members/{id}/promote",
+    "POST /v1/members/{id}/demote",
     "DELETE /v1/members/{id}",
+    "GET /v1/topology",
+    "POST /v1/join-tokens",
+    "GET /v1/join-tokens",
+    "DELETE /v1/join-tokens/{id}",
     "POST /v1/leader",
     "POST /v1/drain",
     "DELETE /v1/drain",
     "GET /v1/check",
     "POST /v1/compact",
     "GET /v1/backup",
+    "GET /v1/partitions",
+    "POST /v1/partitions",
+    "DELETE /v1/partitions/{name}",
     "/v1/nodes/{id}/ with status, check, drain or compact",
     "GET /metrics",
     "GET /livez",
@@ -85,6 +109,9 @@ pub(crate) struct Admin {
     /// Held while the state is recounted, which takes as much memory again: once at a time.
     pub(crate) checking: Arc<tokio::sync::Mutex<()>>,
     pub(crate) backups: OneAtATime,
+    /// Of the default partition, as commands for the whole cluster are.
+    pub(crate) write: Arc<dyn WriteDoor>,
+    pub(crate) read: Arc<dyn ReadDoor>,
 }
 
 /// A node to be added.
@@ -118,6 +145,14 @@ struct Transfer {
     to: Option<u64>,
 }
 
+/// Whether a change is wanted although it is against what is to be survived.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Forced {
+    #[serde(default)]
+    force: bool,
+}
+
 impl Admin {
     /// `/metrics`.
     pub(crate) fn numbers(self) -> Router {
@@ -134,8 +169,20 @@ impl Admin {
             .route("/v1/members", post(add))
             .route("/v1/members/{id}", delete(remove))
             .route("/v1/members/{id}/promote", post(promote))
+            .route("/v1/members/{id}/demote", post(demote))
+            .route("/v1/topology", get(topology::topology))
+            .route(
+                "/v1/join-tokens",
+                get(join_tokens::list).post(join_tokens::create),
+            )
+            .route("/v1/join-tokens/{id}", delete(join_tokens::revoke))
             .route("/v1/leader", post(transfer))
             .route("/v1/backup", get(backup::backup))
+            .route(
+                "/v1/partitions",
+                get(partitions::list).post(partitions::create),
+            )
+            .route("/v1/partitions/{name}", delete(partitions::delete))
             .route("/v1/nodes/{id}/{*what}", any(relay::relay))
             .fallback(|| async { error(StatusCode::NOT_FOUND, &no_such_route()) })
             .with_state(self)
@@ -149,6 +196,16 @@ impl Admin {
             .route("/v1/check", get(check))
             .route("/v1/compact", post(compact))
             .with_state(self)
+    }
+
+    /// The running member, for what a node cannot do before it is one.
+    fn running(&self) -> Result<Arc<Running>, Box<Response>> {
+        (self.bootstrap.slot.get()).ok_or_else(|| {
+            Box::new(error(
+                StatusCode::CONFLICT,
+                "this node does not belong to a cluster yet",
+            ))
+        })
     }
 
     async fn change(&self, change: MembershipChange) -> Response {
@@ -260,12 +317,31 @@ async fn add(State(admin): State<Admin>, body: Bytes) -> Response {
     detailed(said, admin.change(change).await)
 }
 
-async fn promote(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
-    admin.change(MembershipChange::Promote { id }).await
+async fn promote(
+    State(admin): State<Admin>,
+    Path(id): Path<u64>,
+    Query(Forced { force }): Query<Forced>,
+) -> Response {
+    let change = MembershipChange::Promote { id, force };
+    admin.change(change).await
 }
 
-async fn remove(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
-    admin.change(MembershipChange::Remove { id }).await
+async fn demote(
+    State(admin): State<Admin>,
+    Path(id): Path<u64>,
+    Query(Forced { force }): Query<Forced>,
+) -> Response {
+    let change = MembershipChange::Demote { id, force };
+    admin.change(change).await
+}
+
+async fn remove(
+    State(admin): State<Admin>,
+    Path(id): Path<u64>,
+    Query(Forced { force }): Query<Forced>,
+) -> Response {
+    let change = MembershipChange::Remove { id, force };
+    admin.change(change).await
 }
 
 async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
@@ -288,30 +364,30 @@ async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
 
 /// `/readyz` first: who is asked next for a leader must not be sent here.
 async fn drain(State(admin): State<Admin>) -> Response {
-    admin.checks.drained.store(true, Ordering::Relaxed);
+    let drained = &admin.bootstrap.slot.leaving.drained;
+    drained.store(true, Ordering::Relaxed);
     tracing::info!("an operator has this node drained");
     let Some(running) = admin.bootstrap.slot.get() else {
         return Json(json!({ "leader": null })).into_response();
     };
     let patience = Duration::from_millis(2 * admin.bootstrap.config.raft.election_max_ms);
-    match step_aside(&running.replica, patience).await {
+    match step_aside(&running, patience).await {
         Ok(leader) => Json(json!({ "leader": leader })).into_response(),
         Err(reason) => error(StatusCode::SERVICE_UNAVAILABLE, &reason),
     }
 }
 
 async fn undrain(State(admin): State<Admin>) -> Response {
-    admin.checks.drained.store(false, Ordering::Relaxed);
+    let drained = &admin.bootstrap.slot.leaving.drained;
+    drained.store(false, Ordering::Relaxed);
     tracing::info!("an operator has this node take requests again");
     StatusCode::NO_CONTENT.into_response()
 }
 
 async fn check(State(admin): State<Admin>) -> Response {
-    let Some(running) = admin.bootstrap.slot.get() else {
-        return error(
-            StatusCode::CONFLICT,
-            "this node does not belong to a cluster yet",
-        );
+    let running = match admin.running() {
+        Ok(running) => running,
+        Err(response) => return *response,
     };
     let Ok(_one) = admin.checking.try_lock() else {
         return error(StatusCode::CONFLICT, "this node is being checked already");
@@ -326,11 +402,9 @@ async fn check(State(admin): State<Admin>) -> Response {
 }
 
 async fn compact(State(admin): State<Admin>) -> Response {
-    let Some(running) = admin.bootstrap.slot.get() else {
-        return error(
-            StatusCode::CONFLICT,
-            "this node does not belong to a cluster yet",
-        );
+    let running = match admin.running() {
+        Ok(running) => running,
+        Err(response) => return *response,
     };
     match running.compact().await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),

@@ -17,7 +17,7 @@ use tower::ServiceExt;
 use super::trail::{Recording, Relayed, recorded};
 use super::{Admin, error, no_such_route};
 use crate::cluster::peer_service::Operated;
-use crate::rpc::channel::Lane;
+use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{self, Order, OrderReply};
 use crate::tls::Shown;
 
@@ -87,9 +87,9 @@ pub(super) async fn relay(
     if !is_of_one_node(&method, &what) {
         return error(StatusCode::NOT_FOUND, &no_such_route());
     }
-    let Some(running) = admin.bootstrap.slot.get() else {
-        let words = "this node does not belong to a cluster yet";
-        return error(StatusCode::CONFLICT, words);
+    let running = match admin.running() {
+        Ok(running) => running,
+        Err(response) => return *response,
     };
     if id == running.replica.me {
         let request = Request::builder().method(method).uri(path);
@@ -100,16 +100,12 @@ pub(super) async fn relay(
     let Some(member) = running.replica.members().remove(&id) else {
         return error(StatusCode::NOT_FOUND, &format!("node {id} is not a member"));
     };
-    let order = Order {
+    let asked = Order {
         method: method.to_string(),
         path,
         operator: (request.extensions().get::<Shown>()).and_then(Shown::owner),
     };
-    let to = (id, &*member.peer);
-    let method = message::Method::Operate;
-    let call =
-        (admin.bootstrap.peers).call::<_, OrderReply>(to, Lane::Forward, method, &order, DEADLINE);
-    match call.await {
+    match order((id, &*member.peer), &admin, &asked, DEADLINE).await {
         Ok(OrderReply { status, body }) => match StatusCode::from_u16(status) {
             Ok(status) => (status, [JSON], body.0).into_response(),
             Err(wrong) => error(StatusCode::BAD_GATEWAY, &format!("node {id}: {wrong}")),
@@ -119,6 +115,18 @@ pub(super) async fn relay(
             &format!("node {id} gave no answer: {away}"),
         ),
     }
+}
+
+/// Has another node carry out an order.
+pub(super) async fn order(
+    to: (u64, &str),
+    admin: &Admin,
+    order: &Order,
+    deadline: Duration,
+) -> Result<OrderReply, CallError> {
+    let peers = &admin.bootstrap.peers;
+    let method = message::Method::Operate;
+    peers.call(to, Lane::Forward, method, order, deadline).await
 }
 
 fn is_of_one_node(method: &Method, what: &str) -> bool {

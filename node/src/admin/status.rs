@@ -1,9 +1,12 @@
 //! What a node says of itself to operators.
 
+use std::time::Duration;
+
 use openraft::ServerState;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::bootstrap::Bootstrap;
+use crate::cluster::round_trips::too_long;
 use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 
@@ -42,20 +45,37 @@ pub enum MemberRole {
 pub struct MemberStatus {
     /// The node's number.
     pub id: u64,
+    /// What it is called.
+    pub name: String,
     /// Voter or learner.
     pub role: MemberRole,
     /// Where the other nodes reach it, `host:port`.
     pub peer: String,
     /// Where clients reach its REST API, `host:port`.
     pub api: String,
-    /// Where operators reach it, `host:port`.
+    /// Where operators reach it, `host:port`; empty: nowhere but on its machine.
     pub admin: String,
+    /// The region in which it stands, as it says itself; empty: it names none.
+    pub region: String,
+    /// The zone of that region, likewise.
+    pub zone: String,
     /// The last entry of the leader's log that the node is known to have; only the leader can say.
     pub matched: Option<u64>,
 }
 
+/// The way to another node, measured there and back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredRoundTrip {
+    /// The other node.
+    pub node: u64,
+    /// The shortest of the last minute or two, in milliseconds: what the distance takes.
+    pub ms: f64,
+    /// The smoothed mean, in milliseconds, with what waits on the way.
+    pub mean_ms: f64,
+}
+
 /// What a node says of itself. Indexes are Raft log indexes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeStatus {
     /// This node.
     pub node_id: u64,
@@ -86,12 +106,19 @@ pub struct NodeStatus {
     pub level: Option<u32>,
     /// The highest feature level to which it agrees.
     pub level_max: u32,
+    /// The partitions beside the default one, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub partitions: Vec<String>,
     /// The membership it knows.
     pub members: Vec<MemberStatus>,
+    /// The ways to those members that it has measured.
+    pub round_trips: Vec<MeasuredRoundTrip>,
+    /// Why the times of elections do not fit them, if so.
+    pub round_trip_problem: Option<String>,
 }
 
 /// [`NodeStatus`] with what takes a moment to find out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeReport {
     /// What the node knows at once.
     #[serde(flatten)]
@@ -148,7 +175,10 @@ impl NodeStatus {
                 digest: None,
                 level: None,
                 level_max: bootstrap.peers.level().0,
+                partitions: Vec::new(),
                 members: Vec::new(),
+                round_trips: Vec::new(),
+                round_trip_problem: None,
             };
         };
         let replica = &running.replica;
@@ -166,6 +196,7 @@ impl NodeStatus {
         let members = (raft.members.iter())
             .map(|(id, member)| MemberStatus {
                 id: *id,
+                name: member.name_of(*id).to_string(),
                 role: if raft.voters.contains(id) {
                     MemberRole::Voter
                 } else {
@@ -174,6 +205,8 @@ impl NodeStatus {
                 peer: member.peer.clone(),
                 api: member.api.trim_start_matches("http://").to_owned(),
                 admin: member.admin.clone(),
+                region: member.site.region.clone(),
+                zone: member.site.zone.clone(),
                 matched: matched(*id),
             })
             .collect();
@@ -198,9 +231,25 @@ impl NodeStatus {
             purged: raft.purged,
             storage_failure: failure.map(|words| words.to_string()),
             digest: Some(applied.digest().to_string()),
-            level: Some(applied.state.level().0),
+            level: Some(applied.cluster.level().0),
             level_max: bootstrap.peers.level().0,
+            partitions: (applied.cluster.partitions())
+                .map(|(_, row, _)| row.name.to_string())
+                .collect(),
             members,
+            round_trips: (bootstrap.peers.round_trips.all().into_iter())
+                .map(|(node, way)| MeasuredRoundTrip {
+                    node,
+                    ms: milliseconds(way.least),
+                    mean_ms: milliseconds(way.mean),
+                })
+                .collect(),
+            round_trip_problem: too_long(replica, &bootstrap.peers.round_trips),
         }
     }
+}
+
+/// To the microsecond.
+fn milliseconds(of: Duration) -> f64 {
+    of.as_micros() as f64 / 1e3
 }

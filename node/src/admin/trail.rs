@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::error;
 use crate::access::Peer;
 use crate::audit::{Asked, Audit, Caller, Door, Outcome, Record, Whence};
+use crate::cluster::deeds::{Deed, Deeds};
 use crate::tls::Shown;
 use crate::world::UuidSource;
 
@@ -28,6 +29,39 @@ pub(crate) struct Recording {
 /// What an operator asked for, in words for a person; among the extensions of the response.
 #[derive(Clone)]
 pub(super) struct Detail(pub(super) String);
+
+/// What the leader does for a node that joins, or by itself, is kept as if an operator had asked for it.
+impl Deeds for Recording {
+    fn tell(&self, deed: Deed) {
+        if !self.audit.is_on() {
+            return;
+        }
+        // A path of ours is one.
+        let uri: Uri = deed.path.parse().unwrap_or_default();
+        let asked = Asked::new(&Method::POST, &uri);
+        self.audit.put(Record {
+            time: self.audit.now(),
+            node: self.audit.node(),
+            door: Door::Admin,
+            request_id: format!("req-{}", self.ids.uuid().as_hyphenated()),
+            global_request_id: None,
+            caller: Some(Caller {
+                user: Some(deed.who),
+                ..Caller::default()
+            }),
+            whence: Whence::default(),
+            asked: asked.detailed(&deed.words),
+            outcome: match deed.done {
+                true => Outcome::Committed,
+                false => Outcome::Refused,
+            },
+            status: None,
+            code: None,
+            place: None,
+            ms: 0.0,
+        });
+    }
+}
 
 /// Among the extensions of a request: where it came in.
 #[derive(Debug, Clone)]

@@ -132,6 +132,9 @@ pub(crate) struct Asked {
     /// The path with names in place of what varies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) route: Option<String>,
+    /// The partition, unless it is the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) partition: Option<String>,
     /// The policy rule that guards it, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) operation: Option<&'static str>,
@@ -152,6 +155,7 @@ impl Asked {
             method: bounded(method.as_str(), WORD_MAX_BYTES).into_owned(),
             uri: bounded(uri, URI_MAX_BYTES).into_owned(),
             route: None,
+            partition: None,
             operation: None,
             microversion: None,
             resources: Vec::new(),

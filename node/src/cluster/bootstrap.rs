@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::{Identity, Member, OpenError, runtime};
 use tokio::sync::Mutex;
@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::addresses::Addresses;
+use super::deeds::Deeds;
 use super::error::StartError;
 use super::membership::invite;
 use super::read_metrics::ReadMetrics;
@@ -34,8 +35,11 @@ use crate::tasks::Tasks;
 
 const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);
-/// How long a starting node waits for its neighbours to say which cluster theirs is.
-const CHECK: Duration = Duration::from_millis(500);
+/// How long a starting node waits at least for its neighbours to say which cluster theirs is.
+const CHECK_MIN: Duration = Duration::from_millis(500);
+/// Heartbeats for which it waits: one is answered before the next is due, and to connect, to say hello and to ask takes
+/// three times as long.
+const CHECK_HEARTBEATS: u32 = 4;
 
 /// Takes this node from an empty directory into a cluster.
 pub(crate) struct Bootstrap {
@@ -45,6 +49,7 @@ pub(crate) struct Bootstrap {
     pub(crate) slot: Arc<Slot>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) read_metrics: Arc<ReadMetrics>,
+    pub(crate) deeds: Arc<dyn Deeds>,
     pub(crate) tasks: Tasks,
     /// Held while the slot is filled, so that it is filled once.
     pub(crate) joining: Mutex<()>,
@@ -52,7 +57,7 @@ pub(crate) struct Bootstrap {
 
 impl Bootstrap {
     /// Whether this node takes part in a cluster that has been formed.
-    fn is_formed(&self) -> bool {
+    pub(super) fn is_formed(&self) -> bool {
         let running = self.slot.get();
         running.is_some_and(|running| running.replica.is_formed())
     }
@@ -101,14 +106,19 @@ impl Bootstrap {
     }
 
     /// Refuses a data directory of another cluster than the one that the configured members form, and
-    /// an older copy of this node's own. Only those that answer at once are heard: a node must be able
+    /// an older copy of this node's own. Only those that answer soon are heard: a node must be able
     /// to start alone.
     async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
-        let members = self.config.initial_members()?;
-        let others = members.iter().filter(|(id, _)| *id != identity.node);
+        let members = self.config.initial_members()?.into_iter();
+        let members = members.filter(|(id, _)| *id != identity.node);
+        let members = members.map(|(id, address)| (Some(id), address));
+        let named = self.config.cluster.join.iter().cloned();
+        let others = members.chain(named.map(|address| (None, address)));
+        let heartbeat = Duration::from_millis(self.config.raft.heartbeat_ms);
+        let within = CHECK_MIN.max(CHECK_HEARTBEATS * heartbeat);
         let asked = others.map(|(id, address)| async move {
-            let asked = timeout(CHECK, self.ask_neighbour(*id, address, identity.node));
-            asked.await.ok()?
+            let asked = self.ask_neighbour(id, &address, identity.node, within);
+            timeout(within, asked).await.ok()?
         });
         let dir = &self.config.data_dir;
         let start = placement_raft_store::boots(dir)? + 1;
@@ -140,12 +150,21 @@ impl Bootstrap {
 
     /// Which cluster another node has formed with others, and in which of its starts `me` has last
     /// written there. A node of an older version does not know the second question.
-    async fn ask_neighbour(&self, id: u64, address: &str, me: u64) -> Option<(Uuid, Option<u64>)> {
-        let who = (self.peers).introduce::<_, Introduction>(address, Method::Probe, &(), CHECK);
-        let who = who.await.ok()?;
-        let cluster = who.cluster.filter(|_| who.formed && who.node == id)?;
-        let last = (self.peers).introduce(address, Method::LastStart, &me, CHECK);
-        Some((cluster, last.await.ok().flatten()))
+    async fn ask_neighbour(
+        &self,
+        id: Option<u64>,
+        address: &str,
+        me: u64,
+        within: Duration,
+    ) -> Option<(Uuid, Option<u64>)> {
+        let who = (self.peers).introduce::<_, Introduction>(address, Method::Probe, &(), within);
+        let last = (self.peers).introduce(address, Method::LastStart, &me, within);
+        // At once, as the way may be long.
+        let (who, last) = join(who, last).await;
+        let who = who.ok()?;
+        let is_meant = id.unwrap_or(who.node) == who.node && who.node != me;
+        let cluster = who.cluster.filter(|_| who.formed && is_meant)?;
+        Some((cluster, last.ok().flatten()))
     }
 
     /// Accepts an invitation, if this node has no data or had accepted it before.
@@ -196,11 +215,11 @@ impl Bootstrap {
     async fn open(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
         let (env, config) = (self.env.clone(), self.config.clone());
         let (peers, tasks) = (self.peers.clone(), self.tasks.clone());
-        let read_metrics = self.read_metrics.clone();
+        let (read_metrics, deeds) = (self.read_metrics.clone(), self.deeds.clone());
         // An operator's request does not take Raft to the threads that serve requests.
-        let started = self
-            .tasks
-            .run(async move { start(&env, &config, identity, &peers, read_metrics, &tasks).await });
+        let started = self.tasks.run(async move {
+            start(&env, &config, identity, &peers, read_metrics, deeds, &tasks).await
+        });
         let running = started.await?;
         self.slot.set(running.clone());
         Ok(running)
@@ -220,6 +239,7 @@ impl Bootstrap {
                     Some(first) => {
                         tracing::info!(first, "waiting for node {first} to form the cluster")
                     }
+                    None if self.config.cluster.joins() => {}
                     None => tracing::info!("waiting to be added to a cluster"),
                 }
             }
@@ -349,6 +369,8 @@ impl Bootstrap {
                 // The address of the list is the one that works from here.
                 peer: address.clone(),
                 admin: who.admin,
+                // It says the rest itself, once it can.
+                ..Member::default()
             };
             found.insert(*id, member);
         }

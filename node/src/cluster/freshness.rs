@@ -1,5 +1,6 @@
 //! How old this node's state may be at most, measured on this node's clock alone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -10,6 +11,8 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Freshness {
     complete_at: Mutex<Option<Instant>>,
+    /// Whether the last question to the leader was in vain.
+    is_cut_off: AtomicBool,
 }
 
 impl Freshness {
@@ -18,6 +21,22 @@ impl Freshness {
     pub(crate) fn confirm(&self, asked: Instant) {
         let mut complete_at = self.complete_at.lock();
         *complete_at = (*complete_at).max(Some(asked));
+        self.is_cut_off.store(false, Ordering::Relaxed);
+    }
+
+    /// Nobody could tell how far this node should be.
+    pub(crate) fn cut_off(&self) {
+        self.is_cut_off.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to ask would be in vain, by the last time that it was tried.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off.load(Ordering::Relaxed)
+    }
+
+    /// Whether the state may be older than that.
+    pub(crate) fn is_older_than(&self, bound: Duration) -> bool {
+        self.staleness().is_none_or(|age| age > bound)
     }
 
     /// How old the state may be at most; `None`: it is not known.

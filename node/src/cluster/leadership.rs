@@ -31,6 +31,16 @@ pub(crate) async fn watch(replica: Arc<Replica>) {
     }
 }
 
+/// Follows members that move: openraft does not, once it has a way to one of them.
+pub(super) async fn follow_members(replica: Arc<Replica>, peers: Arc<Peers>) {
+    let mut changes = replica.leadership_changes();
+    loop {
+        let members = replica.members().into_iter();
+        peers.note_addresses(members.map(|(id, member)| (id, member.peer)).collect());
+        changes.next().await;
+    }
+}
+
 /// When a task has ended that a node cannot be without: this one must not lead, and says why.
 pub(super) async fn leave_without(replica: Arc<Replica>, tasks: Tasks) {
     let name = tasks.until_one_ended().await;
@@ -63,18 +73,6 @@ pub(super) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>
             return;
         }
     }
-}
-
-/// Hands leadership over if this node leads and another one can, `patience` at most. Gives who leads.
-pub(crate) async fn step_aside(
-    replica: &Replica,
-    patience: Duration,
-) -> Result<Option<u64>, String> {
-    if replica.leads() && replica.best_successor().is_some() {
-        let to = hand_over(replica, None, patience).await?;
-        tracing::info!(to, "handed leadership over");
-    }
-    Ok(replica.leader().map(|leader| leader.id))
 }
 
 /// Hands leadership to the voter that is furthest, if this node leads. Waits until another node

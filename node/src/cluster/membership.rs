@@ -23,11 +23,12 @@ use super::slot::Slot;
 use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{Introduction, Invitation, Method};
 use crate::rpc::peers::Peers;
+use crate::topology::{Extent, Standing, made_fatal};
 
 /// How long one operator's request may take.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 /// How long a call to a node that is to join may take.
-const INTRODUCTION: Duration = Duration::from_secs(5);
+pub(super) const INTRODUCTION: Duration = Duration::from_secs(5);
 /// How long a promotion waits for the learner to catch up.
 const CATCH_UP: Duration = Duration::from_secs(10);
 /// How often members are asked for addresses that are not known yet.
@@ -45,11 +46,36 @@ pub(crate) enum MembershipChange {
         admin: String,
     },
     /// Makes a learner a voter.
-    Promote { id: u64 },
+    Promote {
+        id: u64,
+        #[serde(default)]
+        force: bool,
+    },
     /// Takes a node out.
-    Remove { id: u64 },
+    Remove {
+        id: u64,
+        #[serde(default)]
+        force: bool,
+    },
     /// Hands leadership to a voter, or to whichever is best.
     TransferLeader { to: Option<u64> },
+    /// Makes a voter a learner, which goes on serving reads.
+    Demote { id: u64, force: bool },
+    /// What a node says of itself: what it is called, where it stands and where it is reached; from
+    /// [`SITES`](placement_model::Level::SITES) on. It asks for this itself. `start` counts its starts, and is said as long as it does not know
+    /// whether it has forgotten anything.
+    Describe {
+        id: u64,
+        told: Box<Member>,
+        start: Option<u64>,
+    },
+    /// Has a number given to a node that is to join with the token of this hash; from [`SITES`](placement_model::Level::SITES) on.
+    IssueToken {
+        token: String,
+        seconds: u64,
+        /// In whose place it comes, and whether that is so though the other is heard.
+        replaces: Option<(u64, bool)>,
+    },
 }
 
 /// The leader's answer to an operator.
@@ -139,7 +165,7 @@ impl Slot {
 pub(super) struct Membership<'a>(pub(super) &'a Running);
 
 impl Membership<'_> {
-    fn replica(&self) -> &Replica {
+    pub(super) fn replica(&self) -> &Replica {
         &self.0.replica
     }
 
@@ -148,17 +174,37 @@ impl Membership<'_> {
         if !self.replica().leads() {
             return ChangeReply::NotLeader;
         }
-        tracing::info!(?change, "an operator changes the cluster");
+        tracing::info!(?change, "the cluster is to change");
         let done = match change {
             MembershipChange::Add {
                 id,
                 peer,
                 api,
                 admin,
-            } => self.add(id, Member { api, peer, admin }).await,
-            MembershipChange::Promote { id } => self.promote(id).await,
-            MembershipChange::Remove { id } => self.remove(id).await,
+            } => {
+                let member = Member {
+                    api,
+                    peer,
+                    admin,
+                    ..Member::default()
+                };
+                match self.is_awaited(id) {
+                    true => Err(Refused::Conflict(format!(
+                        "the number {id} is kept for who comes with a join token"
+                    ))),
+                    false => self.add(id, member).await,
+                }
+            }
+            MembershipChange::Promote { id, force } => self.promote(id, force).await,
+            MembershipChange::Remove { id, force } => self.remove(id, force).await,
+            MembershipChange::Demote { id, force } => self.demote(id, force).await,
             MembershipChange::TransferLeader { to } => self.transfer(to).await,
+            MembershipChange::IssueToken {
+                token,
+                seconds,
+                replaces,
+            } => self.issue_token(token, seconds, replaces).await,
+            MembershipChange::Describe { id, told, start } => self.describe(id, *told, start).await,
         };
         match done {
             Ok(()) => ChangeReply::Done,
@@ -169,7 +215,7 @@ impl Membership<'_> {
         }
     }
 
-    async fn add(&self, id: u64, mut member: Member) -> Result<(), Refused> {
+    pub(super) async fn add(&self, id: u64, mut member: Member) -> Result<(), Refused> {
         if id == 0 {
             return Err(Refused::Conflict("a node's number is 1 or more".to_owned()));
         }
@@ -250,15 +296,27 @@ impl Membership<'_> {
             };
             if who.node == id && who.cluster == Some(self.replica().identity.cluster) {
                 let Introduction { api, admin, .. } = who;
-                let peer = member.peer;
-                found.insert(id, Member { api, peer, admin });
+                let complete = Member {
+                    api,
+                    admin,
+                    ..member
+                };
+                found.insert(id, complete);
             }
         }
-        if found.is_empty() {
+        self.set_members(unchanged, found).await
+    }
+
+    /// Sets what is known of members. Where others reach them was looked at before, so nobody is lost by this.
+    pub(super) async fn set_members(
+        &self,
+        unchanged: Precondition<TypeConfig>,
+        members: BTreeMap<u64, Member>,
+    ) -> Result<(), Refused> {
+        if members.is_empty() {
             return Ok(());
         }
-        // Where the members reach each other stays as it is, so nobody is lost by this.
-        let change = ChangeMembers::SetNodes(found);
+        let change = ChangeMembers::SetNodes(members);
         let raft = &self.replica().raft;
         match raft.change_membership_if(change, true, [unchanged]).await {
             Ok(_) => Ok(()),
@@ -266,11 +324,13 @@ impl Membership<'_> {
         }
     }
 
-    async fn promote(&self, id: u64) -> Result<(), Refused> {
+    pub(super) async fn promote(&self, id: u64, force: bool) -> Result<(), Refused> {
         self.must_be_member(id)?;
-        if self.now().1.contains(&id) {
+        let (_, voters) = self.now();
+        if voters.contains(&id) {
             return Ok(());
         }
+        self.must_survive(&(&voters | &BTreeSet::from([id])), force)?;
         self.caught_up(id, CATCH_UP).await.map_err(|lag| {
             Refused::Conflict(match lag {
                 Some(lag) => {
@@ -302,22 +362,22 @@ impl Membership<'_> {
         }
     }
 
-    async fn remove(&self, id: u64) -> Result<(), Refused> {
+    async fn demote(&self, id: u64, force: bool) -> Result<(), Refused> {
+        self.must_be_member(id)?;
+        let (now, mut voters) = self.now();
+        if !voters.remove(&id) {
+            return Ok(());
+        }
+        self.must_go_on(id, &voters, force).await?;
+        self.set_membership(now, voters, self.replica().members())
+            .await
+    }
+
+    async fn remove(&self, id: u64, force: bool) -> Result<(), Refused> {
         self.must_be_member(id)?;
         let (now, mut voters) = self.now();
         if voters.remove(&id) {
-            if voters.is_empty() {
-                return Err(Refused::Conflict(format!(
-                    "node {id} is the last voter: a cluster without voters is no cluster"
-                )));
-            }
-            let heard = self.heard(&voters).await;
-            if heard.len() <= voters.len() / 2 {
-                return Err(Refused::Conflict(format!(
-                    "of the voters {voters:?} that would be left only {heard:?} are heard, which \
-                     is no majority: bring the others back first"
-                )));
-            }
+            self.must_go_on(id, &voters, force).await?;
         }
         let mut members = self.replica().members();
         members.remove(&id);
@@ -326,8 +386,55 @@ impl Membership<'_> {
         Ok(())
     }
 
+    /// Whether the cluster can do with `left` once `id` has no vote any more.
+    async fn must_go_on(&self, id: u64, left: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
+        if left.is_empty() {
+            return Err(Refused::Conflict(format!(
+                "node {id} is the last voter: a cluster without voters is no cluster"
+            )));
+        }
+        self.must_survive(left, force)?;
+        let heard = self.heard(left).await;
+        if heard.len() <= left.len() / 2 {
+            return Err(Refused::Conflict(format!(
+                "of the voters {left:?} that would be left only {heard:?} are heard, which \
+                 is no majority: bring the others back first"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether these voters survive what `[cluster] survive` asks for, or are on the way there.
+    fn must_survive(&self, voters: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
+        let wanted = Extent::named(&self.replica().config.cluster.survive);
+        let Some(extent) = wanted.filter(|_| !force) else {
+            return Ok(());
+        };
+        let before = self.standings(&self.now().1);
+        let fatal = made_fatal(&before, &self.standings(voters), extent);
+        let Some(first) = fatal.first() else {
+            return Ok(());
+        };
+        Err(Refused::Conflict(format!(
+            "with the voters {voters:?} the loss of {first} would stop the cluster, and by [cluster] \
+             survive the loss of any {extent} is to be survived. `placementctl topology` shows who \
+             stands where; change the others first, or say --force where this is a step on the way"
+        )))
+    }
+
+    /// Where all members stand if these vote, as far as the rules ask: whoever is away may come back.
+    fn standings(&self, voters: &BTreeSet<u64>) -> Vec<Standing> {
+        let standing = |(node, member): (u64, Member)| Standing {
+            node,
+            site: *member.site,
+            is_voter: voters.contains(&node),
+            is_heard: true,
+        };
+        self.replica().members().into_iter().map(standing).collect()
+    }
+
     /// As the leader: which of the voters are heard. A leader that is new waits a moment for them.
-    async fn heard(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
+    pub(super) async fn heard(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
         let give_up =
             Instant::now() + Duration::from_millis(self.replica().config.raft.election_max_ms);
         loop {
@@ -341,7 +448,7 @@ impl Membership<'_> {
     }
 
     /// What a removed node may still send is not carried out, and its number is not given again.
-    async fn retire(&self, id: u64) {
+    pub(super) async fn retire(&self, id: u64) {
         let command = Command::RetireNode(RetireNode { node: id });
         let deadline = Instant::now() + self.replica().config.wait();
         let request_id = format!("removal of node {id}");
@@ -398,7 +505,7 @@ impl Membership<'_> {
         })
     }
 
-    fn must_be_member(&self, id: u64) -> Result<(), Refused> {
+    pub(super) fn must_be_member(&self, id: u64) -> Result<(), Refused> {
         if self.replica().is_member(id) {
             Ok(())
         } else {
@@ -408,11 +515,11 @@ impl Membership<'_> {
 
     /// Whether a node of this number has written before.
     fn was_member(&self, id: u64) -> bool {
-        self.replica().views.current().state.session(id).is_some()
+        self.replica().views.current().cluster.session(id).is_some()
     }
 
     /// The effective membership: the log entry that set it, and the voters.
-    fn now(&self) -> (Precondition<TypeConfig>, BTreeSet<u64>) {
+    pub(super) fn now(&self) -> (Precondition<TypeConfig>, BTreeSet<u64>) {
         let stored = self.replica().membership();
         let unchanged = Precondition::LastMembershipLogId {
             last_membership_log_id: *stored.log_id(),
@@ -421,7 +528,7 @@ impl Membership<'_> {
     }
 
     /// Sets the membership, if it is still the one that the change was decided on.
-    async fn set_membership(
+    pub(super) async fn set_membership(
         &self,
         unchanged: Precondition<TypeConfig>,
         voters: BTreeSet<u64>,

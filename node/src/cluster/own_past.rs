@@ -44,6 +44,11 @@ impl OwnPast {
             .copied()
     }
 
+    /// Which start this is, as long as it is not known to be the latest.
+    pub(super) fn unsure(&self) -> Option<u64> {
+        self.known.get().is_none().then_some(self.start)
+    }
+
     async fn look(&self, deadline: Instant) -> Result<(), Unavailable> {
         self.read_index.linearize(deadline).await?;
         match self.replica.last_start(self.replica.me) {

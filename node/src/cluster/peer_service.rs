@@ -19,20 +19,27 @@ use placement_raft_store::{LogId, Raft, TypeConfig, Vote};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::bootstrap::Bootstrap;
-use super::membership::{Membership, MembershipChange};
+use super::deeds::Deed;
+use super::error::Refused;
+use super::membership::{ChangeReply, DEADLINE, Membership, MembershipChange};
 use super::read_quorum::Asker;
 use super::running::Running;
 use super::snapshot_intake::Intake;
-use super::{read_index, room};
+use super::{read_index, room, succession};
+use crate::rpc::channel::Lane;
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
-    AppendReply, Hello, Invitation, Method, Order, OrderReply, ReadIndexCall, ReadIndexReply,
-    SEEN_IN_THE_LOG, TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
+    AppendReply, Hello, Invitation, JoinCall, Method, Order, OrderReply, ReadIndexCall,
+    ReadIndexReply, SEEN_IN_THE_LOG, TransferCall, TransferReply, VoteCall, VoteReply, WriteCall,
+    WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
+
+/// How long nobody is let in after somebody came with a token that is none.
+const GUESS: Duration = Duration::from_secs(1);
 
 /// The operators' door of this node, for those who came to another.
 pub(crate) trait Operated: Send + Sync {
@@ -45,6 +52,8 @@ pub(crate) struct PeerService {
     bootstrap: Arc<Bootstrap>,
     operated: Arc<dyn Operated>,
     intake: Intake,
+    /// Held while a node is let in: one at a time, and nobody guesses fast.
+    joining: tokio::sync::Mutex<()>,
 }
 
 impl PeerService {
@@ -53,6 +62,7 @@ impl PeerService {
             bootstrap,
             operated,
             intake: Intake::default(),
+            joining: tokio::sync::Mutex::default(),
         }
     }
 
@@ -88,6 +98,9 @@ impl PeerService {
             Method::ReadIndex => reply(records, self.read_index(caller.node, read(body)?).await?),
             Method::Admin => {
                 let change: MembershipChange = read(body)?;
+                if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node) {
+                    return Err(Denied::Misused("a node says itself what it is"));
+                }
                 reply(records, Membership(&*self.running()?).change(change).await)
             }
             Method::Checkpoint => {
@@ -97,6 +110,20 @@ impl PeerService {
                 reply(records, digest.map(|digest| digest.to_string()))
             }
             Method::IsShort => reply(records, room::is_short(&*self.running()?).await),
+            Method::MayLead => {
+                let running = self.running()?;
+                let reason = succession::why_not(&self.bootstrap.slot, &running);
+                reply(records, reason.await)
+            }
+            Method::HeldVote => {
+                let running = self.running()?;
+                let held = read_index::held_vote(&running.replica).await;
+                reply(records, held.ok_or(Denied::GivenUp)?)
+            }
+            Method::ReadPoint => {
+                let running = self.running()?;
+                reply(records, read_index::point(&running.replica).await)
+            }
             Method::LastStart => {
                 let node: u64 = read(body)?;
                 reply(records, self.running()?.replica.last_start(node))
@@ -105,6 +132,7 @@ impl PeerService {
                 let order: Order = read(body)?;
                 reply(records, self.operated.carry_out(caller.node, order).await)
             }
+            Method::Join => reply(records, self.join(caller, read(body)?).await?),
             Method::Probe => reply(records, self.bootstrap.introduction()),
             Method::Invite => {
                 let invitation: Invitation = read(body)?;
@@ -112,6 +140,52 @@ impl PeerService {
                 reply(records, ())
             }
         }
+    }
+
+    /// Lets a node in that has a token, or passes its call on to who can.
+    async fn join(&self, caller: Caller, call: JoinCall) -> Result<ChangeReply, Denied> {
+        let running = self.running()?;
+        let replica = &running.replica;
+        let is_direct = caller.node == call.node;
+        if !is_direct && !replica.is_member(caller.node) {
+            return Err(Denied::Misused("a node asks for itself to be let in"));
+        }
+        let Ok(_turn) = self.joining.try_lock() else {
+            let words = "another node is being let in: ask again";
+            return Ok(ChangeReply::Refused(Refused::Unavailable(words.to_owned())));
+        };
+        if !replica.leads() {
+            let Some(leader) = replica.leader().filter(|_| is_direct) else {
+                return Ok(ChangeReply::NotLeader);
+            };
+            let to = (leader.id, leader.address.as_str());
+            let peers = &self.bootstrap.peers;
+            let passed_on = peers.call(to, Lane::Forward, Method::Join, &call, DEADLINE);
+            return Ok(passed_on.await.unwrap_or_else(|error| {
+                ChangeReply::Refused(Refused::Unavailable(format!("the leader: {error}")))
+            }));
+        }
+        let (id, told) = (call.node, call.told.clone());
+        let done = Membership(&running).let_in(call).await;
+        running.deeds.tell(Deed {
+            who: format!("node {id}"),
+            path: format!("/v1/join-tokens/{id}/redeem"),
+            words: match &done {
+                Ok(()) => format!("let in as learner, {told}"),
+                Err(refused) => format!("not let in, {told}: {refused}"),
+            },
+            done: done.is_ok(),
+        });
+        Ok(match done {
+            Ok(()) => ChangeReply::Done,
+            Err(refused) => {
+                tracing::warn!(node = id, %refused, "a node is not let in");
+                if matches!(refused, Refused::NotFound(_)) {
+                    sleep(GUESS).await;
+                }
+                ChangeReply::Refused(refused)
+            }
+        })
     }
 
     async fn vote(&self, method: Method, call: VoteCall) -> Result<VoteReply, Denied> {
@@ -225,6 +299,10 @@ impl PeerService {
 }
 
 impl Handler for PeerService {
+    fn region(&self) -> &str {
+        self.bootstrap.peers.region()
+    }
+
     fn greet(&self, hello: &Hello) -> Result<(), Denied> {
         let me = self.node();
         if let Some(to) = hello.to.filter(|to| *to != me) {

@@ -103,6 +103,7 @@ impl Proposer {
                 at: self.stamper.stamp(applied),
                 request: Some(call.request),
                 command,
+                partition: call.partition,
             };
             commands.push(LoggedCommand::new(stamped, call.command));
             waiting.push((answer, span, place));

@@ -5,11 +5,14 @@
 //! * session: this node waits until it has applied the client's token.
 //! * bounded: a state that was complete recently enough is answered at once, else as linearizable.
 //! * local: this node's state as it is.
+//! * bounded or local: as bounded, but as local while this node is cut off. The first read that finds out waits a
+//!   little longer than an election takes.
 //!
 //! Nothing is answered before the state has all standard names of this binary
 //! ([`super::standards`]).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::time::Instant;
@@ -37,13 +40,20 @@ impl Reads {
             Consistency::Local => {}
             Consistency::Linearizable => node.read_index.linearize(deadline).await?,
             Consistency::Session(token) => reach(replica, token, deadline).await?,
-            Consistency::Bounded(bound) => {
-                let staleness = replica.freshness.staleness();
-                // What is complete as of now is never older than was asked for, however long it took.
-                if staleness.is_none_or(|age| age > bound) {
-                    node.read_index.linearize(deadline).await?;
+            // What is complete as of now is never older than was asked for, however long it took.
+            Consistency::Bounded(bound) if replica.freshness.is_older_than(bound) => {
+                node.read_index.linearize(deadline).await?;
+            }
+            Consistency::BoundedOrLocal(bound)
+                if replica.freshness.is_older_than(bound) && !replica.freshness.is_cut_off() =>
+            {
+                let patience = Duration::from_millis(2 * replica.config.raft.election_max_ms);
+                let deadline = deadline.min(Instant::now() + patience);
+                if node.read_index.linearize(deadline).await.is_err() {
+                    replica.freshness.cut_off();
                 }
             }
+            Consistency::Bounded(_) | Consistency::BoundedOrLocal(_) => {}
         }
         Ok(replica.view())
     }

@@ -1,30 +1,35 @@
 //! The read index (Raft thesis, 6.4): how far a node must have applied the log so that a read misses
 //! nothing that was acknowledged before it was asked for.
 //!
-//! The leader is asked, after the read came in, how far it has committed, and finds out whether it still
-//! leads: with the one that asks if the two are a quorum ([`super::read_quorum`]), else with a heartbeat.
+//! The leader is asked, after the read came in, how far it has committed. Whether it still leads is told by
+//! the votes of a quorum ([`super::read_quorum`]), for which the other voters are asked at the same time unless the
+//! two are one; where that tells nothing, and where the leader asks itself, by a heartbeat of the leader.
 //! One such round is under way per node; later reads share the next one.
 //!
 //! A node that is the only voter need not ask anybody.
 //!
 //! Leases are not used: a restarted follower has forgotten the lease it granted.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use openraft::ReadPolicy;
 use openraft::errors::{LinearizableReadError, RaftError};
+use placement_model::Level;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::WireVote;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::read_metrics::ReadMetrics;
-use super::read_quorum::{self, Asker};
+use super::read_quorum::{self, Asker, Point};
 use super::replica::{Leader, REMOVED, Replica};
 use crate::doors::Unavailable;
 use crate::rpc::channel::Lane;
-use crate::rpc::message::{Method, ReadIndexCall, ReadIndexReply};
+use crate::rpc::message::{Method, ReadIndexCall, ReadIndexReply, ReadPointReply};
 use crate::rpc::peers::Peers;
 
 /// How long to wait before the same leader is asked again.
@@ -130,6 +135,7 @@ impl Rounds {
                 }
                 Err(reason) => {
                     self.metrics.failed();
+                    self.replica.freshness.cut_off();
                     RarePath::RoundFailed.ran();
                     self.expire(&mut waiting, &reason);
                 }
@@ -200,13 +206,78 @@ impl Rounds {
                 .map_err(|_| "no quorum confirmed in time that this node leads".to_owned());
         }
         let to = (leader.id, leader.address.as_str());
-        let call = ReadIndexCall {
-            vote: self.vote(leader).await,
-        };
+        let vote = self.vote(leader).await;
+        if vote.is_none()
+            && replica.level() >= Level::SITES
+            && let Some(index) = self.ask_all(leader, patience).await?
+        {
+            RarePath::RoundOfMany.ran();
+            return Ok(ReadIndexReply::At { index });
+        }
+        let call = ReadIndexCall { vote };
         self.peers
             .call(to, Lane::Control, Method::ReadIndex, &call, patience)
             .await
             .map_err(|error| format!("the leader, node {}: {error}", leader.id))
+    }
+
+    /// Asks the leader how far it has committed, and all voters for the votes that they hold: one round trip. `None`:
+    /// they did not confirm it.
+    async fn ask_all(&self, leader: &Leader, patience: Duration) -> Result<Option<u64>, String> {
+        let replica = &self.replica;
+        let call = |to, method| (self.peers).call(to, Lane::Control, method, &(), patience);
+        let stored = replica.membership();
+        let members = stored.membership();
+        let others = members.nodes().filter(|(id, _)| {
+            let is_voter = members.voter_ids().any(|voter| voter == **id);
+            is_voter && **id != leader.id && **id != replica.me
+        });
+        let mut votes: FuturesUnordered<_> = others
+            .map(|(id, member)| async move {
+                let held = self.peers.call::<_, WireVote>(
+                    (*id, &member.peer),
+                    Lane::Control,
+                    Method::HeldVote,
+                    &(),
+                    patience,
+                );
+                (*id, held.await.ok())
+            })
+            .collect();
+        let mut shown = BTreeMap::from([(replica.me, held_vote(replica).await)]);
+        let asked = call((leader.id, leader.address.as_str()), Method::ReadPoint);
+        let mut asked = std::pin::pin!(asked);
+        let mut point: Option<Point> = None;
+        loop {
+            if let Some(point) = &point {
+                let same = |(id, vote): (&u64, &Option<WireVote>)| {
+                    vote.is_some_and(|vote| {
+                        point.vote == vote.into() || replica.faults.count_every_vote
+                    })
+                    .then_some(*id)
+                };
+                let showed = [leader.id].into_iter().chain(shown.iter().filter_map(same));
+                if point.is_confirmed_by(&showed.collect()) || replica.faults.lead_without_quorum {
+                    return Ok(Some(point.index));
+                }
+            }
+            tokio::select! {
+                biased;
+                reply = &mut asked, if point.is_none() => match reply {
+                    Ok(ReadPointReply::Leading { vote, index, voters }) => {
+                        point = Some(Point { vote: vote.into(), index, voters });
+                    }
+                    Ok(ReadPointReply::Unknown) => return Ok(None),
+                    Err(error) => {
+                        return Err(format!("the leader, node {}: {error}", leader.id));
+                    }
+                },
+                Some((id, vote)) = votes.next() => {
+                    shown.insert(id, vote);
+                }
+                else => return Ok(None),
+            }
+        }
     }
 
     /// This node's vote, if with it the leader can tell alone that it leads. It is openraft's own task that
@@ -216,8 +287,31 @@ impl Rounds {
         if !read_quorum::are_quorum(self.replica.membership().membership(), pair) {
             return None;
         }
-        let vote = (self.replica.raft).with_raft_state(|state| WireVote::from(state.vote_ref()));
-        vote.await.ok()
+        held_vote(&self.replica).await
+    }
+}
+
+/// The vote that this node holds.
+pub(super) async fn held_vote(replica: &Replica) -> Option<WireVote> {
+    let vote = (replica.raft).with_raft_state(|state| WireVote::from(state.vote_ref()));
+    vote.await.ok()
+}
+
+/// As the leader: how far a read must be that others confirm.
+pub(super) async fn point(replica: &Replica) -> ReadPointReply {
+    let (me, faults) = (replica.me, replica.faults);
+    let told = (replica.raft).with_raft_state(move |state| read_quorum::point(state, me, faults));
+    match told.await {
+        Ok(Some(Point {
+            vote,
+            index,
+            voters,
+        })) => ReadPointReply::Leading {
+            vote: (&vote).into(),
+            index,
+            voters,
+        },
+        _ => ReadPointReply::Unknown,
     }
 }
 

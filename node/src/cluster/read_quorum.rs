@@ -1,19 +1,23 @@
-//! Whether a leader and the one node that asks it are a quorum for a read, so that no third node need be
-//! asked. That is so among up to three voters.
+//! Whether a leader led still when a read came in, as told by the votes of a quorum, so that it need not
+//! ask for them itself.
 //!
-//! The node that asks looks at its vote after the read came in, and sends it along; the leader looks at
-//! its own when the question comes. If both are the vote by which this leader leads, then no newer leader
-//! had been elected when the read came in:
+//! Each of the quorum looks at its vote after the read came in, the leader when it is asked how far it has
+//! committed. If all are the vote by which this leader leads, then no newer leader had been elected when
+//! the read came in:
 //!
 //! * The first newer leader is elected by a quorum of the newest membership in its log. Its log holds all
 //!   that this leader has committed, so that membership is the last one that this leader knows to be
-//!   committed, or one that this leader has appended since. The two are a quorum of both, and so one of
-//!   the two has voted for the newer leader.
+//!   committed, or one that this leader has appended since. Those who were asked are a quorum of both, and
+//!   so one of them has voted for the newer leader.
 //! * A vote never goes back, and is on disk before the candidate hears of it. So whoever has voted for a
 //!   newer leader does not show this leader's vote afterwards, not after a restart either.
 //!
 //! So all that was acknowledged before the read came in was committed by this leader, or by those before
 //! it; and it knows how far those had come, once it has committed an entry of its own. No clock is asked.
+//!
+//! Among up to three voters the leader and a voter that asks are such a quorum, and one question is enough.
+//! Else the node that asks has all voters show their votes while the leader is asked: one round trip, to the
+//! leader or to the last of the quorum, however far these are from each other.
 
 use std::collections::BTreeSet;
 
@@ -36,6 +40,21 @@ pub(super) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
         .all(|voters| 2 * voters.intersection(&pair).count() > voters.len())
 }
 
+/// How far a read must be, if a quorum of each of these sets of voters shows the vote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Point {
+    pub(super) vote: Vote,
+    pub(super) index: u64,
+    pub(super) voters: Vec<BTreeSet<u64>>,
+}
+
+impl Point {
+    /// Whether those are enough that have shown the vote.
+    pub(super) fn is_confirmed_by(&self, showed: &BTreeSet<u64>) -> bool {
+        (self.voters.iter()).all(|voters| 2 * voters.intersection(showed).count() > voters.len())
+    }
+}
+
 /// As the leader `me`: how far a read must be, if the node that asks and `me` can tell alone.
 pub(super) fn read_index(
     state: &RaftState<TypeConfig>,
@@ -43,6 +62,14 @@ pub(super) fn read_index(
     asker: Asker,
     faults: Faults,
 ) -> Option<u64> {
+    let point = point(state, me, faults)?;
+    let is_confirmed =
+        asker.vote == point.vote && point.is_confirmed_by(&BTreeSet::from([me, asker.node]));
+    is_confirmed.then_some(point.index)
+}
+
+/// As the leader `me`: how far a read must be, if others confirm it.
+pub(super) fn point(state: &RaftState<TypeConfig>, me: u64, faults: Faults) -> Option<Point> {
     let (vote, members) = (state.vote_ref(), &state.membership_state);
     let mut committed = *state.local_committed()?;
     if faults.read_before_the_first_entry {
@@ -53,7 +80,7 @@ pub(super) fn read_index(
         committed,
         memberships: [members.committed(), members.effective()].map(|one| one.membership()),
     };
-    leading.read_index(me, asker)
+    leading.point(me)
 }
 
 /// What a leader knows when it is asked.
@@ -65,12 +92,16 @@ struct Leading<'a> {
 }
 
 impl Leading<'_> {
-    fn read_index(&self, me: u64, asker: Asker) -> Option<u64> {
+    fn point(&self, me: u64) -> Option<Point> {
         let leads = self.vote.is_committed() && self.vote.leader_id().node_id == me;
-        let both_show_it = leads && asker.vote == *self.vote;
-        let is_quorum = (self.memberships.iter()).all(|one| are_quorum(one, [me, asker.node]));
         let is_own = self.committed.committed_leader_id() == self.vote.leader_id();
-        (both_show_it && is_quorum && is_own).then(|| self.committed.index())
+        (leads && is_own).then(|| Point {
+            vote: *self.vote,
+            index: self.committed.index(),
+            voters: (self.memberships.iter())
+                .flat_map(|one| one.get_joint_config().iter().cloned())
+                .collect(),
+        })
     }
 }
 
@@ -108,7 +139,9 @@ mod tests {
     }
 
     fn asked(leading: &Leading<'_>, node: u64, vote: Vote) -> Option<u64> {
-        leading.read_index(LEADER, Asker { node, vote })
+        let point = leading.point(LEADER)?;
+        let pair = BTreeSet::from([LEADER, node]);
+        (vote == point.vote && point.is_confirmed_by(&pair)).then_some(point.index)
     }
 
     #[test]
@@ -126,6 +159,23 @@ mod tests {
             Vote::new(5, LEADER),
         ] {
             assert_eq!(asked(&leading, 2, other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn among_five_the_leader_and_two_others_are_enough() {
+        let vote = Vote::new_committed(5, LEADER);
+        let five = membership(&[&[1, 2, 3, 4, 5]], &[6]);
+        let point = leading(&vote, &five).point(LEADER).unwrap();
+        for (showed, is_enough) in [
+            (&[1, 2, 3][..], true),
+            (&[1, 4, 5], true),
+            (&[1, 2], false),
+            (&[1, 2, 6], false),
+            (&[1, 2, 9], false),
+        ] {
+            let showed = showed.iter().copied().collect();
+            assert_eq!(point.is_confirmed_by(&showed), is_enough, "{showed:?}");
         }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Replica {
     pub(super) faults: Faults,
     /// How often another node, or none, came to lead since this node started.
     pub(super) leader_changes: AtomicU64,
+    /// How many members this node has put into the place of others, as the leader.
+    replacements: AtomicU64,
     /// The others have said that this node was removed.
     removed: AtomicBool,
     /// As the leader: whether the disks of a majority have room.
@@ -112,6 +114,7 @@ impl Replica {
             config,
             faults,
             leader_changes: AtomicU64::new(0),
+            replacements: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             room: AtomicBool::new(true),
         }
@@ -167,6 +170,16 @@ impl Replica {
     /// How often another node, or none, came to lead since this node started.
     pub(crate) fn leader_changes(&self) -> u64 {
         self.leader_changes.load(Ordering::Relaxed)
+    }
+
+    /// How many members it has put into the place of others since it started, as the leader.
+    pub(crate) fn replacements(&self) -> u64 {
+        self.replacements.load(Ordering::Relaxed)
+    }
+
+    /// Notes one.
+    pub(super) fn note_replacement(&self) {
+        self.replacements.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Why this node takes no part in the cluster any more, if so: its disk has failed, or Raft has
@@ -239,7 +252,7 @@ impl Replica {
 
     /// The feature level of the cluster, as far as this node has applied it.
     pub(crate) fn level(&self) -> Level {
-        self.views.current().state.level()
+        self.views.current().cluster.level()
     }
 
     /// Whether a command may be proposed, which is so from its feature level on; if not, why.
@@ -294,7 +307,7 @@ impl Replica {
     }
 
     /// The voters, effective if not yet committed.
-    pub(super) fn voters(&self) -> BTreeSet<u64> {
+    pub(crate) fn voters(&self) -> BTreeSet<u64> {
         self.membership().membership().voter_ids().collect()
     }
 
@@ -320,15 +333,15 @@ impl Replica {
             return false;
         }
         let applied = self.views.current();
-        applied.state.is_retired(id) || self.leads()
+        applied.cluster.is_retired(id) || self.leads()
     }
 
     /// The last start of a node in which it has written, as far as this node has applied it; none of
     /// one that was removed.
     pub(super) fn last_start(&self, node: u64) -> Option<u64> {
         let applied = self.views.current();
-        let session = applied.state.session(node)?;
-        (!applied.state.is_retired(node)).then_some(session.boot)
+        let session = applied.cluster.session(node)?;
+        (!applied.cluster.is_retired(node)).then_some(session.boot)
     }
 
     /// Notes what another member says.

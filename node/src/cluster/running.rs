@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics};
 
+use super::deeds::Deeds;
 use super::kept_backups::Kept;
+use super::own_past::OwnPast;
 use super::read_index::ReadIndex;
 use super::replica::Replica;
 use super::standards::Standards;
@@ -25,10 +27,17 @@ pub(crate) struct Running {
     pub(super) snapshots: SnapshotDir,
     pub(super) drafts: Drafts,
     pub(super) sending: Arc<Sending>,
-    pub(super) peers: Arc<Peers>,
+    pub(crate) peers: Arc<Peers>,
+    pub(super) past: Arc<OwnPast>,
+    pub(super) deeds: Arc<dyn Deeds>,
 }
 
 impl Running {
+    /// Which start of this node this is, as long as it does not know that there was no later one.
+    pub(super) fn unsure_of_start(&self) -> Option<u64> {
+        self.past.unsure()
+    }
+
     /// What other nodes have written can be read only by a newer binary: this node cannot follow
     /// the log any more, and says so rather than have the others try for ever.
     pub(super) fn outgrown(&self, by: u64, error: impl std::fmt::Display) {

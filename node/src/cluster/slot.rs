@@ -2,27 +2,54 @@
 //! invited to one.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::running::Running;
 use crate::doors::{Position, Unavailable};
 
+/// Whether this node is about to go.
+#[derive(Debug, Default)]
+pub(crate) struct Leaving {
+    pub(crate) stopping: AtomicBool,
+    /// An operator has had it drained.
+    pub(crate) drained: AtomicBool,
+}
+
+impl Leaving {
+    /// In words, if it is.
+    pub(crate) fn why(&self) -> Option<&'static str> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Some("this node is stopping");
+        }
+        let drained =
+            "an operator has had this node drained; `placementctl undrain` takes that back";
+        self.drained.load(Ordering::Relaxed).then_some(drained)
+    }
+}
+
 /// The slot.
 pub(crate) struct Slot {
     me: u64,
+    pub(crate) leaving: Leaving,
     wait: Duration,
     running: watch::Sender<Option<Arc<Running>>>,
+    /// Why this node belongs to no cluster yet, if it knows.
+    outside: Mutex<Option<String>>,
 }
 
 impl Slot {
     pub(crate) fn new(me: u64, wait: Duration) -> Self {
         Self {
             me,
+            leaving: Leaving::default(),
             wait,
             running: watch::Sender::new(None),
+            outside: Mutex::default(),
         }
     }
 
@@ -34,6 +61,20 @@ impl Slot {
     /// This node is a member from now on.
     pub(super) fn set(&self, running: Arc<Running>) {
         self.running.send_replace(Some(running));
+    }
+
+    /// Notes why this node belongs to no cluster yet.
+    pub(super) fn note_outside(&self, why: &str) {
+        *self.outside.lock() = Some(why.to_owned());
+    }
+
+    /// That it belongs to no cluster yet, in words.
+    pub(crate) fn outside(&self) -> String {
+        let words = "this node does not belong to a cluster yet";
+        match &*self.outside.lock() {
+            None => words.to_owned(),
+            Some(why) => format!("{words}: {why}"),
+        }
     }
 
     /// This node stops; what holds its disk open is let go.

@@ -45,7 +45,9 @@ impl Standards {
         if self.present.load(Ordering::Relaxed) {
             return true;
         }
-        let found = self.names.are_in(&self.replica.views.current().state);
+        let found = self
+            .names
+            .are_in(self.replica.views.current().cluster.default_partition());
         if found {
             self.present.store(true, Ordering::Relaxed);
         }

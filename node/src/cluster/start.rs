@@ -7,6 +7,7 @@ use openraft::SnapshotPolicy;
 use placement_raft_store::{Identity, Raft, runtime};
 use tokio::sync::mpsc;
 
+use super::deeds::Deeds;
 use super::error::StartError;
 use super::kept_backups::Kept;
 use super::own_past::OwnPast;
@@ -20,8 +21,8 @@ use super::standards::Standards;
 use super::write_ids::WriteIds;
 use super::write_path::WritePath;
 use super::{
-    backups, disk_watch, divergence, leadership, level, membership, mirror, removal, room,
-    snapshots, standards_sync,
+    autopilot, backups, disk_watch, divergence, leadership, level, membership, mirror, removal,
+    replacement, room, round_trips, snapshots, standards_sync,
 };
 use crate::config::Config;
 use crate::disk_space::Room;
@@ -41,6 +42,7 @@ pub(super) async fn start(
     identity: Identity,
     peers: &Arc<Peers>,
     read_metrics: Arc<ReadMetrics>,
+    deeds: Arc<dyn Deeds>,
     tasks: &Tasks,
 ) -> Result<Arc<Running>, StartError> {
     let mut options = env.storage.clone();
@@ -102,6 +104,8 @@ pub(super) async fn start(
         drafts: store.drafts,
         sending,
         peers: peers.clone(),
+        past: past.clone(),
+        deeds,
         replica: replica.clone(),
     });
     let stamper = Stamper::new(env.clock.clone());
@@ -121,6 +125,13 @@ pub(super) async fn start(
         replica.clone(),
         peers.clone(),
     ));
+    tasks.spawn(round_trips::measure(
+        replica.clone(),
+        peers.clone(),
+        tasks.clone(),
+    ));
+    let follows = leadership::follow_members(replica.clone(), peers.clone());
+    tasks.spawn_vital("following members that move", follows);
     tasks.spawn(standards_sync::run(running.clone()));
     tasks.spawn(level::run(running.clone()));
     tasks.spawn(divergence::watch(running.clone()));
@@ -145,6 +156,11 @@ pub(super) async fn start(
     }
     tasks.spawn(membership::complete_addresses(running.clone()));
     tasks.spawn(snapshots::watch(running.clone()));
+    tasks.spawn(replacement::run(running.clone()));
+    if config.cluster.autopilot_after_s > 0 {
+        let after = Duration::from_secs(config.cluster.autopilot_after_s);
+        tasks.spawn(autopilot::watch(running.clone(), after));
+    }
     tasks.spawn(removal::watch(replica.clone(), peers.clone()));
     tracing::info!(
         node = replica.me,

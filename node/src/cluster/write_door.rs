@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use placement_model::Command;
+use placement_model::types::PartitionId;
 use placement_raft_store::coverage::RarePath;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -25,7 +26,13 @@ impl Writes {
         Self { slot, backlog }
     }
 
-    async fn write(&self, command: Command, request_id: String) -> Result<Written, Unavailable> {
+    /// Has a command carried out in one partition. The view is of the default one.
+    pub(super) async fn write(
+        &self,
+        partition: PartitionId,
+        command: Command,
+        request_id: String,
+    ) -> Result<Written, Unavailable> {
         // What a command takes is not known yet, and counted elsewhere.
         let place = self.backlog.place(0).map_err(busy)?;
         let begun = Instant::now();
@@ -34,7 +41,9 @@ impl Writes {
         let replica = &node.replica;
         // Once they are in the state of this node, they stand before this write in the log.
         node.standards.wait(deadline).await?;
-        let committed = node.writes.commit(command, request_id, deadline).await?;
+        let committed = (node.writes)
+            .commit_in(partition, command, request_id, deadline)
+            .await?;
         let Committed {
             index,
             term,
@@ -74,6 +83,7 @@ impl WriteDoor for Writes {
         request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
         let span = tracing::debug_span!("submit", request_id = %request_id);
-        Box::pin(self.write(command, request_id).instrument(span))
+        let written = self.write(PartitionId::DEFAULT, command, request_id);
+        Box::pin(written.instrument(span))
     }
 }

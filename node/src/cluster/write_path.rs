@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::Either;
+use placement_model::types::PartitionId;
 use placement_model::{Command, Outcome};
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::runtime;
@@ -72,10 +73,22 @@ impl WritePath {
         }
     }
 
-    /// Has a command committed, once, by whoever leads. It is given time beyond the deadline to get to
-    /// the others if it is large. `request_id` is the id of the HTTP request, for the logs.
+    /// Has a command for the whole cluster committed.
     pub(super) async fn commit(
         &self,
+        command: Command,
+        request_id: String,
+        deadline: Instant,
+    ) -> Result<Committed, Unavailable> {
+        self.commit_in(PartitionId::DEFAULT, command, request_id, deadline)
+            .await
+    }
+
+    /// Has a command committed, once, by whoever leads. It is given time beyond the deadline to get to
+    /// the others if it is large. `request_id` is the id of the HTTP request, for the logs.
+    pub(super) async fn commit_in(
+        &self,
+        partition: PartitionId,
         command: Command,
         request_id: String,
         deadline: Instant,
@@ -102,6 +115,7 @@ impl WritePath {
             request_id,
             command: Blob(record.into()),
             patience_ms: 0,
+            partition,
         };
         self.send(call, deadline).await
     }
@@ -261,7 +275,8 @@ impl WritePath {
             sent.store(true, Ordering::Relaxed);
             let left = deadline.saturating_duration_since(Instant::now());
             let mut call = call.clone();
-            if channel.protocol() >= PIECES {
+            // A partition stands behind it.
+            if channel.protocol() >= PIECES || !call.partition.is_default() {
                 call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1);
             }
             let body = wire::encode(channel.records(), &call);

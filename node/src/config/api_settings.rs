@@ -18,7 +18,16 @@ use crate::http::{
 impl Config {
     /// What the API is told of all this.
     pub fn api_settings(&self) -> Result<ApiSettings, ConfigError> {
+        let site = self.site();
+        let named = [("region", site.region), ("zone", site.zone)];
+        let named = named.iter().filter(|(_, name)| !name.is_empty());
         Ok(ApiSettings {
+            site: named.map(|(key, name)| format!("; {key}={name}")).collect(),
+            partition: None,
+            whole: CallerLimits {
+                in_flight: 0,
+                per_s: 0,
+            },
             max_body_bytes: self.api.max_body_bytes,
             limits: RequestLimits {
                 uri_bytes: self.limits.uri_bytes,
@@ -45,7 +54,7 @@ impl Config {
             in_flight_max_bytes: self.api.in_flight_max_bytes,
             public: self.public_address()?,
             root_reflects_readiness: self.api.root_reflects_readiness,
-            default_consistency: self.default_consistency()?,
+            reads: self.read_settings()?,
             auth: AuthSettings {
                 strategy: self.auth_strategy()?,
             },

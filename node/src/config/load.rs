@@ -1,5 +1,6 @@
 //! Reading the configuration: file, environment, flags; then what the parts must be to each other.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -8,6 +9,10 @@ use strsim::levenshtein;
 
 use super::{Config, Kind, Setting};
 use crate::permissions::{Exposed, check_secret_file};
+use crate::topology::Extent;
+
+/// Most of the name of a region or a zone, which is in a header of each response.
+const SITE_NAME_MAX: usize = 64;
 
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +120,11 @@ impl Config {
                 }
             }
         }
-        let config: Config =
+        let chosen: BTreeSet<(String, String)> = (table.iter())
+            .filter_map(|(section, keys)| Some((section, keys.as_table()?)))
+            .flat_map(|(section, keys)| keys.keys().map(|key| (section.clone(), key.clone())))
+            .collect();
+        let mut config: Config =
             table
                 .try_into()
                 .map_err(|error: toml::de::Error| ConfigError::Malformed {
@@ -123,6 +132,9 @@ impl Config {
                         .map_or("settings".to_owned(), |path| path.display().to_string()),
                     message: error.to_string().trim().replace('\n', ", "),
                 })?;
+        config.follow_round_trip(|section, key| {
+            chosen.contains(&(section.to_owned(), key.to_owned()))
+        });
         if let Some(file) = &config.backup_s3.credentials_file {
             check_secret_file(file)?;
         }
@@ -134,7 +146,8 @@ impl Config {
         if self.node_id == 0 {
             return Err(ConfigError::invalid(
                 "node_id",
-                "is required: a number from 1 that no other node of the cluster has or had",
+                "is required while data_dir belongs to no node and there is no cluster.join: a number from 1 that no other node of \
+                 the cluster has or had",
             ));
         }
         if self.data_dir.as_os_str().is_empty() {
@@ -159,18 +172,22 @@ impl Config {
                 ));
             }
         }
+        self.validate_sites()?;
         self.public_address()?;
         self.validate_members()?;
+        self.validate_distance()?;
         self.validate_raft()?;
+        self.compress()?;
         self.validate_limits()?;
         self.validate_backup()?;
-        self.default_consistency()?;
+        self.read_settings()?;
         self.generation_strategy()?;
         self.auth_strategy()?;
         self.peer_tls()?;
         self.admin_tls()?;
         self.api_tls()?;
         self.validate_audit()?;
+        self.validate_partitions()?;
         if !matches!(self.log.format.as_str(), "human" | "json") {
             return Err(ConfigError::invalid(
                 "log.format",
@@ -180,8 +197,50 @@ impl Config {
         Ok(())
     }
 
+    fn validate_sites(&self) -> Result<(), ConfigError> {
+        self.name()?;
+        let is_name = is_site_name;
+        for (key, name) in [("region", &self.node.region), ("zone", &self.node.zone)] {
+            if !is_name(name) {
+                let words = format!(
+                    "{name:?} is not up to {SITE_NAME_MAX} letters, digits, dots, dashes and underscores"
+                );
+                return Err(ConfigError::invalid(&format!("node.{key}"), words));
+            }
+        }
+        let survive = &self.cluster.survive;
+        if !survive.is_empty() && Extent::named(survive).is_none() {
+            let words = format!("{survive:?} is none of \"node\", \"zone\" and \"region\"");
+            return Err(ConfigError::invalid("cluster.survive", words));
+        }
+        let mut preferred = self.cluster.leader_preference.iter();
+        let is_site = |site: &str| {
+            let mut names = site.splitn(2, '/');
+            names.all(|name| !name.is_empty() && is_name(name))
+        };
+        match preferred.find(|site| !is_site(site)) {
+            None => Ok(()),
+            Some(site) => Err(ConfigError::invalid(
+                "cluster.leader_preference",
+                format!("{site:?} is neither a region nor REGION/ZONE"),
+            )),
+        }
+    }
+
     fn validate_members(&self) -> Result<(), ConfigError> {
         self.cluster_id()?;
+        for address in &self.cluster.join {
+            check_address("cluster.join", address, false)?;
+        }
+        if self.cluster.joins() && self.cluster.join_token_file.is_none() {
+            let message = "is required with cluster.join";
+            return Err(ConfigError::invalid("cluster.join_token_file", message));
+        }
+        if self.cluster.joins() && !self.initial_members.is_empty() {
+            let message =
+                "cannot stand beside initial_members: a node forms a cluster or joins one";
+            return Err(ConfigError::invalid("cluster.join", message));
+        }
         let mut members = self.initial_members()?;
         if members.is_empty() {
             return Ok(());
@@ -278,6 +337,13 @@ impl Config {
                 "raft.election_min_ms",
                 "must be at least twice raft.heartbeat_ms, which must not be 0: one lost heartbeat \
                  is no reason for an election",
+            ));
+        }
+        let after_ms = self.cluster.autopilot_after_s.saturating_mul(1000);
+        if after_ms > 0 && after_ms < 3 * raft.election_max_ms {
+            return Err(ConfigError::invalid(
+                "cluster.autopilot_after_s",
+                "must be 0, or at least three times raft.election_max_ms: a leader that is new has not heard all voters",
             ));
         }
         if raft.election_max_ms <= raft.election_min_ms {
@@ -396,6 +462,12 @@ pub(super) fn check_address(key: &str, address: &str, zero_port: bool) -> Result
     }
 }
 
+/// Whether a region or a zone can be called so, or is not named.
+pub(super) fn is_site_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    name.len() <= SITE_NAME_MAX && name.chars().all(fits)
+}
+
 /// Whether nobody on another machine reaches it.
 pub(super) fn is_loopback(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
@@ -443,6 +515,11 @@ fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigErr
                 ));
             }
             _ if known().any(|path| path == *key) => {}
+            toml::Value::Array(_) if key == "partitions" => {}
+            _ if key == "partitions" => {
+                let words = "is a list of tables: write each as `[[partitions]]`";
+                return Err(ConfigError::invalid(key, words));
+            }
             _ => return Err(unknown(key.clone())),
         }
     }
@@ -627,6 +704,15 @@ mod tests {
                 "backup_s3.bucket",
             ),
             ("node_id = 1\n[reads]\ndefault = \"fast\"", "reads.default"),
+            ("node_id = 1\n[reads]\nprofile = \"fast\"", "reads.profile"),
+            (
+                "node_id = 1\n[reads]\nprofile = \"edge\"\ndefault = \"local\"",
+                "reads.default",
+            ),
+            (
+                "node_id = 1\n[cluster]\nsurvive = \"rack\"",
+                "cluster.survive",
+            ),
             (
                 "node_id = 1\n[api]\nlisten = \"10.0.0.1:8778\"",
                 "auth.noauth2_beyond_loopback",

@@ -196,6 +196,7 @@ macro_rules! section {
             $( $(#[doc = $doc:literal])+ $field:ident: $ty:ty = $default:expr, )*
         }
         $( with { $( $(#[doc = $tabledoc:literal])+ $table:ident: $Table:ident, )* } )?
+        $( lists { $( $(#[doc = $listdoc:literal])+ $list:ident: $Row:ident, )* } )?
     ) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -203,6 +204,7 @@ macro_rules! section {
         pub struct $name {
             $( $(#[doc = $doc])+ pub $field: $ty, )*
             $( $( $(#[doc = $tabledoc])+ pub $table: $Table, )* )?
+            $( $( $(#[doc = $listdoc])+ pub $list: Vec<$Row>, )* )?
         }
 
         impl Default for $name {
@@ -210,6 +212,7 @@ macro_rules! section {
                 Self {
                     $( $field: $default, )*
                     $( $( $table: $Table::default(), )* )?
+                    $( $( $list: Vec::new(), )* )?
                 }
             }
         }

@@ -22,7 +22,7 @@ pub use edge::service::Served;
 pub(crate) use edge::settings::BODY_COST;
 pub use edge::settings::{
     ApiSettings, AuthSettings, AuthStrategy, CallerLimits, CandidateSettings, CorsSettings,
-    KeystoneSettings, PolicySettings, RequestLimits,
+    KeystoneSettings, PolicySettings, ReadSettings, RequestLimits,
 };
 pub use edge::state::Api;
 pub(crate) use openapi::{PATH as OPENAPI, guarded, router as openapi};

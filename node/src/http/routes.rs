@@ -32,7 +32,8 @@ pub(super) static ROUTES: [Route; 19] = [
                 "placement:resource_classes:list",
                 run!(resource_classes::list),
             )
-            .since(2),
+            .since(2)
+            .advises(),
             write(
                 "POST",
                 "placement:resource_classes:create",
@@ -48,7 +49,8 @@ pub(super) static ROUTES: [Route; 19] = [
                 "placement:resource_classes:show",
                 run!(resource_classes::show),
             )
-            .since(2),
+            .since(2)
+            .advises(),
             write(
                 "PUT",
                 "placement:resource_classes:update",
@@ -224,16 +226,21 @@ pub(super) static ROUTES: [Route; 19] = [
             "placement:allocation_candidates:list",
             run!(allocation_candidates::list),
         )
-        .since(10)],
+        .since(10)
+        .advises()],
     },
     Route {
         path: "/traits",
-        operations: &[get("placement:traits:list", run!(traits::list)).since(6)],
+        operations: &[get("placement:traits:list", run!(traits::list))
+            .since(6)
+            .advises()],
     },
     Route {
         path: "/traits/{name}",
         operations: &[
-            operation("GET", "placement:traits:show", run!(traits::show)).since(6),
+            operation("GET", "placement:traits:show", run!(traits::show))
+                .since(6)
+                .advises(),
             operation("PUT", "placement:traits:update", run!(traits::ensure)).since(6),
             delete("placement:traits:delete", run!(traits::delete)).since(6),
         ],

@@ -8,8 +8,10 @@ use http::{Request, Response};
 use super::edge::admission::Admission;
 use super::edge::auth::Authenticator;
 use super::edge::callers::Callers;
+use super::edge::public_address::PublicAddress;
 use super::edge::route::Routes;
 use super::edge::service::{self, Served};
+use super::edge::settings::ApiSettings;
 use super::edge::state::{Api, Server};
 use super::routes::ROUTES;
 use crate::access::Peer;
@@ -30,6 +32,40 @@ impl Service {
             admission: Admission::new(&api.settings),
             api,
         }))
+    }
+
+    /// The API of another partition: with callers and searches of its own, in the memory of this one.
+    pub(crate) fn beside(&self, api: Api) -> Self {
+        Self(Arc::new(Server {
+            authenticator: Authenticator::new(&api.settings.auth.strategy, api.keystone.clone()),
+            callers: Arc::new(Callers::new(&api.settings, api.clock.clone())),
+            admission: self.0.admission.beside(&api.settings),
+            api,
+        }))
+    }
+
+    /// The same API, reached by another way: these settings say which.
+    pub(crate) fn reached_by(&self, settings: ApiSettings) -> Self {
+        let api = Api {
+            settings,
+            ..self.0.api.clone()
+        };
+        Self(Arc::new(Server {
+            authenticator: Authenticator::new(&api.settings.auth.strategy, api.keystone.clone()),
+            callers: self.0.callers.clone(),
+            admission: self.0.admission.clone(),
+            api,
+        }))
+    }
+
+    /// What it stands on.
+    pub(crate) fn api(&self) -> &Api {
+        &self.0.api
+    }
+
+    /// Where clients reach it.
+    pub(crate) fn public(&self) -> &PublicAddress {
+        &self.0.api.settings.public
     }
 
     /// How much each caller may ask.

@@ -111,7 +111,7 @@ catalog! {
     READS_LINEARIZED = "placement_reads_linearized" Counter none []
         "Reads that were served by questions to the leader";
     HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter none ["limit"]
-        "Requests answered 429, by the setting of [callers] that they would have exceeded";
+        "Requests answered 429, by the setting of [callers] or [[partitions]] that they would have exceeded";
     POLICY_REFUSED = "placement_policy_refused" Gauge none []
         "1 while the policy files were changed and cannot be used, and the rules from before are in force";
     POLICY_MISTAKES = "placement_policy_mistakes" Gauge none []
@@ -134,6 +134,16 @@ catalog! {
         "Files in the data directory";
     DISK_FREE = "placement_disk_free" Gauge bytes []
         "What the disk of the data directory has left; absent if the system does not say";
+    SITE = "placement_site" Gauge none ["region", "zone", "name"]
+        "Always 1; the labels say where this node stands and what it is called";
+    PEER_ROUND_TRIP = "placement_peer_round_trip" Gauge seconds ["peer"]
+        "The way to another node and back, a smoothed mean; each node measures it to each voter, the leader to all";
+    ROUND_TRIP_TOO_LONG = "placement_round_trip_too_long" Gauge none []
+        "1 while the way to a voter is longer than the times of elections are made for; set [raft] round_trip_ms";
+    PEER_SENT = "placement_peer_sent" Counter bytes ["peer"]
+        "Calls to another node, as they went out";
+    PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter bytes ["peer"]
+        "Calls to another node, before some of them were compressed";
     MEMBER = "placement_member" Gauge none []
         "1 if this node belongs to a cluster";
     REMOVED = "placement_removed" Gauge none []
@@ -146,6 +156,8 @@ catalog! {
         "1 if this node leads";
     RAFT_LEADER = "placement_raft_leader" Gauge none []
         "The number of the leader, 0 if none is known";
+    REPLACEMENTS = "placement_replacements" Counter none []
+        "Members that this node has put into the place of others, as the leader: by a join token, or by the autopilot";
     RAFT_LEADER_CHANGES = "placement_raft_leader_changes" Counter none []
         "How often this node has seen another leader or none since it started";
     RAFT_LAST_LOG_INDEX = "placement_raft_last_log_index" Gauge none []
@@ -214,6 +226,12 @@ catalog! {
         "Resource classes";
     MODEL_TRAITS = "placement_model_traits" Gauge none []
         "Traits";
+    PARTITION_REQUESTS = "placement_partition_requests" Counter none ["partition"]
+        "Requests answered of each partition of [[partitions]]";
+    PARTITION_PROVIDERS = "placement_partition_providers" Gauge none ["partition"]
+        "Resource providers of each partition beside the default one";
+    PARTITION_CONSUMERS = "placement_partition_consumers" Gauge none ["partition"]
+        "Consumers of each partition beside the default one";
     PROCESS_RESIDENT_MEMORY = "process_resident_memory" Gauge bytes []
         "Memory of the process that is in use";
     PROCESS_OPEN_FDS = "process_open_fds" Gauge none []

@@ -1,12 +1,13 @@
 //! Reads what HTTP, Raft, the store, the model and the process say when it is asked for.
 
+use std::collections::BTreeMap;
 use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use openraft::ServerState;
-use placement_raft_store::StoreNumbers;
+use placement_raft_store::{Site, StoreNumbers};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeGaugeValue, EncodeLabelValue, EncodeMetric, MetricEncoder, NoLabelSet,
@@ -20,6 +21,7 @@ use super::process::Process;
 use super::space::Space;
 use crate::audit::Numbers;
 use crate::cluster::replica::Replica;
+use crate::cluster::round_trips;
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
 use crate::http::{Callers, Policy};
@@ -30,9 +32,12 @@ pub(super) struct NodeCollector {
     pub(super) slot: Arc<Slot>,
     pub(super) http: HttpMetrics,
     pub(super) reads: Arc<ReadMetrics>,
-    pub(super) policy: Arc<Policy>,
-    pub(super) callers: Arc<Callers>,
+    /// Those in force, of all partitions.
+    pub(super) policies: Vec<Arc<Policy>>,
+    /// Of each partition that is served.
+    pub(super) callers: Vec<Arc<Callers>>,
     pub(super) audit: Arc<Numbers>,
+    pub(super) site: Site,
     pub(super) certificates: Vec<(&'static str, Arc<Certificates>)>,
     pub(super) space: Arc<Space>,
 }
@@ -43,16 +48,46 @@ impl std::fmt::Debug for NodeCollector {
     }
 }
 
+impl NodeCollector {
+    /// As the cluster knows it; empty before it belongs to one.
+    fn name(&self) -> String {
+        let running = self.slot.get();
+        let replica = running.as_ref().map(|running| &running.replica);
+        let known =
+            replica.and_then(|replica| Some((replica.me, replica.members().remove(&replica.me)?)));
+        known.map_or(String::new(), |(me, member)| member.name_of(me).to_string())
+    }
+
+    /// How many requests of all partitions were refused, by the setting.
+    fn refused(&self) -> BTreeMap<&'static str, u64> {
+        let mut refused = BTreeMap::new();
+        for (setting, count) in self.callers.iter().flat_map(|callers| callers.refused()) {
+            *refused.entry(setting).or_insert(0) += count;
+        }
+        refused
+    }
+}
+
 impl Collector for NodeCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let mut out = Out { encoder };
         out.gauges(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1)])?;
+        let name = self.name();
+        out.begin(&catalog::SITE)?
+            .encode_family(&[
+                ("region", self.site.region.as_str()),
+                ("zone", self.site.zone.as_str()),
+                ("name", name.as_str()),
+            ])?
+            .encode_gauge(&1u64)?;
         out.http(&self.http)?;
         out.reads(&self.reads)?;
-        out.counters(&catalog::HTTP_CALLERS_REFUSED, self.callers.refused())?;
-        let refused = u64::from(self.policy.is_refused());
+        out.counters(&catalog::HTTP_CALLERS_REFUSED, self.refused())?;
+        let refused = self.policies.iter().any(|policy| policy.is_refused());
+        let refused = u64::from(refused);
         out.gauge(&catalog::POLICY_REFUSED, refused)?;
-        let mistakes = self.policy.mistakes().len() as u64;
+        let mistakes = self.policies.iter().map(|policy| policy.mistakes().len());
+        let mistakes = mistakes.sum::<usize>() as u64;
         out.gauge(&catalog::POLICY_MISTAKES, mistakes)?;
         out.counter(&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines())?;
         out.audit(&self.audit)?;
@@ -74,9 +109,23 @@ impl Collector for NodeCollector {
             replica,
             store_metrics,
             kept,
+            peers,
             ..
         }) = running.as_deref()
         {
+            let ways = peers.round_trips.all().into_iter();
+            out.gauges(
+                &catalog::PEER_ROUND_TRIP,
+                ways.map(|(peer, way)| (peer, way.mean.as_secs_f64())),
+            )?;
+            let too_long = round_trips::too_long(replica, &peers.round_trips);
+            out.gauge(&catalog::ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;
+            let sent = peers.traffic.all();
+            let bytes = sent.iter().map(|(peer, sent)| (*peer, sent.bytes()));
+            let went_out = bytes.clone().map(|(peer, (_, packed))| (peer, packed));
+            out.counters(&catalog::PEER_SENT, went_out)?;
+            let plain = bytes.map(|(peer, (plain, _))| (peer, plain));
+            out.counters(&catalog::PEER_SENT_PLAIN, plain)?;
             out.gauge(&catalog::REMOVED, u64::from(replica.is_removed()))?;
             out.raft(replica)?;
             out.store(&store_metrics.read())?;
@@ -122,7 +171,7 @@ impl Out<'_> {
     fn gauges(
         &mut self,
         metric: &Metric,
-        series: impl IntoIterator<Item = (impl EncodeLabelValue, u64)>,
+        series: impl IntoIterator<Item = (impl EncodeLabelValue, impl EncodeGaugeValue)>,
     ) -> Result<(), Error> {
         let mut encoder = self.begin(metric)?;
         for (value_of_label, value) in series {
@@ -158,7 +207,8 @@ impl Out<'_> {
         let encoder = self.begin(&catalog::HTTP_REQUEST_DURATION)?;
         http.requests.encode(encoder)?;
         let encoder = self.begin(&catalog::HTTP_CONNECTIONS)?;
-        http.connections.encode(encoder)
+        http.connections.encode(encoder)?;
+        self.counters(&catalog::PARTITION_REQUESTS, http.by_partition())
     }
 
     fn reads(&mut self, reads: &ReadMetrics) -> Result<(), Error> {
@@ -202,6 +252,7 @@ impl Out<'_> {
         ] {
             self.gauge(metric, value)?;
         }
+        self.counter(&catalog::REPLACEMENTS, replica.replacements())?;
         self.counter(&catalog::RAFT_LEADER_CHANGES, replica.leader_changes())?;
         if let Some(staleness) = replica.freshness.staleness() {
             self.gauge(&catalog::STALENESS, staleness.as_secs_f64())?;
@@ -251,7 +302,8 @@ impl Out<'_> {
     }
 
     fn model(&mut self, replica: &Replica) -> Result<(), Error> {
-        let sizes = replica.views.current().state.sizes();
+        let cluster = &replica.views.current().cluster;
+        let sizes = cluster.default_partition().sizes();
         for (metric, value) in [
             (&catalog::MODEL_TREES, sizes.trees),
             (&catalog::MODEL_PROVIDERS, sizes.providers),
@@ -261,7 +313,14 @@ impl Out<'_> {
         ] {
             self.gauge(metric, value)?;
         }
-        Ok(())
+        let others = || {
+            let others = cluster.partitions();
+            others.map(|(_, row, state)| (row.name.as_str(), state.sizes()))
+        };
+        let providers = others().map(|(name, sizes)| (name, sizes.providers as u64));
+        self.gauges(&catalog::PARTITION_PROVIDERS, providers)?;
+        let consumers = others().map(|(name, sizes)| (name, sizes.consumers as u64));
+        self.gauges(&catalog::PARTITION_CONSUMERS, consumers)
     }
 
     fn process(&mut self, process: &Process) -> Result<(), Error> {

@@ -1,7 +1,11 @@
 //! Numbers of HTTP requests.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -18,11 +22,24 @@ pub(super) struct HttpLabels {
     status: u16,
 }
 
+/// The requests of one partition.
+#[derive(Clone, Default)]
+pub(crate) struct Requests(Arc<AtomicU64>);
+
+impl Requests {
+    /// One more was answered.
+    pub(crate) fn count(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// HTTP requests.
 #[derive(Clone)]
 pub(crate) struct HttpMetrics {
     pub(super) requests: Family<HttpLabels, Histogram, fn() -> Histogram>,
     pub(super) connections: Gauge,
+    /// Of the partitions beside the default one.
+    by_partition: Arc<Mutex<BTreeMap<String, Requests>>>,
 }
 
 impl HttpMetrics {
@@ -32,6 +49,7 @@ impl HttpMetrics {
                 Histogram::new(exponential_buckets(0.000_1, 2.5, 14))
             }),
             connections: Gauge::default(),
+            by_partition: Arc::default(),
         }
     }
 
@@ -54,6 +72,22 @@ impl HttpMetrics {
         self.requests
             .get_or_create(&labels)
             .observe(took.as_secs_f64());
+    }
+
+    /// What counts the requests of a partition.
+    pub(crate) fn requests_of(&self, partition: &str) -> Requests {
+        let mut known = self.by_partition.lock();
+        known.entry(partition.to_owned()).or_default().clone()
+    }
+
+    /// How many requests were answered, by partition.
+    pub(super) fn by_partition(&self) -> Vec<(String, u64)> {
+        let known = self.by_partition.lock();
+        let now = |requests: &Requests| requests.0.load(Ordering::Relaxed);
+        let named = known
+            .iter()
+            .map(|(name, requests)| (name.clone(), now(requests)));
+        named.collect()
     }
 
     /// Open connections of the REST API.

@@ -18,11 +18,15 @@ use placement_raft_store::wire::{self, RecordVersion};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use super::frame::{FRAME_BYTES_MAX, Frame, Joiner, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
+use super::frame::{FRAME_BYTES_MAX, Frame, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
+use super::joiner::Joiner;
 use super::message::{self, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
+use super::packing::{Sent, pack};
+use super::round_trips::RoundTrips;
 use super::wire_io::{
     Outbox, WeakOutbox, outbox, read_frame, read_some, write_frame, write_frames,
 };
+use crate::config::Compress;
 use crate::env::BoxStream;
 use crate::tasks::Tasks;
 
@@ -79,6 +83,17 @@ pub(crate) enum Lane {
     Snapshot,
 }
 
+/// What is to be done with a connection beside calling.
+#[derive(Default)]
+pub(crate) struct Extras {
+    /// Where it is noted how far the other side is.
+    pub(crate) round_trips: Option<Arc<RoundTrips>>,
+    /// Whether messages go packed.
+    pub(crate) compress: Compress,
+    /// Where it is counted what goes out.
+    pub(crate) sent: Arc<Sent>,
+}
+
 /// An open connection. Clones are the same connection.
 #[derive(Clone)]
 pub(crate) struct Channel {
@@ -96,7 +111,34 @@ struct Calls {
     /// Since when an answer is due and nothing was heard, whether or not anybody still waits for
     /// it: callers that give up early, one after the other, must not hide that the path is dead.
     quiet_since: Option<Instant>,
+    pings: Pings,
     closed: Option<String>,
+}
+
+/// The pings of one connection, which are answered in their order.
+#[derive(Default)]
+struct Pings {
+    sent: u64,
+    answered: u64,
+    /// The one that is measured, and when it was sent: one at a time.
+    measured: Option<(u64, Instant)>,
+}
+
+impl Pings {
+    fn sent(&mut self) {
+        self.sent += 1;
+        self.measured.get_or_insert((self.sent, Instant::now()));
+    }
+
+    /// How long the one that is measured has taken, if this is its answer.
+    fn answered(&mut self) -> Option<Duration> {
+        self.answered += 1;
+        let (number, at) = self.measured?;
+        (number == self.answered).then(|| {
+            self.measured = None;
+            at.elapsed()
+        })
+    }
 }
 
 impl Calls {
@@ -163,6 +205,7 @@ impl Channel {
         mut stream: BoxStream,
         hello: &Hello,
         silence: Duration,
+        extras: Extras,
         tasks: &Tasks,
     ) -> Result<(Self, Welcome), CallError> {
         let welcome = timeout(silence, introduce(&mut stream, hello))
@@ -176,6 +219,7 @@ impl Channel {
             waiting: BTreeMap::new(),
             heard: Instant::now(),
             quiet_since: None,
+            pings: Pings::default(),
             closed: None,
         }));
         let (read, write) = tokio::io::split(stream);
@@ -184,10 +228,25 @@ impl Channel {
             true => PIECE_BYTES,
             false => FRAME_BYTES_MAX,
         };
+        let Extras {
+            round_trips,
+            compress,
+            sent,
+        } = extras;
+        let packs = welcome.unpacks && compress.between(&hello.region, &welcome.region);
         tasks.spawn(async move {
+            let dressed = |frame: Frame| {
+                let plain = frame.body.len();
+                let frame = match packs {
+                    true => pack(frame),
+                    false => frame,
+                };
+                sent.note(plain, frame.body.len());
+                frame
+            };
             let wanted = |frame: &Frame| lock(&writing).wants(frame);
             let progress = || lock(&writing).hear();
-            let written = write_frames(write, queued, piece_bytes, wanted, progress);
+            let written = write_frames(write, queued, piece_bytes, wanted, dressed, progress);
             if let Err(error) = written.await {
                 lock(&writing).close(&error.to_string());
             }
@@ -197,6 +256,7 @@ impl Channel {
             calls: calls.clone(),
             outbox: outbox.downgrade(),
             silence,
+            way: round_trips.map(|round_trips| (welcome.node, round_trips)),
         };
         tasks.spawn(reader.run());
         let channel = Self {
@@ -225,6 +285,11 @@ impl Channel {
     /// How long a call waits on this side until it is sent.
     pub(crate) fn delay(&self) -> Duration {
         self.outbox.delay()
+    }
+
+    /// Asks whether the other side is there, which measures the way to it.
+    pub(crate) fn ping(&self) {
+        ping(&self.calls, &self.outbox);
     }
 
     /// Gives the connection up, for what this call has seen of it.
@@ -323,6 +388,14 @@ impl Channel {
     }
 }
 
+fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
+    // Queued under the lock, so that they are counted in the order on the wire.
+    let mut calls = lock(calls);
+    if outbox.send(Frame::new(Kind::Ping, 0, Bytes::new())) {
+        calls.pings.sent();
+    }
+}
+
 async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, CallError> {
     let broken = |error: std::io::Error| CallError::NotSent(format!("hello failed: {error}"));
     let frame = Frame::new(Kind::Hello, 0, wire::encode(RecordVersion::NAMED, hello));
@@ -360,6 +433,8 @@ struct Reader {
     /// Weak: the writing task ends when no caller is left.
     outbox: WeakOutbox,
     silence: Duration,
+    /// Which node is there, and where it is noted how long the way to it is.
+    way: Option<(u64, Arc<RoundTrips>)>,
 }
 
 impl Reader {
@@ -400,9 +475,7 @@ impl Reader {
                     if quiet.is_some() || last_ping.elapsed() > IDLE_PING {
                         last_ping = Instant::now();
                         match self.outbox.upgrade() {
-                            Some(outbox) => {
-                                outbox.send(Frame::new(Kind::Ping, 0, Bytes::new()));
-                            }
+                            Some(outbox) => ping(&self.calls, &outbox),
                             None => return Ok("not needed any more".to_owned()),
                         }
                     }
@@ -419,6 +492,13 @@ impl Reader {
                 Ok(failure) => CallError::Failed(failure.message),
                 Err(error) => CallError::Failed(error.to_string()),
             }),
+            Kind::Pong => {
+                let took = lock(&self.calls).pings.answered();
+                if let (Some(took), Some((node, round_trips))) = (took, &self.way) {
+                    round_trips.note(*node, took);
+                }
+                return;
+            }
             _ => return,
         };
         if let Some(waiter) = lock(&self.calls).waiting.remove(&frame.call) {
@@ -444,9 +524,10 @@ mod tests {
         let welcome = Frame::new(Kind::Welcome, 0, welcome);
         let tasks = Tasks::default();
         write_frame(&mut far, &welcome).await.unwrap();
-        let (channel, _) = Channel::open(Box::new(near), &hello(), SILENCE, &tasks)
-            .await
-            .unwrap();
+        let (channel, _) =
+            Channel::open(Box::new(near), &hello(), SILENCE, Extras::default(), &tasks)
+                .await
+                .unwrap();
         (channel, far, tasks)
     }
 
@@ -460,6 +541,7 @@ mod tests {
             to: Some(2),
             introduction: false,
             level: Level::FIRST,
+            region: String::new(),
         }
     }
 
@@ -468,6 +550,8 @@ mod tests {
             version: *VERSIONS.end(),
             node: 2,
             level: Level::FIRST,
+            region: String::new(),
+            unpacks: true,
         }
     }
 
@@ -492,6 +576,35 @@ mod tests {
             Err(CallError::Timeout(DEADLINE))
         );
         assert!(channel.is_closed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ping_measures_the_way_by_its_own_answer() {
+        let (near, mut far) = tokio::io::duplex(1 << 20);
+        let welcome = wire::encode(RecordVersion::NAMED, &welcome());
+        let welcome = Frame::new(Kind::Welcome, 0, welcome);
+        write_frame(&mut far, &welcome).await.unwrap();
+        let (ways, tasks) = (Arc::<RoundTrips>::default(), Tasks::default());
+        let extras = Extras {
+            round_trips: Some(ways.clone()),
+            ..Extras::default()
+        };
+        let hello = hello();
+        let opened = Channel::open(Box::new(near), &hello, SILENCE, extras, &tasks);
+        let (channel, _) = opened.await.unwrap();
+        // Two are under way: the first is the one that is measured, and its answer comes first.
+        channel.ping();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        channel.ping();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(ways.all().is_empty());
+        let pong = Frame::new(Kind::Pong, 0, Bytes::new());
+        for _ in 0..2 {
+            write_frame(&mut far, &pong).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let took = ways.all()[&2].least;
+        assert!((30..32).contains(&took.as_millis()), "{took:?}");
     }
 
     #[tokio::test]

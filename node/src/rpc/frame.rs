@@ -53,10 +53,12 @@ pub(crate) enum Kind {
     Piece,
     /// The caller waits for this call no more.
     GivenUp,
+    /// A message that was packed: [`super::packing`]. Only to those who have said that they can unpack it.
+    Packed,
 }
 
 impl Kind {
-    const ALL: [(Kind, u8); 11] = [
+    const ALL: [(Kind, u8); 12] = [
         (Kind::Hello, 1),
         (Kind::Welcome, 2),
         (Kind::Refusal, 3),
@@ -68,9 +70,10 @@ impl Kind {
         (Kind::StreamEnd, 9),
         (Kind::Piece, 10),
         (Kind::GivenUp, 11),
+        (Kind::Packed, 12),
     ];
 
-    fn number(self) -> u8 {
+    pub(super) fn number(self) -> u8 {
         Self::ALL
             .iter()
             .find(|(kind, _)| *kind == self)
@@ -83,7 +86,7 @@ impl Kind {
         matches!(self, Kind::Ping | Kind::Pong)
     }
 
-    fn from_number(number: u8) -> Option<Self> {
+    pub(super) fn from_number(number: u8) -> Option<Self> {
         Self::ALL
             .iter()
             .find(|(_, n)| *n == number)
@@ -170,51 +173,7 @@ impl Frame {
     }
 }
 
-/// Puts messages together that come in pieces.
-#[derive(Default)]
-pub(crate) struct Joiner {
-    begun: Option<(u64, BytesMut)>,
-}
-
-impl Joiner {
-    /// Takes the next frame; gives the message that ends with it.
-    pub(crate) fn take(&mut self, mut frame: Frame) -> io::Result<Option<Frame>> {
-        match (&mut self.begun, frame.kind) {
-            (None, Kind::Piece) => {
-                self.begun = Some((frame.call, BytesMut::from(frame.body)));
-                return Ok(None);
-            }
-            (Some((call, bytes)), Kind::Piece) if *call == frame.call => {
-                if bytes.len() + frame.body.len() > FRAME_BYTES_MAX {
-                    return Err(invalid(format!(
-                        "pieces of more than {FRAME_BYTES_MAX} bytes"
-                    )));
-                }
-                bytes.extend_from_slice(&frame.body);
-                return Ok(None);
-            }
-            (Some(_), Kind::Piece) => {
-                return Err(invalid("pieces of two messages at once".to_owned()));
-            }
-            // What is urgent goes between the pieces.
-            (Some((call, _)), kind) if *call != frame.call || kind.is_urgent() => {
-                return match kind.is_urgent() {
-                    true => Ok(Some(frame)),
-                    false => Err(invalid("a message within another".to_owned())),
-                };
-            }
-            (Some(_), _) => {}
-            (None, _) => return Ok(Some(frame)),
-        }
-        if let Some((_, mut bytes)) = self.begun.take() {
-            bytes.extend_from_slice(&frame.body);
-            frame.body = bytes.freeze();
-        }
-        Ok(Some(frame))
-    }
-}
-
-fn invalid(message: String) -> io::Error {
+pub(super) fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
@@ -251,39 +210,5 @@ mod tests {
             let mut input = BytesMut::from(&bytes[..]);
             assert!(Frame::read(&mut input, FRAME_BYTES_MAX).is_err());
         }
-    }
-
-    fn joined(frames: impl IntoIterator<Item = Frame>) -> io::Result<Vec<Frame>> {
-        let mut joiner = Joiner::default();
-        let mut messages = Vec::new();
-        for frame in frames {
-            messages.extend(joiner.take(frame)?);
-        }
-        Ok(messages)
-    }
-
-    #[test]
-    fn a_long_message_comes_back_from_its_pieces_with_what_is_urgent_between() {
-        for length in [0, 1, 7, 8, 9, 16, 17] {
-            let body: Vec<u8> = (0..length).collect();
-            let mut frames: Vec<_> = Frame::new(Kind::Request, 5, body.clone())
-                .pieces(8)
-                .collect();
-            assert_eq!(frames.len(), usize::from(length.saturating_sub(1) / 8) + 1);
-            frames.insert(frames.len() - 1, Frame::new(Kind::Ping, 0, Bytes::new()));
-            frames.push(Frame::new(Kind::Request, 6, vec![1]));
-            let messages = joined(frames).unwrap();
-            let kinds: Vec<_> = messages.iter().map(|frame| frame.kind).collect();
-            assert_eq!(kinds, [Kind::Ping, Kind::Request, Kind::Request]);
-            assert_eq!((messages[1].call, &messages[1].body[..]), (5, &body[..]));
-            assert_eq!((messages[2].call, &messages[2].body[..]), (6, &[1][..]));
-        }
-    }
-
-    #[test]
-    fn pieces_that_do_not_fit_together_are_an_error() {
-        let piece = |call| Frame::new(Kind::Piece, call, vec![0; 8]);
-        joined([piece(1), piece(2)]).unwrap_err();
-        joined([piece(1), Frame::new(Kind::Request, 2, vec![0])]).unwrap_err();
     }
 }

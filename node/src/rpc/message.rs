@@ -1,14 +1,17 @@
 //! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format, of the version
 //! that the protocol on the connection has. Fields are only added, variants only appended.
 
+use std::collections::BTreeSet;
+
 use bytes::{Buf, BufMut, Bytes};
 use openraft::raft::AppendEntriesRequest;
 use placement_model::command::RequestId;
+use placement_model::types::PartitionId;
 use placement_model::{Level, Outcome};
 use placement_raft_store::wire::{
     self, Blob, RecordVersion, WireEntry, WireError, WireLogId, WireSnapshotMeta, WireVote,
 };
-use placement_raft_store::{Entry, TypeConfig};
+use placement_raft_store::{Entry, Member, TypeConfig};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -64,6 +67,14 @@ pub(crate) enum Method {
     LastStart = 13,
     /// An operator's request for one node, which came in at another.
     Operate = 14,
+    /// Would you lead?
+    MayLead = 15,
+    /// Let me in: I have a token.
+    Join = 16,
+    /// Which vote do you hold?
+    HeldVote = 17,
+    /// How far have you committed, as the leader, and who votes?
+    ReadPoint = 18,
 }
 
 impl Method {
@@ -84,6 +95,10 @@ impl Method {
             IsShort,
             LastStart,
             Operate,
+            MayLead,
+            Join,
+            HeldVote,
+            ReadPoint,
         ]
         .into_iter()
         .find(|method| *method as u8 == number)
@@ -91,7 +106,10 @@ impl Method {
 
     /// Whether nodes that do not belong to one cluster yet may ask this of each other.
     pub(crate) fn is_introduction(self) -> bool {
-        matches!(self, Self::Probe | Self::Invite | Self::LastStart)
+        matches!(
+            self,
+            Self::Probe | Self::Invite | Self::LastStart | Self::Join
+        )
     }
 }
 
@@ -113,6 +131,9 @@ pub(crate) struct Hello {
     /// The highest feature level to which it agrees.
     #[serde(default)]
     pub(crate) level: Level,
+    /// The region in which it stands.
+    #[serde(default)]
+    pub(crate) region: String,
 }
 
 /// The answer to a hello.
@@ -125,6 +146,12 @@ pub(crate) struct Welcome {
     /// The highest feature level to which it agrees.
     #[serde(default)]
     pub(crate) level: Level,
+    /// The region in which it stands.
+    #[serde(default)]
+    pub(crate) region: String,
+    /// It can be sent what is packed.
+    #[serde(default)]
+    pub(crate) unpacks: bool,
 }
 
 /// What an operator asks of one node at the door of another: a request without a body.
@@ -367,6 +394,10 @@ pub(crate) struct WriteCall {
     /// For how long the client waits, in milliseconds; 0: it is not said.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) patience_ms: u32,
+    /// In which partition. There are others than the default one only where all nodes know them, and there
+    /// `patience_ms` is said, too: fields have places.
+    #[serde(default, skip_serializing_if = "PartitionId::is_default")]
+    pub(crate) partition: PartitionId,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this")]
@@ -431,6 +462,19 @@ pub(crate) enum ReadIndexReply {
     Removed,
 }
 
+/// How far a leader has committed. Whether it led still, the node that asks finds out from the voters.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum ReadPointReply {
+    /// It leads by this vote, as far as it knows. A quorum of each of these sets of voters has to show it.
+    Leading {
+        vote: WireVote,
+        index: u64,
+        voters: Vec<BTreeSet<u64>>,
+    },
+    /// It does not lead, or has committed nothing of its own yet.
+    Unknown,
+}
+
 /// Who a node is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Introduction {
@@ -460,6 +504,26 @@ pub(crate) struct Invitation {
     pub(crate) epoch: u64,
     /// The node that is meant.
     pub(crate) node: u64,
+}
+
+/// A node that has no data asks to be let in.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct JoinCall {
+    /// The number that its token was given out with.
+    pub(crate) node: u64,
+    /// What shows that it may.
+    pub(crate) token: String,
+    /// What tells it from others with the same token.
+    pub(crate) nonce: Uuid,
+    /// What it says of itself.
+    pub(crate) told: Member,
+}
+
+/// The token is shown to nobody.
+impl std::fmt::Debug for JoinCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "JoinCall of node {} ({})", self.node, self.told)
+    }
 }
 
 #[cfg(test)]
@@ -506,6 +570,7 @@ mod tests {
                 to: last.map(|id| id.node),
                 introduction: true,
                 level: Level(2),
+                region: "north".to_owned(),
             }]);
             check(&[AppendHead {
                 vote,
@@ -561,7 +626,21 @@ mod tests {
             version: 1,
             node: 2,
             level: Level(2),
+            region: "south".to_owned(),
+            unpacks: true,
         }]);
+        check(&[
+            ReadPointReply::Leading {
+                vote: WireVote {
+                    term: 3,
+                    node: 2,
+                    committed: true,
+                },
+                index: 7,
+                voters: vec![BTreeSet::from([1, 2, 3])],
+            },
+            ReadPointReply::Unknown,
+        ]);
         check(&[Failure {
             message: "why".to_owned(),
             unreadable: true,
@@ -609,22 +688,31 @@ mod tests {
             ReadIndexReply::Unconfirmed { reason: reason() },
             ReadIndexReply::Removed,
         ]);
+        check(&[JoinCall {
+            node: 4,
+            token: "secret".to_owned(),
+            nonce: Uuid::from_u128(9),
+            told: Member::default(),
+        }]);
         check(&[Invitation {
             cluster: Uuid::from_u128(7),
             epoch: 1,
             node: 4,
         }]);
-        check(&[0, 250].map(|patience_ms| WriteCall {
-            request: RequestId {
-                origin: 1,
-                boot: 2,
-                sequence: 3,
-                answered_below: 3,
-            },
-            request_id: "req-1".to_owned(),
-            command: Blob(Bytes::from_static(&[2, 0])),
-            patience_ms,
-        }));
+        check(
+            &[(0, 0), (250, 0), (250, 7)].map(|(patience_ms, partition)| WriteCall {
+                request: RequestId {
+                    origin: 1,
+                    boot: 2,
+                    sequence: 3,
+                    answered_below: 3,
+                },
+                request_id: "req-1".to_owned(),
+                command: Blob(Bytes::from_static(&[2, 0])),
+                patience_ms,
+                partition: PartitionId(partition),
+            }),
+        );
     }
 
     #[test]

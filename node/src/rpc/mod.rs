@@ -3,9 +3,12 @@
 pub(crate) mod channel;
 pub(crate) mod denied;
 mod frame;
+mod joiner;
 pub(crate) mod message;
+pub(crate) mod packing;
 pub(crate) mod peers;
 pub(crate) mod raft;
+pub(crate) mod round_trips;
 mod seldom;
 pub(crate) mod server;
 pub(crate) mod snapshots;

@@ -14,8 +14,11 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::channel::{CallError, Channel, Lane};
+use super::channel::{CallError, Channel, Extras, Lane};
 use super::message::{Hello, Method, VERSIONS};
+use super::packing::Traffic;
+use super::round_trips::RoundTrips;
+use crate::config::Compress;
 use crate::tasks::Tasks;
 use crate::tls::Link;
 
@@ -32,10 +35,19 @@ pub(crate) struct Peers {
     level: AtomicU32,
     /// What other nodes said of theirs when they were last connected.
     levels: Mutex<BTreeMap<u64, Level>>,
+    /// Where the members are, as this node knows.
+    addresses: Mutex<BTreeMap<u64, String>>,
     /// With the addresses that they lead to.
     slots: Mutex<BTreeMap<(u64, Lane), (String, Attempt)>>,
     /// Peers that could not be reached when last tried: said once.
     lost: watch::Sender<BTreeSet<u64>>,
+    /// How far the others are.
+    pub(crate) round_trips: Arc<RoundTrips>,
+    /// What was sent to them.
+    pub(crate) traffic: Traffic,
+    /// The region in which this node stands.
+    region: String,
+    compress: Compress,
 }
 
 /// A connection, or the attempt to make it: one for a crowd of callers, which goes on whoever of them gives up.
@@ -68,9 +80,28 @@ impl Peers {
             tasks,
             level: AtomicU32::new(Level::NEWEST.0),
             levels: Mutex::default(),
+            addresses: Mutex::default(),
             slots: Mutex::default(),
             lost: watch::Sender::default(),
+            round_trips: Arc::default(),
+            traffic: Traffic::default(),
+            region: String::new(),
+            compress: Compress::default(),
         }
+    }
+
+    /// The same as a node of a region, which packs what it sends to some.
+    pub(crate) fn of_region(self, region: String, compress: Compress) -> Self {
+        Self {
+            region,
+            compress,
+            ..self
+        }
+    }
+
+    /// The region in which this node stands.
+    pub(crate) fn region(&self) -> &str {
+        &self.region
     }
 
     /// From now on this node calls as a member of `cluster`.
@@ -104,6 +135,16 @@ impl Peers {
         self.levels.lock().get(&node).copied()
     }
 
+    /// Where a member is, as far as this node knows.
+    pub(crate) fn address_of(&self, node: u64) -> Option<String> {
+        self.addresses.lock().get(&node).cloned()
+    }
+
+    /// Notes where the members are.
+    pub(crate) fn note_addresses(&self, addresses: BTreeMap<u64, String>) {
+        *self.addresses.lock() = addresses;
+    }
+
     /// Notes to which feature level another node agrees.
     pub(crate) fn note_level(&self, node: u64, level: Level) {
         self.levels.lock().insert(node, level);
@@ -121,7 +162,7 @@ impl Peers {
             match slots.get(&(to, lane)) {
                 Some((at, attempt)) if at == address && is_of_use(attempt) => attempt.clone(),
                 _ => {
-                    let attempt = self.begin(to, address.to_owned());
+                    let attempt = self.begin(to, address.to_owned(), lane);
                     slots.insert((to, lane), (address.to_owned(), attempt.clone()));
                     attempt
                 }
@@ -132,11 +173,21 @@ impl Peers {
         connected.unwrap_or_else(|| Err(CallError::NotSent("this node stops".to_owned())))
     }
 
-    fn begin(self: &Arc<Self>, to: u64, address: String) -> Attempt {
+    /// Measures the way to a node if this one has a connection for what is urgent to it.
+    pub(crate) fn measure_if_connected(&self, to: u64) {
+        let slots = self.slots.lock();
+        if let Some((_, attempt)) = slots.get(&(to, Lane::Control))
+            && let Some(Ok(channel)) = &*attempt.borrow()
+        {
+            channel.ping();
+        }
+    }
+
+    fn begin(self: &Arc<Self>, to: u64, address: String, lane: Lane) -> Attempt {
         let (ended, attempt) = watch::channel(None);
         let peers = self.clone();
         self.tasks.spawn(async move {
-            let connected = peers.connect(Some(to), &address, false).await;
+            let connected = peers.connect(Some(to), &address, Some(lane)).await;
             peers.note(to, &address, connected.as_ref().err());
             ended.send_replace(Some(connected));
         });
@@ -195,7 +246,7 @@ impl Peers {
         Q: Serialize + Sync,
         A: DeserializeOwned,
     {
-        let channel = self.connect(None, address, true).await?;
+        let channel = self.connect(None, address, None).await?;
         let answer = channel
             .call(method, &wire::encode(channel.records(), question), deadline)
             .await;
@@ -203,11 +254,12 @@ impl Peers {
         decode(&answer?)
     }
 
+    /// Without a lane it is for an introduction.
     async fn connect(
         &self,
         to: Option<u64>,
         address: &str,
-        introduction: bool,
+        lane: Option<Lane>,
     ) -> Result<Channel, CallError> {
         let hello = Hello {
             oldest: *VERSIONS.start(),
@@ -215,11 +267,19 @@ impl Peers {
             cluster: self.cluster(),
             from: self.me,
             to,
-            introduction,
+            introduction: lane.is_none(),
             level: self.level(),
+            region: self.region.clone(),
         };
         let (link, address) = (self.link.clone(), address.to_owned());
         let (connect, silence, tasks) = (self.connect, self.silence, self.tasks.clone());
+        // On the others what is urgent may wait behind what is long.
+        let round_trips = (lane == Some(Lane::Control)).then(|| self.round_trips.clone());
+        let extras = Extras {
+            round_trips,
+            compress: self.compress,
+            sent: to.map(|to| self.traffic.to(to)).unwrap_or_default(),
+        };
         // On the node's own runtime, also for a request that is served on another one.
         let opened = self.tasks.run(async move {
             let connected = timeout(connect, link.connect(&address, to)).await;
@@ -230,7 +290,8 @@ impl Peers {
                 .map_err(|error| {
                     CallError::NotSent(format!("cannot connect to {address}: {error}"))
                 })?;
-            let (channel, welcome) = Channel::open(stream, &hello, silence, &tasks).await?;
+            let opened = Channel::open(stream, &hello, silence, extras, &tasks);
+            let (channel, welcome) = opened.await?;
             if shown.is_some_and(|shown| !shown.is_of_node(welcome.node)) {
                 let reason = format!(
                     "it says it is node {}, and its certificate does not",

@@ -34,8 +34,12 @@ use super::seldom::Seldom;
 use super::snapshots::{Sending, Unsent};
 use crate::env::Faults;
 
-/// Appends that may be under way to one node at once.
+/// Appends that may be under way to one node at once without a pause between them.
 const APPENDS_MAX: usize = 32;
+/// How many more may be, and the pause before each: over a long way no entry waits for an answer, and each append
+/// takes along what came meanwhile.
+const APPENDS_FAR_MAX: usize = 512;
+const APPENDS_PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of appends from which on no further ones are sent before an answer comes.
 const APPENDS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What the slowest link carries that a cluster is run on: 4 Mbit/s.
@@ -108,7 +112,7 @@ impl Networks {
         Network {
             me: self.me,
             target,
-            address: node.peer.clone(),
+            first_address: node.peer.clone(),
             lane,
             peers: self.peers.clone(),
             limits: self.limits,
@@ -123,7 +127,8 @@ impl Networks {
 pub(crate) struct Network {
     me: u64,
     target: u64,
-    address: String,
+    /// Where it was when openraft asked for this.
+    first_address: String,
     lane: Lane,
     peers: Arc<Peers>,
     limits: Limits,
@@ -135,6 +140,12 @@ pub(crate) struct Network {
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
 
 impl Network {
+    /// Where the node is now: openraft keeps this value while the node moves.
+    fn address(&self) -> String {
+        let known = self.peers.address_of(self.target);
+        known.unwrap_or_else(|| self.first_address.clone())
+    }
+
     fn error(&self, action: RPCTypes, error: CallError) -> RPCError<TypeConfig> {
         match error {
             CallError::NotSent(_) | CallError::Refused(_) => {
@@ -175,7 +186,7 @@ impl Network {
     {
         self.peers
             .call(
-                (self.target, &self.address),
+                (self.target, &*self.address()),
                 Lane::Control,
                 method,
                 question,
@@ -194,7 +205,7 @@ impl Network {
         let call = async {
             let channel = self
                 .peers
-                .channel(self.target, &self.address, self.lane)
+                .channel(self.target, &self.address(), self.lane)
                 .await?;
             let (body, _) = encode_append(
                 channel.records(),
@@ -247,9 +258,8 @@ impl Network {
         snapshot: Snapshot,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
         // First of all: a snapshot for a node that is away would be written for nobody.
-        let reached = self
-            .peers
-            .channel(self.target, &self.address, Lane::Snapshot);
+        let address = self.address();
+        let reached = self.peers.channel(self.target, &address, Lane::Snapshot);
         (reached.await).map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
         let call =
             |call| -> BoxFuture<'_, _> { Box::pin(async move { self.snapshot_call(&call).await }) };
@@ -271,7 +281,7 @@ impl Network {
         let deadline = self.limits.snapshot_chunk_deadline;
         self.peers
             .call(
-                (self.target, &self.address),
+                (self.target, &*self.address()),
                 Lane::Snapshot,
                 Method::Snapshot,
                 call,
@@ -321,9 +331,12 @@ impl RaftNetworkV2<TypeConfig> for Network {
             let Some(first) = input.next().await else {
                 return Ok(futures::stream::empty().boxed());
             };
+            // There and back for TCP, twice for TLS, and once for the hello.
+            let way = self.peers.round_trips.all().remove(&self.target);
+            let greetings = way.map_or(Duration::ZERO, |way| way.mean * 4);
             let channel = timeout(
-                option.soft_ttl(),
-                self.peers.channel(self.target, &self.address, self.lane),
+                option.soft_ttl() + greetings,
+                self.peers.channel(self.target, &self.address(), self.lane),
             )
             .await
             .unwrap_or_else(|_| Err(CallError::NotSent("cannot connect in time".to_owned())))
@@ -340,6 +353,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
                 under_way: VecDeque::new(),
                 under_way_bytes: 0,
                 moved: Instant::now(),
+                sent: Instant::now(),
             };
             let answers = futures::stream::unfold(Some(appends), |appends| async move {
                 let mut appends = appends?;
@@ -450,6 +464,8 @@ struct Appends<'s, S> {
     under_way_bytes: usize,
     /// When something was last sent or answered.
     moved: Instant,
+    /// When something was last sent.
+    sent: Instant,
 }
 
 /// An append that has been sent.
@@ -467,8 +483,15 @@ where
     /// The next answer; `None` when all requests are answered and no more come.
     async fn next(&mut self) -> Option<RpcResult<StreamAppendResult<TypeConfig>>> {
         loop {
-            let has_room =
-                self.under_way.len() < APPENDS_MAX && self.under_way_bytes < APPENDS_BYTES_MAX;
+            let is_small = self.under_way_bytes < APPENDS_BYTES_MAX;
+            let has_room = is_small
+                && match self.under_way.len() {
+                    0..APPENDS_MAX => true,
+                    APPENDS_MAX..APPENDS_FAR_MAX => self.sent.elapsed() >= APPENDS_PAUSE,
+                    _ => false,
+                };
+            let may_have_soon = is_small && !has_room && self.under_way.len() < APPENDS_FAR_MAX;
+            let soon = self.sent + APPENDS_PAUSE;
             if has_room && let Some((request, from)) = self.split.take() {
                 if let Err(error) = self.send(request, from) {
                     return Some(Err(error));
@@ -513,6 +536,7 @@ where
                     }
                     None => self.input_ended = true,
                 },
+                () = tokio::time::sleep_until(soon), if may_have_soon && !self.input_ended => {}
                 () = tokio::time::sleep_until(self.moved + deadline) => {
                     let error = CallError::Timeout(deadline);
                     return Some(Err(self.network.error(RPCTypes::AppendEntries, error)));
@@ -546,6 +570,7 @@ where
             .begin(Method::Append, &body)
             .map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
         self.moved = Instant::now();
+        self.sent = self.moved;
         self.under_way_bytes += body.len();
         let last = request.entries.last().map(|entry| entry.log_id);
         self.under_way.push_back(UnderWay {

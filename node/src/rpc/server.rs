@@ -19,7 +19,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::denied::Denied;
-use super::frame::{FRAME_BYTES_MAX, Frame, Joiner, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
+use super::frame::{FRAME_BYTES_MAX, Frame, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
+use super::joiner::Joiner;
 use super::message::{self, Append, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
 use super::seldom::Seldom;
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
@@ -190,6 +191,9 @@ pub(crate) trait Handler: Send + Sync + 'static {
 
     /// The highest feature level to which this node agrees.
     fn level(&self) -> Level;
+
+    /// The region in which this node stands.
+    fn region(&self) -> &str;
 
     /// Answers one call, with a record of the caller's version. `None`: it needs no answer.
     fn call(
@@ -388,6 +392,8 @@ impl Reception {
             version,
             node: handler.node(),
             level: handler.level(),
+            region: handler.region().to_owned(),
+            unpacks: true,
         };
         let welcome = wire::encode(RecordVersion::NAMED, &welcome);
         write_frame(stream, &Frame::new(Kind::Welcome, 0, welcome)).await?;
@@ -410,7 +416,7 @@ impl Reception {
         };
         self.tasks.spawn(async move {
             // The reading side notices a broken connection, too.
-            let _ = write_frames(write, queued, piece_bytes, |_| true, || ()).await;
+            let _ = write_frames(write, queued, piece_bytes, |_| true, |frame| frame, || ()).await;
         });
         let end = CancellationToken::new();
         let mut calls = Calls {
@@ -619,7 +625,7 @@ mod tests {
 
     use super::*;
     use crate::env::{Net, TokioNet};
-    use crate::rpc::channel::{CallError, Channel};
+    use crate::rpc::channel::{CallError, Channel, Extras};
     use crate::rpc::message::AppendReply;
     use crate::tls::Link;
     use crate::tls::samples::Authority;
@@ -642,6 +648,10 @@ mod tests {
     }
 
     impl Handler for Follower {
+        fn region(&self) -> &str {
+            ""
+        }
+
         fn greet(&self, _: &Hello) -> Result<(), Denied> {
             Ok(())
         }
@@ -736,12 +746,14 @@ mod tests {
             to: Some(2),
             introduction: false,
             level: Level::FIRST,
+            region: String::new(),
         }
     }
 
     async fn welcomed(stream: DuplexStream, silence: Duration, tasks: &Tasks) -> Channel {
         let hello = hello();
-        let opened = Channel::open(Box::new(stream), &hello, silence, tasks).await;
+        let opened =
+            Channel::open(Box::new(stream), &hello, silence, Extras::default(), tasks).await;
         opened.unwrap().0
     }
 
@@ -858,7 +870,11 @@ mod tests {
             let link = Link::new(net.clone(), Some(certificates));
             let connected = link.connect("node 2", to).await;
             let opened = match connected {
-                Ok((stream, _)) => Channel::open(stream, &hello(), PATIENCE, &tasks).await.ok(),
+                Ok((stream, _)) => {
+                    Channel::open(stream, &hello(), PATIENCE, Extras::default(), &tasks)
+                        .await
+                        .ok()
+                }
                 Err(_) => None,
             };
             assert_eq!(opened.is_some(), welcome, "to {to:?}");
@@ -866,7 +882,7 @@ mod tests {
         let plain = Link::new(net, None).connect("node 2", Some(2)).await;
         let (stream, _) = plain.unwrap();
         assert!(
-            Channel::open(stream, &hello(), PATIENCE, &tasks)
+            Channel::open(stream, &hello(), PATIENCE, Extras::default(), &tasks)
                 .await
                 .is_err()
         );
@@ -974,7 +990,7 @@ mod tests {
 
         let stream = TokioNet.connect(&address).await.unwrap();
         let hello = hello();
-        Channel::open(stream, &hello, PATIENCE, &tasks)
+        Channel::open(stream, &hello, PATIENCE, Extras::default(), &tasks)
             .await
             .unwrap();
         // What a stranger says is short.

@@ -112,12 +112,13 @@ impl WeakOutbox {
 /// Writes queued frames until nobody has the outbox any more or the stream closes. Messages longer than
 /// `piece_bytes` go in pieces. When the path was full and takes more again, `progress` is told: on a slow
 /// one it may take long until the other side has something to say. What is not `wanted` any more when
-/// its turn comes is left out.
+/// its turn comes is left out; the rest goes out as `dressed`.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queued: Queued,
     piece_bytes: usize,
     wanted: impl Fn(&Frame) -> bool,
+    dressed: impl Fn(Frame) -> Frame,
     progress: impl Fn(),
 ) -> io::Result<()> {
     let mut buffer = BytesMut::new();
@@ -140,7 +141,7 @@ pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
             if !wanted(&frame) {
                 continue;
             }
-            for piece in frame.pieces(piece_bytes) {
+            for piece in dressed(frame).pieces(piece_bytes) {
                 piece.write(&mut buffer);
                 if buffer.len() < PIECE_BYTES {
                     continue;
@@ -238,7 +239,7 @@ mod tests {
         let progressed = progress.clone();
         let writing = placement_raft_store::runtime::spawn(async move {
             let note = || progressed.store(true, Ordering::Relaxed);
-            write_frames(near, queued, PIECE_BYTES, |_| true, note).await
+            write_frames(near, queued, PIECE_BYTES, |_| true, |frame| frame, note).await
         });
         assert!(outbox.send(Frame::new(Kind::Request, 1, vec![7; 40 * PIECE_BYTES])));
         // The path is full, and most of the message still waits.

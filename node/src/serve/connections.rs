@@ -1,10 +1,12 @@
 //! How many connections are served, in all and from one address.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+use crate::access;
 
 /// The connections of one listener.
 #[derive(Clone)]
@@ -37,7 +39,7 @@ impl Connections {
 
     /// A place for a connection from there, unless there are too many.
     pub(super) fn place(&self, peer: SocketAddr) -> Option<Place> {
-        let address = client(peer.ip());
+        let address = access::network(peer.ip());
         let mut open = self.open.lock();
         let here = open.by_address.get(&address).copied().unwrap_or(0);
         if open.all >= self.max || here >= self.per_address_max {
@@ -62,17 +64,6 @@ impl Drop for Place {
                 open.by_address.remove(&self.address);
             }
         }
-    }
-}
-
-/// What counts as one address: of IPv6 a network of 64 bits, as one machine has so many.
-fn client(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        address => address,
     }
 }
 

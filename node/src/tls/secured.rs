@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::certificates::{Certificates, Clients, WrongFiles};
 use super::{Gate, Link, node_name};
-use crate::config::{Config, ConfigError, TlsMode};
+use crate::config::{CertificateFiles, Config, ConfigError, TlsMode};
 use crate::env::Net;
 use crate::permissions::{Exposed, check_secret_file};
 
@@ -44,23 +44,19 @@ impl Secured {
             certificates: Vec::new(),
         };
         if let Some((mode, files)) = config.peer_tls()? {
-            check_secret_file(&files.key)?;
             let name = node_name(config.node_id);
-            let certificates = Certificates::open(files, Clients::Must, &[], Some(name))?;
+            let certificates = open(files, Clients::Must, &[], Some(name))?;
             if mode != TlsMode::Allow {
                 secured.link = Link::new(net, Some(certificates.clone()));
             }
             secured.peer = secured.gate("peer", certificates, mode != TlsMode::Require);
         }
         if let Some(files) = config.admin_tls()? {
-            check_secret_file(&files.key)?;
-            let certificates = Certificates::open(files, Clients::Must, &["http/1.1"], None)?;
+            let certificates = open(files, Clients::Must, &["http/1.1"], None)?;
             secured.admin = secured.gate("admin", certificates, false);
         }
         if let Some((mode, files)) = config.api_tls()? {
-            check_secret_file(&files.key)?;
-            let spoken = &["h2", "http/1.1"];
-            let certificates = Certificates::open(files, Clients::May, spoken, None)?;
+            let certificates = open(files, Clients::May, &["h2", "http/1.1"], None)?;
             secured.api = secured.gate("api", certificates, mode != TlsMode::Require);
         }
         Ok(secured)
@@ -78,4 +74,15 @@ impl Secured {
             plain_too,
         }
     }
+}
+
+/// [`Certificates::open`], if nobody else can read the key.
+fn open(
+    files: CertificateFiles,
+    clients: Clients,
+    protocols: &[&str],
+    name: Option<String>,
+) -> Result<Arc<Certificates>, NotSecured> {
+    check_secret_file(&files.key)?;
+    Ok(Certificates::open(files, clients, protocols, name)?)
 }

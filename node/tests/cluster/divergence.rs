@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use placement_model::{Changes, Outcome, Stamped, State};
+use placement_model::cluster::ClusterChanges;
+use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, Rules};
 
 use crate::estate::{eventually, machines, settled};
@@ -9,10 +10,10 @@ use crate::estate::{eventually, machines, settled};
 struct Forgetful;
 
 impl Applier for Forgetful {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        let (outcome, changes) = Rules.apply(index, state, stamped);
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        let (outcome, changes) = Rules.apply(index, cluster, stamped);
         if index == 20 {
-            return (outcome, Changes::new());
+            return (outcome, ClusterChanges::new());
         }
         (outcome, changes)
     }

@@ -18,7 +18,8 @@ async fn three_empty_nodes_form_one_cluster_with_the_standard_classes() {
         machines
             .iter()
             .all(|machine| {
-                let state = &machine.node().views().unwrap().current().state;
+                let current = machine.node().views().unwrap().current();
+                let state = current.cluster.default_partition();
                 state.resource_class_id(&vcpu).is_some()
             })
             .then_some(())

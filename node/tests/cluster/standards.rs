@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use placement_model::cluster::ClusterChanges;
 use placement_model::command::Command;
-use placement_model::{Changes, Outcome, Reply, Stamped, State};
+use placement_model::{Cluster, Outcome, Reply, Stamped};
 use placement_node::doors::{Consistency, Unavailable};
 use placement_raft_store::{Applier, Rules};
 use tokio::time::Instant;
@@ -30,11 +31,11 @@ impl HeldBack {
 }
 
 impl Applier for HeldBack {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         let standards = matches!(stamped.command, Command::SyncStandards(_));
         match standards && self.0.load(Ordering::SeqCst) {
-            true => (Outcome::Done(Reply::Done), Changes::new()),
-            false => Rules.apply(index, state, stamped),
+            true => (Outcome::Done(Reply::Done), ClusterChanges::new()),
+            false => Rules.apply(index, cluster, stamped),
         }
     }
 }
@@ -111,7 +112,12 @@ async fn a_follower_that_has_not_applied_the_standard_names_answers_nothing() {
     eventually("a state with the names", || {
         let views = machines[2].node().views()?;
         let vcpu = "VCPU".parse().unwrap();
-        views.current().state.resource_class_id(&vcpu).map(drop)
+        views
+            .current()
+            .cluster
+            .default_partition()
+            .resource_class_id(&vcpu)
+            .map(drop)
     })
     .await;
     machines[2].create(8).await;

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_model::{Changes, Outcome, Stamped, State};
+use placement_model::cluster::ClusterChanges;
+use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, Rules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
@@ -71,11 +72,11 @@ async fn a_leader_whose_request_threads_are_all_busy_leads_on() {
 struct Slow;
 
 impl Applier for Slow {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         if stamped.command == create(1) {
             std::thread::sleep(LONG);
         }
-        Rules.apply(index, state, stamped)
+        Rules.apply(index, cluster, stamped)
     }
 }
 

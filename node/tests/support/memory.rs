@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::{BoxFuture, FutureExt, pending, ready};
-use placement_model::types::Timestamp;
+use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Command, Stamped, State, apply, standard};
 use placement_node::doors::{
     Consistency, PlacementIndex, Position, ReadDoor, Readiness, Unavailable, View, WriteDoor,
@@ -66,6 +66,7 @@ impl Memory {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let at = Timestamp(now.as_micros() as i64);
         let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
             at,
             request: None,
             command,

@@ -1,41 +1,100 @@
-//! `placementctl drain`: a node gets out of the way before it is stopped.
+//! `placementctl drain`: nodes get out of the way before they are stopped.
 
 use std::time::Duration;
 
-use anyhow::bail;
-use placement_client::Admin;
+use anyhow::{bail, ensure};
+use clap::Args;
+use placement_client::{Admin, Member};
 
+use crate::named::Named;
 use crate::survey::survey;
 
+/// One node, or those of a region.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Which {
+    /// The node, by its number or its name.
+    #[arg(value_name = "NODE")]
+    node: Option<Named>,
+    /// All nodes of this region instead; leadership leaves it, if a node elsewhere can lead.
+    #[arg(long)]
+    region: Option<String>,
+}
+
 /// Has balancers look elsewhere, and another node lead.
-pub(crate) async fn drain(admin: &Admin, id: u64, timeout: Duration) -> anyhow::Result<()> {
-    let leader = of(admin, id, timeout).await?.drain().await?;
-    let leads = match leader {
-        Some(leader) if leader == id => {
-            "it still leads, as no other node can: stopping it stops the cluster".to_owned()
-        }
-        Some(leader) => format!("node {leader} leads"),
-        None => "no leader is known".to_owned(),
-    };
-    println!(
-        "node {id} is drained: its /readyz says 503, and {leads}. Stop it once its balancer has \
-         noticed; started again, it takes requests again"
-    );
-    Ok(())
+pub(crate) async fn drain(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<()> {
+    each(admin, which, timeout, async |node, id| {
+        let leads = match node.drain().await? {
+            Some(leader) if leader == id => {
+                "it still leads, as no other node can: stopping it stops the cluster".to_owned()
+            }
+            Some(leader) => format!("node {leader} leads"),
+            None => "no leader is known".to_owned(),
+        };
+        Ok(format!(
+            "node {id} is drained: its /readyz says 503, and {leads}. Stop it once its balancer has \
+             noticed; started again, it takes requests again"
+        ))
+    })
+    .await
 }
 
 /// Takes that back.
-pub(crate) async fn undrain(admin: &Admin, id: u64, timeout: Duration) -> anyhow::Result<()> {
-    of(admin, id, timeout).await?.undrain().await?;
-    println!("node {id} takes requests again, as soon as its /readyz says so");
+pub(crate) async fn undrain(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<()> {
+    each(admin, which, timeout, async |node, id| {
+        node.undrain().await?;
+        Ok(format!(
+            "node {id} takes requests again, as soon as its /readyz says so"
+        ))
+    })
+    .await
+}
+
+/// Asks those that are meant, one after the other, and prints what came of it. One that cannot be asked does not keep
+/// the others from it.
+async fn each(
+    admin: &Admin,
+    which: &Which,
+    timeout: Duration,
+    ask: impl AsyncFn(&Admin, u64) -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
+    let mut failed = Vec::new();
+    for member in meant(admin, which, timeout).await? {
+        let id = member.id;
+        let asked = async {
+            let node = admin.of(&member, timeout)?;
+            ask(&node, id).await
+        };
+        match asked.await {
+            Ok(words) => println!("{words}"),
+            Err(error) => failed.push(format!("node {id}: {error}")),
+        }
+    }
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())
 }
 
-/// The door of one member, which is the only one that can do this.
-async fn of(admin: &Admin, id: u64, timeout: Duration) -> anyhow::Result<Admin> {
-    let members = survey(admin, timeout).await?.members;
-    let Some((member, _)) = members.iter().find(|(member, _)| member.id == id) else {
-        bail!("node {id} is no member of the cluster");
+/// The members that are meant. The leader comes last: the others of its region are not to lead after it.
+async fn meant(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<Vec<Member>> {
+    let found = survey(admin, timeout).await?;
+    let leader = found.asked.leader;
+    let members = found.members.into_iter().map(|(member, _)| member);
+    let (mut meant, words): (Vec<Member>, _) = match (&which.node, &which.region) {
+        (Some(node), _) => (
+            members.filter(|member| node.is(member)).collect(),
+            format!("{node} is no member of the cluster"),
+        ),
+        (None, region) => {
+            let region = region.as_deref().unwrap_or_default();
+            (
+                members.filter(|member| member.region == region).collect(),
+                format!("no member stands in the region {region:?}"),
+            )
+        }
     };
-    Ok(admin.of(member, timeout)?)
+    if meant.is_empty() {
+        bail!(words);
+    }
+    meant.sort_by_key(|member| Some(member.id) == leader);
+    Ok(meant)
 }

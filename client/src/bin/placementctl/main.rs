@@ -4,10 +4,15 @@ mod backup;
 mod check;
 mod drain;
 mod health;
+mod join_tokens;
 mod members;
+mod named;
+mod partitions;
 mod status;
 mod survey;
+mod table;
 mod tls;
+mod topology;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +21,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
+use join_tokens::{JoinTokenAction, ReplaceNode};
 use members::MembersAction;
+use named::Named;
+use partitions::PartitionsAction;
 use placement_client::{Admin, Client, Trust};
 use tls::TlsAction;
 
@@ -79,6 +87,16 @@ enum Action {
         #[arg(long, value_enum, default_value_t = Output::Table)]
         output: Output,
     },
+    /// Shows which losses the cluster survives, what reads and writes cost at each site, and what to change.
+    #[command(
+        after_help = "Exits with 1 if a loss is not survived that `[cluster] survive` of the asked node names. A \
+                      member that does not answer counts as lost."
+    )]
+    Topology {
+        /// A table for people or JSON for programs.
+        #[arg(long, value_enum, default_value_t = Output::Table)]
+        output: Output,
+    },
     /// Forms a cluster, once, of nodes that run without `initial_members` and belong to none.
     Init {
         /// A founding member and the address of its peer listener; give one for each. Without any,
@@ -89,23 +107,28 @@ enum Action {
     /// Changes the membership.
     #[command(subcommand)]
     Members(MembersAction),
+    /// Tokens with which nodes join the cluster without being given a number by hand.
+    #[command(subcommand)]
+    JoinToken(JoinTokenAction),
+    /// Has a node come back that has lost its data, under its own name and a new number: makes a join token for it, and
+    /// says what to run on its machine. The leader does the rest.
+    Replace(ReplaceNode),
+    /// Lists, makes and deletes partitions: clouds of their own in one cluster.
+    Partitions {
+        #[command(subcommand)]
+        action: Option<PartitionsAction>,
+    },
     /// Hands leadership over, to a voter of the leader's choice if none is named.
     TransferLeader {
         /// The node that shall lead. It must be heard by the leader and have caught up.
-        #[arg(long, value_name = "NODE_ID")]
-        to: Option<u64>,
+        #[arg(long, value_name = "NODE")]
+        to: Option<Named>,
     },
     /// Has a node get out of the way before it is stopped: its `/readyz` says 503, so that balancers look
     /// elsewhere, and another node leads. It goes on answering whoever asks.
-    Drain {
-        /// The node.
-        id: u64,
-    },
+    Drain(drain::Which),
     /// Takes `drain` back.
-    Undrain {
-        /// The node.
-        id: u64,
-    },
+    Undrain(drain::Which),
     /// Has each member recount its state, one after the other, and compares the states of all.
     #[command(
         after_help = "Exits with 0 if all members are sound, with 1 if something is wrong, and with 2 if \
@@ -168,15 +191,23 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let admin = Admin::new(client);
     match command.action {
         Action::Status { output } => return status::show(&admin, output, timeout).await,
+        Action::Topology { output } => return topology::show(&admin, output).await,
         Action::Backup { file } => return backup::take(&endpoints, &trust, &file, timeout).await,
         Action::Init { members } => init(&admin, members.into_iter().collect()).await?,
         Action::Members(action) => members::change(&admin, action, timeout).await?,
+        Action::JoinToken(action) => join_tokens::run(&admin, action).await?,
+        Action::Replace(action) => join_tokens::replace(&admin, action).await?,
+        Action::Partitions { action } => partitions::run(&admin, action).await?,
         Action::TransferLeader { to } => {
+            let to = match to {
+                Some(named) => Some(named.number(&admin).await?),
+                None => None,
+            };
             let leader = admin.transfer_leader(to).await?;
             println!("node {leader} leads");
         }
-        Action::Drain { id } => drain::drain(&admin, id, timeout).await?,
-        Action::Undrain { id } => drain::undrain(&admin, id, timeout).await?,
+        Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
+        Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
         Action::Check => return check::run(&admin, timeout).await,
         Action::Tls(_) => unreachable!("no node is asked"),
         Action::Compact => {

@@ -8,7 +8,9 @@ use clap::{Args, Subcommand};
 use placement_client::{Admin, Error, Member, MemberRole, NewMember};
 use tokio::time::{Instant, sleep};
 
+use crate::named::Named;
 use crate::survey::{Survey, survey};
+use crate::topology::is_as_wanted;
 
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {
@@ -16,8 +18,21 @@ pub(crate) enum MembersAction {
     Add(AddMember),
     /// Makes a learner that has caught up a voter.
     Promote {
-        /// The learner.
-        id: u64,
+        /// The learner, by its number or its name.
+        #[arg(value_name = "NODE")]
+        node: Named,
+        /// Although a loss is not survived then that `[cluster] survive` names.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Makes a voter a learner, which goes on serving reads and counts for no majority.
+    Demote {
+        /// The voter, by its number or its name.
+        #[arg(value_name = "NODE")]
+        node: Named,
+        /// Although a loss is not survived then that `[cluster] survive` names.
+        #[arg(long)]
+        force: bool,
     },
     /// Rebuilds a node from the others, under a new id: adds the new one, waits until it has caught up,
     /// removes the old one, and gives the new one its vote. Can be repeated after an interruption.
@@ -29,11 +44,15 @@ pub(crate) enum MembersAction {
     Replace(ReplaceMember),
     /// Removes a node. Its id must never be used again.
     Remove {
-        /// The node to go.
-        id: u64,
+        /// The node to go, by its number or its name.
+        #[arg(value_name = "NODE")]
+        node: Named,
         /// Does not ask, although the cluster survives no loss afterwards.
         #[arg(long)]
         yes: bool,
+        /// Although a loss is not survived then that `[cluster] survive` names.
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -54,8 +73,9 @@ pub(crate) struct AddMember {
 
 #[derive(Args)]
 pub(crate) struct ReplaceMember {
-    /// The node to go. Its id must never be used again.
-    id: u64,
+    /// The node to go, by its number or its name. Its number must never be used again.
+    #[arg(value_name = "NODE")]
+    node: Named,
     /// The id of the node that comes, which no node of this cluster has ever had.
     #[arg(long, value_name = "NODE_ID")]
     by: u64,
@@ -93,12 +113,21 @@ pub(crate) async fn change(
                 "node {id} added as learner; `placementctl members promote {id}` gives it a vote"
             );
         }
-        MembersAction::Promote { id } => {
-            admin.promote_member(id).await?;
+        MembersAction::Promote { node, force } => {
+            let id = node.number(admin).await?;
+            admin.promote_member(id, force).await?;
             println!("node {id} is a voter");
         }
+        MembersAction::Demote { node, force } => {
+            let id = node.number(admin).await?;
+            admin.demote_member(id, force).await?;
+            println!("node {id} is a learner");
+        }
         MembersAction::Replace(action) => replace(admin, action, timeout).await?,
-        MembersAction::Remove { id, yes } => remove(admin, id, yes, timeout).await?,
+        MembersAction::Remove { node, yes, force } => {
+            let id = node.number(admin).await?;
+            remove(admin, id, yes, force, timeout).await?;
+        }
     }
     Ok(())
 }
@@ -106,11 +135,12 @@ pub(crate) async fn change(
 /// Each step is left out if it was done before.
 async fn replace(admin: &Admin, action: ReplaceMember, timeout: Duration) -> anyhow::Result<()> {
     let ReplaceMember {
-        id: old,
+        node: old,
         by: new,
         peer,
         catch_up,
     } = action;
+    let old = old.number(admin).await?;
     if old == new {
         bail!("a node that has lost its data comes back under an id that was never used");
     }
@@ -137,11 +167,12 @@ async fn replace(admin: &Admin, action: ReplaceMember, timeout: Duration) -> any
     let give_up = Instant::now() + Duration::from_secs(catch_up);
     wait_until_ready(admin, new, timeout, give_up).await?;
     if is_old_there {
-        admin.remove_member(old).await?;
+        // Its vote is lost in any case; the next step brings another.
+        admin.remove_member(old, true).await?;
         println!("node {old} removed");
     }
     loop {
-        match admin.promote_member(new).await {
+        match admin.promote_member(new, false).await {
             Ok(()) => break,
             Err(Error::Refused(refused)) if Instant::now() >= give_up => {
                 return Err(Error::Refused(refused))
@@ -152,6 +183,15 @@ async fn replace(admin: &Admin, action: ReplaceMember, timeout: Duration) -> any
         }
     }
     println!("node {new} is a voter, in the place of node {old}");
+    // An older node does not know the question.
+    if let Ok(topology) = admin.topology().await
+        && !is_as_wanted(&topology)
+    {
+        let wanted = &topology.survive;
+        println!(
+            "the loss of any {wanted} is to be survived, and is not: see `placementctl topology`"
+        );
+    }
     Ok(())
 }
 
@@ -181,13 +221,19 @@ async fn wait_until_ready(
     }
 }
 
-async fn remove(admin: &Admin, id: u64, yes: bool, timeout: Duration) -> anyhow::Result<()> {
+async fn remove(
+    admin: &Admin,
+    id: u64,
+    yes: bool,
+    force: bool,
+    timeout: Duration,
+) -> anyhow::Result<()> {
     let before = survey(admin, timeout).await?;
     let left = losses_left(&before, id);
     if left == Some(0) && !yes {
         confirm(id)?;
     }
-    admin.remove_member(id).await?;
+    admin.remove_member(id, force).await?;
     println!("node {id} removed");
     match left {
         Some(0) => println!("the cluster survives no further loss now"),

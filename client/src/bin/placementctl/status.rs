@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Error, Member, MemberRole, NodeStatus};
+use placement_client::{Admin, Error, MeasuredRoundTrip, Member, MemberRole, NodeStatus, site};
 use serde::Serialize;
 
 use crate::Output;
 use crate::health::{Health, NO_QUORUM};
 use crate::survey::{Survey, newest, survey};
+use crate::table::align;
 
 /// Shows a survey. The exit code tells how the cluster is.
 pub(crate) async fn show(
@@ -40,16 +41,21 @@ struct ClusterReport {
     /// The feature level of the cluster.
     level: Option<u32>,
     health: Health,
+    /// The partitions beside the default one.
+    partitions: Vec<String>,
     members: Vec<MemberReport>,
 }
 
 #[derive(Serialize)]
 struct MemberReport {
     id: u64,
+    name: String,
     role: String,
     peer: String,
     api: String,
     admin: String,
+    region: String,
+    zone: String,
     reachable: bool,
     version: Option<String>,
     ready: bool,
@@ -71,6 +77,10 @@ struct MemberReport {
     digest: Option<String>,
     /// The highest feature level to which it agrees.
     level_max: Option<u32>,
+    /// The ways to the others, as it has measured them.
+    round_trips: Vec<MeasuredRoundTrip>,
+    /// Why the times of elections do not fit them.
+    round_trip_problem: Option<String>,
 }
 
 impl ClusterReport {
@@ -93,6 +103,7 @@ impl ClusterReport {
             term: newest.term,
             level: newest.level,
             health: Health::of(survey),
+            partitions: newest.partitions.clone(),
             members,
         }
     }
@@ -105,8 +116,12 @@ impl ClusterReport {
         let level = self
             .level
             .map_or(String::new(), |level| format!("   feature level {level}"));
+        let partitions = match self.partitions.is_empty() {
+            true => String::new(),
+            false => format!("partitions default, {}\n", self.partitions.join(", ")),
+        };
         let head = format!(
-            "cluster {cluster}   leader {leader}   term {}{level}\n",
+            "cluster {cluster}   leader {leader}   term {}{level}\n{partitions}",
             self.term
         );
         let mut rows = vec![MemberReport::HEADER.map(str::to_owned)];
@@ -116,17 +131,26 @@ impl ClusterReport {
             false => align(&rows) + "\n",
         };
         // Clients are served all the same, so they make no other exit code.
-        let warnings: String = (self.members.iter())
-            .filter_map(|member| Some((member.id, member.backup_problem.as_ref()?)))
-            .map(|(id, words)| format!("warning: backups of node {id}: {words}\n"))
-            .collect();
+        let warned = |of: &str, about: fn(&MemberReport) -> Option<&String>| -> String {
+            (self.members.iter())
+                .filter_map(|member| Some((member.id, about(member)?)))
+                .map(|(id, words)| format!("warning: {of} node {id}: {words}\n"))
+                .collect()
+        };
+        let warnings = [
+            warned("backups of", |member| member.backup_problem.as_ref()),
+            warned("", |member| member.round_trip_problem.as_ref()).replace("  ", " "),
+        ];
+        let warnings = warnings.concat();
         format!("{head}\n{table}{}{warnings}", self.health.words())
     }
 }
 
 impl MemberReport {
-    const HEADER: [&str; 14] = [
+    const HEADER: [&str; 16] = [
         "NODE",
+        "NAME",
+        "SITE",
         "ROLE",
         "READY",
         "VERSION",
@@ -153,10 +177,13 @@ impl MemberReport {
         });
         Self {
             id: member.id,
+            name: member.name.clone(),
             role,
             peer: member.peer.clone(),
             api: member.api.clone(),
             admin: member.admin.clone(),
+            region: member.region.clone(),
+            zone: member.zone.clone(),
             reachable: answer.is_some(),
             version: answer.and_then(|status| status.version.clone()),
             ready: answer.is_some_and(|status| status.ready),
@@ -176,10 +203,12 @@ impl MemberReport {
             storage_failure: answer.and_then(|status| status.storage_failure.clone()),
             digest: answer.and_then(|status| status.digest.clone()),
             level_max: answer.and_then(|status| status.level_max),
+            round_trip_problem: answer.and_then(|status| status.round_trip_problem.clone()),
+            round_trips: answer.map_or_else(Vec::new, |status| status.round_trips.clone()),
         }
     }
 
-    fn row(&self) -> [String; 14] {
+    fn row(&self) -> [String; 16] {
         let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
         let room = |value: Option<u64>| value.map_or("-".to_owned(), bytes);
         let role = match (self.reachable, &self.storage_failure) {
@@ -193,6 +222,11 @@ impl MemberReport {
         };
         [
             self.id.to_string(),
+            match self.name.as_str() {
+                "" => "-".to_owned(),
+                name => name.to_owned(),
+            },
+            site(&self.region, &self.zone),
             role,
             ready.to_owned(),
             self.version.clone().unwrap_or("-".to_owned()),
@@ -225,22 +259,6 @@ fn bytes(count: u64) -> String {
     }
 }
 
-fn align<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
-    let mut text = String::new();
-    for row in rows {
-        let line: Vec<_> = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        text.push_str(line.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use placement_client::NodeRole;
@@ -251,10 +269,13 @@ mod tests {
     fn member(id: u64) -> Member {
         Member {
             id,
+            name: format!("node-{id}"),
             role: MemberRole::Voter,
             peer: format!("127.0.0.1:{}", 9000 + id),
             api: format!("127.0.0.1:{}", 8000 + id),
             admin: format!("127.0.0.1:{}", 7000 + id),
+            region: String::new(),
+            zone: String::new(),
             matched: None,
         }
     }
@@ -275,6 +296,7 @@ mod tests {
             digest: None,
             level: Some(1),
             level_max: Some(2),
+            partitions: Vec::new(),
             version: Some("1.2.3".to_owned()),
             ready: true,
             not_ready: None,
@@ -283,6 +305,8 @@ mod tests {
             disk_used_bytes: Some(5 << 20),
             disk_free_bytes: Some(3 << 30),
             members: vec![member(1), member(2), member(3)],
+            round_trips: Vec::new(),
+            round_trip_problem: None,
         }
     }
 

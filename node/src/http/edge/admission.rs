@@ -23,6 +23,7 @@ const UNIT_BYTES: usize = 1024;
 const FREE_BYTES: usize = 64 * 1024;
 
 /// What is let in.
+#[derive(Clone)]
 pub(in crate::http) struct Admission {
     searches: Arc<Semaphore>,
     /// Searches that run and searches that wait.
@@ -40,6 +41,15 @@ impl Admission {
             searches: semaphore(concurrency),
             places: semaphore(concurrency + queue),
             bytes: semaphore(settings.in_flight_max_bytes / UNIT_BYTES),
+        }
+    }
+
+    /// The same for another partition: searches of its own, so that none waits behind those of this one, and the
+    /// same bytes, as the process has no more.
+    pub(in crate::http) fn beside(&self, settings: &ApiSettings) -> Self {
+        Self {
+            bytes: self.bytes.clone(),
+            ..Self::new(settings)
         }
     }
 

@@ -6,7 +6,7 @@
 //! caller is a number and a moment, and is forgotten once the moment has passed and nothing is being answered.
 
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 
 use super::settings::{ApiSettings, AuthStrategy, CallerLimits};
-use crate::access::Peer;
+use crate::access::{Peer, network};
 use crate::http::errors::ApiError;
 use crate::world::Clock;
 
@@ -36,6 +36,8 @@ pub(crate) struct Callers {
     clock: Arc<dyn Clock>,
     users: Limited<Box<str>>,
     addresses: Limited<IpAddr>,
+    /// All of a partition together.
+    whole: Limited<()>,
     /// Proxies whose clients are behind one address, if they do not say from where they come.
     proxies: Vec<IpNet>,
 }
@@ -50,8 +52,27 @@ impl Callers {
             clock,
             users: Limited::new(settings.users),
             addresses: Limited::new(settings.addresses),
+            whole: Limited::new(settings.whole),
             proxies,
         }
+    }
+
+    /// Lets a request in whose partition may have so many at once; it counts until what is returned is dropped.
+    ///
+    /// # Errors
+    /// 429.
+    pub(in crate::http) fn admit(&self) -> Result<Option<Counted<'_, ()>>, ApiError> {
+        let admitted = self.whole.admit((), self.clock.monotonic());
+        admitted.map_err(|_| {
+            let most = self.whole.limits.in_flight;
+            ApiError::too_many_requests(
+                &format!(
+                    "More than {most} requests to this partition are being answered by this node \
+                     ([[partitions]] in_flight)"
+                ),
+                Duration::ZERO,
+            )
+        })
     }
 
     /// Lets a request in that came over a connection from `peer`, and from `client` in the words of a trusted
@@ -92,11 +113,12 @@ impl Callers {
     }
 
     /// How many requests were refused, by the setting that they would have exceeded.
-    pub(crate) fn refused(&self) -> [(&'static str, u64); 4] {
+    pub(crate) fn refused(&self) -> [(&'static str, u64); 5] {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
             ("address_in_flight", count(&self.addresses.over_in_flight)),
             ("address_per_s", count(&self.addresses.over_per_s)),
+            ("in_flight", count(&self.whole.over_in_flight)),
             ("user_in_flight", count(&self.users.over_in_flight)),
             ("user_per_s", count(&self.users.over_per_s)),
         ]
@@ -251,17 +273,6 @@ impl<K: Hash + Eq + Clone> Known<K> {
         {
             self.callers.swap_remove_index(index);
         }
-    }
-}
-
-/// What counts as one address: of IPv6 a network of 64 bits, as one machine has so many.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        address => address,
     }
 }
 

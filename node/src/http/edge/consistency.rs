@@ -30,14 +30,11 @@ const EFFECTIVE: HeaderName = HeaderName::from_static("placement-effective-consi
 /// The longest age that may be asked for; longer is as good as any.
 const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Reads what the client asks for.
+/// Reads what the client asks for; `None` if it says nothing.
 ///
 /// # Errors
 /// 400 for a level, bound or token that cannot be understood, or a session without a token.
-pub(in crate::http) fn parse(
-    headers: &HeaderMap,
-    default: Consistency,
-) -> Result<Consistency, ApiError> {
+pub(in crate::http) fn parse(headers: &HeaderMap) -> Result<Option<Consistency>, ApiError> {
     let level = headers::text(headers, CONSISTENCY);
     let token = headers::text(headers, MIN_INDEX)
         .map(|text| {
@@ -50,10 +47,10 @@ pub(in crate::http) fn parse(
         })
         .transpose()?;
     let Some(level) = level else {
-        return Ok(token.map_or(default, Consistency::Session));
+        return Ok(token.map(Consistency::Session));
     };
     let level = level.trim().to_ascii_lowercase();
-    match (level.as_str(), token) {
+    let asked = match (level.as_str(), token) {
         ("linearizable", _) => Ok(Consistency::Linearizable),
         ("local", _) => Ok(Consistency::Local),
         ("session", Some(token)) => Ok(Consistency::Session(token)),
@@ -69,7 +66,8 @@ pub(in crate::http) fn parse(
                  \"bounded;max=SECONDS\" or \"local\""
                 ))
             }),
-    }
+    };
+    asked.map(Some)
 }
 
 fn parse_bounded(text: &str) -> Option<Duration> {
@@ -84,7 +82,7 @@ fn parse_bounded(text: &str) -> Option<Duration> {
         .map(|bound| bound.min(BOUND_MAX))
 }
 
-fn parse_token(text: &str) -> Option<PlacementIndex> {
+pub(super) fn parse_token(text: &str) -> Option<PlacementIndex> {
     let (epoch, index) = text.trim().split_once('.')?;
     let number = |digits: &str| {
         let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -105,18 +103,40 @@ pub(in crate::http) enum Effective {
     Kept(Consistency),
 }
 
+impl Effective {
+    /// Of what was promised, what the answer keeps that comes from there.
+    pub(in crate::http) fn of(promised: Consistency, position: &Position) -> Self {
+        Self::Kept(match promised {
+            Consistency::BoundedOrLocal(bound) => {
+                match position.staleness.is_some_and(|age| age <= bound) {
+                    true => Consistency::Bounded(bound),
+                    false => Consistency::Local,
+                }
+            }
+            kept => kept,
+        })
+    }
+}
+
 /// Writes the headers that say which state an answer comes from.
 pub(in crate::http) fn write_headers(
     headers: &mut HeaderMap,
+    site: &str,
     position: &Position,
     effective: Effective,
 ) {
-    let text =
-        |value: String| HeaderValue::try_from(value).expect("digits, letters, dots and semicolons");
+    let text = |value: String| {
+        HeaderValue::try_from(value)
+            .expect("numbers, and words that the configuration was checked for")
+    };
     if let Some(PlacementIndex { epoch, index }) = position.index {
         headers.insert(INDEX, text(format!("{epoch}.{index}")));
     }
-    headers.insert(NODE, HeaderValue::from(position.node));
+    let node = match site {
+        "" => HeaderValue::from(position.node),
+        site => text(format!("{}{site}", position.node)),
+    };
+    headers.insert(NODE, node);
     let leader = position.known_leader;
     headers.insert(
         KNOWN_LEADER,
@@ -137,7 +157,7 @@ pub(in crate::http) fn write_headers(
             Effective::None => HeaderValue::from_static("none"),
             Effective::Kept(Consistency::Linearizable) => HeaderValue::from_static("linearizable"),
             Effective::Kept(Consistency::Session(_)) => HeaderValue::from_static("session"),
-            Effective::Kept(Consistency::Bounded(bound)) => {
+            Effective::Kept(Consistency::Bounded(bound) | Consistency::BoundedOrLocal(bound)) => {
                 text(format!("bounded;max={}", bound.as_secs_f64()))
             }
             Effective::Kept(Consistency::Local) => HeaderValue::from_static("local"),
@@ -154,7 +174,8 @@ mod tests {
         for (name, value) in pairs {
             headers.insert(name, value.parse().unwrap());
         }
-        parse(&headers, Consistency::Linearizable).map_err(|_| ())
+        let asked = parse(&headers).map_err(|_| ())?;
+        Ok(asked.unwrap_or(Consistency::Linearizable))
     }
 
     #[test]
@@ -172,7 +193,7 @@ mod tests {
                 staleness: Some(Duration::from_micros(age)),
             };
             let mut headers = HeaderMap::new();
-            write_headers(&mut headers, &position, Effective::None);
+            write_headers(&mut headers, "", &position, Effective::None);
             assert_eq!(headers["placement-staleness"], said);
         }
     }

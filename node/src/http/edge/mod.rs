@@ -16,5 +16,6 @@ pub(in crate::http) mod request_context;
 pub(in crate::http) mod request_id;
 pub(in crate::http) mod route;
 pub(in crate::http) mod service;
+mod session_cookie;
 pub(in crate::http) mod settings;
 pub(in crate::http) mod state;

@@ -45,6 +45,8 @@ pub(super) struct Request<'a> {
     pub(super) client: Option<&'a str>,
     pub(super) request_id: &'a str,
     pub(super) global_request_id: Option<&'a str>,
+    /// The partition, unless it is the default one.
+    pub(super) partition: Option<&'a str>,
 }
 
 impl<'a> Progress<'a> {
@@ -125,6 +127,7 @@ impl<'a> Progress<'a> {
                 operation: self.operation,
                 microversion: self.version.map(Microversion::text),
                 resources: self.resources(named),
+                partition: asked.partition.map(str::to_owned),
                 ..Asked::new(&asked.parts.method, &asked.parts.uri)
             },
             outcome,

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use http::HeaderMap;
 use http::request::Parts;
+use http::{HeaderMap, Request};
 
 use super::headers;
 use crate::tls::Encrypted;
@@ -33,6 +33,36 @@ pub struct PublicAddress {
 }
 
 impl PublicAddress {
+    /// The same for an API that is below another prefix, beside this one.
+    pub(crate) fn elsewhere(&self, prefix: &PathPrefix) -> Self {
+        let url = self.url.as_ref().map(|url| {
+            // It was checked that the path ends with the prefix.
+            let path = url.path.0.strip_suffix(self.prefix.as_str());
+            PublicUrl {
+                origin: url.origin.clone(),
+                path: PathPrefix(format!("{}{prefix}", path.unwrap_or_default())),
+            }
+        });
+        Self {
+            prefix: prefix.clone(),
+            url,
+            trust_proxy_headers: self.trust_proxy_headers,
+        }
+    }
+
+    /// The host that the client asks for, in lower case and without a port.
+    pub(crate) fn host(&self, request: &Request<impl Sized>) -> Option<String> {
+        let host = self.forwarded(request.headers()).host.or_else(|| {
+            let host = headers::text(request.headers(), "host").map(Cow::into_owned);
+            host.or_else(|| request.uri().authority().map(ToString::to_string))
+        })?;
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if !port.contains(']') => name,
+            _ => &host,
+        };
+        Some(name.to_ascii_lowercase())
+    }
+
     /// What links begin with: the path of the API as the client sees it.
     pub(in crate::http) fn path(&self, headers: &HeaderMap) -> Cow<'_, str> {
         if let Some(url) = &self.url {
@@ -226,8 +256,13 @@ fn is_host(text: &str) -> bool {
 pub struct PathPrefix(String);
 
 impl PathPrefix {
+    /// Whether all that is below the other one is below this one.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        self.below(&other.0).is_some()
+    }
+
     /// The rest of a path below this prefix; begins with `/`.
-    pub(in crate::http) fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
+    pub(crate) fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
         match path.strip_prefix(self.0.as_str())? {
             "" => Some("/"),
             rest => rest.starts_with('/').then_some(rest),

@@ -14,7 +14,7 @@ use super::consistency::Effective;
 use super::settings::Carried;
 use super::state::Server;
 use crate::audit::{Fate, Place};
-use crate::doors::{Consistency, Position, Unavailable, View};
+use crate::doors::{Consistency, PlacementIndex, Position, Unavailable, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -43,6 +43,8 @@ pub(in crate::http) struct RequestContext {
     pub(in crate::http) request_id: String,
     /// The promise of its reads.
     pub(in crate::http) consistency: Consistency,
+    /// What the client has seen by its cookie, where it asks for no promise.
+    pub(in crate::http) seen: Option<PlacementIndex>,
     /// What is found out on the way.
     pub(in crate::http) notes: Arc<Mutex<Notes>>,
 }
@@ -140,6 +142,15 @@ impl RequestContext {
     /// # Errors
     /// 503, or 412 for a token of another history.
     pub(in crate::http) async fn view(&self) -> Result<View, ApiError> {
+        if let Some(seen) = self.seen
+            && self.consistency != Consistency::Linearizable
+        {
+            match self.server.api.read.view(Consistency::Session(seen)).await {
+                // The cluster has another history since: what the client saw is not in it.
+                Ok(_) | Err(Unavailable::ForeignIndex { .. }) => {}
+                Err(unavailable) => return Err(unavailable.into()),
+            }
+        }
         self.view_at(self.consistency).await
     }
 
@@ -154,7 +165,7 @@ impl RequestContext {
 
     async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
         let view = self.server.api.read.view(consistency).await?;
-        self.note(view.position, Effective::Kept(consistency));
+        self.note(view.position, Effective::of(consistency, &view.position));
         Ok(view)
     }
 

@@ -35,6 +35,8 @@ pub(in crate::http) struct Operation {
     pub(in crate::http) policy: Option<&'static str>,
     /// Whether the rule is about the project in the query rather than the caller's own.
     pub(in crate::http) policy_on_queried_project: bool,
+    /// Whether its answer only advises: it returns no generation, and no quota is reckoned from it.
+    pub(in crate::http) advises: bool,
     /// The handler.
     pub(in crate::http) run: Handler,
 }
@@ -64,6 +66,7 @@ pub(in crate::http) const fn operation(
         too_old_is_405: false,
         policy: Some(policy),
         policy_on_queried_project: false,
+        advises: false,
         run,
     }
 }
@@ -119,6 +122,13 @@ impl Operation {
     pub(in crate::http) const fn policy_on_queried_project(self) -> Self {
         Self {
             policy_on_queried_project: true,
+            ..self
+        }
+    }
+
+    pub(in crate::http) const fn advises(self) -> Self {
+        Self {
+            advises: true,
             ..self
         }
     }

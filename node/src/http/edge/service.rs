@@ -29,7 +29,7 @@ use super::public_address::PublicAddress;
 use super::request_context::RequestContext;
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
-use super::{body, cors, headers, request_id};
+use super::{body, cors, headers, request_id, session_cookie};
 use crate::access::{Line, Peer};
 use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
@@ -78,6 +78,7 @@ pub(in crate::http) async fn respond(
         client: client.as_deref(),
         request_id: &request_id,
         global_request_id: global_request_id.as_deref(),
+        partition: server.api.settings.partition.as_deref(),
     };
     let mut progress = Progress::new(asked, &server.api.audit, !body.is_end_stream());
     let response = async {
@@ -123,6 +124,7 @@ pub(in crate::http) fn turn_away(
         client: client.as_deref(),
         request_id: &request_id,
         global_request_id: global_request_id.as_deref(),
+        partition: server.api.settings.partition.as_deref(),
     };
     let mut progress = Progress::new(asked, &server.api.audit, !body.is_end_stream());
     let busy = ApiError::busy("This node has as many connections as it may");
@@ -159,8 +161,9 @@ async fn handle(
         }
     }
     // They count until there is an answer. `/` tells balancers how this node is, whoever else is in a hurry.
-    let (mut _of_address, mut _of_user) = (None, None);
+    let (mut _of_all, mut _of_address, mut _of_user) = (None, None, None);
     if path != Some("/") {
+        _of_all = server.callers.admit()?;
         let client = server.api.settings.public.client(&parts.headers);
         _of_address = server.callers.admit_address(peer, client.as_deref())?;
         let identity = server
@@ -174,13 +177,18 @@ async fn handle(
     check_uri(parts, settings.limits.uri_bytes)?;
     let version = Microversion::parse(text(API_VERSION).as_deref())?;
     progress.version = Some(version);
-    let consistency = consistency::parse(&parts.headers, settings.default_consistency)?;
+    let asked = consistency::parse(&parts.headers)?;
     let content_type = text(CONTENT_TYPE).filter(|value| !value.is_empty());
     check_length(text(CONTENT_LENGTH), content_type.is_some())?;
     let (route, params) = found.ok_or_else(|| no_such_path(&settings.public, path.is_some()))?;
     let operation = find_operation(route, parts.method.as_str(), version, |operation| {
         check_headers(operation, content_type.as_deref(), text(ACCEPT).as_deref())
     })?;
+    let reads = &settings.reads;
+    let usual = match operation.advises {
+        true => reads.advisory,
+        false => reads.usual,
+    };
     let mut context = RequestContext {
         server: server.clone(),
         begun: server.api.clock.monotonic(),
@@ -193,7 +201,11 @@ async fn handle(
         body: Bytes::new(),
         base_path: settings.public.path(&parts.headers).into_owned(),
         request_id: request_id.to_owned(),
-        consistency,
+        consistency: asked.unwrap_or(usual),
+        seen: match asked {
+            None if reads.session_cookie => session_cookie::read(&parts.headers),
+            _ => None,
+        },
         notes: progress.notes.clone(),
     };
     check_policy(&context, operation, progress.identity.as_ref())?;
@@ -367,7 +379,14 @@ fn finish(
         Some(noted) => (noted.position(), noted.effective),
         None => (server.api.read.position(), Effective::None),
     };
-    consistency::write_headers(headers, &position, effective);
+    consistency::write_headers(headers, &settings.site, &position, effective);
+    if settings.reads.session_cookie
+        && noted.is_some()
+        && let Some(index) = position.index
+    {
+        let path = settings.public.path(&parts.headers);
+        session_cookie::write(headers, &parts.headers, index, &path);
+    }
     if progress.body_unread {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }

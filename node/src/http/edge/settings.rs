@@ -17,6 +17,12 @@ pub(crate) const BODY_COST: usize = 8;
 /// Everything an operator can choose about the API.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
+    /// What `Placement-Node` says behind this node's number: where it stands (`[node]`).
+    pub site: String,
+    /// The partition, unless it is the default one (`[[partitions]] name`).
+    pub partition: Option<String>,
+    /// How much all callers of the partition may ask (`[[partitions]] in_flight`).
+    pub whole: CallerLimits,
     /// Longest request body that is read, in bytes (`[api] max_body_bytes`).
     pub max_body_bytes: usize,
     /// The most that one request may carry (`[limits]`).
@@ -35,8 +41,8 @@ pub struct ApiSettings {
     pub public: PublicAddress,
     /// Whether `/` is 503 while this node is not ready (`[api] root_reflects_readiness`).
     pub root_reflects_readiness: bool,
-    /// What a read promises when the client does not say (`[reads] default`).
-    pub default_consistency: Consistency,
+    /// What reads promise when the client does not say.
+    pub reads: ReadSettings,
     /// How callers are identified (`[auth]`).
     pub auth: AuthSettings,
     /// Who may do what (`[policy]`).
@@ -194,4 +200,15 @@ pub struct CandidateSettings {
     pub deadline: Duration,
     /// `memory_max_bytes`: a search whose answer takes more is ended.
     pub memory_max_bytes: usize,
+}
+
+/// What reads promise when the client does not say (`[reads]`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadSettings {
+    /// Those that return a generation, or that a quota is reckoned from.
+    pub usual: Consistency,
+    /// Those that only advise: allocation candidates, names of traits and resource classes.
+    pub advisory: Consistency,
+    /// Whether answers carry a cookie by which a client reads what it has written and seen, whichever node it asks.
+    pub session_cookie: bool,
 }

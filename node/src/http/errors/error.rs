@@ -79,7 +79,11 @@ impl ApiError {
     }
 
     /// An error whose code is given at every microversion.
-    fn with_new_code(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    pub(in crate::http) fn with_new_code(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             code: Code::Always(code),
             ..Self::new(status, code, message)
@@ -351,6 +355,12 @@ impl From<Unavailable> for ApiError {
                     "{message}. Send less at once, or have [limits] command_bytes raised on all nodes."
                 ),
             ),
+            Unavailable::NoPartition { name } => {
+                let message = format!(
+                    "{message}. An operator makes it with `placementctl partitions create {name}`."
+                );
+                busy(code::NO_PARTITION, message, Duration::from_secs(5))
+            }
             Unavailable::ForeignIndex { .. } => Self::with_new_code(
                 StatusCode::PRECONDITION_FAILED,
                 code::FOREIGN_INDEX,

@@ -87,5 +87,20 @@ pub(in crate::http) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiErr
             refusal.to_string(),
         )
         .retry_after(3600),
+        // The client asks again, and the name leads to the one that is there now, or to none.
+        Refusal::PartitionGone(_) => ApiError::with_new_code(
+            StatusCode::SERVICE_UNAVAILABLE,
+            code::NO_PARTITION,
+            format!("The partition was deleted: {refusal}. Nothing was committed."),
+        )
+        .retry_after(1),
+        // Operators' own: no request of the API comes to them.
+        Refusal::PartitionNotFound(_)
+        | Refusal::PartitionExists(_)
+        | Refusal::PartitionInUse(_)
+        | Refusal::PartitionDefault
+        | Refusal::PartitionsExhausted => {
+            ApiError::new(StatusCode::CONFLICT, code::UNDEFINED, refusal.to_string())
+        }
     }
 }

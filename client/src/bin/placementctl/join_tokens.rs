@@ -1,0 +1,118 @@
+//! `placementctl join-token` and `replace`: letting nodes in.
+
+use clap::{Args, Subcommand};
+use placement_client::{Admin, JoinToken};
+
+use crate::named::Named;
+
+#[derive(Subcommand)]
+pub(crate) enum JoinTokenAction {
+    /// Makes a token with which one node joins the cluster, once, and shows it. The cluster keeps only a hash of it.
+    Create(CreateToken),
+    /// Lists the tokens that were made lately, and what became of them.
+    List,
+    /// Takes a token back that nobody has come with.
+    Revoke {
+        /// The number that the token was made for: what stands before its dash.
+        #[arg(value_name = "NUMBER")]
+        id: u64,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct CreateToken {
+    /// How long it is good, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    ttl: u64,
+    /// The member in whose place the node comes, by its number or its name.
+    #[arg(long, value_name = "NODE")]
+    replace: Option<Named>,
+    /// Replaces that member although it is heard.
+    #[arg(long, requires = "replace")]
+    though_heard: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ReplaceNode {
+    /// The member that goes, by its number or its name.
+    #[arg(value_name = "NODE")]
+    node: Named,
+    /// How long the node that comes may take to come, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    ttl: u64,
+    /// Replaces the member although it is heard.
+    #[arg(long)]
+    though_heard: bool,
+}
+
+pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Result<()> {
+    match action {
+        JoinTokenAction::Create(CreateToken {
+            ttl,
+            replace,
+            though_heard,
+        }) => {
+            let replaces = match &replace {
+                Some(named) => Some(named.number(admin).await?),
+                None => None,
+            };
+            let made = admin.create_join_token(ttl, replaces, though_heard).await?;
+            show(&made);
+        }
+        JoinTokenAction::List => {
+            for JoinToken {
+                id,
+                until,
+                state,
+                replaces,
+                ..
+            } in admin.join_tokens().await?
+            {
+                let place =
+                    replaces.map_or(String::new(), |old| format!(", in the place of node {old}"));
+                println!("node {id}: {state}, until {until} (seconds since 1970){place}");
+            }
+        }
+        JoinTokenAction::Revoke { id } => {
+            admin.revoke_join_token(id).await?;
+            println!("the token for node {id} is taken back");
+        }
+    }
+    Ok(())
+}
+
+/// Begins to replace a member: makes the token, and says what is left to do.
+pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Result<()> {
+    let ReplaceNode {
+        node,
+        ttl,
+        though_heard,
+    } = action;
+    let old = node.number(admin).await?;
+    let members = admin.status().await?.members;
+    let peers: Vec<String> = (members.into_iter())
+        .filter(|member| member.id != old)
+        .map(|member| member.peer)
+        .collect();
+    let made = admin
+        .create_join_token(ttl, Some(old), though_heard)
+        .await?;
+    show(&made);
+    eprintln!(
+        "on the machine of {node}: empty its data directory, take `node_id` and `initial_members` out of its \
+         configuration, write the token to a file that only its user can read, and start\n  \
+         placementd --join {} --join-token-file FILE\nIt catches up as a learner; then it has the vote and the \
+         name of node {old}, which is removed",
+        peers.join(",")
+    );
+    Ok(())
+}
+
+/// The token alone goes to standard output.
+fn show(made: &JoinToken) {
+    eprintln!(
+        "a token for one node, which will be node {}; it is shown once and is good until {} (seconds since 1970)",
+        made.id, made.until
+    );
+    println!("{}", made.token.as_deref().unwrap_or_default());
+}

@@ -1,0 +1,77 @@
+//! `placementctl partitions`: the clouds that the cluster holds.
+
+use clap::Subcommand;
+use placement_client::Admin;
+
+#[derive(Subcommand)]
+pub(crate) enum PartitionsAction {
+    /// Lists the partitions: how much is in each, and which requests to the asked node are its own.
+    List,
+    /// Makes a partition: a cloud of its own, with nothing in it but the standard resource classes and traits.
+    Create {
+        /// Its name: up to 64 characters out of a-z, 0-9, -, _ and .
+        name: String,
+    },
+    /// Deletes a partition with all that is in it.
+    Delete {
+        /// Its name.
+        name: String,
+        /// Deletes it although consumers hold allocations in it.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// Lists them if nothing else is asked for.
+pub(crate) async fn run(admin: &Admin, action: Option<PartitionsAction>) -> anyhow::Result<()> {
+    match action.unwrap_or(PartitionsAction::List) {
+        PartitionsAction::List => print!("{}", list(admin).await?),
+        PartitionsAction::Create { name } => {
+            admin.create_partition(&name).await?;
+            println!("partition {name} is made");
+        }
+        PartitionsAction::Delete { name, force } => {
+            admin.delete_partition(&name, force).await?;
+            println!("partition {name} is deleted");
+        }
+    }
+    Ok(())
+}
+
+async fn list(admin: &Admin) -> anyhow::Result<String> {
+    let mut rows =
+        vec![["NAME", "PROVIDERS", "CONSUMERS", "REGION", "REQUESTS"].map(str::to_owned)];
+    for partition in admin.partitions().await? {
+        let requests = match (partition.id, partition.ways.is_empty()) {
+            (None, _) => format!(
+                "none: `placementctl partitions create {}` makes it",
+                partition.name
+            ),
+            (Some(0), _) => "all others".to_owned(),
+            (Some(_), true) => "-".to_owned(),
+            (Some(_), false) => partition.ways.join(", "),
+        };
+        let region = match partition.region.is_empty() {
+            true => "-".to_owned(),
+            false => partition.region,
+        };
+        rows.push([
+            partition.name,
+            partition.providers.to_string(),
+            partition.consumers.to_string(),
+            region,
+            requests,
+        ]);
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: [usize; 4] = std::array::from_fn(width);
+    let lines = rows
+        .iter()
+        .map(|[name, providers, consumers, region, requests]| {
+            let [one, two, three, four] = widths;
+            format!(
+                "{name:one$}  {providers:>two$}  {consumers:>three$}  {region:four$}  {requests}\n"
+            )
+        });
+    Ok(lines.collect())
+}

@@ -1,0 +1,275 @@
+//! `placementctl topology`: which losses are survived, what reads and writes cost, and what to change.
+
+use std::process::ExitCode;
+
+use placement_client::{Admin, Loss, Place, Reads, SiteCosts, Topology, site};
+
+use crate::Output;
+use crate::table::align;
+
+/// The exit code when a loss is not survived that is to be.
+const NOT_AS_WANTED: u8 = 1;
+
+pub(crate) async fn show(admin: &Admin, output: Output) -> anyhow::Result<ExitCode> {
+    let topology = admin.topology().await?;
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&topology)?),
+        Output::Table => print!("{}", text(&topology)),
+    }
+    Ok(match is_as_wanted(&topology) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(NOT_AS_WANTED),
+    })
+}
+
+/// Whether the loss is survived that is to be.
+pub(crate) fn is_as_wanted(topology: &Topology) -> bool {
+    let survives = &topology.survives;
+    match topology.survive.as_str() {
+        "region" => survives.region,
+        "zone" => survives.zone,
+        "node" => survives.node,
+        _ => true,
+    }
+}
+
+fn text(topology: &Topology) -> String {
+    let parts = [
+        sites(topology) + &clouds(topology),
+        round_trips(topology),
+        losses(topology),
+        summary(topology),
+    ];
+    parts.join("\n")
+}
+
+/// A line a site: its nodes, with a star for those that vote, and its costs.
+fn sites(topology: &Topology) -> String {
+    let mut rows = vec![["SITE", "NODES", "READ", "WRITE"].map(str::to_owned)];
+    for one in &topology.sites {
+        let nodes: Vec<String> = one.nodes.iter().map(|node| name(topology, *node)).collect();
+        rows.push([
+            site(&one.region, &one.zone),
+            nodes.join(" "),
+            cost(one.linearizable_ms),
+            cost(one.write_ms),
+        ]);
+    }
+    format!(
+        "{}* votes, ! does not answer; READ is linearizable, other reads wait for nobody\n",
+        align(&rows)
+    )
+}
+
+/// A line a cloud of which it is said where it is.
+fn clouds(topology: &Topology) -> String {
+    if topology.partitions.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![["PARTITION", "REGION", "READ", "WRITE"].map(str::to_owned)];
+    for one in &topology.partitions {
+        rows.push([
+            one.name.clone(),
+            one.region.clone(),
+            cost(one.linearizable_ms),
+            cost(one.write_ms),
+        ]);
+    }
+    format!("\n{}", align(&rows))
+}
+
+fn name(topology: &Topology, node: u64) -> String {
+    let member = topology.members.iter().find(|member| member.node == node);
+    let leads = topology.leader == Some(node);
+    let (votes, heard) = member.map_or((false, false), |member| (member.votes, member.heard));
+    let marks = [(votes, "*"), (leads, " (leads)"), (!heard, "!")];
+    let marks = marks
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, mark)| mark);
+    format!("{node}{}", marks.collect::<String>())
+}
+
+fn cost(ms: Option<f64>) -> String {
+    ms.map_or("-".to_owned(), |ms| format!("{ms:.1} ms"))
+}
+
+/// The longest round trip between each two sites.
+fn round_trips(topology: &Topology) -> String {
+    let at = |costs: &SiteCosts, node: u64| costs.nodes.contains(&node);
+    let between = |one: &SiteCosts, other: &SiteCosts| {
+        let trips = topology.round_trips.iter().filter(|trip| {
+            at(one, trip.from) && at(other, trip.to) || at(other, trip.from) && at(one, trip.to)
+        });
+        trips.map(|trip| trip.ms).reduce(f64::max)
+    };
+    if topology.round_trips.is_empty() {
+        return "no round trip has been measured yet\n".to_owned();
+    }
+    let mut rows = Vec::new();
+    for (index, one) in topology.sites.iter().enumerate() {
+        for other in &topology.sites[index..] {
+            if let Some(ms) = between(one, other) {
+                let names = [one, other].map(|one| site(&one.region, &one.zone));
+                rows.push([names.join(" - "), format!("{ms:.1} ms")]);
+            }
+        }
+    }
+    let mut all = vec![["BETWEEN", "ROUND TRIP"].map(str::to_owned)];
+    all.extend(rows);
+    align(&all)
+}
+
+/// A line for each loss. Of zones and regions that go with the same nodes as another line only that one is told.
+fn losses(topology: &Topology) -> String {
+    let mut rows = vec![["LOSS", "NODES", "WRITES", "READS"].map(str::to_owned)];
+    let mut told = Vec::new();
+    let mut losses: Vec<&Loss> = topology.losses.iter().collect();
+    // What is larger first.
+    losses.sort_by_key(|loss| match loss.place {
+        Place::Region { .. } => 0,
+        Place::Zone { .. } => 1,
+        Place::Node { .. } => 2,
+    });
+    for loss in losses {
+        if told.contains(&&loss.nodes) && !matches!(loss.place, Place::Node { .. }) {
+            continue;
+        }
+        told.push(&loss.nodes);
+        let nodes: Vec<String> = loss.nodes.iter().map(ToString::to_string).collect();
+        let writes = match loss.writes {
+            true => "go on",
+            false => "stop",
+        };
+        rows.push([
+            loss.place.to_string(),
+            nodes.join(" "),
+            writes.to_owned(),
+            reads(loss),
+        ]);
+    }
+    align(&rows)
+}
+
+fn reads(loss: &Loss) -> String {
+    let sites = |wanted: Reads| {
+        let fits = loss.sites.iter().filter(|one| one.reads == wanted);
+        let names: Vec<_> = fits.map(|one| site(&one.region, &one.zone)).collect();
+        names.join(", ")
+    };
+    let parts = [
+        (sites(Reads::All), "all"),
+        (sites(Reads::Local), "local ones"),
+        (sites(Reads::None), "none"),
+    ];
+    let parts: Vec<_> = (parts.into_iter())
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, what)| format!("{what} in {names}"))
+        .collect();
+    match parts.as_slice() {
+        [one] if one.starts_with("all in") => "all".to_owned(),
+        _ => parts.join("; "),
+    }
+}
+
+fn summary(topology: &Topology) -> String {
+    let survives = &topology.survives;
+    let kinds = [
+        (survives.node, "node"),
+        (survives.zone, "zone"),
+        (survives.region, "region"),
+    ];
+    let survived: Vec<_> = (kinds.iter().filter(|(is, _)| *is))
+        .map(|(_, name)| *name)
+        .collect();
+    let mut text = match survived.as_slice() {
+        [] => "the loss of any voter stops writes\n".to_owned(),
+        names => format!("the loss of any one {} is survived\n", names.join(", ")),
+    };
+    if !is_as_wanted(topology) {
+        let wanted = &topology.survive;
+        text +=
+            &format!("that of any {wanted} is to be survived ([cluster] survive), and is not\n");
+    }
+    for advice in &topology.advice {
+        text += &format!("advice: {advice}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topology(survive: &str) -> Topology {
+        let body = serde_json::json!({
+            "leader": 1,
+            "survive": survive,
+            "survives": {"node": true, "zone": false, "region": false},
+            "members": [
+                {"node": 1, "region": "n", "zone": "", "votes": true, "heard": true},
+                {"node": 2, "region": "n", "zone": "", "votes": true, "heard": true},
+                {"node": 3, "region": "s", "zone": "a", "votes": true, "heard": false},
+            ],
+            "round_trips": [
+                {"from": 1, "to": 2, "ms": 0.5},
+                {"from": 1, "to": 3, "ms": 30.0},
+                {"from": 3, "to": 2, "ms": 31.0},
+            ],
+            "sites": [
+                {"region": "n", "zone": "", "nodes": [1, 2], "linearizable_ms": 0.5, "write_ms": 0.5},
+                {"region": "s", "zone": "a", "nodes": [3], "linearizable_ms": null, "write_ms": null},
+            ],
+            "partitions": [
+                {"name": "cloud", "region": "n", "linearizable_ms": 0.5, "write_ms": 0.7},
+            ],
+            "losses": [
+                {"place": {"kind": "node", "node": 3}, "nodes": [3], "writes": true, "sites": [
+                    {"region": "n", "zone": "", "reads": "all"},
+                    {"region": "s", "zone": "a", "reads": "none"},
+                ]},
+                {"place": {"kind": "zone", "region": "s", "zone": "a"}, "nodes": [3], "writes": true, "sites": [
+                    {"region": "n", "zone": "", "reads": "all"},
+                    {"region": "s", "zone": "a", "reads": "none"},
+                ]},
+                {"place": {"kind": "region", "region": "n"}, "nodes": [1, 2], "writes": false, "sites": [
+                    {"region": "n", "zone": "", "reads": "none"},
+                    {"region": "s", "zone": "a", "reads": "local"},
+                ]},
+                {"place": {"kind": "region", "region": "s"}, "nodes": [3], "writes": true, "sites": [
+                    {"region": "n", "zone": "", "reads": "all"},
+                    {"region": "s", "zone": "a", "reads": "none"},
+                ]},
+            ],
+            "advice": ["add a node"],
+        });
+        serde_json::from_value(body).unwrap()
+    }
+
+    #[test]
+    fn it_reads_like_a_table() {
+        let said = text(&topology("region"));
+        for line in [
+            "n     1* (leads) 2*  0.5 ms  0.5 ms",
+            "s/a   3*!            -       -",
+            "cloud      n       0.5 ms  0.7 ms",
+            "n - s/a  31.0 ms",
+            "region n  1 2    stop    local ones in s/a; none in n",
+            "node 3    3      go on   all in n; none in s/a",
+            "the loss of any one node is survived",
+            "that of any region is to be survived ([cluster] survive), and is not",
+            "advice: add a node",
+        ] {
+            assert!(said.contains(line), "{line:?} is not in\n{said}");
+        }
+        // The region goes with the same node, and says as much.
+        assert!(!said.contains("zone s/a"), "{said}");
+    }
+
+    #[test]
+    fn what_is_wanted_decides_the_exit_code() {
+        assert!(is_as_wanted(&topology("")));
+        assert!(is_as_wanted(&topology("node")));
+        assert!(!is_as_wanted(&topology("region")));
+    }
+}

@@ -1,0 +1,139 @@
+//! Tokens with which nodes join.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use std::time::SystemTime;
+
+use super::{Admin, detailed, error, read_or_default, refusal};
+use crate::cluster::join_tokens::{Issued, seconds};
+
+/// The longest that a token is good, in seconds: a month.
+const TTL_MAX_S: u64 = 31 * 24 * 3600;
+
+/// A token that is asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NewJoinToken {
+    /// For how long it is good, in seconds.
+    pub ttl_s: u64,
+    /// The node in whose place comes who has it.
+    pub replaces: Option<u64>,
+    /// Whether that node is replaced although it is heard.
+    pub though_heard: bool,
+}
+
+impl Default for NewJoinToken {
+    fn default() -> Self {
+        Self {
+            ttl_s: 3600,
+            replaces: None,
+            though_heard: false,
+        }
+    }
+}
+
+/// What is told of a token.
+#[derive(Debug, Serialize)]
+struct JoinTokenStatus {
+    /// The number that it was given out with.
+    pub id: u64,
+    /// When it ends, in seconds since 1970.
+    pub until: i64,
+    /// `open`; `used`: a node has come with it; `joined`: that is a member; `over`.
+    pub state: &'static str,
+    /// In whose place its node comes, as long as it has not.
+    pub replaces: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Made {
+    token: String,
+    #[serde(flatten)]
+    status: JoinTokenStatus,
+}
+
+impl JoinTokenStatus {
+    fn of(issued: Issued, now: i64) -> Self {
+        let until = seconds(issued.row.until);
+        Self {
+            id: issued.node,
+            until,
+            state: match issued.row.nonce {
+                Some(_) if issued.is_member => "joined",
+                Some(_) => "used",
+                None if until < now => "over",
+                None => "open",
+            },
+            replaces: issued.row.replaces.map(|replaced| replaced.node),
+        }
+    }
+}
+
+fn now(admin: &Admin) -> i64 {
+    let now = admin.bootstrap.env.clock.now();
+    let since = now.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}
+
+pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Response {
+    let NewJoinToken {
+        ttl_s,
+        replaces,
+        though_heard,
+    } = match read_or_default(&body) {
+        Ok(wanted) => wanted,
+        Err(response) => return *response,
+    };
+    if !(1..=TTL_MAX_S).contains(&ttl_s) {
+        let words = format!("ttl_s is not from 1 to {TTL_MAX_S}");
+        return error(StatusCode::BAD_REQUEST, &words);
+    }
+    let said = match replaces {
+        None => format!("a token for a node that is to join, for {ttl_s} s"),
+        Some(old) if though_heard => format!(
+            "a token for a node that comes in the place of node {old}, though that is heard, for {ttl_s} s"
+        ),
+        Some(old) => {
+            format!("a token for a node that comes in the place of node {old}, for {ttl_s} s")
+        }
+    };
+    let ids = &admin.bootstrap.env.ids;
+    let fresh = [ids.uuid(), ids.uuid()];
+    let replaces = replaces.map(|old| (old, though_heard));
+    let made = admin.bootstrap.slot.issue_token(fresh, ttl_s, replaces);
+    let response = match made.await {
+        Ok((token, issued)) => {
+            let status = JoinTokenStatus::of(issued, now(&admin));
+            (StatusCode::CREATED, Json(Made { token, status })).into_response()
+        }
+        Err(refused) => refusal(&refused),
+    };
+    detailed(said, response)
+}
+
+pub(super) async fn list(State(admin): State<Admin>) -> Response {
+    match admin.bootstrap.slot.tokens().await {
+        Ok(tokens) => {
+            let now = now(&admin);
+            let tokens = tokens.into_iter();
+            let tokens: Vec<_> = tokens
+                .map(|issued| JoinTokenStatus::of(issued, now))
+                .collect();
+            Json(serde_json::json!({ "join_tokens": tokens })).into_response()
+        }
+        Err(refused) => refusal(&refused),
+    }
+}
+
+pub(super) async fn revoke(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
+    match admin.bootstrap.slot.revoke_token(id).await {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(refused) => refusal(&refused),
+    }
+}

@@ -1,0 +1,80 @@
+//! `GET /v1/topology`: what all members have measured, and what follows from it.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures::future::join_all;
+use serde::Deserialize;
+
+use super::status::{MeasuredRoundTrip, NodeStatus};
+use super::{Admin, relay};
+use crate::cluster::Running;
+use crate::rpc::message::{Order, OrderReply};
+use crate::topology::{RoundTrips, Standing, Topology};
+
+/// A member that does not answer within this counts as lost.
+const PROBE: Duration = Duration::from_secs(3);
+
+/// Of what a node says of itself, what it has measured.
+#[derive(Deserialize)]
+struct Measured {
+    #[serde(default)]
+    round_trips: Vec<MeasuredRoundTrip>,
+}
+
+pub(super) async fn topology(State(admin): State<Admin>) -> Response {
+    let running = match admin.running() {
+        Ok(running) => running,
+        Err(response) => return *response,
+    };
+    Json(of(&admin, &running).await).into_response()
+}
+
+async fn of(admin: &Admin, running: &Running) -> Topology {
+    let replica = &running.replica;
+    let me = replica.me;
+    let members = replica.members();
+    let asked = members.iter().filter(|(id, _)| **id != me);
+    let asked = asked.map(|(id, member)| async move {
+        let order = Order {
+            method: "GET".to_owned(),
+            path: "/v1/status".to_owned(),
+            operator: None,
+        };
+        let answered = relay::order((*id, &*member.peer), admin, &order, PROBE).await;
+        let OrderReply { body, .. } = answered.ok()?;
+        let Measured { round_trips } = serde_json::from_slice(&body.0).ok()?;
+        Some((*id, round_trips))
+    });
+    let mut answers: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
+    answers.push((me, NodeStatus::of(&admin.bootstrap).round_trips));
+
+    let mut trips = RoundTrips::default();
+    for (from, measured) in &answers {
+        for way in measured {
+            if let Ok(took) = Duration::try_from_secs_f64(way.ms / 1e3) {
+                trips.note(*from, way.node, took);
+            }
+        }
+    }
+    let voters = replica.voters();
+    let standings: Vec<Standing> = members
+        .into_iter()
+        .map(|(node, member)| Standing {
+            node,
+            site: *member.site,
+            is_voter: voters.contains(&node),
+            is_heard: answers.iter().any(|(id, _)| *id == node),
+        })
+        .collect();
+    let leader = replica.leader().map(|leader| leader.id);
+    let config = &admin.bootstrap.config;
+    let sections = config.partitions.iter();
+    let located = sections.filter(|section| !section.region.is_empty());
+    let clouds: Vec<_> = located
+        .map(|section| (section.name.clone(), section.region.clone()))
+        .collect();
+    Topology::of(&standings, &trips, leader, &config.cluster.survive, &clouds)
+}

@@ -1,0 +1,322 @@
+//! Who may join: tokens, each for one node and good once.
+//!
+//! A token names the number of the node that it lets in, so that the node's certificate can name it too. What the log
+//! has of the rest of it is a hash: nobody learns a token from a log, a backup or a snapshot.
+
+use placement_model::command::{IssueJoinToken, RedeemJoinToken, RevokeJoinToken};
+use placement_model::state::change::{JoinRow, Replaced};
+use placement_model::types::Timestamp;
+use placement_model::{Command, Level};
+use ring::digest::{SHA256, digest};
+use ring::hmac;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::description::must_be_free;
+use super::error::Refused;
+use super::membership::{Membership, MembershipChange};
+use super::running::Running;
+use super::slot::Slot;
+use crate::rpc::message::JoinCall;
+
+/// A token in words: the number and, behind a dash, what nobody guesses.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct JoinToken {
+    /// The number of the node that it lets in.
+    pub(crate) node: u64,
+    pub(crate) secret: String,
+}
+
+impl JoinToken {
+    /// The most letters of a secret.
+    const SECRET_MAX: usize = 128;
+
+    /// Reads one; `None` if it is none.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (node, secret) = text.trim().split_once('-')?;
+        let node = node.parse().ok().filter(|node| *node > 0)?;
+        let fits = |c: char| c.is_ascii_alphanumeric();
+        let is_secret = (1..=Self::SECRET_MAX).contains(&secret.len()) && secret.chars().all(fits);
+        is_secret.then(|| Self {
+            node,
+            secret: secret.to_owned(),
+        })
+    }
+}
+
+/// What the log has of a secret, in hexadecimal.
+pub(crate) fn hash(secret: &[u8]) -> String {
+    let hash = digest(&SHA256, secret);
+    hash.as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// A token as operators see it afterwards.
+#[derive(Debug, Clone)]
+pub(crate) struct Issued {
+    /// The number that it was given out with.
+    pub(crate) node: u64,
+    pub(crate) row: JoinRow,
+    /// Whether its node is a member.
+    pub(crate) is_member: bool,
+}
+
+impl Slot {
+    /// Has a token made of two fresh UUIDs. It is shown here, and nowhere again.
+    pub(crate) async fn issue_token(
+        &self,
+        fresh: [Uuid; 2],
+        seconds: u64,
+        replaces: Option<(u64, bool)>,
+    ) -> Result<(String, Issued), Refused> {
+        let secret: String = fresh.iter().map(|half| half.simple().to_string()).collect();
+        let token = hash(secret.as_bytes());
+        self.change(MembershipChange::IssueToken {
+            token: token.clone(),
+            seconds,
+            replaces,
+        })
+        .await?;
+        let issued = self.tokens().await?;
+        let issued = issued.into_iter().find(|issued| issued.row.token == token);
+        let issued = issued.ok_or_else(|| {
+            let words = "no token was made: too many nodes are awaited already; revoke some";
+            Refused::Conflict(words.to_owned())
+        })?;
+        Ok((format!("{}-{secret}", issued.node), issued))
+    }
+
+    /// Takes a token back.
+    pub(crate) async fn revoke_token(&self, node: u64) -> Result<(), Refused> {
+        let running = self.member()?;
+        let issued = self.tokens().await?;
+        let Some(issued) = issued.into_iter().find(|issued| issued.node == node) else {
+            return Err(Refused::NotFound(format!(
+                "no token is known for node {node}"
+            )));
+        };
+        if issued.row.nonce.is_some() {
+            return Err(Refused::Conflict(format!(
+                "node {node} has come with its token"
+            )));
+        }
+        let command = Command::RevokeJoinToken(RevokeJoinToken { node });
+        commit(
+            &running,
+            command,
+            &format!("revocation of the token for node {node}"),
+        )
+        .await
+    }
+
+    /// All tokens that may still be of use, or were lately.
+    pub(crate) async fn tokens(&self) -> Result<Vec<Issued>, Refused> {
+        let running = self.member()?;
+        linearize(&running).await?;
+        let replica = &running.replica;
+        let applied = replica.views.current();
+        let rows = applied.cluster.default_partition().joins();
+        let rows = rows.filter(|(_, row)| !row.token.is_empty());
+        Ok(rows
+            .map(|(node, row)| Issued {
+                node,
+                row: row.clone(),
+                is_member: replica.is_member(node),
+            })
+            .collect())
+    }
+
+    fn member(&self) -> Result<std::sync::Arc<Running>, Refused> {
+        self.get().ok_or_else(|| {
+            Refused::Conflict("this node does not belong to a cluster yet".to_owned())
+        })
+    }
+}
+
+async fn linearize(node: &Running) -> Result<(), Refused> {
+    let deadline = Instant::now() + node.replica.config.wait();
+    let applied = node.read_index.linearize(deadline).await;
+    applied
+        .map_err(|why| Refused::Unavailable(why.to_string()))
+        .map(drop)
+}
+
+/// Has a command committed, and applied here.
+pub(super) async fn commit(node: &Running, command: Command, what: &str) -> Result<(), Refused> {
+    let deadline = Instant::now() + node.replica.config.wait();
+    let committed = node.writes.commit(command, what.to_owned(), deadline).await;
+    let committed = committed.map_err(|why| Refused::Unavailable(why.to_string()))?;
+    let applied = node.replica.apply_up_to(committed.index, deadline).await;
+    applied
+        .map_err(|why| Refused::Unavailable(why.to_string()))
+        .map(drop)
+}
+
+impl Membership<'_> {
+    /// Whether a number is kept for who comes with a token.
+    pub(super) fn is_awaited(&self, id: u64) -> bool {
+        let applied = self.replica().views.current();
+        let row = applied.cluster.default_partition().join(id);
+        row.is_some_and(|row| !row.token.is_empty())
+    }
+
+    /// Gives a number to a node that is to join.
+    pub(super) async fn issue_token(
+        &self,
+        token: String,
+        seconds: u64,
+        replaces: Option<(u64, bool)>,
+    ) -> Result<(), Refused> {
+        self.must_know_tokens()?;
+        let members = self.replica().members();
+        let replaces = match replaces {
+            None => None,
+            Some((old, though_heard)) => {
+                self.must_be_gone(old, though_heard).await?;
+                let known = members.get(&old);
+                Some(Replaced {
+                    node: old,
+                    name: known.map_or(String::new(), |known| known.name_of(old).to_string()),
+                    votes: self.now().1.contains(&old),
+                    stays: false,
+                    though_heard,
+                })
+            }
+        };
+        let command = Command::IssueJoinToken(IssueJoinToken {
+            token,
+            seconds,
+            // A learner that was never written to is known to the membership alone.
+            above: members.keys().next_back().copied().unwrap_or(0),
+            replaces,
+        });
+        commit(self.0, command, "a token for a node that is to join").await
+    }
+
+    fn must_know_tokens(&self) -> Result<(), Refused> {
+        let level = self.replica().level();
+        if level >= Level::SITES {
+            return Ok(());
+        }
+        Err(Refused::Conflict(format!(
+            "the cluster is at feature level {level}, and knows no join tokens below {}",
+            Level::SITES
+        )))
+    }
+
+    /// A node that is heard is replaced only if that was said.
+    pub(super) async fn must_be_gone(&self, old: u64, though_heard: bool) -> Result<(), Refused> {
+        self.must_be_member(old)?;
+        if though_heard || self.heard(&[old].into()).await.is_empty() {
+            return Ok(());
+        }
+        Err(Refused::Conflict(format!(
+            "node {old} is heard: stop it first, or say that it is to be replaced although it is heard"
+        )))
+    }
+
+    /// Lets in who comes with a good token, as learner. Who asks again with the same token and nonce is told the same.
+    pub(super) async fn let_in(&self, call: JoinCall) -> Result<(), Refused> {
+        let JoinCall {
+            node: id,
+            token,
+            nonce,
+            mut told,
+        } = call;
+        self.must_know_tokens()?;
+        // What another leader has let in may not be applied here yet.
+        linearize(self.0).await?;
+        let (token, nonce) = (hash(token.as_bytes()), hash(nonce.as_bytes()));
+        let row = self.good_row(id, &token)?;
+        match &row.nonce {
+            None => {
+                if let Some(replaced) = &row.replaces {
+                    self.must_be_gone(replaced.node, replaced.though_heard)
+                        .await?;
+                }
+                let redeem = RedeemJoinToken {
+                    node: id,
+                    token: token.clone(),
+                    nonce: nonce.clone(),
+                };
+                let words = format!("node {id} comes with its token");
+                commit(self.0, Command::RedeemJoinToken(redeem), &words).await?;
+            }
+            Some(first) if *first == nonce => {}
+            Some(_) => return Err(Refused::Conflict(USED.to_owned())),
+        }
+        let row = self.good_row(id, &token)?;
+        match row.nonce {
+            None => return Err(Refused::Conflict(TOO_LATE.to_owned())),
+            Some(first) if first != nonce => return Err(Refused::Conflict(USED.to_owned())),
+            Some(_) => {}
+        }
+        if self.replica().is_member(id) {
+            return Ok(());
+        }
+        let members = self.replica().members();
+        let replaced = row.replaces.map(|replaced| replaced.node);
+        let name = told.name_of(id);
+        let has_it = members
+            .iter()
+            .find(|(other, one)| one.name_of(**other) == name);
+        match has_it.map(|(other, _)| *other) {
+            // It gets the name once the other one is gone.
+            Some(other) if Some(other) == replaced => told.name = Box::default(),
+            _ => must_be_free(&members, id, &name)?,
+        }
+        self.add(id, told).await
+    }
+
+    /// The row that a token belongs to. Who guesses learns nothing, neither from the words nor from the time.
+    fn good_row(&self, id: u64, token: &str) -> Result<JoinRow, Refused> {
+        let applied = self.replica().views.current();
+        let row = applied.cluster.default_partition().join(id);
+        let known = row.map_or("", |row| row.token.as_str());
+        // In constant time, as ring verifies tags.
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &[]);
+        let tag = hmac::sign(&key, token.as_bytes());
+        let same = hmac::verify(&key, known.as_bytes(), tag.as_ref());
+        match row {
+            Some(row) if same.is_ok() => Ok(row.clone()),
+            _ => Err(Refused::NotFound(UNKNOWN.to_owned())),
+        }
+    }
+}
+
+/// What is said of a token that is none. It may be over for long.
+pub(super) const UNKNOWN: &str =
+    "no node is awaited with this token: it is wrong, or was taken back";
+const USED: &str = "the token was used by another node, or by this one before its data directory was emptied: make \
+                    another one (`placementctl join-token create`)";
+const TOO_LATE: &str = "the time of the token is up: make another one \
+                        (`placementctl join-token create`)";
+
+/// When a token ends, in seconds since 1970.
+pub(crate) fn seconds(until: Timestamp) -> i64 {
+    until.0 / 1_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_a_number_and_a_secret() {
+        let token = JoinToken::read(" 4-c0ffee\n").unwrap();
+        assert_eq!((token.node, token.secret.as_str()), (4, "c0ffee"));
+        for none in ["", "4", "4-", "0-a", "-a", "a-b", "4-a b", "4--"] {
+            assert!(JoinToken::read(none).is_none(), "{none:?}");
+        }
+        let long = format!("4-{}", "a".repeat(129));
+        assert!(JoinToken::read(&long).is_none());
+    }
+
+    #[test]
+    fn what_the_log_has_of_a_secret_is_its_hash() {
+        let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(hash(b""), of_nothing);
+    }
+}

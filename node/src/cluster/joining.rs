@@ -1,0 +1,149 @@
+//! How a node without data comes into a cluster: it has a token, and asks whom it was told to ask. The call goes on to
+//! the leader, which lets it in. Its number stands in the token, and from then on in its data directory.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_raft_store::{identity, join_nonce, runtime};
+use tokio::time::sleep;
+
+use super::bootstrap::Bootstrap;
+use super::error::StartError;
+use super::join_tokens::JoinToken;
+use super::membership::ChangeReply;
+use super::sites;
+use crate::config::{Config, ConfigError};
+use crate::permissions::check_secret_file;
+use crate::rpc::message::{JoinCall, Method};
+
+/// How often a node asks to be let in.
+const EVERY: Duration = Duration::from_secs(1);
+/// How often it asks once it was refused: who made the token may still make another one.
+const REFUSED: Duration = Duration::from_secs(10);
+/// How long the answer may take: the leader looks whether it reaches this node.
+const CALL: Duration = Duration::from_secs(30);
+
+/// Settles which number this node has, where the configuration does not say: that of its data directory, or that of the
+/// token with which it joins.
+///
+/// # Errors
+/// [`StartError`]: there is neither, or they contradict each other.
+pub fn settle_number(config: &mut Config) -> Result<(), StartError> {
+    if let Some(found) = identity(&config.data_dir)? {
+        if config.node_id == 0 {
+            config.node_id = found.node;
+        }
+        // Where another number is given, the store says so.
+        return Ok(());
+    }
+    if !config.cluster.joins() {
+        return Ok(());
+    }
+    let token = token(config)?;
+    match config.node_id {
+        0 => config.node_id = token.node,
+        given if given != token.node => {
+            return Err(StartError::Config(ConfigError::Invalid {
+                key: "node_id".to_owned(),
+                message: format!(
+                    "{given} is not the number of the join token, which is {}: leave node_id out",
+                    token.node
+                ),
+            }));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads the token of `[cluster] join_token_file`.
+fn token(config: &Config) -> Result<JoinToken, StartError> {
+    let wrong = |message: String| ConfigError::Invalid {
+        key: "cluster.join_token_file".to_owned(),
+        message,
+    };
+    let file = config.cluster.join_token_file.as_deref();
+    let file = file.ok_or_else(|| wrong("is required with cluster.join".to_owned()))?;
+    check_secret_file(file).map_err(ConfigError::Exposed)?;
+    let shown = Path::display(file);
+    let text = fs::read_to_string(file).map_err(|error| wrong(format!("{shown}: {error}")))?;
+    let token = JoinToken::read(&text);
+    Ok(token.ok_or_else(|| wrong(format!("{shown} holds no join token")))?)
+}
+
+/// Asks to be let in, until this node belongs to a cluster.
+pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
+    if !bootstrap.config.cluster.joins() || bootstrap.is_formed() {
+        return;
+    }
+    let mut said = String::new();
+    while !bootstrap.is_formed() {
+        let (words, pause) = match ask(&bootstrap).await {
+            Ok(()) => match bootstrap.slot.get() {
+                Some(_) => ("it is let in, and waits for the log".to_owned(), EVERY),
+                None => (LOST.to_owned(), REFUSED),
+            },
+            Err(Unable::Refused(words)) => (words, REFUSED),
+            Err(Unable::NotYet(words)) => (words, EVERY),
+        };
+        if words != said {
+            tracing::warn!(reason = words, "this node does not belong to a cluster yet");
+            bootstrap.slot.note_outside(&words);
+            said = words;
+        }
+        sleep(pause).await;
+    }
+    tracing::info!(
+        node = bootstrap.config.node_id,
+        "this node has joined the cluster"
+    );
+}
+
+/// What a node is told whose number is a member's.
+const LOST: &str = "the cluster has a member of this number already, and this node has no data of it: if they were lost, \
+                    have the node replaced (`placementctl replace`)";
+
+/// Why a node is not let in.
+enum Unable {
+    /// It was said so.
+    Refused(String),
+    /// Nobody could be asked.
+    NotYet(String),
+}
+
+async fn ask(bootstrap: &Arc<Bootstrap>) -> Result<(), Unable> {
+    let refused = |error: StartError| Unable::Refused(error.to_string());
+    let (config, fresh) = (bootstrap.config.clone(), bootstrap.env.ids.uuid());
+    let read = runtime::blocking(move || {
+        let nonce = join_nonce(&config.data_dir, fresh)?;
+        Ok((token(&config)?, nonce))
+    });
+    let (token, nonce) = read.await.map_err(refused)?;
+    let call = JoinCall {
+        node: bootstrap.config.node_id,
+        token: token.secret,
+        nonce,
+        told: sites::own(bootstrap),
+    };
+    let mut unable = Unable::NotYet("no node of the cluster answers".to_owned());
+    for address in &bootstrap.config.cluster.join {
+        let asked =
+            (bootstrap.peers).introduce::<_, ChangeReply>(address, Method::Join, &call, CALL);
+        match asked.await {
+            Ok(ChangeReply::Done) => return Ok(()),
+            Ok(ChangeReply::Refused(words)) => {
+                return Err(match words {
+                    super::Refused::Unavailable(words) => Unable::NotYet(words),
+                    words => Unable::Refused(words.to_string()),
+                });
+            }
+            Ok(ChangeReply::NotLeader) => {
+                unable = Unable::NotYet("the cluster has no leader".to_owned());
+            }
+            Err(error) => unable = Unable::NotYet(format!("{address}: {error}")),
+        }
+    }
+    Err(unable)
+}

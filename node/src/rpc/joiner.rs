@@ -1,0 +1,113 @@
+//! Messages as they were sent, from the frames that come in.
+
+use std::io;
+
+use bytes::BytesMut;
+
+use super::frame::{FRAME_BYTES_MAX, Frame, Kind, invalid};
+use super::packing::unpack;
+
+/// Puts messages together that come in pieces, and unpacks them.
+#[derive(Default)]
+pub(crate) struct Joiner {
+    begun: Option<(u64, BytesMut)>,
+}
+
+impl Joiner {
+    /// Takes the next frame; gives the message that ends with it.
+    pub(crate) fn take(&mut self, frame: Frame) -> io::Result<Option<Frame>> {
+        match self.join(frame)? {
+            Some(packed) if packed.kind == Kind::Packed => unpack(packed).map(Some),
+            message => Ok(message),
+        }
+    }
+
+    fn join(&mut self, mut frame: Frame) -> io::Result<Option<Frame>> {
+        match (&mut self.begun, frame.kind) {
+            (None, Kind::Piece) => {
+                self.begun = Some((frame.call, BytesMut::from(frame.body)));
+                return Ok(None);
+            }
+            (Some((call, bytes)), Kind::Piece) if *call == frame.call => {
+                if bytes.len() + frame.body.len() > FRAME_BYTES_MAX {
+                    return Err(invalid(format!(
+                        "pieces of more than {FRAME_BYTES_MAX} bytes"
+                    )));
+                }
+                bytes.extend_from_slice(&frame.body);
+                return Ok(None);
+            }
+            (Some(_), Kind::Piece) => {
+                return Err(invalid("pieces of two messages at once".to_owned()));
+            }
+            // What is urgent goes between the pieces.
+            (Some((call, _)), kind) if *call != frame.call || kind.is_urgent() => {
+                return match kind.is_urgent() {
+                    true => Ok(Some(frame)),
+                    false => Err(invalid("a message within another".to_owned())),
+                };
+            }
+            (Some(_), _) => {}
+            (None, _) => return Ok(Some(frame)),
+        }
+        if let Some((_, mut bytes)) = self.begun.take() {
+            bytes.extend_from_slice(&frame.body);
+            frame.body = bytes.freeze();
+        }
+        Ok(Some(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::super::packing::pack;
+    use super::*;
+
+    fn joined(frames: impl IntoIterator<Item = Frame>) -> io::Result<Vec<Frame>> {
+        let mut joiner = Joiner::default();
+        let mut messages = Vec::new();
+        for frame in frames {
+            messages.extend(joiner.take(frame)?);
+        }
+        Ok(messages)
+    }
+
+    #[test]
+    fn a_long_message_comes_back_from_its_pieces_with_what_is_urgent_between() {
+        for length in [0, 1, 7, 8, 9, 16, 17] {
+            let body: Vec<u8> = (0..length).collect();
+            let mut frames: Vec<_> = Frame::new(Kind::Request, 5, body.clone())
+                .pieces(8)
+                .collect();
+            assert_eq!(frames.len(), usize::from(length.saturating_sub(1) / 8) + 1);
+            frames.insert(frames.len() - 1, Frame::new(Kind::Ping, 0, Bytes::new()));
+            frames.push(Frame::new(Kind::Request, 6, vec![1]));
+            let messages = joined(frames).unwrap();
+            let kinds: Vec<_> = messages.iter().map(|frame| frame.kind).collect();
+            assert_eq!(kinds, [Kind::Ping, Kind::Request, Kind::Request]);
+            assert_eq!((messages[1].call, &messages[1].body[..]), (5, &body[..]));
+            assert_eq!((messages[2].call, &messages[2].body[..]), (6, &[1][..]));
+        }
+    }
+
+    #[test]
+    fn pieces_that_do_not_fit_together_are_an_error() {
+        let piece = |call| Frame::new(Kind::Piece, call, vec![0; 8]);
+        joined([piece(1), piece(2)]).unwrap_err();
+        joined([piece(1), Frame::new(Kind::Request, 2, vec![0])]).unwrap_err();
+    }
+
+    #[test]
+    fn what_was_packed_comes_back_from_its_pieces() {
+        let body: Vec<u8> = (0..100_000u32)
+            .flat_map(|n| (n / 3).to_be_bytes())
+            .collect();
+        let packed = pack(Frame::new(Kind::Request, 5, body.clone()));
+        assert_eq!(packed.kind, Kind::Packed);
+        let messages = joined(packed.pieces(1000)).unwrap();
+        assert_eq!((messages.len(), messages[0].kind), (1, Kind::Request));
+        assert_eq!(&messages[0].body[..], body);
+    }
+}

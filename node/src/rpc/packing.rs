@@ -1,0 +1,164 @@
+//! Long messages between regions go packed (LZ4), where that makes them shorter. Both sides have said so in
+//! their hello.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
+use parking_lot::Mutex;
+
+use super::frame::{FRAME_BYTES_MAX, Frame, Kind};
+
+/// Shorter bodies hold nothing that repeats.
+const WORTHWHILE_BYTES: usize = 256;
+/// What stands before what is packed: the kind of the message, and how many bytes its body has.
+const HEAD: usize = 1 + 4;
+/// A byte of LZ4 stands for so many at most: what claims more is no message, and gets no memory.
+const RATIO_MAX: usize = 255;
+
+/// The message as it goes out where both sides pack: packed if that makes it shorter by an eighth.
+pub(super) fn pack(frame: Frame) -> Frame {
+    let length = frame.body.len();
+    if length < WORTHWHILE_BYTES {
+        return frame;
+    }
+    let mut packed = BytesMut::zeroed(HEAD + get_maximum_output_size(length));
+    let Ok(bytes) = compress_into(&frame.body, &mut packed[HEAD..]) else {
+        return frame;
+    };
+    if HEAD + bytes > length - length / 8 {
+        return frame;
+    }
+    packed.truncate(HEAD + bytes);
+    let mut head = &mut packed[..HEAD];
+    head.put_u8(frame.kind.number());
+    head.put_u32(
+        u32::try_from(length).expect("bodies are limited far below what a length can say"),
+    );
+    Frame::new(Kind::Packed, frame.call, packed)
+}
+
+/// The message that was packed.
+pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
+    let invalid = |words: &str| io::Error::new(io::ErrorKind::InvalidData, words);
+    if frame.body.len() < HEAD {
+        return Err(invalid("a packed message that ends early"));
+    }
+    let kind = Kind::from_number(frame.body.get_u8())
+        .filter(|kind| matches!(kind, Kind::Request | Kind::Response))
+        .ok_or_else(|| invalid("a packed message of a kind that is never packed"))?;
+    let length = frame.body.get_u32() as usize;
+    if length > FRAME_BYTES_MAX || length > frame.body.len().saturating_mul(RATIO_MAX) {
+        return Err(invalid("a packed message that claims to be too long"));
+    }
+    let mut body = vec![0; length];
+    match decompress_into(&frame.body, &mut body) {
+        Ok(bytes) if bytes == length => Ok(Frame::new(kind, frame.call, Bytes::from(body))),
+        _ => Err(invalid("a packed message that is damaged")),
+    }
+}
+
+/// Bytes of the messages to one node.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// As they are.
+    plain: AtomicU64,
+    /// As they went out.
+    packed: AtomicU64,
+}
+
+impl Sent {
+    /// Counts a message.
+    pub(super) fn note(&self, plain: usize, packed: usize) {
+        self.plain.fetch_add(plain as u64, Ordering::Relaxed);
+        self.packed.fetch_add(packed as u64, Ordering::Relaxed);
+    }
+
+    /// What it came to: as they are, and as they went out.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let [plain, packed] = [&self.plain, &self.packed].map(|one| one.load(Ordering::Relaxed));
+        (plain, packed)
+    }
+}
+
+/// What was sent to whom.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic(Mutex<BTreeMap<u64, Arc<Sent>>>);
+
+impl Traffic {
+    /// What is sent to a node.
+    pub(super) fn to(&self, node: u64) -> Arc<Sent> {
+        self.0.lock().entry(node).or_default().clone()
+    }
+
+    /// What was sent to all of them.
+    pub(crate) fn all(&self) -> BTreeMap<u64, Arc<Sent>> {
+        self.0.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(body: Vec<u8>) -> Frame {
+        Frame::new(Kind::Request, 7, body)
+    }
+
+    #[test]
+    fn what_repeats_is_packed_and_comes_back() {
+        for length in [0, 1, WORTHWHILE_BYTES, 5000, 3_000_000] {
+            let body: Vec<u8> = (0..length).map(|n| (n % 50) as u8).collect();
+            let packed = pack(message(body.clone()));
+            let is_long = length >= WORTHWHILE_BYTES;
+            assert_eq!(packed.kind == Kind::Packed, is_long, "{length}");
+            let back = match is_long {
+                true => unpack(packed).unwrap(),
+                false => packed,
+            };
+            assert_eq!((back.kind, back.call), (Kind::Request, 7));
+            assert_eq!(&back.body[..], body);
+        }
+    }
+
+    #[test]
+    fn what_has_no_pattern_goes_as_it_is() {
+        let mut seed = 1u64;
+        let mut noise = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 56) as u8
+        };
+        let body: Vec<u8> = (0..4096).map(|_| noise()).collect();
+        assert_eq!(pack(message(body)).kind, Kind::Request);
+    }
+
+    #[test]
+    fn bombs_and_nonsense_are_errors_and_get_no_memory() {
+        let packed = |body: &[u8]| unpack(Frame::new(Kind::Packed, 1, body.to_vec()));
+        let request = Kind::Request.number();
+        let bomb = |length: usize| {
+            let length = u32::try_from(length).unwrap().to_be_bytes();
+            [&[request], &length[..], &[0; 100]].concat()
+        };
+        for body in [
+            &[][..],
+            &[request, 0, 0],
+            &bomb(FRAME_BYTES_MAX + 1),
+            &bomb(100 * RATIO_MAX + 1),
+            &bomb(100 * RATIO_MAX),
+            // A message within a message has no end.
+            &[Kind::Packed.number(), 0, 0, 0, 1, 0x10, 7],
+            &[Kind::Piece.number(), 0, 0, 0, 1, 0x10, 7],
+            &[99, 0, 0, 0, 1, 0x10, 7],
+        ] {
+            packed(body).unwrap_err();
+        }
+        assert_eq!(
+            &packed(&[request, 0, 0, 0, 1, 0x10, 7]).unwrap().body[..],
+            [7]
+        );
+    }
+}

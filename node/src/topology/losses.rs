@@ -1,0 +1,229 @@
+//! What may be lost at once, and whether those that are left are a majority.
+//!
+//! Nodes that name no region are taken to stand in one, and those of a region that name no zone in one zone: what is
+//! not known may fail together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use placement_raft_store::Site;
+use serde::Serialize;
+
+/// A member, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) node: u64,
+    pub(crate) site: Site,
+    pub(crate) is_voter: bool,
+    /// Whether it answers. One that does not is lost already.
+    pub(crate) is_heard: bool,
+}
+
+/// How much is lost at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    Node,
+    Zone,
+    Region,
+}
+
+impl Extent {
+    pub(crate) const ALL: [Self; 3] = [Self::Node, Self::Zone, Self::Region];
+
+    /// The extent of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|extent| extent.to_string() == name)
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Node => "node",
+            Self::Zone => "zone",
+            Self::Region => "region",
+        })
+    }
+}
+
+/// What fails together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Place {
+    /// One node.
+    Node {
+        /// Its number.
+        node: u64,
+    },
+    /// A zone of a region.
+    Zone {
+        /// The region; empty: none is named.
+        region: String,
+        /// The zone; empty: none is named.
+        zone: String,
+    },
+    /// A region.
+    Region {
+        /// The region; empty: none is named.
+        region: String,
+    },
+}
+
+impl Place {
+    pub(super) fn of(extent: Extent, member: &Standing) -> Self {
+        let Site { region, zone } = member.site.clone();
+        match extent {
+            Extent::Node => Self::Node { node: member.node },
+            Extent::Zone => Self::Zone { region, zone },
+            Extent::Region => Self::Region { region },
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node { node } => write!(f, "node {node}"),
+            Self::Region { region } if region.is_empty() => f.write_str("what names no region"),
+            Self::Region { region } => write!(f, "region {region}"),
+            Self::Zone { region, zone } => match (region.as_str(), zone.as_str()) {
+                ("", "") => f.write_str("what names no zone"),
+                ("", zone) => write!(f, "zone {zone}"),
+                (region, "") => write!(f, "what names no zone in region {region}"),
+                (region, zone) => write!(f, "zone {region}/{zone}"),
+            },
+        }
+    }
+}
+
+/// The members by what they fail with.
+pub(super) fn places(members: &[Standing], extent: Extent) -> BTreeMap<Place, BTreeSet<u64>> {
+    let mut places = BTreeMap::<Place, BTreeSet<u64>>::new();
+    for member in members {
+        let place = Place::of(extent, member);
+        places.entry(place).or_default().insert(member.node);
+    }
+    places
+}
+
+/// Whether a majority of the voters is left without `lost`.
+pub(super) fn has_quorum(members: &[Standing], lost: &BTreeSet<u64>) -> bool {
+    let voters = || members.iter().filter(|member| member.is_voter);
+    let is_left = |member: &&Standing| member.is_heard && !lost.contains(&member.node);
+    2 * voters().filter(is_left).count() > voters().count()
+}
+
+/// The places of this extent whose loss leaves no majority.
+pub(super) fn fatal(members: &[Standing], extent: Extent) -> BTreeSet<Place> {
+    let places = places(members, extent).into_iter();
+    let ends = places.filter(|(_, nodes)| !has_quorum(members, nodes));
+    ends.map(|(place, _)| place).collect()
+}
+
+/// The places whose loss a change of the members makes fatal, where `before` was as it is asked for; and whatever
+/// such place a removal adds to others, as that is no step on the way there.
+pub(crate) fn made_fatal(
+    before: &[Standing],
+    after: &[Standing],
+    extent: Extent,
+) -> BTreeSet<Place> {
+    let voters = |members: &[Standing]| members.iter().filter(|member| member.is_voter).count();
+    let was = fatal(before, extent);
+    match was.is_empty() || voters(after) < voters(before) {
+        true => fatal(after, extent).difference(&was).cloned().collect(),
+        false => BTreeSet::new(),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// `north/a*` is a voter, `north/a` a learner; numbers from 1 on.
+    pub(crate) fn standings(sites: &[&str]) -> Vec<Standing> {
+        let numbered = sites.iter().zip(1..);
+        let standing = |(site, node): (&&str, u64)| {
+            let is_voter = site.ends_with('*');
+            let (region, zone) = site.trim_end_matches('*').split_once('/').unwrap();
+            Standing {
+                node,
+                site: Site {
+                    region: region.to_owned(),
+                    zone: zone.to_owned(),
+                },
+                is_voter,
+                is_heard: true,
+            }
+        };
+        numbered.map(standing).collect()
+    }
+
+    fn fatal_regions(sites: &[&str]) -> Vec<String> {
+        let fatal = fatal(&standings(sites), Extent::Region);
+        fatal.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_region_with_half_of_the_voters_is_not_to_be_lost() {
+        assert_eq!(
+            fatal_regions(&["north/a*", "north/b*", "south/a*"]),
+            ["region north"]
+        );
+        assert_eq!(
+            fatal_regions(&["north/*", "south/*"]),
+            ["region north", "region south"]
+        );
+        assert!(fatal_regions(&["north/*", "south/*", "west/*"]).is_empty());
+        assert!(fatal_regions(&["n/*", "n/*", "s/*", "s/*", "w/*"]).is_empty());
+        // A learner counts for nothing.
+        assert_eq!(
+            fatal_regions(&["n/*", "n/*", "s/*", "w/"]),
+            ["region n"],
+            "a learner"
+        );
+    }
+
+    #[test]
+    fn what_is_not_named_may_fail_together() {
+        assert_eq!(fatal_regions(&["/*", "/*", "/*"]), ["what names no region"]);
+        let members = standings(&["n/*", "n/*", "n/a*"]);
+        let zones: Vec<_> = (fatal(&members, Extent::Zone).iter())
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(zones, ["what names no zone in region n"]);
+    }
+
+    #[test]
+    fn a_voter_that_is_not_heard_is_lost_already() {
+        let mut members = standings(&["n/*", "s/*", "w/*"]);
+        assert!(fatal(&members, Extent::Node).is_empty());
+        members[2].is_heard = false;
+        let fatal: Vec<_> = (fatal(&members, Extent::Node).iter())
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(fatal, ["node 1", "node 2"]);
+    }
+
+    #[test]
+    fn only_what_a_change_makes_worse_is_held_against_it() {
+        let made = |before: &[&str], after: &[&str]| {
+            let (before, after) = (standings(before), standings(after));
+            let made = made_fatal(&before, &after, Extent::Region);
+            made.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        // From what is survived to what is not.
+        let three = ["n/*", "s/*", "w/*"];
+        assert_eq!(made(&three, &["n/*", "s/*"]), ["region n", "region s"]);
+        assert_eq!(
+            made(&["n/*", "s/*", "w/*", "n/"], &["n/*", "s/*", "w/*", "n/*"]),
+            ["region n"]
+        );
+        // A cluster that grows is on its way.
+        assert!(made(&["n/*", "s/"], &["n/*", "s/*"]).is_empty());
+        // One that shrinks is not.
+        assert_eq!(made(&["n/*", "n/*", "s/*"], &["n/*", "s/*"]), ["region s"]);
+        assert!(made(&["n/*", "n/*", "s/*"], &["n/*", "n/*"]).is_empty());
+    }
+}

@@ -1,0 +1,15 @@
+//! Which losses a cluster survives, what reads and writes cost at each site, and what to change: arithmetic over
+//! where the members stand and how far they are from each other. It asks nobody and changes nothing.
+
+mod advice;
+mod costs;
+mod losses;
+mod report;
+
+pub(crate) use costs::RoundTrips;
+pub use losses::Place;
+pub(crate) use losses::{Extent, Standing, made_fatal};
+pub use report::{
+    Loss, MemberStanding, PartitionCosts, Reads, RoundTrip, SiteCosts, SiteReads, Survived,
+    Topology,
+};

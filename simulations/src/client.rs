@@ -1,8 +1,10 @@
 //! The clients of one run: what they ask is in [`placement_witness::client`], and one of them may be our own.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use placement_witness::client::{Client, Venue};
+use rand::rngs::SmallRng;
 
 use crate::history::Answer;
 use crate::library::Library;
@@ -20,6 +22,8 @@ struct Seat {
     shared: Rc<Shared>,
     /// Our own client, if this is its seat.
     library: Option<Library>,
+    /// Where it stands, and how it chooses among the nodes, in a run in regions.
+    site: Option<(usize, RefCell<SmallRng>)>,
 }
 
 impl Venue for Seat {
@@ -28,7 +32,13 @@ impl Venue for Seat {
     }
 
     fn nodes(&self) -> Vec<u64> {
-        self.shared.nodes()
+        let nodes = self.shared.nodes();
+        match (&self.shared.parameters.regions, &self.site) {
+            (Some(regions), Some((site, random))) => {
+                regions.choice(&mut random.borrow_mut(), *site, nodes)
+            }
+            _ => nodes,
+        }
     }
 
     fn furthest(&self) -> Option<Token> {
@@ -52,8 +62,13 @@ pub async fn work(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> 
     let parameters = &shared.parameters;
     let is_ours = number == OURS && parameters.our_client != OurClient::Absent;
     let lies = mutant == Some(Mutant::LostAsNotSent);
+    let site = parameters.regions.as_ref().map(|regions| {
+        let random = parameters.seed.stream(&format!("site of client {number}"));
+        (regions.site_of_client(number), RefCell::new(random))
+    });
     let seat = Seat {
         shared: shared.clone(),
+        site,
         library: is_ours.then(|| Library::new(number, &shared, lies)),
     };
     let mut client = Client::new(number, seat, &parameters.choices(), parameters.pause_max);

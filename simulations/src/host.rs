@@ -1,6 +1,8 @@
 //! A simulated machine: data directory, disk and the node that runs on it, across crashes.
 
 use std::cell::{Cell, RefCell};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,13 +21,18 @@ use crate::http::{API_PORT, node_name};
 use crate::invariants::Role;
 use crate::ledger::SharedLedger;
 use crate::mutant::{self, Mutant};
+use crate::neighbour::{self, Neighbour};
 use crate::net::{Bandwidth, TurmoilNet};
 use crate::operator::{ADMIN_PORT, PEER_PORT};
 use crate::outside::{SimulatedWorld, WallClock};
 use crate::parameters::Parameters;
+use crate::regions::Regions;
 
 /// The version of the protocol between nodes that came first.
 const OLDER_PROTOCOL: u16 = 1;
+
+/// The file of a token.
+const TOKEN: &str = "join-token";
 
 /// One machine.
 pub struct Host {
@@ -44,6 +51,8 @@ pub struct Host {
     refused: RefCell<Option<String>>,
     /// A copy of the data directory, and how often the node had started when it was made.
     copy: RefCell<Option<(TempDir, u64)>>,
+    /// Where the token is with which its node joins: an operator brings it, whatever becomes of the disk.
+    token: RefCell<Option<TempDir>>,
     ledger: SharedLedger,
     /// Its wall clock.
     pub wall: Arc<WallClock>,
@@ -86,6 +95,7 @@ impl Host {
             is_rotten: Cell::new(false),
             refused: RefCell::default(),
             copy: RefCell::default(),
+            token: RefCell::default(),
             ledger,
             wall: WallClock::new(skew),
             bandwidth: Bandwidth::default(),
@@ -120,14 +130,40 @@ impl Host {
                 }
                 started => started?,
             };
+            let neighbour = self.neighbour(&node);
             *self.running.borrow_mut() = Some(node);
-            self.until_wanted(false).await;
+            let lives = async {
+                if let Some(neighbour) = neighbour {
+                    neighbour.live().await;
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                biased;
+                () = self.until_wanted(false) => {}
+                () = lives => {}
+            }
             let node = self.running.borrow_mut().take();
             if let Some(node) = node {
                 node.shutdown().await;
             }
             self.until_wanted(true).await;
         }
+    }
+
+    /// Clients of another partition, if the run has one. What a broken node must be caught by is the clients' own.
+    fn neighbour(&self, node: &Node) -> Option<Neighbour> {
+        let is_looked_for = matches!(self.mutant, None | Some(Mutant::PartitionForgotten));
+        let lives = self.parameters.neighbour && is_looked_for;
+        lives.then(|| {
+            let stream = format!("neighbour {} {}", self.node, self.starts.get());
+            Neighbour::new(
+                &self.parameters,
+                node.write_door(),
+                node.write_door_of(neighbour::name()),
+                self.parameters.seed.stream(&stream),
+            )
+        })
     }
 
     async fn until_wanted(&self, wanted: bool) {
@@ -253,6 +289,20 @@ impl Host {
         self.disk.wipe(&self.data_dir())
     }
 
+    /// From its next start on the node joins with this token.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn joins_by(&self, token: &str) -> io::Result<()> {
+        let paper = scratch()?;
+        let mut open = fs::OpenOptions::new();
+        open.write(true).create_new(true).mode(0o600);
+        let mut file = open.open(paper.path().join(TOKEN))?;
+        file.write_all(token.as_bytes())?;
+        *self.token.borrow_mut() = Some(paper);
+        Ok(())
+    }
+
     /// Whether what is on the disk is not all that the node has known.
     pub fn is_rotten(&self) -> bool {
         self.is_rotten.get()
@@ -298,7 +348,7 @@ impl Host {
     /// The last start of a node in which it has written, as far as this one has applied it.
     pub fn last_start_of(&self, node: u64) -> Option<u64> {
         let applied = self.running.borrow().as_ref()?.views()?.current();
-        Some(applied.state.session(node)?.boot)
+        Some(applied.cluster.session(node)?.boot)
     }
 
     /// What the disk says of a vote that was acknowledged and was not there when the node was started
@@ -311,7 +361,7 @@ impl Host {
     pub fn agrees_with_recount(&self) -> bool {
         let running = self.running.borrow();
         let views = running.as_ref().and_then(Node::views);
-        views.is_none_or(|views| views.current().state.agrees_with_recount())
+        views.is_none_or(|views| views.current().cluster.agrees_with_recount())
     }
 
     /// How far the node has applied the log, and its state's digest.
@@ -334,6 +384,12 @@ impl Host {
             },
             ..Config::default()
         };
+        if let Some(token) = &*self.token.borrow() {
+            config.cluster.join = (1..=self.parameters.nodes)
+                .map(|node| format!("{}:{PEER_PORT}", node_name(node)))
+                .collect();
+            config.cluster.join_token_file = Some(token.path().join(TOKEN));
+        }
         config.api.listen = format!("0.0.0.0:{API_PORT}");
         config.auth.noauth2_beyond_loopback = true;
         config.api.advertise = format!("{}:{API_PORT}", self.name);
@@ -359,6 +415,13 @@ impl Host {
         config.raft.snapshot_after = self.parameters.snapshot_every;
         config.raft.log_keep = self.parameters.keep_in_log;
         config.raft.snapshot_timeout_ms = 10_000;
+        if let Some(regions) = &self.parameters.regions {
+            config.node.region = Regions::name(regions.site(self.node));
+            config.node.zone = Regions::zone(self.node);
+            let preferred = regions.preference.iter().copied();
+            config.cluster.leader_preference = preferred.map(Regions::name).collect();
+            config.raft.promote_lag_max = regions.lag_max;
+        }
         config
     }
 

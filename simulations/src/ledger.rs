@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use placement_model::{Changes, Outcome, Stamped, State};
+use placement_model::cluster::ClusterChanges;
+use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, LogEvent, LogObserver};
 
 use crate::invariants::{self, Applied, Hint, Invariant, LogInvariant};
@@ -77,6 +78,13 @@ impl SharedLedger {
     }
 }
 
+impl Ledger {
+    /// The logs of all nodes.
+    pub fn logs(&self) -> &Logs {
+        &self.logs
+    }
+}
+
 impl Default for SharedLedger {
     fn default() -> Self {
         Self::new()
@@ -102,26 +110,33 @@ struct Witnessed {
 }
 
 impl Applier for Witnessed {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        let (outcome, changes) = self.inner.apply(index, state, stamped);
-        let mut after = state.clone();
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        let (outcome, changes) = self.inner.apply(index, cluster, stamped);
+        let mut after = cluster.clone();
         self.inner.commit(&mut after, &changes);
+        let partition = stamped.partition;
+        let (before, now) = match (cluster.partition(partition), after.partition(partition)) {
+            (Some(before), Some(now)) => (before, now),
+            _ => (cluster.default_partition(), after.default_partition()),
+        };
+        let of_all: Vec<_> = changes.iter().flat_map(|(_, own)| own).cloned().collect();
         let applied = Applied {
             node: self.node,
             start: self.start,
             index,
-            before: state,
-            after: &after,
+            before,
+            after: now,
+            digest: after.digest(),
             stamped,
             outcome: &outcome,
-            changes: &changes,
+            changes: &of_all,
         };
         self.ledger.lock().note(&applied);
         (outcome, changes)
     }
 
-    fn commit(&self, state: &mut State, changes: &Changes) {
-        self.inner.commit(state, changes);
+    fn commit(&self, cluster: &mut Cluster, changes: &ClusterChanges) {
+        self.inner.commit(cluster, changes);
     }
 }
 

@@ -2,7 +2,8 @@
 //! and RocksDB code, over turmoil's network and clock, with disks whose power can be cut. One seed
 //! is one history.
 //!
-//! * [`parameters`]: what one run is made of, derived from its [`seed`].
+//! * [`parameters`]: what one run is made of, derived from its [`seed`]. [`regions`] and [`places`]: where it
+//!   stands.
 //! * [`run`]: one run: cluster, clients, storm, calm (`world.rs`), and the judgement.
 //!   [`campaign`] and [`swarm`]: many. [`less`]: what of one is needed to fail.
 //! * [`report`] with [`story`]: what came of a run; [`explain`] and [`picture`] tell it.
@@ -34,11 +35,14 @@ pub mod less;
 pub mod library;
 pub mod logs;
 pub mod mutant;
+mod neighbour;
 pub mod net;
 pub mod operator;
 pub mod outside;
 pub mod parameters;
 pub mod picture;
+pub mod places;
+pub mod regions;
 pub mod report;
 pub mod run;
 pub mod scan;

@@ -60,11 +60,16 @@ impl Library {
     pub(crate) fn new(number: usize, shared: &Rc<Shared>, lies: bool) -> Self {
         let (sender, mut sent) = mpsc::unbounded_channel();
         let parameters = &shared.parameters;
-        let nodes = parameters.nodes;
-        let endpoints = (0..nodes).map(|step| {
-            let node = (number as u64 + step) % nodes + 1;
-            format!("{}:{API_PORT}", node_name(node))
-        });
+        let nodes = parameters.nodes + parameters.learners();
+        let mut nodes: Vec<u64> = (0..nodes)
+            .map(|step| (number as u64 + step) % nodes + 1)
+            .collect();
+        if let Some(regions) = &parameters.regions {
+            // Those nearby first, as its documentation has it.
+            let here = regions.site_of_client(number);
+            nodes.sort_by_key(|node| regions.way(here, regions.site(*node)));
+        }
+        let endpoints = (nodes.into_iter()).map(|node| format!("{}:{API_PORT}", node_name(node)));
         let client = placement_client::Client::over(endpoints, Wire(sender));
         let repeats_unknown = parameters.our_client == OurClient::Repeating;
         let mut client = client

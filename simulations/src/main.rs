@@ -90,6 +90,9 @@ struct Many {
     /// For so long, with seeds that the present moment chooses.
     #[arg(long)]
     minutes: Option<u64>,
+    /// Runs only those of the seeds whose runs stand in regions: one in six.
+    #[arg(long)]
+    in_regions: bool,
     /// How many runs go on at once; as many as there are processors if it is not said.
     #[arg(long)]
     jobs: Option<usize>,
@@ -213,6 +216,7 @@ impl Many {
         let swarm = Swarm {
             subject,
             seeds: self.seeds.clone().unwrap_or_else(of_this_moment),
+            in_regions: self.in_regions,
             until,
             jobs: self.jobs.unwrap_or(processors),
         };

@@ -1,7 +1,7 @@
 //! The one who changes the cluster while it runs: through the door for operators, as `placementctl` does.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::http::node_name;
@@ -34,6 +34,19 @@ pub enum Order {
     Promote(u64),
     /// Take a node out.
     Remove(u64),
+    /// Have a node out of the way of requests and leadership; tried once.
+    Drain(u64),
+    /// Take that back. A node that has started since is not drained any more.
+    Undrain(u64),
+    /// Have a node that waits without data join by a token, in the place of another one.
+    Join {
+        /// Who comes.
+        spare: u64,
+        /// Who goes.
+        old: u64,
+    },
+    /// Take its token back.
+    Revoke(u64),
 }
 
 /// How an order ended.
@@ -51,6 +64,12 @@ pub struct Desk {
     orders: RefCell<VecDeque<Order>>,
     busy: Cell<bool>,
     done: RefCell<Vec<(Order, Done)>>,
+    /// Nodes that have ever been told to get out of the way.
+    drained: RefCell<BTreeSet<u64>>,
+    /// Tokens that were shown, by the node that each is for.
+    tokens: RefCell<BTreeMap<u64, String>>,
+    /// Those that nobody has brought to their machines yet.
+    shown: RefCell<Vec<u64>>,
 }
 
 impl fmt::Display for Order {
@@ -60,6 +79,12 @@ impl fmt::Display for Order {
             Order::Add(node) => write!(f, "add node {node}"),
             Order::Promote(node) => write!(f, "promote node {node}"),
             Order::Remove(node) => write!(f, "remove node {node}"),
+            Order::Drain(node) => write!(f, "drain node {node}"),
+            Order::Undrain(node) => write!(f, "undrain node {node}"),
+            Order::Join { spare, old } => {
+                write!(f, "have node {spare} join in the place of node {old}")
+            }
+            Order::Revoke(node) => write!(f, "take the token for node {node} back"),
         }
     }
 }
@@ -67,7 +92,68 @@ impl fmt::Display for Order {
 impl Desk {
     /// Adds orders, to be carried out one after the other.
     pub fn order(&self, orders: impl IntoIterator<Item = Order>) {
-        self.orders.borrow_mut().extend(orders);
+        for order in orders {
+            if let Order::Drain(node) = order {
+                self.drained.borrow_mut().insert(node);
+            }
+            self.orders.borrow_mut().push_back(order);
+        }
+    }
+
+    /// Whether a node has ever been told to get out of the way: it may hand leadership to anybody.
+    pub fn has_drained(&self, node: u64) -> bool {
+        self.drained.borrow().contains(&node)
+    }
+
+    /// Tokens that are to be brought to their machines.
+    pub fn take_tokens(&self) -> Vec<(u64, String)> {
+        let shown = self.shown.take().into_iter();
+        let tokens = self.tokens.borrow();
+        shown.map(|node| (node, tokens[&node].clone())).collect()
+    }
+
+    /// One try at a replacement by a token. What cannot be done so is done by numbers.
+    async fn replace(&self, spare: u64, old: u64, through: u64) -> Option<Done> {
+        let wanted = json!({ "replaces": old, "ttl_s": 24 * 3600 });
+        let is_made = self.tokens.borrow().contains_key(&spare);
+        let asked = match is_made {
+            false => ask_for("POST", "/v1/join-tokens".to_owned(), wanted, through),
+            true => ask_for("GET", "/v1/join-tokens".to_owned(), json!({}), through),
+        };
+        let answer = timeout(PATIENCE, asked).await;
+        let (status, words) = answer.ok().and_then(Result::ok)?;
+        let body: Value = serde_json::from_str(&words).unwrap_or_default();
+        // Earlier tries may have made tokens that were never seen.
+        let last = body["id"].as_u64().unwrap_or(spare).max(spare);
+        let by_numbers = |words: String| {
+            let revoked = (spare..=last).map(Order::Revoke);
+            let then = [Order::Remove(old), Order::Add(spare), Order::Promote(spare)];
+            let mut left = self.orders.borrow_mut();
+            let orders: Vec<_> = revoked.chain(then).collect();
+            orders
+                .into_iter()
+                .rev()
+                .for_each(|order| left.push_front(order));
+            Some(Done::Refused(words))
+        };
+        match (is_made, status) {
+            (false, 201) if body["id"] == spare => {
+                let token = body["token"].as_str().unwrap_or_default();
+                self.tokens.borrow_mut().insert(spare, token.to_owned());
+                self.shown.borrow_mut().push(spare);
+                None
+            }
+            // Its number is another one, or the cluster knows no tokens.
+            (false, 201 | 404) => by_numbers(words),
+            (false, 409) if words.contains("feature level") => by_numbers(words),
+            (true, 200) => {
+                let tokens = body["join_tokens"].as_array()?;
+                let token = tokens.iter().find(|token| token["id"] == spare)?;
+                let is_done = token["state"] == "joined" && token["replaces"].is_null();
+                is_done.then_some(Done::Yes)
+            }
+            _ => None,
+        }
     }
 
     /// Whether nothing is left to be done.
@@ -95,7 +181,15 @@ impl Desk {
             self.busy.set(true);
             let done = loop {
                 turn += 1;
-                if let Some(done) = carry_out(order, 1 + turn % nodes).await {
+                let through = match order {
+                    Order::Drain(node) | Order::Undrain(node) => node,
+                    _ => 1 + turn % nodes,
+                };
+                let tried = match order {
+                    Order::Join { spare, old } => self.replace(spare, old, through).await,
+                    order => carry_out(order, through).await,
+                };
+                if let Some(done) = tried {
                     break done;
                 }
                 sleep(PAUSE).await;
@@ -111,9 +205,9 @@ impl Desk {
 async fn carry_out(order: Order, through: u64) -> Option<Done> {
     let answer = timeout(PATIENCE, ask(order, through)).await;
     let answer = answer.ok().and_then(Result::ok);
-    if let Order::Transfer(_) = order {
+    if let Order::Transfer(_) | Order::Drain(_) | Order::Undrain(_) = order {
         return Some(match answer {
-            Some((200, _)) => Done::Yes,
+            Some((200 | 204, _)) => Done::Yes,
             Some((_, words)) => Done::Refused(words),
             None => Done::Refused("no answer".to_owned()),
         });
@@ -122,7 +216,10 @@ async fn carry_out(order: Order, through: u64) -> Option<Done> {
     let is_there = |part: &str| words.contains(part);
     match status {
         204 => Some(Done::Yes),
-        404 if matches!(order, Order::Remove(_)) => Some(Done::Yes),
+        404 if matches!(order, Order::Remove(_) | Order::Revoke(_)) => Some(Done::Yes),
+        409 if matches!(order, Order::Revoke(_)) && is_there("has come") => {
+            Some(Done::Refused(words))
+        }
         409 if is_there("is a member already") => Some(Done::Yes),
         // An earlier try got half way: the node has heard of a membership that was never committed.
         409 if is_there("has data of this cluster") || is_there("has been a member") => {
@@ -143,7 +240,20 @@ async fn ask(order: Order, through: u64) -> anyhow::Result<(u16, String)> {
         }
         Order::Promote(id) => ("POST", format!("/v1/members/{id}/promote"), json!({})),
         Order::Remove(id) => ("DELETE", format!("/v1/members/{id}"), json!({})),
+        Order::Drain(_) => ("POST", "/v1/drain".to_owned(), json!({})),
+        Order::Undrain(_) => ("DELETE", "/v1/drain".to_owned(), json!({})),
+        Order::Revoke(id) => ("DELETE", format!("/v1/join-tokens/{id}"), json!({})),
+        Order::Join { .. } => unreachable!("that takes more than one request"),
     };
+    ask_for(method, path, body, through).await
+}
+
+async fn ask_for(
+    method: &str,
+    path: String,
+    body: Value,
+    through: u64,
+) -> anyhow::Result<(u16, String)> {
     let stream = turmoil::net::TcpStream::connect((node_name(through), ADMIN_PORT)).await?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;

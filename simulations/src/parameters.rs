@@ -7,6 +7,7 @@ use placement_node::Config;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 
+use crate::regions::Regions;
 use crate::seed::Seed;
 use crate::workload::Choices;
 
@@ -27,7 +28,7 @@ const CATCH_UP_MESSAGES: u32 = 50;
 pub struct Parameters {
     /// The seed they follow from.
     pub seed: Seed,
-    /// Nodes in the cluster, all of them voters.
+    /// Nodes that form the cluster, all of them voters.
     pub nodes: u64,
     /// Simulated time per step.
     pub tick: Duration,
@@ -82,8 +83,12 @@ pub struct Parameters {
     /// In how many of its first starts each node is of an older binary, which speaks the first version of
     /// the protocol between nodes. Empty: in none.
     pub older_starts: Vec<u32>,
+    /// Whether another cloud is in the cluster, over the same names.
+    pub neighbour: bool,
     /// Sizes and times of the nodes that seldom matter, unless they are small.
     pub knobs: Knobs,
+    /// Where the machines stand; `None`: all in one place.
+    pub regions: Option<Regions>,
 }
 
 /// Whether our own client is among those of a run, and how it treats what may have happened.
@@ -218,8 +223,20 @@ impl Parameters {
 
     /// Slowest that a request is answered while nothing fails: connect, forward to the leader,
     /// replicate, each there and back, and some syncs.
-    fn request(&self) -> Duration {
-        8 * (self.latency_max + self.tick) + 4 * self.sync_max
+    pub(crate) fn request(&self) -> Duration {
+        let farthest = self.regions.as_ref().map(Regions::farthest);
+        let way = self.latency_max + farthest.unwrap_or_default() / 2;
+        8 * (way + self.tick) + 4 * self.sync_max
+    }
+
+    /// Learners that stay learners.
+    pub fn learners(&self) -> u64 {
+        self.regions.as_ref().map_or(0, |regions| regions.learners)
+    }
+
+    /// All machines for nodes: those that form the cluster, learners, and spares.
+    pub fn machines(&self) -> u64 {
+        self.nodes + self.learners() + self.spares
     }
 
     /// Whether one node may be lost for good: all others come back.
@@ -227,7 +244,7 @@ impl Parameters {
         !self.minority_stays_down && !self.storm_from_the_start
     }
 
-    /// The choices that follow from `seed`.
+    /// The choices that follow from `seed`, in one place (`places.rs`).
     pub fn from_seed(seed: Seed) -> Self {
         let random = &mut seed.stream("parameters");
         let ms = Duration::from_millis;
@@ -273,7 +290,9 @@ impl Parameters {
             spares: 0,
             storm_from_the_start,
             older_starts: older_starts(seed, nodes),
+            neighbour: seed.stream("neighbour").random_bool(0.25),
             knobs: Knobs::from_seed(seed),
+            regions: None,
         };
         // Who waits less than a request takes is never answered.
         let wait = drawn.wait.max(2 * drawn.request());

@@ -51,6 +51,8 @@ pub struct Counts {
     pub simulated: Duration,
     /// Entries of the log that hold commands.
     pub commits: usize,
+    /// Those of them that are of another partition.
+    pub neighbours: usize,
     /// Commands applied on all nodes together, those repeated after crashes included.
     pub applied: usize,
     /// Writes that were answered.

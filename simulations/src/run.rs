@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use placement_raft_store::coverage;
 
-use crate::faults::{Happened, Planned, plan};
+use crate::faults::{Happened, Planned};
 use crate::history::{Event, History};
 use crate::invariants::{no_503_without_a_fault, staleness};
 use crate::ledger::SharedLedger;
@@ -17,12 +17,8 @@ use crate::witness::Finding;
 use crate::world::{Course, World};
 use crate::{net, trace, wgl, witness};
 
-/// Runs the simulation that follows from `parameters`.
-pub fn run(parameters: &Parameters, mutant: Option<Mutant>) -> Report {
-    run_with(parameters, mutant, plan(parameters))
-}
-
-/// Runs the simulation with faults of its own, as pinned scenarios do.
+/// Runs a simulation with these faults, which [`crate::faults::drawn`] makes of a seed and pinned scenarios have of
+/// their own.
 pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Planned>) -> Report {
     let _simulation = placement_raft_store::runtime::simulate(parameters.seed.number("raft"));
     trace::begin();
@@ -75,6 +71,11 @@ fn judge(
     let mut counts = count(&history, &finding, &course.faults);
     counts.simulated = course.simulated;
     counts.commits = ledger.log.len();
+    let others = ledger
+        .log
+        .values()
+        .filter(|one| !one.partition.is_default());
+    counts.neighbours = others.count();
     counts.applied = ledger.applied;
     counts.snapshots = ledger.snapshots;
     counts.connections = net::connections();

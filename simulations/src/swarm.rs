@@ -16,6 +16,8 @@ pub struct Swarm {
     pub subject: Subject,
     /// With which seeds.
     pub seeds: Range<u64>,
+    /// Of these only those whose runs stand in regions.
+    pub in_regions: bool,
     /// No seed is begun afterwards.
     pub until: Option<Instant>,
     /// How many runs go on at once.
@@ -59,8 +61,16 @@ impl Swarm {
     }
 
     fn next(&self, next: &AtomicU64) -> Option<Seed> {
-        let over = self.until.is_some_and(|until| Instant::now() >= until);
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        (!over && seed < self.seeds.end).then_some(Seed(seed))
+        loop {
+            let over = self.until.is_some_and(|until| Instant::now() >= until);
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if over || seed >= self.seeds.end {
+                return None;
+            }
+            let is_meant = || self.subject.course(Seed(seed)).0.regions.is_some();
+            if !self.in_regions || is_meant() {
+                return Some(Seed(seed));
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use placement_model::command::{
 };
 use placement_model::query::candidates::{CandidateRequest, RequestGroup};
 use placement_model::standard::StandardNames;
-use placement_model::types::{Generation, Given, Inventory, ProviderUuid, Timestamp};
+use placement_model::types::{Generation, Given, Inventory, PartitionId, ProviderUuid, Timestamp};
 use placement_raft_store::Vote;
 use placement_simulations::history::{Answer, End, History};
 use placement_simulations::invariants::{Leadership, Role};
@@ -116,6 +116,7 @@ impl Story {
             traits,
         });
         let standards = Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(0),
             request: None,
             command: standards,
@@ -142,6 +143,7 @@ impl Story {
 
     fn repeated(&mut self, index: u64, write: &Write, request: RequestId) {
         let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(0),
             request: Some(request),
             command: write.command.clone(),

@@ -75,14 +75,16 @@ caught! {
     leaving_sessions_out_of_snapshots: SnapshotsWithoutSessions from 1;
     not_making_the_indexes_of_a_snapshot: StaleIndexes from 1;
     putting_an_older_snapshot_back: OlderSnapshotReturns from 1;
+    carrying_out_in_the_wrong_partition: PartitionForgotten from 2;
     asking_again_as_another: AskAgainAsAnother from 1;
     denying_what_was_sent: DenyWhatWasSent from 1;
     joining_the_round_under_way: JoinTheRound from 2;
+    counting_every_vote: CountEveryVote from 4;
     voting_for_any_log: VoteForAnyLog from 1;
     taking_a_heartbeat_for_agreement: HeartbeatAgrees from 1;
     leaving_what_is_truncated_on_disk: DropTruncations from 1;
     calling_a_state_fresh_as_of_the_answer: FreshAsOfTheAnswer from 1;
-    answering_a_session_one_entry_before: TokenLessOne from 7;
+    answering_a_session_one_entry_before: TokenLessOne from 4;
     answering_a_session_after_waiting_in_vain: SessionGivesUp from 1;
     leading_without_the_own_vote_on_disk: ForgetOwnVotes from 1;
     writing_an_older_vote: OlderVoteReturns from 1;
@@ -117,6 +119,8 @@ caught! {
     leaving_the_generation: GenerationStays from 1;
     a_client_told_that_nothing_was_sent: LostAsNotSent from 4;
     forgetting_the_last_claim: LastClaimForgotten from 2;
+    preferring_those_who_are_behind: PreferThoseBehind from 1;
+    counting_the_age_of_a_state_from_zero_again: AgeBeginsAgain from 1;
 }
 
 #[test]

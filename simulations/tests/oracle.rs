@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::command::RequestId;
 use placement_model::standard::sync;
-use placement_model::types::{ConsumerUuid, ProjectId, ProviderUuid, Timestamp};
+use placement_model::types::{ConsumerUuid, PartitionId, ProjectId, ProviderUuid, Timestamp};
 use placement_model::{Outcome, Stamped, State, apply};
 use placement_simulations::beliefs::Beliefs;
 use placement_simulations::history::Answer;
@@ -41,6 +41,7 @@ impl Pair {
             now: 0,
         };
         let standards = Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(0),
             request: None,
             command: sync(),
@@ -62,6 +63,7 @@ impl Pair {
     fn write(&mut self, request: Option<RequestId>, write: &Write) -> Outcome {
         self.now += 1;
         let outcome = self.entry(&Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(self.now),
             request,
             command: write.command.clone(),

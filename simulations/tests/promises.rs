@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use placement_model::command::{CreateProvider, RequestId};
-use placement_model::types::{ProviderName, ProviderUuid, Timestamp};
+use placement_model::types::{PartitionId, ProviderName, ProviderUuid, Timestamp};
 use placement_model::{Change, Changes, Command, Outcome, Reply, Stamped, State};
 use placement_raft_store::Vote;
 use placement_simulations::history::{Answer, End, History};
@@ -348,6 +348,7 @@ fn request(sequence: u64, answered_below: u64) -> Option<RequestId> {
 fn create(name: &str, at: i64, request: Option<RequestId>) -> Stamped {
     let uuid = ProviderUuid(Uuid::from_u128(name.bytes().map(u128::from).sum()));
     Stamped {
+        partition: PartitionId::DEFAULT,
         at: Timestamp(at),
         request,
         command: Command::CreateProvider(CreateProvider {
@@ -392,6 +393,7 @@ impl Node {
             index,
             before: &before,
             after: state,
+            digest: state.digest(),
             stamped,
             outcome,
             changes,
@@ -538,6 +540,7 @@ fn stale_indexes_are_noticed_when_a_node_goes_on() {
             index: 7,
             before: state,
             after: state,
+            digest: state.digest(),
             stamped: &stamped,
             outcome: &Outcome::Done(Reply::Done),
             changes: &Vec::new(),

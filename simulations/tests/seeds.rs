@@ -68,6 +68,7 @@ fn hold(what: &str, first: u64, count: u64) -> Vec<Report> {
     let swarm = Swarm {
         subject: Subject::Product,
         seeds: first..first + count,
+        in_regions: false,
         until: None,
         jobs: WORKERS,
     };
@@ -249,6 +250,10 @@ fn everything_happened(reports: &[Report]) {
         "some requests find no quorum"
     );
     assert!(
+        sum(|one| one.counts.neighbours) > reports.len(),
+        "another cloud is written to in the same cluster"
+    );
+    assert!(
         sum(|one| one.counts.snapshots) > 0,
         "some nodes are sent snapshots"
     );
@@ -273,6 +278,30 @@ fn everything_happened(reports: &[Report]) {
         // Many a fault leaves no quorum to answer them.
         in_faults > reports.len(),
         "linearizable reads are answered while a fault is going on: {in_faults}"
+    );
+    let far_apart = reports.iter().filter_map(|one| {
+        let regions = one.parameters.regions.as_ref()?;
+        Some((one, regions.learners > 0 && one.parameters.nodes == 5))
+    });
+    let learners = far_apart.clone().filter(|(_, has_learners)| *has_learners);
+    assert!(
+        far_apart.count() >= reports.len() / 10,
+        "some runs stand in regions"
+    );
+    let answered_by_learners: usize = learners
+        .map(|(one, _)| {
+            let learners =
+                one.parameters.nodes + 1..=one.parameters.nodes + one.parameters.learners();
+            let events = one.history.events.iter();
+            events
+                .filter(|event| learners.contains(&event.node))
+                .filter(|event| event.answer().is_some_and(|answer| answer.status < 500))
+                .count()
+        })
+        .sum();
+    assert!(
+        answered_by_learners > 50,
+        "learners beside five voters answer: {answered_by_learners} times"
     );
     let (searched, skipped) = (
         sum(|one| one.counts.searched),

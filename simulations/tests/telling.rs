@@ -73,6 +73,7 @@ fn a_swarm_runs_each_of_its_seeds_once() {
     let swarm = Swarm {
         subject: Subject::Product,
         seeds: 1..4,
+        in_regions: false,
         until: None,
         jobs: 2,
     };

@@ -110,6 +110,24 @@ pub enum Fault {
     ThinLeader,
     /// Messages between these two are lost at random.
     LossyLink(u64, u64),
+    /// The power of all nodes of a site fails.
+    PowerCutSite(Nodes),
+    /// The power of all nodes of the leader's site fails.
+    PowerCutLeaderSite,
+    /// This site and the others do not reach each other, neither nodes nor clients.
+    CutSite(usize),
+    /// The same for the leader's site.
+    CutLeaderSite,
+    /// The way between these two sites comes and goes, every few seconds.
+    FlapSites(usize, usize),
+    /// What the first site says does not reach the second.
+    CutSiteWay(usize, usize),
+    /// Each connection carries but a few kilobytes a second away from these nodes, which are those of a site.
+    ThinSite(Nodes),
+    /// An operator drains these nodes, which are those of a site, and takes that back at the end.
+    DrainSite(Nodes),
+    /// The same for the leader's site.
+    DrainLeaderSite,
     /// The wall clock of a node is set forth, or back, by so many milliseconds, and set right at the end.
     ClockStep(u64, i64),
     /// The wall clock of a node gains so many microseconds a second, or loses them; what it has gained
@@ -175,13 +193,22 @@ impl Fault {
             Fault::Thin(_) => "thin",
             Fault::ThinLeader => "thin-leader",
             Fault::LossyLink(..) => "lossy-link",
+            Fault::PowerCutSite(_) => "power-cut-site",
+            Fault::PowerCutLeaderSite => "power-cut-leader-site",
+            Fault::CutSite(_) => "cut-site",
+            Fault::CutLeaderSite => "cut-leader-site",
+            Fault::FlapSites(..) => "flap-sites",
+            Fault::CutSiteWay(..) => "cut-site-way",
+            Fault::ThinSite(_) => "thin-site",
+            Fault::DrainSite(_) => "drain-site",
+            Fault::DrainLeaderSite => "drain-leader-site",
             Fault::ClockStep(..) => "clock-step",
             Fault::ClockDrift(..) => "clock-drift",
         }
     }
 
     /// All kinds, for the gate that says each was seen.
-    pub const KINDS: [&'static str; 50] = [
+    pub const KINDS: [&'static str; 59] = [
         "power-cut",
         "power-cut-leader",
         "power-cut-followers",
@@ -230,6 +257,15 @@ impl Fault {
         "thin",
         "thin-leader",
         "lossy-link",
+        "power-cut-site",
+        "power-cut-leader-site",
+        "cut-site",
+        "cut-leader-site",
+        "flap-sites",
+        "cut-site-way",
+        "thin-site",
+        "drain-site",
+        "drain-leader-site",
         "clock-step",
         "clock-drift",
     ];
@@ -265,7 +301,10 @@ impl Fault {
                 .collect(),
             Fault::PowerCutAll => all.map(Fault::PowerCut).collect(),
             Fault::PowerCutTornAll => all.map(Fault::PowerCutTorn).collect(),
-            Fault::PowerCutSome(some) => some.iter().map(Fault::PowerCut).collect(),
+            Fault::PowerCutSome(some) | Fault::PowerCutSite(some) => {
+                some.iter().map(Fault::PowerCut).collect()
+            }
+            Fault::ThinSite(some) => some.iter().map(Fault::Thin).collect(),
             fault => vec![fault],
         }
     }
@@ -379,6 +418,19 @@ impl fmt::Display for Fault {
             Fault::LossyLink(a, b) => {
                 write!(f, "messages between nodes {a} and {b} are lost at random")
             }
+            Fault::PowerCutSite(some) => write!(f, "the power of the site of nodes {some} fails"),
+            Fault::PowerCutLeaderSite => write!(f, "the power of the leader's site fails"),
+            Fault::CutSite(site) => write!(f, "site r{site} is cut off from the others"),
+            Fault::CutLeaderSite => write!(f, "the leader's site is cut off from the others"),
+            Fault::FlapSites(a, b) => {
+                write!(f, "the way between sites r{a} and r{b} comes and goes")
+            }
+            Fault::CutSiteWay(a, b) => write!(f, "site r{b} does not hear site r{a}"),
+            Fault::ThinSite(some) => {
+                write!(f, "connections of the site of nodes {some} are thin")
+            }
+            Fault::DrainSite(some) => write!(f, "the site of nodes {some} is drained"),
+            Fault::DrainLeaderSite => write!(f, "the leader's site is drained"),
             Fault::ClockStep(node, by) => {
                 let way = if by < 0 { "back" } else { "forth" };
                 write!(f, "the clock of node {node} is set {way} by {} ms", ms(by))

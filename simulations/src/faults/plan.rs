@@ -1,7 +1,6 @@
 //! Which faults a run meets, when, and for how long.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::time::Duration;
 
 use placement_raft_store::simulation::POINTS;
@@ -11,7 +10,10 @@ use rand::seq::IndexedRandom;
 
 use super::fault::Fault;
 use super::nodes::Nodes;
+use super::planned::Planned;
+use super::sites;
 use crate::parameters::Parameters;
+use crate::places::place;
 use crate::seed::Seed;
 
 /// A fault that happened.
@@ -32,30 +34,12 @@ impl Happened {
     }
 }
 
-/// A fault with its time.
-#[derive(Debug, Clone, Copy)]
-pub struct Planned {
-    /// When it begins, since the storm began.
-    pub begins: Duration,
-    /// How long it lasts.
-    pub lasts: Duration,
-    /// What it is.
-    pub fault: Fault,
-}
-
-impl fmt::Display for Planned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (begins, lasts) = (self.begins.as_secs_f64(), self.lasts.as_secs_f64());
-        write!(f, "{begins:.3} s for {lasts:.3} s: {}", self.fault)
-    }
-}
-
 /// The kinds that were seen, over one run or many.
 pub type Kinds = BTreeSet<&'static str>;
 
 /// What follows from a seed: the choices of the run, and its faults.
 pub fn drawn(seed: Seed) -> (Parameters, Vec<Planned>) {
-    let parameters = Parameters::from_seed(seed);
+    let parameters = place(Parameters::from_seed(seed));
     let faults = plan(&parameters);
     (parameters, faults)
 }
@@ -95,6 +79,7 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
             fault: Fault::Replace(random.random_range(1..=nodes)),
         });
     }
+    planned.extend(sites::plan(parameters));
     planned.sort_by_key(|one| one.begins);
     planned
 }

@@ -21,7 +21,7 @@ impl Invariant for EqualDigest {
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        let digest = applied.after.digest();
+        let digest = applied.digest;
         let first = self
             .seen
             .entry(applied.index)

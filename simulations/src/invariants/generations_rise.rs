@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::command::ReplaceAllocations;
-use placement_model::types::{ConsumerUuid, Generation, ProviderUuid};
+use placement_model::types::{ConsumerUuid, Generation, PartitionId, ProviderUuid};
 use placement_model::{Change, Command};
 
 use super::{Applied, Invariant};
@@ -23,6 +23,7 @@ pub struct GenerationsRise {
 #[derive(Debug, Default)]
 struct Last {
     index: u64,
+    partition: PartitionId,
     providers: BTreeMap<ProviderUuid, Generation>,
     consumers: BTreeMap<ConsumerUuid, Generation>,
 }
@@ -37,6 +38,7 @@ impl Invariant for GenerationsRise {
         self.learn(&applied.stamped.command);
         let mut now = Last {
             index: applied.index,
+            partition: applied.stamped.partition,
             ..Last::default()
         };
         let nodes = applied.after.trees().flat_map(|(_, tree)| &tree.nodes);
@@ -50,8 +52,8 @@ impl Invariant for GenerationsRise {
         }
         let before = self.last.insert(applied.node, now).unwrap_or_default();
         let now = &self.last[&applied.node];
-        if before.index + 1 != now.index {
-            // A snapshot, a blank entry or a crash lies between; a provider may have been deleted
+        if (before.index + 1, before.partition) != (now.index, now.partition) {
+            // A snapshot, a blank entry, another partition or a crash lies between; a provider may have been deleted
             // and made anew, a consumer released.
             return Ok(());
         }

@@ -15,6 +15,7 @@ pub mod equal_digest;
 pub mod generations_rise;
 pub mod indexes_agree;
 pub mod leader_completeness;
+pub mod leader_settles;
 mod leadership;
 pub mod liveness;
 pub mod log_is_kept;
@@ -32,6 +33,7 @@ pub mod votes_are_kept;
 pub mod votes_rise;
 pub mod well_formed_trees;
 
+use placement_model::state::Digest;
 use placement_model::{Changes, Outcome, Stamped, State};
 use placement_raft_store::Vote;
 
@@ -41,7 +43,7 @@ pub use leadership::Leadership;
 pub use placement_witness::{promise as from_history, staleness};
 
 /// The names of all promises.
-pub const NAMES: [&str; 34] = [
+pub const NAMES: [&str; 35] = [
     applied_never_falls::NAME,
     carried_out_once::NAME,
     commit_immutable::NAME,
@@ -60,6 +62,7 @@ pub const NAMES: [&str; 34] = [
     generations_rise::NAME,
     indexes_agree::NAME,
     leader_completeness::NAME,
+    leader_settles::NAME,
     liveness::NAME,
     log_is_kept::NAME,
     log_matching::NAME,
@@ -101,10 +104,12 @@ pub struct Applied<'a> {
     pub start: u64,
     /// The command's place in the log.
     pub index: u64,
-    /// The node's state before the command.
+    /// The node's state of the command's partition before the command.
     pub before: &'a State,
-    /// The node's state after it.
+    /// That state after it.
     pub after: &'a State,
+    /// The digest of all that the node holds after it.
+    pub digest: Digest,
     /// The command.
     pub stamped: &'a Stamped,
     /// What the node decided.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use crate::faults::{Fault, Planned};
 use crate::parameters::{OurClient, Parameters};
+use crate::places::in_regions;
+use crate::regions::Regions;
 use crate::seed::Seed;
 
 /// A fault every so often.
@@ -28,6 +30,17 @@ pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
     };
     let (every, lasts) = (Duration::from_millis(1500), Duration::from_millis(100));
     let faults = again_and_again(Fault::PowerCutAll, every, lasts, 4);
+    (parameters, faults)
+}
+
+/// Another cloud is in the cluster, from the time on when all nodes know what that is.
+pub(super) fn neighbours(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        neighbour: true,
+        older_starts: Vec::new(),
+        ..Parameters::from_seed(seed)
+    };
+    let faults = crate::faults::plan(&parameters);
     (parameters, faults)
 }
 
@@ -57,6 +70,36 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     };
     let (every, lasts) = (Duration::from_millis(2000), Duration::from_millis(1500));
     let faults = again_and_again(Fault::IsolateLeader, every, lasts, 4);
+    (parameters, faults)
+}
+
+/// One after the other, each of five nodes is left with a single other one, which sees all: if it led, there are two
+/// leaders then, and one node that hears both. What the others acknowledge comes to that node late.
+pub(super) fn two_leaders_are_heard(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        nodes: 5,
+        clients: 12,
+        writes_percent: 40,
+        pause_max: Duration::from_millis(10),
+        ..Parameters::from_seed(seed)
+    };
+    let (mut faults, lasts) = (Vec::new(), Duration::from_millis(1500));
+    for round in 0..5 {
+        let nth = |step: u64| 1 + (u64::from(round) + step) % 5;
+        let (alone, both) = (nth(0), nth(1));
+        let begins = Duration::from_millis(300) + Duration::from_millis(1900) * round;
+        let mut plan = |fault| {
+            faults.push(Planned {
+                begins,
+                lasts,
+                fault,
+            });
+        };
+        for other in [nth(2), nth(3), nth(4)] {
+            plan(Fault::CutLink(alone, other));
+            plan(Fault::SlowLink(both, other));
+        }
+    }
     (parameters, faults)
 }
 
@@ -320,4 +363,61 @@ fn loses_one(seed: Seed, snapshot_every: u64) -> Parameters {
         storm: Duration::from_secs(9),
         ..Parameters::from_seed(seed)
     }
+}
+
+/// Three regions and an edge, over ways of 20 ms there and back; nothing else goes wrong.
+fn three_regions_and_an_edge(seed: Seed, preference: Vec<usize>) -> Parameters {
+    let parameters = Parameters {
+        snapshot_every: 15,
+        keep_in_log: 0,
+        sync_max: Duration::from_millis(5),
+        clients: 6,
+        pause_max: Duration::from_millis(10),
+        minority_stays_down: false,
+        spares: 0,
+        older_starts: Vec::new(),
+        ..Parameters::from_seed(seed)
+    };
+    let regions = Regions {
+        preference,
+        lag_max: 3,
+        ..Regions::new(&[1, 1, 1], 1, Duration::from_millis(20))
+    };
+    in_regions(parameters, regions)
+}
+
+/// The site where the leader is to be comes back after a while, over thin ways: it is heard long before it has all.
+pub(super) fn preferred_falls_behind(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        writes_percent: 80,
+        storm: Duration::from_secs(16),
+        ..three_regions_and_an_edge(seed, vec![0])
+    };
+    let ms = Duration::from_millis;
+    let at = |begins, lasts, fault| Planned {
+        begins: ms(begins),
+        lasts: ms(lasts),
+        fault,
+    };
+    let thin = |node| Fault::ThinSite([node].into_iter().collect());
+    let faults = vec![
+        at(200, 10_300, Fault::CutSite(0)),
+        at(10_000, 5000, thin(2)),
+        at(10_000, 5000, thin(3)),
+    ];
+    (parameters, faults)
+}
+
+/// An edge is cut off for long, and asked on.
+pub(super) fn edge_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        writes_percent: 30,
+        clients: 12,
+        wait: Duration::from_millis(300),
+        storm: Duration::from_secs(11),
+        ..three_regions_and_an_edge(seed, Vec::new())
+    };
+    let (begins, lasts) = (Duration::from_secs(3), Duration::from_secs(7));
+    let faults = again_and_again(Fault::CutSite(3), begins, lasts, 1);
+    (parameters, faults)
 }

@@ -46,7 +46,13 @@ pub(super) fn around(mutant: Option<Mutant>) -> fn(Arc<dyn ReadDoor>) -> Arc<dyn
             })
         },
         Some(Mutant::SessionGivesUp) => |door| Arc::new(GivesUp(door)),
-        Some(Mutant::HalvedStaleness) => |door| Arc::new(Younger(door)),
+        Some(Mutant::HalvedStaleness) => |door| Arc::new(Younger(door, |age| age / 2)),
+        Some(Mutant::AgeBeginsAgain) => |door| {
+            Arc::new(Younger(door, |age| {
+                // Who hears the leader is not as old as that.
+                age.checked_sub(Duration::from_secs(3)).unwrap_or(age)
+            }))
+        },
         Some(Mutant::StateOfTheReadBefore) => |door| {
             Arc::new(OneBehind {
                 door,
@@ -99,26 +105,29 @@ impl ReadDoor for GivesUp {
     }
 }
 
-struct Younger(Arc<dyn ReadDoor>);
+/// With what is said of an age.
+struct Younger(Arc<dyn ReadDoor>, fn(Duration) -> Duration);
+
+impl Younger {
+    fn rejuvenated(&self, position: Position) -> Position {
+        Position {
+            staleness: position.staleness.map(self.1),
+            ..position
+        }
+    }
+}
 
 impl ReadDoor for Younger {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
         Box::pin(async move {
             let mut view = self.0.view(consistency).await?;
-            view.position = halved(view.position);
+            view.position = self.rejuvenated(view.position);
             Ok(view)
         })
     }
 
     fn position(&self) -> Position {
-        halved(self.0.position())
-    }
-}
-
-fn halved(position: Position) -> Position {
-    Position {
-        staleness: position.staleness.map(|age| age / 2),
-        ..position
+        self.rejuvenated(self.0.position())
     }
 }
 

@@ -17,11 +17,11 @@ use placement_raft_store::{Applier, Faults};
 use crate::faults::{Planned, drawn};
 use crate::invariants::{
     applied_never_falls, carried_out_once, commit_immutable, commit_on_a_quorum, committed_stays,
-    equal_digest, from_history, generations_rise, indexes_agree, leader_completeness, liveness,
-    log_is_kept, log_matching, no_503_without_a_fault, no_over_allocation,
-    one_command_per_write_id, one_committed_leader_per_term, one_start_per_leader, own_vote,
-    refusals_change_nothing, staleness, stamps_rise, usages_are_sums, votes_are_kept, votes_rise,
-    well_formed_trees,
+    equal_digest, from_history, generations_rise, indexes_agree, leader_completeness,
+    leader_settles, liveness, log_is_kept, log_matching, no_503_without_a_fault,
+    no_over_allocation, one_command_per_write_id, one_committed_leader_per_term,
+    one_start_per_leader, own_vote, refusals_change_nothing, staleness, stamps_rise,
+    usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
 };
 use crate::parameters::Parameters;
 use crate::report::Report;
@@ -98,6 +98,8 @@ mutants! {
     LeadWithoutQuorum, "lead-without-quorum", from_history::LINEARIZABLE;
     /// A read joins the round that is under way.
     JoinTheRound, "join-the-round", from_history::LINEARIZABLE;
+    /// A node that follows another leader counts for a read all the same.
+    CountEveryVote, "count-every-vote", from_history::LINEARIZABLE;
     /// A new leader answers reads before it has committed an entry of its own.
     ReadBeforeTheFirstEntry, "read-before-the-first-entry", from_history::LINEARIZABLE;
     /// A state counts as fresh as of the leader's answer.
@@ -126,6 +128,8 @@ mutants! {
     SkipCapacityCheck, "skip-capacity-check", no_over_allocation::NAME;
     /// A repeated request is carried out again.
     ApplyRetriesTwice, "apply-retries-twice", carried_out_once::NAME;
+    /// What is written in another partition is carried out in the default one.
+    PartitionForgotten, "partition-forgotten", from_history::ANSWERS_FOLLOW;
     /// One node decides otherwise than the others.
     DivergingNode, "diverging-node", equal_digest::NAME;
     /// Of several consumers of a refused request the first keeps what it asked for.
@@ -168,6 +172,10 @@ mutants! {
     OlderCopyTakesPart, "older-copy-takes-part", log_is_kept::NAME;
     /// A search takes what is reserved for free.
     ReservedIgnored, "reserved-ignored", from_history::ANSWERS_FOLLOW;
+    /// Leadership moves to a preferred site whether or not anybody there has caught up.
+    PreferThoseBehind, "prefer-those-behind", leader_settles::NAME;
+    /// A node that is cut off counts the age of its state from zero again.
+    AgeBeginsAgain, "age-begins-again", staleness::NAME;
 }
 
 impl Mutant {
@@ -201,6 +209,7 @@ impl Mutant {
     pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
         match self {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),
+            Mutant::CountEveryVote => courses::two_leaders_are_heard(seed),
             Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
             Mutant::ReadBeforeTheFirstEntry => courses::leaders_fall_mute(seed),
             Mutant::VoteForAnyLog | Mutant::HeartbeatAgrees => courses::truncations(seed),
@@ -215,6 +224,9 @@ impl Mutant {
             Mutant::DenyWhatWasSent => courses::leaders_fall(seed, Duration::from_millis(800)),
             Mutant::TokenNotWaitedFor => courses::lagging_followers(seed, 8),
             Mutant::TokenLessOne => courses::lagging_followers(seed, 2),
+            Mutant::PreferThoseBehind => courses::preferred_falls_behind(seed),
+            Mutant::AgeBeginsAgain => courses::edge_is_cut_off(seed),
+            Mutant::PartitionForgotten => courses::neighbours(seed),
             Mutant::RowsUnproved => courses::rotten_rows(seed),
             Mutant::OlderCopyTakesPart => courses::copied_disks(seed),
             Mutant::SnapshotsWithoutSessions
@@ -266,6 +278,7 @@ pub fn node(mutant: Option<Mutant>) -> env::Faults {
         Some(Mutant::StampByTheClock) => faults.stamp_by_the_clock = true,
         Some(Mutant::LeadWithoutQuorum) => faults.lead_without_quorum = true,
         Some(Mutant::JoinTheRound) => faults.join_the_round = true,
+        Some(Mutant::CountEveryVote) => faults.count_every_vote = true,
         Some(Mutant::ReadBeforeTheFirstEntry) => faults.read_before_the_first_entry = true,
         Some(Mutant::FreshAsOfTheAnswer) => faults.fresh_as_of_the_answer = true,
         Some(Mutant::VoteForAnyLog) => faults.vote_for_any_log = true,
@@ -273,6 +286,7 @@ pub fn node(mutant: Option<Mutant>) -> env::Faults {
         Some(Mutant::ReadAmiss) => faults.read_amiss = true,
         Some(Mutant::TrustInSilence) => faults.trust_in_silence = true,
         Some(Mutant::PartAnswersForAll) => faults.part_answers_for_all = true,
+        Some(Mutant::PreferThoseBehind) => faults.prefer_those_behind = true,
         _ => {}
     }
     faults

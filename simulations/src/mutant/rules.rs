@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use placement_model::cluster::ClusterChanges;
 use placement_model::command::{Command, ReplaceAllocations, RequestId};
 use placement_model::state::Slip;
-use placement_model::{Change, Changes, Outcome, Refusal, Stamped, State};
+use placement_model::types::PartitionId;
+use placement_model::{Change, Cluster, Outcome, Refusal, Stamped};
 use placement_raft_store::{Applier, Rules};
 
 use super::Mutant;
@@ -14,6 +16,7 @@ pub(super) fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
     match mutant {
         Some(Mutant::SkipCapacityCheck) => Arc::new(NoCapacity),
         Some(Mutant::ApplyRetriesTwice) => Arc::new(Forgetful),
+        Some(Mutant::PartitionForgotten) => Arc::new(OnePartition),
         Some(Mutant::DivergingNode) if node == 2 => Arc::new(LateClock),
         Some(Mutant::FirstOfSeveralStays) => Arc::new(FirstStays),
         Some(Mutant::GenerationStays) => Arc::new(SameGeneration),
@@ -30,8 +33,8 @@ pub(super) fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
 struct NoCapacity;
 
 impl Applier for NoCapacity {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        let (outcome, changes) = Rules.apply(index, state, stamped);
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        let (outcome, changes) = Rules.apply(index, cluster, stamped);
         if !matches!(
             outcome,
             Outcome::Refused(Refusal::AllocationCapacity { .. })
@@ -39,13 +42,14 @@ impl Applier for NoCapacity {
             return (outcome, changes);
         }
         // The same question to a cloud of boundless stock.
-        let mut boundless = state.clone();
-        let stock: Changes = state
+        let mut boundless = cluster.clone();
+        let stock: ClusterChanges = cluster
             .rows()
-            .filter_map(|change| match change {
+            .filter_map(|(partition, change)| match change {
                 Change::PutInventory(provider, class, mut row) => {
                     row.inventory.total = 1_000_000;
-                    Some(Change::PutInventory(provider, class, row))
+                    let change = Change::PutInventory(provider, class, row);
+                    Some((partition, vec![change]))
                 }
                 _ => None,
             })
@@ -58,7 +62,7 @@ impl Applier for NoCapacity {
 struct Forgetful;
 
 impl Applier for Forgetful {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         let forgotten = stamped.request.map(|request| RequestId {
             // A session of its own for every entry, so that none is recognised.
             origin: request.origin + 1000 * index,
@@ -66,7 +70,7 @@ impl Applier for Forgetful {
         });
         Rules.apply(
             index,
-            state,
+            cluster,
             &Stamped {
                 request: forgotten,
                 ..stamped.clone()
@@ -75,23 +79,33 @@ impl Applier for Forgetful {
     }
 }
 
+struct OnePartition;
+
+impl Applier for OnePartition {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        let mut stamped = stamped.clone();
+        stamped.partition = PartitionId::DEFAULT;
+        Rules.apply(index, cluster, &stamped)
+    }
+}
+
 struct LateClock;
 
 impl Applier for LateClock {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         let mut stamped = stamped.clone();
         if let Command::ReplaceAllocations(_) = stamped.command {
             stamped.at.0 += 1;
         }
-        Rules.apply(index, state, &stamped)
+        Rules.apply(index, cluster, &stamped)
     }
 }
 
 struct FirstStays;
 
 impl Applier for FirstStays {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        let (outcome, mut changes) = Rules.apply(index, state, stamped);
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        let (outcome, mut changes) = Rules.apply(index, cluster, stamped);
         if let Outcome::Refused(_) = outcome
             && let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = &stamped.command
             && consumers.len() > 1
@@ -103,7 +117,7 @@ impl Applier for FirstStays {
             first.command = Command::ReplaceAllocations(ReplaceAllocations {
                 consumers: consumers[..1].to_vec(),
             });
-            let (alone, more) = Rules.apply(index, state, &first);
+            let (alone, more) = Rules.apply(index, cluster, &first);
             if matches!(alone, Outcome::Done(_)) {
                 changes.extend(more);
             }
@@ -115,14 +129,17 @@ impl Applier for FirstStays {
 struct SameGeneration;
 
 impl Applier for SameGeneration {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        let (outcome, mut changes) = Rules.apply(index, state, stamped);
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        let (outcome, mut changes) = Rules.apply(index, cluster, stamped);
         if let Command::ReplaceInventories(_) = stamped.command {
-            for change in &mut changes {
-                if let Change::PutProvider(id, row) = change
-                    && let Some(before) = state.node_by_id(*id)
-                {
-                    row.generation = before.generation;
+            for (partition, changes) in &mut changes {
+                for change in changes {
+                    if let Change::PutProvider(id, row) = change
+                        && let Some(state) = cluster.partition(*partition)
+                        && let Some(before) = state.node_by_id(*id)
+                    {
+                        row.generation = before.generation;
+                    }
                 }
             }
         }
@@ -133,7 +150,7 @@ impl Applier for SameGeneration {
 struct LastForgotten;
 
 impl Applier for LastForgotten {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         let mut stamped = stamped.clone();
         if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = &mut stamped.command
         {
@@ -143,16 +160,16 @@ impl Applier for LastForgotten {
                 }
             }
         }
-        Rules.apply(index, state, &stamped)
+        Rules.apply(index, cluster, &stamped)
     }
 }
 
 struct NextWriteId;
 
 impl Applier for NextWriteId {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        let (outcome, mut changes) = Rules.apply(index, state, stamped);
-        for change in &mut changes {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        let (outcome, mut changes) = Rules.apply(index, cluster, stamped);
+        for change in changes.iter_mut().flat_map(|(_, own)| own) {
             if let Change::PutOutcome(_, sequence, _) | Change::DeleteOutcome(_, sequence) = change
             {
                 *sequence += 1;
@@ -165,11 +182,11 @@ impl Applier for NextWriteId {
 struct Slipping(Slip);
 
 impl Applier for Slipping {
-    fn apply(&self, index: u64, state: &State, stamped: &Stamped) -> (Outcome, Changes) {
-        Rules.apply(index, state, stamped)
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        Rules.apply(index, cluster, stamped)
     }
 
-    fn commit(&self, state: &mut State, changes: &Changes) {
-        state.commit_slipping(changes, Some(self.0));
+    fn commit(&self, cluster: &mut Cluster, changes: &ClusterChanges) {
+        cluster.commit_slipping(changes, Some(self.0));
     }
 }

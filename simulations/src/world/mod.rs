@@ -1,17 +1,20 @@
 //! The course of a run, from outside of all nodes: steps of time, faults that begin and end
 //! (`storm.rs`), and what must come true before long once all is mended.
 
+mod sites;
 mod storm;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use placement_raft_store::coverage::{self, RarePath};
 use turmoil::Sim;
 
 use crate::client::work;
 use crate::faults::{Happened, Kinds, Links, Planned};
 use crate::host::Host;
+use crate::invariants::leader_settles::{LeaderSettles, Seen};
 use crate::invariants::{Leadership, indexes_agree, liveness, votes_are_kept};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
@@ -61,6 +64,8 @@ pub(crate) struct World {
     desk: Rc<Desk>,
     /// Machines that are no members: spares that wait, and those that were replaced.
     outside: BTreeSet<u64>,
+    /// Where leadership is to be and how it comes there, in a run in regions.
+    settles: Option<LeaderSettles>,
     /// How many complaints of the ledger bear the moment at which they were seen.
     seen: usize,
     pub(crate) course: Course,
@@ -84,7 +89,7 @@ impl World {
             .enable_random_order()
             .build();
         let mut hosts = BTreeMap::new();
-        for node in 1..=parameters.nodes + parameters.spares {
+        for node in 1..=parameters.machines() {
             let host = Host::new(node, parameters, mutant, ledger.clone())?;
             let software = host.clone();
             sim.host(host.name.clone(), move || software.clone().run());
@@ -100,7 +105,7 @@ impl World {
         sim.client("operator", desk.clone().work(parameters.nodes));
         sim.client("scanner", scan(shared.clone()));
         clients.push("scanner".to_owned());
-        Ok(Self {
+        let world = Self {
             sim,
             shared,
             ledger,
@@ -109,10 +114,13 @@ impl World {
             down: BTreeMap::new(),
             links: Links::default(),
             desk,
-            outside: (parameters.nodes + 1..=parameters.nodes + parameters.spares).collect(),
+            outside: (parameters.nodes + 1..=parameters.machines()).collect(),
+            settles: LeaderSettles::new(parameters),
             seen: 0,
             course: Course::default(),
-        })
+        };
+        world.keep_apart();
+        Ok(world)
     }
 
     /// The run from its first step to its last.
@@ -141,6 +149,7 @@ impl World {
         if !self.shared.parameters.storm_from_the_start {
             self.steps(set_up, "the cluster did not form", formed)?;
         }
+        self.take_in_learners(changes)?;
         self.begins("the storm begins");
         if faults.is_empty() && !self.shared.parameters.storm_from_the_start {
             self.course.calm_since = Some(self.sim.elapsed());
@@ -174,6 +183,7 @@ impl World {
         let silent = "not every node answered everything after the storm";
         self.steps(scan, silent, done)?;
         self.steps(calm, "the nodes did not converge", Self::converged)?;
+        self.rest()?;
         if let Some(node) = stays_down {
             self.begins("the node that stayed away is started");
             self.start(node);
@@ -229,6 +239,7 @@ impl World {
             *wrong = seen_at(wrong, self.sim.elapsed());
             self.seen += 1;
         }
+        let mut roles = Vec::new();
         for host in self.hosts.values() {
             if let Some(wrong) = host.lost_vote() {
                 let wrong = votes_are_kept::complaint(host.node, &wrong);
@@ -247,9 +258,25 @@ impl World {
             self.course.story.look(self.sim.elapsed(), host.node, life);
             if let Some(role) = role {
                 self.course.leaders.observe(role)?;
+                roles.push(role);
             }
         }
+        if let Some(settles) = &mut self.settles {
+            let seen = Seen {
+                now: self.sim.elapsed(),
+                roles: &roles,
+                found: coverage::times(RarePath::BetterSite),
+                has_drained: &|node| self.desk.has_drained(node),
+                is_calm: self.course.calm_since.is_some(),
+            };
+            settles.observe(&seen, self.ledger.lock().logs())?;
+        }
         self.leave_out_the_rotten();
+        for (node, token) in self.desk.take_tokens() {
+            self.kill(node);
+            self.hosts[&node].joins_by(&token)?;
+            self.start(node);
+        }
         Ok(())
     }
 
@@ -257,7 +284,8 @@ impl World {
     fn take_in(&mut self) {
         self.course.orders = self.desk.done();
         for (order, done) in &self.course.orders {
-            if let (Order::Promote(node), Done::Yes) = (order, done)
+            if let (Order::Promote(node) | Order::Join { spare: node, .. }, Done::Yes) =
+                (order, done)
                 && self.outside.remove(node)
             {
                 self.shared.nodes.borrow_mut().push(*node);

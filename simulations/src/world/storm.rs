@@ -12,6 +12,8 @@ use crate::shared::Phase;
 
 /// How long a way that flaps is open, and how long it is shut.
 const FLAP: Duration = Duration::from_millis(130);
+/// The same for the ways between two sites.
+const FLAP_SITES: Duration = Duration::from_millis(1100);
 
 /// Bytes that a thin connection carries in a second.
 const THIN: u64 = 4_000;
@@ -46,7 +48,12 @@ impl World {
                     fault,
                     ends: now + planned.lasts,
                     is_there: !matches!(fault, Fault::PowerCutAt(..)),
-                    changes: now + FLAP,
+                    changes: now
+                        + if matches!(fault, Fault::FlapSites(..)) {
+                            FLAP_SITES
+                        } else {
+                            FLAP
+                        },
                 }));
             }
             let (over, rest): (Vec<_>, Vec<_>) = going.into_iter().partition(|one| one.ends <= now);
@@ -100,7 +107,16 @@ impl World {
 
     /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
     fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
-        let met = fault.meets(self.nodes(), self.leader());
+        let met = match self.at_leaders_site(fault) {
+            Some(fault) => fault
+                .into_iter()
+                .flat_map(|one| one.meets(self.nodes(), None))
+                .collect(),
+            None => fault.meets(
+                self.nodes() - self.shared.parameters.learners(),
+                self.leader(),
+            ),
+        };
         let needs_data = fault.may_miss() || matches!(fault, Fault::RotLog(_) | Fault::Replace(_));
         let is_too_early = needs_data && self.shared.phase.get() == Phase::Setup;
         if met.is_empty() || is_too_early {
@@ -172,9 +188,18 @@ impl World {
                 self.shared.nodes.borrow_mut().retain(|one| *one != node);
                 let spare = self.outside.iter().next().copied();
                 self.outside.insert(node);
-                self.desk.order([Order::Remove(node)]);
-                if let Some(spare) = spare {
-                    self.desk.order([Order::Add(spare), Order::Promote(spare)]);
+                let by_token = self.shared.parameters.seed.number("join").is_multiple_of(2);
+                match spare {
+                    // Its number is the next one, if it was never used.
+                    Some(spare) if by_token && spare > self.shared.parameters.nodes => {
+                        self.desk.order([Order::Join { spare, old: node }]);
+                    }
+                    Some(spare) => self.desk.order([
+                        Order::Remove(node),
+                        Order::Add(spare),
+                        Order::Promote(spare),
+                    ]),
+                    None => self.desk.order([Order::Remove(node)]),
                 }
             }
             Fault::Learner(node) => self.desk.order([Order::Add(node)]),
@@ -189,6 +214,7 @@ impl World {
             Fault::ClockStep(node, by) => self.hosts[&node].wall.step(by),
             Fault::ClockDrift(node, by) => self.hosts[&node].wall.drift(now, by),
             Fault::Flap(a, b) => self.cut(Fault::CutLink(a, b)),
+            Fault::DrainSite(nodes) => self.drain(nodes),
             _ => {
                 self.cut(fault);
                 for (a, b) in self.held(fault) {
@@ -235,14 +261,14 @@ impl World {
             Fault::Thin(node) => self.hosts[&node].bandwidth.set(0),
             Fault::Pause(node) => self.hosts[&node].resume(),
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),
-            Fault::SlowLink(a, b) => {
-                self.link_latency(a, b, self.shared.parameters.latency_max);
-            }
+            Fault::SlowLink(a, b) => self.link_latency(a, b, self.way_max(a, b)),
             Fault::LossyLink(a, b) => self.loss(a, b, 0.0),
             Fault::ClockStep(node, by) => self.hosts[&node].wall.step(-by),
             Fault::ClockDrift(node, by) => self.hosts[&node].wall.drift(now, -by),
             Fault::Flap(a, b) if going.is_there => self.mend_ways(Fault::CutLink(a, b)),
-            Fault::Flap(..) => {}
+            Fault::FlapSites(..) if going.is_there => self.mend_ways(fault),
+            Fault::Flap(..) | Fault::FlapSites(..) => {}
+            Fault::DrainSite(nodes) => self.desk.order(nodes.iter().map(Order::Undrain)),
             _ => {
                 self.mend_ways(fault);
                 for (a, b) in self.held(fault) {
@@ -264,6 +290,14 @@ impl World {
                     false => self.mend_ways(cut),
                 }
             }
+            Fault::FlapSites(..) if one.changes <= now => {
+                one.changes = now + FLAP_SITES;
+                one.is_there = !one.is_there;
+                match one.is_there {
+                    true => self.cut(one.fault),
+                    false => self.mend_ways(one.fault),
+                }
+            }
             Fault::PowerCutAt(node, _) if !one.is_there => {
                 if let Some(point) = self.hosts[&node].disk().failed_at() {
                     tracing::info!(node, point, at = ?self.sim.elapsed(), "the power fails");
@@ -278,7 +312,7 @@ impl World {
         Ok(())
     }
 
-    /// How many machines there are, spares included.
+    /// How many machines there are for nodes, learners and spares included.
     fn nodes(&self) -> u64 {
         self.hosts.len() as u64
     }
@@ -303,7 +337,10 @@ impl World {
                 .flat_map(|(a, b)| [(a.clone(), b.clone()), (b, a)])
                 .collect();
         }
-        self.named(fault.cut_ways(self.nodes()))
+        match self.site_ways(fault) {
+            Some(ways) => ways,
+            None => self.named(fault.cut_ways(self.nodes())),
+        }
     }
 
     /// The pairs of machines whose messages a fault keeps.
@@ -355,7 +392,7 @@ impl World {
         Ok(())
     }
 
-    fn kill(&mut self, node: u64) {
+    pub(super) fn kill(&mut self, node: u64) {
         *self.down.entry(node).or_default() += 1;
         let host = &self.hosts[&node];
         self.sim.crash(host.name.as_str());

@@ -111,7 +111,7 @@ pub fn answer(response: &http::Response<Bytes>) -> Answer {
     Answer {
         status: response.status().as_u16(),
         index: text("placement-index").as_deref().and_then(Token::parse),
-        node: text("placement-node").and_then(|node| node.parse().ok()),
+        node: text("placement-node").and_then(|node| node.split(';').next()?.parse().ok()),
         known_leader: text("placement-known-leader").and_then(|leader| leader.parse().ok()),
         staleness: text("placement-staleness")
             .and_then(|age| age.parse().ok())

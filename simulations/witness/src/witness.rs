@@ -139,7 +139,8 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
 
 /// Whether an entry of the log is what a node makes of a write.
 fn is_of(entry: &Stamped, write: &Write, node: u64) -> bool {
-    entry.command == write.command && entry.request.is_none_or(|request| request.origin == node)
+    let of_both = entry.partition.is_default() && entry.command == write.command;
+    of_both && entry.request.is_none_or(|request| request.origin == node)
 }
 
 fn wrong_read(question: &Question, answer: &Answer, oracle: &mut Oracle) -> Option<String> {
@@ -212,7 +213,7 @@ fn resolve(
         let Some(effect) = own.filter(|_| !claimed.contains(index)) else {
             continue;
         };
-        if is_housekeeping(&stamped.command) {
+        if is_housekeeping(stamped) {
             continue;
         }
         let found = unknown

@@ -6,7 +6,7 @@ mod question;
 mod write;
 
 use placement_model::command::Stamped;
-use placement_model::types::{ProviderUuid, Timestamp};
+use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome};
 use placement_naive::Naive;
 use placement_naive::estate::Estate;
@@ -87,8 +87,11 @@ impl Expected {
 const UNDEFINED: &str = "placement.undefined_code";
 
 impl Oracle {
-    /// Carries out an entry of the log, unless it repeats an earlier one.
+    /// Carries out an entry of the log, unless it repeats an earlier one, or is another partition's.
     pub fn entry(&mut self, stamped: &Stamped) -> Outcome {
+        if !stamped.partition.is_default() {
+            return self.naive.pass_by(stamped);
+        }
         self.estate = None;
         self.naive.apply(stamped)
     }
@@ -96,6 +99,7 @@ impl Oracle {
     /// What a write would be answered that came now.
     pub fn would(&self, write: &Write) -> Outcome {
         let stamped = Stamped {
+            partition: PartitionId::DEFAULT,
             at: Timestamp(0),
             request: None,
             command: write.command.clone(),
@@ -156,10 +160,20 @@ fn uuid(text: String) -> Option<Uuid> {
     text.parse().ok()
 }
 
-/// Whether a cluster writes the command on its own account, without a client.
-pub fn is_housekeeping(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::SyncStandards(_) | Command::RetireNode(_) | Command::RaiseLevel(_)
-    )
+/// Whether an entry is none that a client of the default partition has asked for: the cluster's own, an operator's, or
+/// another partition's.
+pub fn is_housekeeping(entry: &Stamped) -> bool {
+    !entry.partition.is_default()
+        || matches!(
+            entry.command,
+            Command::SyncStandards(_)
+                | Command::RetireNode(_)
+                | Command::RaiseLevel(_)
+                | Command::CreatePartition(_)
+                | Command::DeletePartition(_)
+                | Command::IssueJoinToken(_)
+                | Command::RevokeJoinToken(_)
+                | Command::RedeemJoinToken(_)
+                | Command::SetReplacement(_)
+        )
 }

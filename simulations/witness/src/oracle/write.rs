@@ -144,5 +144,11 @@ fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
         | Refusal::AllocationConstraints { .. }
         | Refusal::AllocationCapacity { .. } => (409, UNDEFINED),
         Refusal::IdsExhausted => (503, UNDEFINED),
+        Refusal::PartitionGone(_) => (503, "placement.partition.not_found"),
+        Refusal::PartitionNotFound(_)
+        | Refusal::PartitionExists(_)
+        | Refusal::PartitionInUse(_)
+        | Refusal::PartitionDefault
+        | Refusal::PartitionsExhausted => unreachable!("no client of the API asks for partitions"),
     }
 }

@@ -1,0 +1,127 @@
+//! Runs in regions: which they are, and what an operator has to set for them.
+
+use std::time::Duration;
+
+use rand::Rng;
+
+use crate::parameters::Parameters;
+use crate::regions::Regions;
+
+/// One run in so many stands in regions.
+const ONE_IN: u32 = 6;
+
+/// The same run in regions, if its seed has it so, with the times that an operator has to set for them. No other run
+/// is another one for that.
+pub fn place(parameters: Parameters) -> Parameters {
+    let random = &mut parameters.seed.stream("far apart");
+    if !random.random_ratio(1, ONE_IN) {
+        return parameters;
+    }
+    let mut regions = Regions::draw(random);
+    for _ in 0..parameters.spares {
+        regions
+            .site_of
+            .push(random.random_range(0..regions.sites()));
+    }
+    let storm = Duration::from_millis(random.random_range(9_000..15_000));
+    in_regions(
+        Parameters {
+            storm,
+            ..parameters
+        },
+        regions,
+    )
+}
+
+/// A run in these regions.
+pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
+    let ms = Duration::from_millis;
+    let farthest = regions.farthest();
+    let voters = regions.site_of.len() as u64 - regions.learners - parameters.spares;
+    // A heartbeat counts only if it is answered before three quarters of the time until the next one have gone by.
+    let sync_max = parameters.sync_max.min(ms(40));
+    let answered = farthest + 2 * ms(5) + sync_max;
+    let heartbeat = parameters.heartbeat.max(answered * 3 / 2).max(ms(100));
+    let mut placed = Parameters {
+        nodes: voters,
+        // What takes a step longer or shorter is no matter over such ways.
+        tick: parameters.tick.max(ms(2)),
+        latency_max: parameters.latency_max.min(ms(5)),
+        sync_max,
+        heartbeat,
+        election: heartbeat * 3,
+        clients: parameters.clients.max(regions.sites()),
+        storm_from_the_start: false,
+        regions: Some(regions),
+        ..parameters
+    };
+    placed.knobs.silence = placed.knobs.silence.max(4 * farthest + ms(200));
+    placed.wait = placed.wait.max(2 * placed.request());
+    placed.patience = placed.patience.max(4 * placed.request());
+    placed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seed::Seed;
+
+    fn placed() -> impl Iterator<Item = (Parameters, Regions)> {
+        let all = (1..200).map(|seed| place(Parameters::from_seed(Seed(seed))));
+        all.filter_map(|parameters| {
+            let regions = parameters.regions.clone()?;
+            Some((parameters, regions))
+        })
+    }
+
+    #[test]
+    fn one_run_in_six_stands_in_regions_and_each_node_at_a_site() {
+        let all: Vec<_> = placed().collect();
+        assert!((20..50).contains(&all.len()), "{} of 199", all.len());
+        for (parameters, regions) in &all {
+            let machines = usize::try_from(parameters.machines()).expect("few");
+            assert_eq!(regions.site_of.len(), machines);
+            let nodes: usize = (0..regions.sites())
+                .map(|site| regions.nodes(site).iter().count())
+                .sum();
+            assert_eq!(nodes, machines);
+            assert!(parameters.election > 2 * regions.farthest());
+            assert!(parameters.patience > parameters.request());
+        }
+        let five = all
+            .iter()
+            .filter(|(parameters, regions)| parameters.nodes == 5 && regions.learners > 0);
+        assert!(five.count() > 5);
+        assert!(
+            all.iter()
+                .any(|(_, regions)| !regions.preference.is_empty())
+        );
+    }
+
+    #[test]
+    fn round_trips_are_the_same_there_and_back_and_differ() {
+        let mut seen = std::collections::BTreeSet::new();
+        for (_, regions) in placed() {
+            for a in 0..regions.sites() {
+                for b in 0..regions.sites() {
+                    assert_eq!(regions.way(a, b), regions.way(b, a));
+                    assert_eq!(regions.way(a, b).is_zero(), a == b);
+                    seen.insert(2 * regions.way(a, b));
+                }
+            }
+        }
+        let ms = Duration::from_millis;
+        assert!(seen.contains(&ms(1)) && seen.contains(&ms(200)), "{seen:?}");
+    }
+
+    #[test]
+    fn clients_mostly_ask_at_home() {
+        let regions = Regions::new(&[2, 1], 1, Duration::from_millis(10));
+        assert_eq!(regions.site_of, [0, 0, 1, 2]);
+        let random = &mut Seed(1).stream("test");
+        let mut chosen = |site| regions.choice(random, site, vec![1, 2, 3]);
+        let at_home = (0..100).filter(|_| chosen(1) == [3]).count();
+        assert!((65..95).contains(&at_home), "{at_home}");
+        assert_eq!(chosen(2), [1, 2, 3], "nobody there may be asked");
+    }
+}

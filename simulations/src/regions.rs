@@ -1,0 +1,150 @@
+//! Where the machines of a run stand, if they do not stand in one place: regions with voters, edge sites with
+//! learners that stay learners, and how long messages take between them.
+
+use std::time::Duration;
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+
+use crate::faults::Nodes;
+
+/// Round trips between sites, in milliseconds.
+const ROUND_TRIPS_MS: [u64; 8] = [1, 5, 10, 30, 60, 100, 150, 200];
+/// Voters by region.
+const VOTERS: [&[u64]; 8] = [
+    &[2, 2, 1],
+    &[2, 2, 1],
+    &[2, 2, 1],
+    &[1, 1, 1],
+    &[1, 1, 1],
+    &[1, 2, 2],
+    &[3, 2],
+    &[2, 1],
+];
+/// Of 100 requests so many go to a node of the client's site.
+const AT_HOME_PERCENT: u32 = 80;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Regions {
+    /// The site of each node, beginning with node 1: those of voters, of learners that stay learners, of spares.
+    /// Sites are counted from 0, those of voters first.
+    pub site_of: Vec<usize>,
+    /// How many of the nodes behind the voters are learners.
+    pub learners: u64,
+    /// Round trips: between the sites of the row and of the column.
+    pub round_trips: Vec<Vec<Duration>>,
+    /// Where the leader is to be: sites, the best first.
+    pub preference: Vec<usize>,
+    /// A voter is caught up for nodes that prefer it once it lacks no more than so many log entries.
+    pub lag_max: u64,
+}
+
+impl Regions {
+    /// So many voters in each region and so many learners, each at a site of its own; all sites are equally far
+    /// from each other.
+    pub fn new(voters: &[u64], learners: u64, round_trip: Duration) -> Self {
+        let sites = voters.len() + usize::try_from(learners).expect("few learners");
+        let in_regions = voters.iter().enumerate();
+        let voters_at = in_regions.flat_map(|(site, count)| (0..*count).map(move |_| site));
+        let far = |a: usize, b: usize| if a == b { Duration::ZERO } else { round_trip };
+        Self {
+            site_of: voters_at.chain(voters.len()..sites).collect(),
+            learners,
+            round_trips: (0..sites)
+                .map(|a| (0..sites).map(|b| far(a, b)).collect())
+                .collect(),
+            preference: Vec::new(),
+            lag_max: 1000,
+        }
+    }
+
+    /// How many sites there are.
+    pub fn sites(&self) -> usize {
+        self.round_trips.len()
+    }
+
+    /// Where a node stands; one more machine than were placed stands at the first site.
+    pub fn site(&self, node: u64) -> usize {
+        let number = usize::try_from(node - 1).expect("few nodes");
+        self.site_of.get(number).copied().unwrap_or_default()
+    }
+
+    /// The nodes of a site.
+    pub fn nodes(&self, site: usize) -> Nodes {
+        let all = (1..).zip(&self.site_of);
+        all.filter(|(_, at)| **at == site)
+            .map(|(node, _)| node)
+            .collect()
+    }
+
+    /// Where a client stands.
+    pub fn site_of_client(&self, client: usize) -> usize {
+        client % self.sites()
+    }
+
+    /// What a site is called.
+    pub fn name(site: usize) -> String {
+        format!("r{site}")
+    }
+
+    /// The zone of a node, of which each region has two.
+    pub fn zone(node: u64) -> String {
+        if node.is_multiple_of(2) { "b" } else { "a" }.to_owned()
+    }
+
+    /// How far behind the best a node is as a leader.
+    pub fn rank(&self, node: u64) -> usize {
+        let site = self.site(node);
+        let at = self.preference.iter().position(|one| *one == site);
+        at.unwrap_or(self.preference.len())
+    }
+
+    /// How long a message takes at least from one site to another.
+    pub fn way(&self, a: usize, b: usize) -> Duration {
+        self.round_trips[a][b] / 2
+    }
+
+    /// The longest round trip.
+    pub fn farthest(&self) -> Duration {
+        self.round_trips
+            .iter()
+            .flatten()
+            .copied()
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Those nodes that a client at `site` asks next: of its own site mostly.
+    pub fn choice(&self, random: &mut SmallRng, site: usize, nodes: Vec<u64>) -> Vec<u64> {
+        let at_home = random.random_ratio(AT_HOME_PERCENT, 100);
+        let here = nodes
+            .iter()
+            .copied()
+            .filter(|node| self.site(*node) == site);
+        let here: Vec<u64> = here.filter(|_| at_home).collect();
+        if here.is_empty() { nodes } else { here }
+    }
+
+    /// Some regions.
+    pub fn draw(random: &mut SmallRng) -> Self {
+        let voters = *VOTERS.choose(random).expect("not empty");
+        let mut drawn = Self::new(voters, random.random_range(0..=3), Duration::ZERO);
+        let sites = drawn.sites();
+        for a in 0..sites {
+            for b in a + 1..sites {
+                let ms = *ROUND_TRIPS_MS.choose(random).expect("not empty");
+                drawn.round_trips[a][b] = Duration::from_millis(ms);
+                drawn.round_trips[b][a] = drawn.round_trips[a][b];
+            }
+        }
+        let first = random.random_range(0..voters.len());
+        let preferred = *[0, 1, 1, 2].choose(random).expect("not empty");
+        drawn.preference = (0..preferred)
+            .map(|next| (first + next) % voters.len())
+            .collect();
+        drawn.lag_max = *[10, 50, 1000].choose(random).expect("not empty");
+        drawn
+    }
+}

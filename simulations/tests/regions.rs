@@ -1,0 +1,329 @@
+//! What becomes of a cluster that stands in several regions when one of them is lost, cut off, half heard or
+//! drained.
+
+use std::time::Duration;
+
+use placement_simulations::faults::{Fault, Happened, Nodes, Planned};
+use placement_simulations::history::{Answer, Event};
+use placement_simulations::operation::{Level, Operation};
+use placement_simulations::parameters::{Knobs, OurClient, Parameters};
+use placement_simulations::places::in_regions;
+use placement_simulations::regions::Regions;
+use placement_simulations::report::Report;
+use placement_simulations::run::run_with;
+use placement_simulations::seed::Seed;
+use placement_simulations::story::Life;
+
+const fn ms(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+fn at(begins: u64, lasts: u64, fault: Fault) -> Planned {
+    Planned {
+        begins: ms(begins),
+        lasts: ms(lasts),
+        fault,
+    }
+}
+
+/// A quiet cluster in these regions, whose clients do not wait long for a node that cannot answer.
+fn quiet(seed: u64, storm: u64, regions: Regions) -> Parameters {
+    let parameters = Parameters {
+        tick: ms(2),
+        latency_max: ms(5),
+        sync_max: ms(5),
+        heartbeat: ms(100),
+        snapshot_every: 1000,
+        keep_in_log: 50,
+        clients: 8,
+        providers: 2,
+        pause_max: ms(20),
+        patience: ms(1500),
+        wait: ms(800),
+        our_client: OurClient::Absent,
+        writes_percent: 40,
+        storm: ms(storm),
+        minority_stays_down: false,
+        spares: 0,
+        knobs: Knobs::default(),
+        older_starts: Vec::new(),
+        ..Parameters::from_seed(Seed(seed))
+    };
+    in_regions(parameters, regions)
+}
+
+fn goes_well(parameters: Parameters, faults: Vec<Planned>) -> Report {
+    let report = std::thread::spawn(move || run_with(&parameters, None, faults))
+        .join()
+        .expect("a run reports its panics");
+    let (violations, counts) = (&report.violations, report.counts);
+    assert!(violations.is_empty(), "{violations:#?}\n{counts:?}");
+    assert!(
+        counts.commits > 50,
+        "hardly anything was written: {counts:?}"
+    );
+    report
+}
+
+fn nodes(these: &[u64]) -> Nodes {
+    these.iter().copied().collect()
+}
+
+/// What nodes answered that are meant, to requests that came and were answered between two moments.
+fn answered(
+    report: &Report,
+    from: Duration,
+    to: Duration,
+    is_meant: impl Fn(u64) -> bool,
+) -> Vec<(&Event, &Answer)> {
+    let events = report.history.events.iter();
+    let within = events.filter(|event| event.sent >= from && is_meant(event.node));
+    let within = within.filter(|event| event.ended.is_some_and(|ended| ended <= to));
+    within
+        .filter_map(|event| Some((event, event.answer()?)))
+        .collect()
+}
+
+/// Those of them that are writes which were carried out or refused by the rules.
+fn written(report: &Report, from: Duration, to: Duration, is_meant: impl Fn(u64) -> bool) -> usize {
+    let answered = answered(report, from, to, is_meant).into_iter();
+    let written = answered.filter(|(event, answer)| is_write(event) && answer.status < 500);
+    written.count()
+}
+
+fn is_write(event: &Event) -> bool {
+    matches!(event.operation, Operation::Write(_))
+}
+
+/// Reads that need no other node.
+fn is_of_its_own(event: &Event) -> bool {
+    matches!(
+        event.operation,
+        Operation::Read(_, Level::Local | Level::Session(_))
+    )
+}
+
+/// Whoever led at a moment.
+fn leader(report: &Report, moment: Duration) -> Option<u64> {
+    let lives = report.story.lives.iter();
+    let lives = lives.filter_map(|(node, lives)| {
+        let life = lives.iter().rfind(|(from, _)| *from <= moment)?.1;
+        match life {
+            Life::Leads(term) => Some((term, *node)),
+            Life::Down | Life::Follows(_) => None,
+        }
+    });
+    lives.max().map(|(_, node)| node)
+}
+
+/// When each leader began to lead.
+fn leaders(report: &Report) -> Vec<(Duration, u64)> {
+    let lives = report.story.lives.iter();
+    let mut leaders: Vec<_> = lives
+        .flat_map(|(node, lives)| lives.iter().map(move |(from, life)| (*from, *node, *life)))
+        .filter(|(_, _, life)| matches!(life, Life::Leads(_)))
+        .map(|(from, node, _)| (from, node))
+        .collect();
+    leaders.sort_unstable();
+    leaders
+}
+
+/// The fault that happened first.
+fn first(report: &Report) -> Happened {
+    *report.faults.first().expect("a fault happened")
+}
+
+/// Five voters in three regions survive the loss of any of them: others write on within three elections, and what was
+/// acknowledged is there (the run looks for that at its end).
+#[test]
+fn the_leaders_region_is_lost_and_the_others_write_on() {
+    for (seed, fault) in [
+        (1, Fault::PowerCutLeaderSite),
+        (2, Fault::PowerCutLeaderSite),
+        (3, Fault::CutLeaderSite),
+        (4, Fault::CutLeaderSite),
+    ] {
+        let regions = Regions::new(&[2, 2, 1], 0, ms(60));
+        let parameters = quiet(seed, 8000, regions.clone());
+        let election_max = 2 * parameters.election;
+        let report = goes_well(parameters, vec![at(2000, 5000, fault)]);
+        let lost = first(&report);
+        let led = leader(&report, lost.from).expect("a node led");
+        let site = regions.site(led);
+        let elsewhere = |node| regions.site(node) != site;
+        let soon = lost.from + 3 * election_max;
+        assert!(
+            written(&report, lost.from, soon, elsewhere) > 0,
+            "seed {seed}: nobody wrote within {:?} of the loss of node {led}'s region",
+            3 * election_max
+        );
+        assert!(
+            written(&report, soon, lost.to, elsewhere) > 5,
+            "{:?}",
+            report.counts
+        );
+        let there = written(&report, lost.from + ms(500), lost.to, |node| {
+            !elsewhere(node)
+        });
+        assert_eq!(there, 0, "seed {seed}: a lost region wrote");
+    }
+}
+
+/// Leadership comes to the region that is preferred, leaves it when that is drained, and is back when it may be.
+#[test]
+fn a_region_that_is_drained_is_led_from_elsewhere_until_it_is_undrained() {
+    for seed in 1..=2 {
+        let regions = Regions {
+            preference: vec![1],
+            ..Regions::new(&[1, 2, 2], 0, ms(30))
+        };
+        let faults = vec![at(14_000, 9000, Fault::DrainSite(nodes(&[2, 3])))];
+        let parameters = Parameters {
+            pause_max: ms(400),
+            ..quiet(seed, 28_000, regions.clone())
+        };
+        let report = goes_well(parameters, faults);
+        let drained = first(&report);
+        let changes = leaders(&report);
+        let is_preferred = |node: &u64| regions.site(*node) == 1;
+        let led = leader(&report, drained.from).expect("a node leads");
+        assert!(
+            is_preferred(&led),
+            "seed {seed}: {changes:?}, drained at {:?}",
+            drained.from
+        );
+        let (left, undrained) = (drained.from + ms(2000), drained.to);
+        for moment in [left, left + (undrained - left) / 2, undrained] {
+            let led = leader(&report, moment).expect("a node leads");
+            assert!(
+                !is_preferred(&led),
+                "seed {seed}: node {led} leads at {moment:?}"
+            );
+        }
+        let back = leader(&report, undrained + ms(4500));
+        assert!(
+            back.is_some_and(|node| is_preferred(&node)),
+            "seed {seed}: {changes:?}"
+        );
+        assert!(changes.len() <= 4, "seed {seed}: {changes:?}");
+    }
+}
+
+/// An edge that is cut off goes on reading and says how old that is; it writes nothing. The log that it lacks is gone
+/// when it is heard again.
+#[test]
+fn an_edge_that_was_cut_off_for_long_reads_on_and_is_sent_a_snapshot() {
+    for seed in 1..=2 {
+        let parameters = Parameters {
+            snapshot_every: 10,
+            keep_in_log: 0,
+            clients: 24,
+            writes_percent: 25,
+            ..quiet(seed, 13_000, Regions::new(&[1, 1, 1], 1, ms(60)))
+        };
+        let report = goes_well(parameters, vec![at(3000, 9000, Fault::CutSite(3))]);
+        let cut = first(&report);
+        let from = cut.from + ms(100);
+        let there = answered(&report, from, cut.to, |node| node == 4);
+        let read = there
+            .iter()
+            .filter(|(event, answer)| is_of_its_own(event) && answer.status < 500);
+        let oldest = read
+            .clone()
+            .filter_map(|(_, answer)| answer.staleness)
+            .max();
+        let count = read.count();
+        assert!(count > 5, "seed {seed}: an edge reads on, {count} times");
+        assert!(
+            oldest > Some(ms(7000)),
+            "seed {seed}: at most {oldest:?} old"
+        );
+        assert_eq!(
+            written(&report, from, cut.to, |node| node == 4),
+            0,
+            "seed {seed}"
+        );
+        let refused = there
+            .iter()
+            .filter(|(event, answer)| is_write(event) && answer.status == 503);
+        assert!(refused.count() > 0, "seed {seed}: its writes are answered");
+        assert!(
+            written(&report, from, cut.to, |node| node < 4) > 20,
+            "seed {seed}"
+        );
+        assert!(
+            report.counts.snapshots > 0,
+            "seed {seed}: {:?}",
+            report.counts
+        );
+    }
+}
+
+/// Who does not hear the leader asks for votes, and those who hear it give none.
+#[test]
+fn a_way_between_regions_that_carries_one_direction_costs_no_elections() {
+    for (seed, regions) in [(1, [2, 2, 1]), (2, [1, 2, 2])] {
+        let ways = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2)];
+        let faults = (0..).zip(ways).map(|(number, (from, to))| {
+            at(1000 + 3500 * number, 3000, Fault::CutSiteWay(from, to))
+        });
+        let parameters = quiet(seed, 22_500, Regions::new(&regions, 0, ms(60)));
+        let report = goes_well(parameters, faults.collect());
+        for cut in &report.faults {
+            let written = written(&report, cut.from, cut.to, |_| true);
+            assert!(
+                written > 5,
+                "seed {seed}: {written} writes while {}",
+                cut.fault
+            );
+        }
+        let changes = leaders(&report);
+        assert!(changes.len() <= 3, "seed {seed}: {changes:?}");
+    }
+}
+
+/// Half of the voters are no majority, and two of five neither.
+#[test]
+fn two_regions_survive_what_leaves_a_majority() {
+    for (seed, voters, survives) in [(1, [2, 2], [false, false]), (2, [3, 2], [false, true])] {
+        let regions = Regions::new(&voters, 0, ms(30));
+        let faults = vec![
+            at(1000, 4000, Fault::PowerCutSite(regions.nodes(0))),
+            at(7000, 4000, Fault::PowerCutSite(regions.nodes(1))),
+        ];
+        let report = goes_well(quiet(seed, 12_000, regions.clone()), faults);
+        for (site, survives) in survives.into_iter().enumerate() {
+            let lost = report.faults.iter().find(
+                |one| matches!(one.fault, Fault::PowerCut(node) if regions.site(node) == site),
+            );
+            let lost = lost.expect("the power of the region failed");
+            let others = |node| regions.site(node) != site;
+            let written = written(&report, lost.from, lost.to, others);
+            assert_eq!(
+                written > 0,
+                survives,
+                "{voters:?} without r{site}: {written} writes"
+            );
+            let read = answered(&report, lost.from, lost.to, others).into_iter();
+            let read = read.filter(|(event, answer)| is_of_its_own(event) && answer.status < 500);
+            assert!(read.count() > 0, "{voters:?} without r{site}: nobody reads");
+        }
+    }
+}
+
+/// Who starts asks the others in which start it has last written, however far they are.
+#[test]
+fn an_older_copy_is_refused_over_long_ways_too() {
+    for seed in 1..=2 {
+        let faults = vec![
+            at(1500, 300, Fault::Copy(2)),
+            at(4000, 300, Fault::PowerCut(2)),
+        ];
+        let regions = Regions::new(&[1, 1, 1], 0, ms(200));
+        let report = goes_well(quiet(seed, 7000, regions), faults);
+        let [words] = report.refused.as_slice() else {
+            panic!("seed {seed}: {:?}", report.refused);
+        };
+        assert!(words.contains("is an older copy"), "{words}");
+    }
+}

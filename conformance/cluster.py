@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+import neighbour
 from nodes import Nodes
 
 # The configuration that upstream's fixtures give to the service, in our terms.
@@ -30,10 +31,12 @@ class Cluster:
     """A running cluster of one profile; a context manager that gives its `Nodes`.
 
     `command` is a list; it takes the options of scripts/run-cluster and prints what that prints.
+    In a `partition` the suite does not meet what others write to the default one.
     """
 
-    def __init__(self, command, profile, choice: random.Random):
+    def __init__(self, command, profile, choice: random.Random, partition=False):
         self._command = command
+        self._partition = partition
         self._profile = profile
         self._choice = choice
 
@@ -52,7 +55,10 @@ class Cluster:
             self._command + ['--clean', '--detach', '--no-sample', '--dir', self._data,
                              '--base-port', str(port), '--config', self._write_config()],
             check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True).stdout
-        self._nodes = Nodes([node['api'] for node in json.loads(output)['nodes']], self._choice)
+        started = json.loads(output)['nodes']
+        self._nodes = Nodes([node['api'] for node in started], self._choice)
+        if self._partition:
+            neighbour.create_partition(started[0]['data_dir'])
         return self._nodes
 
     def __exit__(self, *_):
@@ -67,6 +73,8 @@ class Cluster:
         path = os.path.join(self._directory, 'placementd.toml')
         with open(path, 'w') as file:
             file.write(PROFILES[self._profile].format(directory=self._directory))
+            if self._partition:
+                file.write(neighbour.CONFIG)
         return path
 
 

@@ -1,6 +1,7 @@
 """Runs the gabbi suite of the installed openstack-placement over HTTP against a cluster."""
 
 import argparse
+import contextlib
 import fnmatch
 import glob
 import importlib.resources
@@ -15,6 +16,7 @@ from gabbi import handlers, suitemaker, utils
 
 import extent
 import fixtures
+import neighbour
 from cases import ClusterCase, ClusterHttp, Session
 from cluster import PROFILES, Cluster
 
@@ -32,17 +34,23 @@ def main():
     # Of the nodes alone, so that nothing else (such as a port that is taken) shifts the choice.
     choice = random.Random(seed)
     started = time.monotonic()
-    ran, passed, failed = 0, 0, 0
+    ran, passed, failed, written = 0, 0, 0, 0
     for profile in PROFILES:
         files = [file for file in suite_files(options.files) if profile_of(file) == profile]
         if not files:
             continue
-        with Cluster(options.cluster, profile, choice) as nodes:
+        with Cluster(options.cluster, profile, choice, options.partition) as nodes:
             Session.nodes = nodes
             Session.consumers.clear()
-            for file in files:
-                counts = run_file(file, profile)
-                ran, passed, failed = ran + 1, passed + counts[0], failed + counts[1]
+            beside = neighbour.Neighbour(nodes, seed) if options.partition else None
+            with beside or contextlib.nullcontext():
+                for file in files:
+                    counts = run_file(file, profile)
+                    ran, passed, failed = ran + 1, passed + counts[0], failed + counts[1]
+            if beside:
+                written += beside.written
+                failed += len(beside.failed)
+                print('\n'.join(beside.failed))
     for line in Session.forbidden:
         print(f'passed by its status alone, because HTTP itself forbids the request: {line}')
     print(f'{time.monotonic() - started:.0f} s')
@@ -51,6 +59,9 @@ def main():
     if lost:
         print(f'FAILED: {lost}')
     by_status = f', {len(Session.forbidden)} passed by status alone' if Session.forbidden else ''
+    if options.partition:
+        print(f'{written} writes were carried out in another partition meanwhile')
+        failed += not written
     print(f'{passed} passed, {failed} failed{by_status}')
     sys.exit(1 if failed or lost or not passed else 0)
 
@@ -63,6 +74,8 @@ def parse():
     parser.add_argument('files', nargs='*', metavar='FILE',
                         help='only these files of the suite, e.g. "granular*" (default: all)')
     parser.add_argument('--seed', type=int, help='of the choice of nodes (default: a new one)')
+    parser.add_argument('--partition', action='store_true',
+                        help='run the suite in a partition, while random writes go to another')
     parser.add_argument('--reference', dest='cluster', action='store_const',
                         const=[sys.executable, os.path.join(HERE, 'reference.py')],
                         default=[os.path.join(os.path.dirname(HERE), 'scripts', 'run-cluster')],

@@ -13,8 +13,8 @@ use placement_model::command::{
 };
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
 use placement_model::types::{
-    ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName, ProviderUuid, Timestamp,
-    UserId,
+    ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId, ProviderName, ProviderUuid,
+    Timestamp, UserId,
 };
 use placement_model::{Command, Stamped, State, apply, standard};
 use placement_raft_store::wire::{self, RecordVersion};
@@ -170,6 +170,7 @@ fn stamped(number: u64, command: Command) -> Stamped {
         answered_below: number.saturating_sub(16),
     };
     Stamped {
+        partition: PartitionId::DEFAULT,
         at: Timestamp(1),
         request: (number > 0).then_some(request),
         command,

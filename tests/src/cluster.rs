@@ -37,7 +37,7 @@ pub struct Cluster {
     secured: Option<Trust>,
     running: Vec<Option<NodeProcess>>,
     links: Vec<Link>,
-    /// What each of them carries.
+    /// What each of them carries; `None`: as much as this machine can.
     bits_per_s: Option<u32>,
     ways: Ways,
     /// The processes that were started, for telling whose a connection is.
@@ -91,10 +91,19 @@ impl Cluster {
 
     /// The same, of which no node runs yet.
     pub fn prepare_linked(nodes: u64, config: &str, bits_per_s: u32) -> anyhow::Result<Self> {
+        Self::prepare_links(nodes, config, Some(bits_per_s))
+    }
+
+    /// The same over links that carry as much as this machine can, and that [`Cluster::stretch`] makes long.
+    pub fn prepare_far(nodes: u64, config: &str) -> anyhow::Result<Self> {
+        Self::prepare_links(nodes, config, None)
+    }
+
+    fn prepare_links(nodes: u64, config: &str, bits_per_s: Option<u32>) -> anyhow::Result<Self> {
         let mut cluster = Self::prepare(nodes, config)?;
         cluster.options.linked = true;
         cluster.options.initial_members = linked_members(&cluster.places);
-        cluster.bits_per_s = Some(bits_per_s);
+        cluster.bits_per_s = bits_per_s;
         for place in cluster.places.clone() {
             cluster.link(&place)?;
         }
@@ -103,11 +112,11 @@ impl Cluster {
 
     /// Lays the link to a node of a linked cluster.
     fn link(&mut self, place: &NodePlace) -> anyhow::Result<()> {
-        if let Some(bits_per_s) = self.bits_per_s {
+        if self.options.linked {
             let (from, to) = (place.link().parse()?, place.peer().parse()?);
             let pids = self.pids.clone();
             let who_has = Arc::new(move |ends| process_of(&pids.lock(), ends));
-            let link = Link::start(from, (place.id, to), bits_per_s, &self.ways, who_has)?;
+            let link = Link::start(from, (place.id, to), self.bits_per_s, &self.ways, who_has)?;
             self.links.push(link);
         }
         Ok(())
@@ -122,11 +131,15 @@ impl Cluster {
 
     /// A cluster of which no node runs yet.
     pub fn prepare(nodes: u64, config: &str) -> anyhow::Result<Self> {
+        Self::prepare_with_room(nodes, 3, config)
+    }
+
+    /// The same, with room for so many nodes that are added later.
+    pub fn prepare_with_room(nodes: u64, more: u16, config: &str) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("placement-test-")
             .tempdir()?;
-        // Room for nodes that are added later.
-        let room = u16::try_from(nodes)? + 3;
+        let room = u16::try_from(nodes)? + more;
         let ports = Ports::claim(room);
         let places = NodePlace::all(directory.path(), ports.first(), nodes);
         let file = directory.path().join("placementd.toml");
@@ -202,6 +215,12 @@ impl Cluster {
         place
     }
 
+    /// Gives a node that does not run other ports: those of the spare place.
+    pub fn move_node(&mut self, id: u64) {
+        let spare = self.spare_place();
+        self.places[index(id)].base_port = spare.base_port;
+    }
+
     /// Where the next node would be.
     pub fn spare_place(&self) -> NodePlace {
         let id = self.places.len() as u64 + 1;
@@ -229,6 +248,17 @@ impl Cluster {
     pub fn cut(&self, ways: impl IntoIterator<Item = Way>) {
         assert!(!self.links.is_empty(), "the nodes have no links");
         self.ways.cut(ways);
+    }
+
+    /// Makes the round trips between nodes of a cluster that was started with links so long, from now on.
+    pub fn stretch(&self, round_trip: impl Fn(u64, u64) -> Duration) {
+        assert!(!self.links.is_empty(), "the nodes have no links");
+        let ids = 1..=self.links.len() as u64;
+        let pairs = ids
+            .clone()
+            .flat_map(|from| ids.clone().map(move |to| (from, to)));
+        self.ways
+            .stretch(pairs.map(|(from, to)| ((from, to), round_trip(from, to) / 2)));
     }
 
     /// Opens all ways again.

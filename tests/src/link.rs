@@ -1,18 +1,24 @@
-//! Links between nodes: of so many bits a second, and open or cut.
+//! Links between nodes: so long, of so many bits a second, and open or cut.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
+use parking_lot::RwLock;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::{Mutex, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::{Mutex, Semaphore, mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Bytes that go over it at once.
 const PACKET_BYTES: usize = 4096;
+/// Bytes that go at once over a link that bears any number of bits.
+const BROAD_PACKET_BYTES: usize = 64 * 1024;
+/// Bytes that may be under way in one direction of a connection: a long link holds much.
+const UNDER_WAY_BYTES: usize = 64 * 1024 * 1024;
 /// How much of a second the system may hold at each end: a link has no room for a whole message.
 const BUFFERED: u32 = 20;
 /// What the system needs at least to work at all.
@@ -25,32 +31,47 @@ fn buffer_bytes(bits_per_s: u32) -> u32 {
 /// A way from one node to another.
 pub type Way = (u64, u64);
 
-/// Which ways are cut. What is sent over one stays where it is until the way is open again, as TCP sends
-/// again what is lost.
+/// Which ways are cut, and how long they are. What is sent over one that is cut stays where it is until the
+/// way is open again, as TCP sends again what is lost.
 #[derive(Debug, Clone)]
-pub struct Ways(Arc<watch::Sender<BTreeSet<Way>>>);
+pub struct Ways {
+    cut: Arc<watch::Sender<BTreeSet<Way>>>,
+    delays: Arc<RwLock<BTreeMap<Way, Duration>>>,
+}
 
 impl Default for Ways {
     fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(BTreeSet::new())))
+        Self {
+            cut: Arc::new(watch::Sender::new(BTreeSet::new())),
+            delays: Arc::default(),
+        }
     }
 }
 
 impl Ways {
     /// Cuts some.
     pub fn cut(&self, ways: impl IntoIterator<Item = Way>) {
-        self.0.send_modify(|cut| cut.extend(ways));
+        self.cut.send_modify(|cut| cut.extend(ways));
     }
 
     /// Opens all.
     pub fn mend(&self) {
-        self.0.send_modify(BTreeSet::clear);
+        self.cut.send_modify(BTreeSet::clear);
+    }
+
+    /// Makes ways so long, from now on: what is sent over one arrives so much later, in its order.
+    pub fn stretch(&self, delays: impl IntoIterator<Item = (Way, Duration)>) {
+        self.delays.write().extend(delays);
+    }
+
+    fn delay(&self, way: Way) -> Duration {
+        self.delays.read().get(&way).copied().unwrap_or_default()
     }
 
     async fn open(&self, way: Way) {
         let is_open = |cut: &BTreeSet<Way>| !cut.contains(&way);
         // The sender lives as long as this does.
-        let _ = self.0.subscribe().wait_for(is_open).await;
+        let _ = self.cut.subscribe().wait_for(is_open).await;
     }
 }
 
@@ -70,17 +91,19 @@ impl Drop for Link {
 
 impl Link {
     /// Takes connections at one address and carries them to the node at the other, so many bits a second
-    /// each way, all of them together.
+    /// each way, all of them together; `None`: as many as this machine can.
     pub fn start(
         from: SocketAddr,
         to: (u64, SocketAddr),
-        bits_per_s: u32,
+        bits_per_s: Option<u32>,
         ways: &Ways,
         who_has: WhoHas,
     ) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
-        socket.set_recv_buffer_size(buffer_bytes(bits_per_s))?;
+        if let Some(bits_per_s) = bits_per_s {
+            socket.set_recv_buffer_size(buffer_bytes(bits_per_s))?;
+        }
         socket.bind(from)?;
         let listener = socket.listen(64)?;
         let wires = [(); 2].map(|()| Arc::new(Wire::new(bits_per_s)));
@@ -107,11 +130,15 @@ async fn carry(
     (called, to): (u64, SocketAddr),
     [there, back]: [Arc<Wire>; 2],
     ways: &Ways,
-    bits_per_s: u32,
+    bits_per_s: Option<u32>,
 ) -> io::Result<()> {
     let socket = TcpSocket::new_v4()?;
-    socket.set_recv_buffer_size(buffer_bytes(bits_per_s))?;
-    socket.set_send_buffer_size(buffer_bytes(bits_per_s))?;
+    if let Some(bits_per_s) = bits_per_s {
+        socket.set_recv_buffer_size(buffer_bytes(bits_per_s))?;
+        socket.set_send_buffer_size(buffer_bytes(bits_per_s))?;
+    }
+    // TCP's own greeting goes there and back before anything else does.
+    sleep(ways.delay((caller, called)) + ways.delay((called, caller))).await;
     let far = socket.connect(to).await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
@@ -126,43 +153,94 @@ async fn carry(
 
 /// One direction, shared by all connections.
 struct Wire {
-    s_per_byte: f64,
+    /// `None`: any number of bytes go at once.
+    s_per_byte: Option<f64>,
     free_from: Mutex<Instant>,
 }
 
 impl Wire {
-    fn new(bits_per_s: u32) -> Self {
+    fn new(bits_per_s: Option<u32>) -> Self {
         Self {
-            s_per_byte: 8.0 / f64::from(bits_per_s),
+            s_per_byte: bits_per_s.map(|bits_per_s| 8.0 / f64::from(bits_per_s)),
             free_from: Mutex::new(Instant::now()),
         }
     }
 
     async fn carry(
         &self,
-        mut from: impl AsyncRead + Unpin,
-        mut to: impl AsyncWrite + Unpin,
+        from: impl AsyncRead + Unpin,
+        to: impl AsyncWrite + Unpin,
         ways: &Ways,
         way: Way,
     ) -> io::Result<()> {
-        let mut packet = vec![0; PACKET_BYTES];
+        let (queue, queued) = mpsc::unbounded_channel();
+        let room = Semaphore::new(UNDER_WAY_BYTES);
+        let (taken, brought) = tokio::join!(
+            self.take(from, ways, way, queue, &room),
+            bring(to, ways, way, queued, &room),
+        );
+        taken.and(brought)
+    }
+
+    /// Takes what is sent, with when it arrives.
+    async fn take(
+        &self,
+        mut from: impl AsyncRead + Unpin,
+        ways: &Ways,
+        way: Way,
+        queue: mpsc::UnboundedSender<(Instant, Bytes)>,
+        room: &Semaphore,
+    ) -> io::Result<()> {
+        let packet_bytes = match self.s_per_byte {
+            Some(_) => PACKET_BYTES,
+            None => BROAD_PACKET_BYTES,
+        };
         loop {
-            let length = from.read(&mut packet).await?;
-            if length == 0 {
+            let mut packet = BytesMut::with_capacity(packet_bytes);
+            if from.read_buf(&mut packet).await? == 0 {
                 return Ok(());
             }
-            let takes = Duration::from_secs_f64(length as f64 * self.s_per_byte);
-            let through = {
-                let mut free_from = self.free_from.lock().await;
-                *free_from = (*free_from).max(Instant::now()) + takes;
-                *free_from
-            };
-            // Short waits are gathered: timers count milliseconds.
-            if through > Instant::now() + Duration::from_millis(2) {
-                sleep_until(through).await;
+            if let Some(s_per_byte) = self.s_per_byte {
+                let takes = Duration::from_secs_f64(packet.len() as f64 * s_per_byte);
+                let through = {
+                    let mut free_from = self.free_from.lock().await;
+                    *free_from = (*free_from).max(Instant::now()) + takes;
+                    *free_from
+                };
+                // Short waits are gathered: timers count milliseconds.
+                if through > Instant::now() + Duration::from_millis(2) {
+                    sleep_until(through).await;
+                }
             }
             ways.open(way).await;
-            to.write_all(&packet[..length]).await?;
+            let bytes = u32::try_from(packet.len()).map_err(io::Error::other)?;
+            // It is given back when the packet arrives.
+            (room.acquire_many(bytes).await)
+                .map_err(io::Error::other)?
+                .forget();
+            let arrives = Instant::now() + ways.delay(way);
+            if queue.send((arrives, packet.freeze())).is_err() {
+                return Ok(());
+            }
         }
     }
+}
+
+/// Brings what was taken when its time has come.
+async fn bring(
+    mut to: impl AsyncWrite + Unpin,
+    ways: &Ways,
+    way: Way,
+    mut queued: mpsc::UnboundedReceiver<(Instant, Bytes)>,
+    room: &Semaphore,
+) -> io::Result<()> {
+    while let Some((arrives, packet)) = queued.recv().await {
+        if arrives > Instant::now() {
+            sleep_until(arrives).await;
+        }
+        ways.open(way).await;
+        to.write_all(&packet).await?;
+        room.add_permits(packet.len());
+    }
+    Ok(())
 }

@@ -28,6 +28,8 @@ pub struct StartOptions {
     pub authority: Option<Authority>,
     /// Whether operators come by its socket alone.
     pub socket_only: bool,
+    /// Whether it is told its number.
+    pub numbered: bool,
     /// Further flags.
     pub flags: Vec<String>,
     /// Whether the other nodes reach it over a [`crate::link::Link`].
@@ -45,6 +47,7 @@ impl Default for StartOptions {
             environment: Vec::new(),
             authority: None,
             socket_only: false,
+            numbered: true,
             flags: Vec::new(),
             linked: false,
             dies_with_parent: Some("KILL"),
@@ -169,8 +172,10 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
     if let Some(config) = &options.config {
         command.arg("--config").arg(config);
     }
+    if options.numbered {
+        command.args(["--node-id", &place.id.to_string()]);
+    }
     command
-        .args(["--node-id", &place.id.to_string()])
         .arg("--data-dir")
         .arg(&place.data_dir)
         .args(["--api-listen", &place.api()])

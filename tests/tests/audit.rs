@@ -294,7 +294,7 @@ async fn what_operators_do_is_told() {
     let admin = cluster.admin_of(1);
     admin.drain().await.unwrap();
     admin.undrain().await.unwrap();
-    let refused = admin.remove_member(77).await;
+    let refused = admin.remove_member(77, false).await;
     assert!(refused.is_err());
     let to = cluster.followers().await.unwrap()[0];
     cluster.admin_of(2).transfer_leader(Some(to)).await.unwrap();

@@ -8,9 +8,10 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     "README.md",
     "docs/operations.md",
+    "docs/regions.md",
     "docs/runbook.md",
     "docs/openraft-proposals.md",
     "docs/performance.md",

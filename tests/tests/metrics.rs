@@ -10,16 +10,22 @@ use std::time::{Duration, Instant};
 use placement_client::{ApiRequest, Client, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::skip::skipped;
+use serde_json::json;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// What a metric is: its type and the labels that tell its series apart.
 type Families = BTreeMap<String, (String, BTreeSet<String>)>;
 
+/// Where a node takes what operators ask.
+fn operators_door(cluster: &Cluster, id: u64) -> Client {
+    let socket = cluster.data_dir(id).join("admin.sock");
+    Client::new([format!("unix:{}", socket.display())]).unwrap()
+}
+
 /// The numbers of a node, in the format that `curl` gets.
 async fn scrape(cluster: &Cluster, id: u64, accept: &str) -> String {
-    let socket = cluster.data_dir(id).join("admin.sock");
-    let client = Client::new([format!("unix:{}", socket.display())]).unwrap();
+    let client = operators_door(cluster, id);
     let request = ApiRequest::get("/metrics").header("accept", accept);
     let answer = client.call(request).await.unwrap();
     let body = String::from_utf8(answer.body.to_vec()).unwrap();
@@ -28,7 +34,10 @@ async fn scrape(cluster: &Cluster, id: u64, accept: &str) -> String {
     body
 }
 
-/// A leader that has served a write, a read and a request to nowhere.
+/// Some are counted by partition alone.
+const PARTITIONED: &str = "[[partitions]]\nname = \"north\"\nprefix = \"/north\"\n";
+
+/// A leader that has served a write, a read and a request to nowhere, and one of another partition.
 async fn busy_leader(cluster: &Cluster) -> u64 {
     let leader = cluster.leader().await.unwrap();
     let client = cluster.client_of(leader);
@@ -36,7 +45,13 @@ async fn busy_leader(cluster: &Cluster) -> u64 {
         .create_provider(&NewProvider::named("host"))
         .await
         .unwrap();
-    for path in ["/resource_providers/cows", "/cows"] {
+    let begun = Instant::now();
+    let operators = operators_door(cluster, leader);
+    let create = || ApiRequest::post("/v1/partitions").json(&json!({"name": "north"}));
+    while operators.call(create()).await.is_err() {
+        assert!(begun.elapsed() < LIMIT, "there is no partition");
+    }
+    for path in ["/resource_providers/cows", "/cows", "/north/traits"] {
         client.request(ApiRequest::get(path)).await.unwrap();
     }
     leader
@@ -84,7 +99,7 @@ fn documented() -> Families {
 
 #[tokio::test]
 async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
-    let cluster = Cluster::start_secured(3, "").await.unwrap();
+    let cluster = Cluster::start_secured(3, PARTITIONED).await.unwrap();
     let leader = busy_leader(&cluster).await;
     let expected = documented();
     assert!(expected.len() > 30);
@@ -126,7 +141,7 @@ async fn promtool_finds_nothing_to_complain_about() {
             "there is no promtool; Debian has it in the package prometheus",
         );
     };
-    let cluster = Cluster::start(3).await.unwrap();
+    let cluster = Cluster::start_with(3, PARTITIONED).await.unwrap();
     let leader = busy_leader(&cluster).await;
     let text = scrape(&cluster, leader, "*/*").await;
     let mut input = promtool.stdin.take().unwrap();

@@ -19,6 +19,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["offline", "supervisor.rs"],
             &["node.rs"],
             &["admin", "api_port.rs"],
+            &["partitions.rs"],
             &["metrics", "health.rs"],
             &["serve"],
             &["http"],
@@ -29,6 +30,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["env.rs"],
             &["config"],
             &[
+                "topology",
                 "logging.rs",
                 "disk_space.rs",
                 "descriptors.rs",
@@ -54,10 +56,17 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
     (
         "node/src/cluster",
         &[
+            &["partition_door.rs"],
             &["write_door.rs", "read_door.rs", "peer_service.rs"],
             &["snapshot_intake.rs"],
+            &["joining.rs"],
+            &["sites.rs"],
             &["bootstrap.rs"],
-            &["start.rs"],
+            &["start.rs", "succession.rs"],
+            &["autopilot.rs"],
+            &["replacement.rs"],
+            &["join_tokens.rs"],
+            &["description.rs"],
             &[
                 "standards_sync.rs",
                 "level.rs",
@@ -74,7 +83,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["write_path.rs", "standards.rs", "leadership.rs"],
             &["own_past.rs"],
             &["read_index.rs"],
-            &["propose.rs", "removal.rs"],
+            &["propose.rs", "removal.rs", "round_trips.rs"],
             &["replica.rs", "stamp.rs", "write_ids.rs"],
             &[
                 "freshness.rs",
@@ -82,6 +91,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
                 "read_quorum.rs",
                 "kept_backups.rs",
                 "error.rs",
+                "deeds.rs",
                 "addresses.rs",
                 "backlog.rs",
             ],
@@ -109,7 +119,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
 ];
 
 /// Arrows that run upwards, and why they may.
-const UPWARDS: [(&str, &str, &str); 2] = [
+const UPWARDS: [(&str, &str, &str); 5] = [
     (
         "node/src/config.rs",
         "node/src/http/edge/public_address.rs",
@@ -119,6 +129,21 @@ const UPWARDS: [(&str, &str, &str); 2] = [
         "node/src/config/api_settings.rs",
         "node/src/http/edge/settings.rs",
         "the same",
+    ),
+    (
+        "node/src/config/reads.rs",
+        "node/src/http/edge/settings.rs",
+        "the same",
+    ),
+    (
+        "node/src/config/partitions.rs",
+        "node/src/http/edge/public_address.rs",
+        "the same, of each partition",
+    ),
+    (
+        "node/src/config/partitions.rs",
+        "node/src/http/edge/settings.rs",
+        "the same, of each partition",
     ),
 ];
 

@@ -313,7 +313,7 @@ impl<'a> Storm<'a> {
         self.note(Fault::Replace, &[old]);
         let admin = self.admin();
         until_done("to be taken out", async || {
-            let removed = admin.remove_member(old).await;
+            let removed = admin.remove_member(old, false).await;
             refused(removed, |error| {
                 error.status() == Some(StatusCode::NOT_FOUND)
             })
@@ -329,14 +329,14 @@ impl<'a> Storm<'a> {
         }
         if self.random.random_bool(0.4) {
             let while_it_changes = Duration::from_millis(self.random.random_range(1..100));
-            let _ = timeout(while_it_changes, admin.promote_member(new)).await;
+            let _ = timeout(while_it_changes, admin.promote_member(new, false)).await;
             let leader = self.leader();
             self.note(Fault::KillLeader, &[leader]);
             self.cluster.kill_9(leader);
             self.start(leader)?;
         }
         until_done("to be made a voter", async || {
-            admin.promote_member(new).await
+            admin.promote_member(new, false).await
         })
         .await?;
         self.members.push(new);

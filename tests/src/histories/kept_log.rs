@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 use placement_model::command::RequestId;
-use placement_model::types::Timestamp;
+use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Command as Model, Stamped};
 use serde::Deserialize;
 use serde_json::Value;
@@ -62,6 +62,7 @@ impl KeptLog {
         for (index, entry) in &all.entries {
             if let (Some(at), Some(command)) = (entry.stamp, command(entry)?) {
                 let stamped = Stamped {
+                    partition: PartitionId::DEFAULT,
                     at: Timestamp(at),
                     request: entry.request,
                     command,

@@ -3,7 +3,10 @@
 mod candidates;
 mod compare;
 mod estates;
+mod learners;
+mod lines;
 mod process_group;
+mod regions;
 mod security;
 mod upstream;
 mod work;
@@ -50,6 +53,10 @@ enum Part {
     Compare(compare::Options),
     /// What TLS and Keystone cost, beside the same without.
     Security(security::Options),
+    /// What distance costs: three regions, and a site of a learner, so far apart.
+    Regions(regions::Options),
+    /// What learners cost the leader.
+    Learners(learners::Options),
     #[command(hide = true)]
     Bare(compare::BareOptions),
 }
@@ -61,6 +68,8 @@ async fn main() -> anyhow::Result<()> {
         Some(Part::Candidates(options)) => return candidates::run(options).await,
         Some(Part::Compare(options)) => return compare::run(options).await,
         Some(Part::Security(options)) => return security::run(options).await,
+        Some(Part::Regions(options)) => return regions::run(options).await,
+        Some(Part::Learners(options)) => return learners::run(options).await,
         Some(Part::Bare(options)) => return compare::serve_bare(options).await,
         None => {}
     }

@@ -129,32 +129,15 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<()> {
         keystone.url()
     );
 
-    let mut reads = vec![
-        Subject::of(
-            "plain, noauth2",
-            Cluster::start_with(1, &quiet).await?,
-            None,
-        )
-        .await?,
-        Subject::of(
-            "plain, Keystone",
-            Cluster::start_with(1, &asking).await?,
-            Some(&token),
-        )
-        .await?,
-        Subject::of(
-            "TLS, noauth2",
-            Cluster::start_secured(1, &quiet).await?,
-            None,
-        )
-        .await?,
-        Subject::of(
-            "TLS, Keystone",
-            Cluster::start_secured(1, &asking).await?,
-            Some(&token),
-        )
-        .await?,
-    ];
+    let mut reads = Vec::new();
+    for (name, is_secured, config, token) in [
+        ("plain, noauth2", false, &quiet, None),
+        ("plain, Keystone", false, &asking, Some(&*token)),
+        ("TLS, noauth2", true, &quiet, None),
+        ("TLS, Keystone", true, &asking, Some(&*token)),
+    ] {
+        reads.push(Subject::of(name, cluster(1, is_secured, config).await?, token).await?);
+    }
     println!(
         "\n## One node: GET /resource_providers/{{uuid}}/inventories, local, {} clients\n",
         options.clients
@@ -162,20 +145,22 @@ pub(super) async fn run(options: &Options) -> anyhow::Result<()> {
     table(&mut reads, options, false).await?;
     drop(reads);
 
-    let mut writes = vec![
-        Subject::of("plain", Cluster::start_with(3, &quiet).await?, None).await?,
-        Subject::of(
-            "TLS on each door",
-            Cluster::start_secured(3, &quiet).await?,
-            None,
-        )
-        .await?,
-    ];
+    let mut writes = Vec::new();
+    for (name, is_secured) in [("plain", false), ("TLS on each door", true)] {
+        writes.push(Subject::of(name, cluster(3, is_secured, &quiet).await?, None).await?);
+    }
     println!(
         "\n## Three nodes: PUT /allocations through all of them, {} clients\n",
         options.clients
     );
     table(&mut writes, options, true).await
+}
+
+async fn cluster(nodes: u64, is_secured: bool, config: &str) -> anyhow::Result<Cluster> {
+    match is_secured {
+        true => Cluster::start_secured(nodes, config).await,
+        false => Cluster::start_with(nodes, config).await,
+    }
 }
 
 async fn table(subjects: &mut [Subject], options: &Options, writes: bool) -> anyhow::Result<()> {

@@ -1,0 +1,87 @@
+//! Nodes that are far from each other: they know how far, and what is asked costs the round trips that it
+//! must.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Consistency};
+use placement_tests::cluster::Cluster;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The round trip between two nodes, which stand at one site, or at sites that are so far apart.
+fn apart(one: u64, other: u64) -> Duration {
+    match (one.min(other), one.max(other)) {
+        (1, 2) => Duration::ZERO,
+        (1 | 2, 3) => Duration::from_millis(60),
+        _ => Duration::ZERO,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_node_knows_how_far_the_others_are() {
+    let mut cluster = Cluster::prepare_far(3, "").unwrap();
+    cluster.stretch(apart);
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let begun = Instant::now();
+    loop {
+        let statuses = cluster.statuses().await;
+        let right = statuses.iter().filter(|status| {
+            let ways = &status.round_trips;
+            // A busy machine makes ways longer, and nothing makes them shorter.
+            let is_right = |node, ms: f64| {
+                let least = apart(status.node_id, node).as_secs_f64() * 1e3;
+                (least..least + 40.0).contains(&ms)
+            };
+            ways.len() == 2 && ways.iter().all(|way| is_right(way.node, way.ms))
+        });
+        if right.count() == 3 {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{statuses:#?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Two sites of two voters and one of one, so far apart.
+const FAR: Duration = Duration::from_millis(200);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_linearizable_read_is_one_round_trip_among_five_voters() {
+    let config = "[raft]\nround_trip_ms = 200\n[cluster]\nleader_preference = [\"north\"]\n";
+    let site = |id: u64| ["north", "north", "middle", "middle", "south"][id as usize - 1];
+    let mut cluster = Cluster::prepare_far(5, config).unwrap();
+    for id in cluster.ids() {
+        let region = site(id).to_owned();
+        cluster.options_mut().environment = vec![("PLACEMENTD_NODE_REGION".to_owned(), region)];
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let begun = Instant::now();
+    while site(cluster.leader().await.unwrap()) != "north" {
+        assert!(begun.elapsed() < PATIENCE, "it leads elsewhere still");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    cluster.stretch(|one, other| match site(one) == site(other) {
+        true => Duration::ZERO,
+        false => FAR,
+    });
+    for asked in [3, 5] {
+        let client = cluster.client_of(asked);
+        let client = client.with_consistency(Consistency::Linearizable);
+        let mut least = Duration::MAX;
+        // Of many, as connections are made first and machines are busy; nothing makes it shorter than the way.
+        for _ in 0..20 {
+            let began = Instant::now();
+            let answer = client.request(ApiRequest::get("/resource_providers"));
+            assert!(answer.await.unwrap().status.is_success());
+            least = least.min(began.elapsed());
+        }
+        assert!(least >= FAR, "node {asked} answers within {least:?}");
+        assert!(least < FAR * 3 / 2, "node {asked} takes {least:?}");
+    }
+}

@@ -1,0 +1,389 @@
+//! One cluster, many clouds: each sees itself only, whatever the others do.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use http::StatusCode;
+use placement_client::{ApiRequest, ApiResponse, Client, Inventory, NewProvider};
+use placement_tests::backups::{back_up, restored};
+use placement_tests::cluster::Cluster;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const HOST: Uuid = Uuid::from_u128(0xa);
+const SERVER: Uuid = Uuid::from_u128(0xb);
+
+const TWO: &str = r#"
+    [[partitions]]
+    name = "north"
+    prefix = "/north/placement"
+    region = "upper"
+
+    [[partitions]]
+    name = "south"
+    host = "South.example"
+"#;
+
+/// A cloud as its clients come to it.
+#[derive(Clone)]
+struct Cloud {
+    client: Client,
+    host: Option<&'static str>,
+}
+
+impl Cloud {
+    async fn ask(&self, request: ApiRequest) -> ApiResponse {
+        let request = match self.host {
+            Some(host) => request.header("host", host),
+            None => request,
+        };
+        self.client.request_once(request).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let answer = self.ask(ApiRequest::get(path)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path}: {:?}", answer.body);
+        answer.json().unwrap()
+    }
+
+    async fn done(&self, request: ApiRequest) -> ApiResponse {
+        let answer = self.ask(request).await;
+        assert!(answer.status.is_success(), "{:?}", answer.body);
+        answer
+    }
+
+    /// The names of all providers.
+    async fn hosts(&self) -> Vec<String> {
+        let found = self.get("/resource_providers").await;
+        let names = found["resource_providers"].as_array().unwrap().iter();
+        let mut names: Vec<_> = names
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// One host of this name with so many processors, of which a server takes some.
+    async fn furnish(&self, name: &str, vcpus: u64, taken: u64) -> ApiResponse {
+        let host = json!({"uuid": HOST, "name": name});
+        let post = ApiRequest::post("/resource_providers").json(&host);
+        let made = self.done(post).await;
+        let offer = json!({
+            "resource_provider_generation": 0,
+            "inventories": {"VCPU": {"total": vcpus}},
+        });
+        let put = ApiRequest::put(&format!("/resource_providers/{HOST}/inventories"));
+        self.done(put.json(&offer)).await;
+        self.claim(taken).await;
+        made
+    }
+
+    async fn claim(&self, vcpus: u64) {
+        let claim = json!({
+            "allocations": {HOST.to_string(): {"resources": {"VCPU": vcpus}}},
+            "project_id": "p", "user_id": "u", "consumer_generation": null,
+            "consumer_type": "INSTANCE",
+        });
+        let put = ApiRequest::put(&format!("/allocations/{SERVER}"));
+        self.done(put.json(&claim)).await;
+    }
+
+    /// Processors in use.
+    async fn used(&self) -> u64 {
+        let path = format!("/resource_providers/{HOST}/usages");
+        self.get(&path).await["usages"]["VCPU"].as_u64().unwrap()
+    }
+
+    /// Which hosts are offered to a request for so many processors.
+    async fn candidates(&self, vcpus: u64) -> usize {
+        let path = format!("/allocation_candidates?resources=VCPU:{vcpus}");
+        let found = self.get(&path).await;
+        found["allocation_requests"].as_array().unwrap().len()
+    }
+}
+
+/// The default partition, and those of [`TWO`], through one node.
+fn clouds(cluster: &Cluster, node: u64) -> [Cloud; 3] {
+    let client = cluster.client_of(node);
+    let cloud = |client, host| Cloud { client, host };
+    [
+        cloud(client.clone(), None),
+        cloud(client.clone().below("/north/placement"), None),
+        cloud(client, Some("south.EXAMPLE:8778")),
+    ]
+}
+
+fn said(cluster: &Cluster, arguments: &[&str]) -> (bool, String) {
+    let output = cluster.placementctl(arguments).unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+/// Makes a partition, once the nodes of a fresh cluster have found that all of them know what that is.
+async fn create(cluster: &Cluster, name: &str) {
+    let begun = Instant::now();
+    loop {
+        let (done, words) = said(cluster, &["partitions", "create", name]);
+        if done {
+            return;
+        }
+        let early = words.contains("feature level");
+        assert!(early && begun.elapsed() < PATIENCE, "{words}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
+    let mut cluster = Cluster::start_with(3, TWO).await.unwrap();
+    let [default, north, south] = clouds(&cluster, 1);
+    for (cloud, name) in [(&north, "north"), (&south, "south")] {
+        let list = ApiRequest::get("/resource_providers");
+        let answer = cloud.ask(list.microversion("1.39")).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+        let error: Value = answer.json().unwrap();
+        let error = &error["errors"][0];
+        assert_eq!(error["code"], "placement.partition.not_found");
+        let advice = format!("placementctl partitions create {name}");
+        let detail = error["detail"].as_str().unwrap();
+        assert!(detail.contains(&advice), "{detail}");
+    }
+    create(&cluster, "north").await;
+    create(&cluster, "south").await;
+    let (done, words) = said(&cluster, &["partitions", "create", "north"]);
+    assert!(
+        !done && words.contains("there is a partition north already"),
+        "{words}"
+    );
+
+    let made = default.furnish("host", 10, 1).await;
+    let location = made.header("location").unwrap();
+    assert!(location.ends_with(&format!(
+        ":{}/resource_providers/{HOST}",
+        cluster.place(1).base_port
+    )));
+    let made = north.furnish("host", 20, 2).await;
+    let location = made.header("location").unwrap();
+    assert!(
+        location.ends_with(&format!("/north/placement/resource_providers/{HOST}")),
+        "{location}"
+    );
+    let made = south.furnish("host", 30, 3).await;
+    assert_eq!(
+        made.header("location").unwrap().to_lowercase(),
+        format!("http://south.example:8778/resource_providers/{HOST}")
+    );
+    north.done(ApiRequest::put("/traits/CUSTOM_NORTHERN")).await;
+
+    for node in cluster.ids() {
+        let [default, north, south] = clouds(&cluster, node);
+        for (cloud, vcpus, used) in [(&default, 10, 1), (&north, 20, 2), (&south, 30, 3)] {
+            assert_eq!(cloud.hosts().await, ["host"]);
+            assert_eq!(cloud.used().await, used);
+            assert_eq!(cloud.candidates(vcpus - used).await, 1);
+            assert_eq!(cloud.candidates(vcpus - used + 1).await, 0);
+        }
+        let links = north.get(&format!("/resource_providers/{HOST}")).await["links"].clone();
+        for link in links.as_array().unwrap() {
+            let href = link["href"].as_str().unwrap();
+            assert!(
+                href.starts_with("/north/placement/resource_providers/"),
+                "{href}"
+            );
+        }
+        let northern = ApiRequest::get("/traits/CUSTOM_NORTHERN");
+        let known = [
+            default.ask(northern.clone()).await.status.as_u16(),
+            north.ask(northern.clone()).await.status.as_u16(),
+            south.ask(northern).await.status.as_u16(),
+        ];
+        assert_eq!(known, [404, 204, 404]);
+    }
+
+    let (_, words) = said(&cluster, &["partitions"]);
+    assert!(words.contains("those below /north/placement"), "{words}");
+    assert!(words.contains("those for host south.example"), "{words}");
+    let (_, words) = said(&cluster, &["status"]);
+    assert!(
+        words.contains("partitions default, north, south\n"),
+        "{words}"
+    );
+    let numbers = Client::new([cluster.place(1).admin()]).unwrap();
+    let numbers = numbers.call(ApiRequest::get("/metrics")).await.unwrap();
+    let numbers = String::from_utf8(numbers.body.to_vec()).unwrap();
+    for line in [
+        "placement_partition_providers{partition=\"north\"} 1",
+        "placement_partition_consumers{partition=\"south\"} 1",
+        "placement_partition_requests_total{partition=\"south\"} ",
+        "placement_model_providers 1",
+    ] {
+        assert!(numbers.contains(line), "{line}: {numbers}");
+    }
+
+    // More is allocated than there is, in one of them.
+    let less = json!({
+        "resource_provider_generation": 2,
+        "inventories": {"VCPU": {"total": 1}},
+    });
+    let put = ApiRequest::put(&format!("/resource_providers/{HOST}/inventories"));
+    north.done(put.json(&less)).await;
+    let (done, words) = said(&cluster, &["check"]);
+    assert!(done && words.contains("in partition north"), "{words}");
+
+    // All stop and start again.
+    for id in cluster.ids() {
+        cluster.stop_node(id).await.unwrap();
+    }
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let [default, north, south] = clouds(&cluster, 2);
+    for (cloud, used) in [(&default, 1), (&north, 2), (&south, 3)] {
+        assert_eq!(cloud.used().await, used);
+    }
+    cluster.assert_equal_states().await;
+
+    // A backup is of all of them, and so is what is restored from it.
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("backup");
+    assert!(back_up(&cluster, &file).status.success());
+    let (again, _) = restored(&file, &[]).await;
+    let found = again.admin_of(1).partitions().await.unwrap();
+    let found: Vec<_> = (found.iter())
+        .map(|one| (one.name.as_str(), one.providers, one.consumers))
+        .collect();
+    assert_eq!(found, [("default", 1, 1), ("north", 1, 1), ("south", 1, 1)]);
+    drop(again);
+
+    let (done, words) = said(&cluster, &["partitions", "delete", "south"]);
+    assert!(!done && words.contains("--force"), "{words}");
+    let (done, words) = said(&cluster, &["partitions", "delete", "default", "--force"]);
+    assert!(!done && words.contains("cannot be deleted"), "{words}");
+    let (done, words) = said(&cluster, &["partitions", "delete", "south", "--force"]);
+    assert!(done, "{words}");
+    let gone = south.ask(ApiRequest::get("/resource_providers")).await;
+    assert_eq!(gone.status, StatusCode::SERVICE_UNAVAILABLE);
+    let (done, words) = said(&cluster, &["partitions", "delete", "south"]);
+    assert!(
+        !done && words.contains("there is no partition south"),
+        "{words}"
+    );
+    // One of the same name is another one.
+    create(&cluster, "south").await;
+    assert_eq!(south.hosts().await, Vec::<String>::new());
+    assert_eq!(default.used().await + north.used().await, 3);
+    for id in cluster.ids() {
+        cluster.kill_9(id);
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let [default, north, south] = clouds(&cluster, 3);
+    assert_eq!(south.hosts().await, Vec::<String>::new());
+    assert_eq!(default.used().await + north.used().await, 3);
+    cluster.assert_equal_states().await;
+}
+
+#[tokio::test]
+async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let policy = directory.path().join("closed.yaml");
+    fs::write(&policy, "\"placement:resource_providers:list\": \"!\"\n").unwrap();
+    let trail = directory.path().join("audit.log");
+    let own = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let config = format!(
+        "[audit]\nto = \"file\"\nfile = {trail:?}\n\
+         [[partitions]]\nname = \"closed\"\nprefix = \"/closed\"\npolicy_file = {policy:?}\n\
+         [[partitions]]\nname = \"narrow\"\nlisten = \"{own}\"\nuser_per_s = 5\n"
+    );
+    let cluster = Cluster::start_with(1, &config).await.unwrap();
+    create(&cluster, "closed").await;
+    create(&cluster, "narrow").await;
+    let default = cluster.client_of(1);
+    let closed = default.clone().below("/closed");
+    let narrow = Client::new([own.to_string()]).unwrap();
+
+    let list = || ApiRequest::get("/resource_providers");
+    let status = |client: &Client| {
+        let client = client.clone();
+        async move { client.request_once(list()).await.unwrap().status.as_u16() }
+    };
+    assert_eq!(status(&closed).await, 403);
+    assert_eq!(status(&default).await, 200);
+
+    // Who is in a hurry in one cloud is not slowed down in another.
+    let all = join_all((0..40).map(|_| status(&narrow))).await;
+    assert!(all.contains(&429) && all.contains(&200), "{all:?}");
+    let all = join_all((0..40).map(|_| status(&default))).await;
+    assert!(all.iter().all(|status| *status == 200), "{all:?}");
+
+    let patient = narrow.clone().with_patience(PATIENCE);
+    patient
+        .create_provider(&NewProvider::named("n").uuid(HOST))
+        .await
+        .unwrap();
+    patient
+        .replace_inventories(HOST, 0, [("VCPU", Inventory::of(1))])
+        .await
+        .unwrap();
+    default
+        .create_provider(&NewProvider::named("d"))
+        .await
+        .unwrap();
+    let lines = fs::read_to_string(&trail).unwrap();
+    let records: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |partition: Option<&str>, method: &str| {
+        let is_one = |record: &&Value| {
+            record["door"] == "api"
+                && record["partition"].as_str() == partition
+                && record["method"] == method
+        };
+        records.iter().filter(is_one).count()
+    };
+    assert_eq!(of(None, "POST"), 1, "{records:#?}");
+    assert!(of(Some("narrow"), "POST") >= 1, "{records:#?}");
+    assert_eq!(of(Some("closed"), "GET"), 1, "what was forbidden");
+}
+
+#[tokio::test]
+async fn what_leads_to_two_clouds_is_found_before_a_node_starts() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("placementd.toml");
+    let checked = |partitions: &str| {
+        fs::write(
+            &file,
+            format!("node_id = 1\n[auth]\nstrategy = \"noauth2\"\n{partitions}"),
+        )
+        .unwrap();
+        let mut check =
+            std::process::Command::new(placement_tests::binaries::placementd().unwrap());
+        let output = check
+            .args(["check-config", "--config"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let words = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        (output.status.success(), words)
+    };
+    let (good, words) = checked(TWO);
+    assert!(good && words.contains("[[partitions]]"), "{words}");
+    let (good, words) = checked(&format!(
+        "{TWO}\n[[partitions]]\nname = \"west\"\nprefix = \"/north\"\n"
+    ));
+    assert!(!good && words.contains("partition north's"), "{words}");
+    let (good, words) = checked("[[partitions]]\nname = \"west\"\nprefx = \"/west\"\n");
+    assert!(!good && words.contains("prefx"), "{words}");
+    let (good, words) = checked("[partitions]\nname = \"west\"\n");
+    assert!(!good && words.contains("[[partitions]]"), "{words}");
+}

@@ -1,0 +1,125 @@
+//! `placementctl topology` says which losses are survived, and what it says is right.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::time::{Duration, Instant};
+
+use placement_client::{Error, Place, Reads, Topology};
+use placement_tests::cluster::Cluster;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Starts a node that stands there.
+fn start(cluster: &mut Cluster, id: u64, region: &str) {
+    cluster.options_mut().environment =
+        vec![("PLACEMENTD_NODE_REGION".to_owned(), region.to_owned())];
+    cluster.start_node(id).unwrap();
+}
+
+/// Waits for a topology that fits.
+async fn topology(cluster: &Cluster, through: u64, fits: impl Fn(&Topology) -> bool) -> Topology {
+    let begun = Instant::now();
+    loop {
+        let known = cluster.admin_of(through).topology().await.unwrap();
+        if fits(&known) {
+            return known;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{known:#?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn region(name: &str) -> Place {
+    Place::Region {
+        region: name.to_owned(),
+    }
+}
+
+/// What is said of one loss: whether writes go on, and the reads of each site in the order of their names.
+fn said(topology: &Topology, place: &Place) -> (bool, Vec<Reads>) {
+    let loss = (topology.losses.iter().find(|loss| loss.place == *place)).unwrap();
+    (
+        loss.writes,
+        loss.sites.iter().map(|site| site.reads).collect(),
+    )
+}
+
+#[tokio::test]
+async fn what_is_to_be_survived_is_kept_and_what_would_end_it_is_refused() {
+    let config = "[cluster]\nsurvive = \"region\"\n";
+    let mut cluster = Cluster::prepare(3, config).unwrap();
+    for (id, region) in [(1, "north"), (2, "south"), (3, "west")] {
+        start(&mut cluster, id, region);
+    }
+    cluster.wait_healthy().await.unwrap();
+    let spare = cluster.add_place();
+    start(&mut cluster, spare.id, "north");
+    let peer = cluster.peer_of(spare.id);
+    let add = ["members", "add", "4", "--peer", &peer];
+    let begun = Instant::now();
+    while !cluster.placementctl(&add).unwrap().status.success() {
+        assert!(begun.elapsed() < PATIENCE, "node 4 is not added");
+    }
+
+    let measured = |known: &Topology| {
+        let named = known.members.iter().all(|one| !one.region.is_empty());
+        let between = |one, other| {
+            (known.round_trips.iter()).any(|trip| (trip.from, trip.to) == (one, other))
+        };
+        named && known.members.len() == 4 && between(1, 2) && between(2, 1) && between(1, 4)
+    };
+    let known = topology(&cluster, 2, measured).await;
+    assert!(known.survives.region && known.survives.node, "{known:#?}");
+    assert_eq!(
+        said(&known, &region("south")),
+        (true, vec![Reads::All, Reads::None, Reads::All])
+    );
+    for site in &known.sites {
+        assert!(site.linearizable_ms.unwrap() < 1_000.0, "{site:?}");
+        assert!(site.write_ms.unwrap() < 2_000.0, "{site:?}");
+    }
+
+    // A fourth vote, and half of them are in the north.
+    let admin = cluster.admin_of(3);
+    for refused in [
+        admin.promote_member(4, false).await,
+        admin.demote_member(2, false).await,
+        admin.remove_member(3, false).await,
+    ] {
+        let Err(Error::Refused(refused)) = refused else {
+            panic!("{refused:?}");
+        };
+        let words = refused.to_string();
+        assert!(words.contains("[cluster] survive"), "{words}");
+        assert!(words.contains("region north"), "{words}");
+    }
+    let shown = cluster.placementctl(&["topology"]).unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+
+    // Whoever insists is told afterwards.
+    let forced = cluster
+        .placementctl(&["members", "demote", "--force", "3"])
+        .unwrap();
+    assert!(forced.status.success(), "{forced:?}");
+    let shown = cluster.placementctl(&["topology"]).unwrap();
+    assert_eq!(shown.status.code(), Some(1), "{shown:?}");
+    let words = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        words.contains("is to be survived ([cluster] survive), and is not"),
+        "{words}"
+    );
+    assert!(words.contains("promote node 3"), "{words}");
+    cluster.placementctl(&["members", "promote", "3"]).unwrap();
+
+    // What it says is so: without the south writes go on, and the south reads nothing.
+    cluster.kill_9(2);
+    let known = topology(&cluster, 1, |known| {
+        known.leader.is_some_and(|leader| leader != 2)
+    })
+    .await;
+    assert!(!known.survives.node, "one is lost already: {known:#?}");
+    assert_eq!(
+        said(&known, &region("west")),
+        (false, vec![Reads::Local, Reads::None, Reads::None])
+    );
+}

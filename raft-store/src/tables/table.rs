@@ -58,7 +58,10 @@ impl Table {
 
     /// Whether its rows are of the whole cluster: they are in the default partition.
     pub(super) fn is_of_the_cluster(self) -> bool {
-        matches!(self, Self::Sessions | Self::Outcomes | Self::Partitions)
+        matches!(
+            self,
+            Self::Sessions | Self::Outcomes | Self::Joins | Self::Partitions
+        )
     }
 
     /// The tag in snapshots.

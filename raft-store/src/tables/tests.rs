@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use placement_model::state::change::{
-    Amount, Amounts, ConsumerRow, Counters, InventoryRow, NameRow, PartitionRow, ProviderId,
-    ProviderRow, ResourceClassId, SessionRow, TraitId,
+    Amount, Amounts, ConsumerRow, Counters, InventoryRow, JoinRow, NameRow, PartitionRow,
+    ProviderId, ProviderRow, Replaced, ResourceClassId, SessionRow, TraitId,
 };
 use placement_model::types::{
     AggregateUuid, ConsumerUuid, Generation, Inventory, PartitionId, PartitionName, Timestamp,
@@ -100,6 +100,33 @@ fn consumer_row() -> impl Strategy<Value = ConsumerRow> {
         )
 }
 
+fn join_row() -> impl Strategy<Value = JoinRow> {
+    let flags = any::<[bool; 3]>();
+    let replaced = (any::<u64>(), "[a-z]{0,40}", flags).prop_map(|(node, name, flags)| {
+        let [votes, stays, though_heard] = flags;
+        Replaced {
+            node,
+            name,
+            votes,
+            stays,
+            though_heard,
+        }
+    });
+    let nonce = proptest::option::of("[0-9a-f]{64}");
+    (
+        "[0-9a-f]{0,64}",
+        at(),
+        nonce,
+        proptest::option::of(replaced),
+    )
+        .prop_map(|(token, until, nonce, replaces)| JoinRow {
+            token,
+            until,
+            nonce,
+            replaces,
+        })
+}
+
 /// Any change that puts a row.
 fn put() -> impl Strategy<Value = Change> {
     prop_oneof![
@@ -141,6 +168,7 @@ fn put() -> impl Strategy<Value = Change> {
             })
         }),
         any::<u32>().prop_map(|level| Change::PutLevel(Level(level))),
+        (any::<u64>(), join_row()).prop_map(|(node, row)| Change::PutJoin(node, row)),
         (
             any::<u16>(),
             "[a-z]{1,64}",
@@ -166,7 +194,17 @@ fn put() -> impl Strategy<Value = Change> {
 proptest! {
     #[test]
     fn a_row_comes_back_as_it_was_written(change in put(), partition in any::<u16>()) {
-        let of_the_cluster = matches!(change, Change::PutSession(..) | Change::PutOutcome(..) | Change::PutPartition(..));
+        let of_the_cluster = matches!(
+            change,
+            Change::PutSession(..) | Change::PutOutcome(..) | Change::PutJoin(..) | Change::PutPartition(..)
+        );
+        for version in VERSIONS {
+            let row = row(version, PartitionId(partition), &change);
+            let value = row.value.expect("a put has a value");
+            if of_the_cluster && partition > 0 {
+                prop_assert!(super::read(row.table, &row.key, &value).is_err());
+            }
+        }
         let partition = PartitionId(if of_the_cluster { 0 } else { partition });
         for version in VERSIONS {
             let row = row(version, partition, &change);

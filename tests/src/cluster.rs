@@ -7,10 +7,10 @@ use std::process::{Command, ExitStatus, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use http::StatusCode;
 use parking_lot::Mutex;
-use placement_client::{Admin, ApiRequest, Client, NodeStatus, Trust};
+use placement_client::{Admin, ApiRequest, Client, NewMember, NodeStatus, Trust};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -241,6 +241,51 @@ impl Cluster {
         let process = NodeProcess::start(&place, &options)?;
         self.pids.lock().insert(process.pid(), id);
         self.running[index(id)] = Some(process);
+        Ok(())
+    }
+
+    /// Starts a node that stands at a `REGION` or `REGION/ZONE`, until it is started again.
+    pub fn start_node_at(&mut self, id: u64, site: &str) -> anyhow::Result<()> {
+        let (region, zone) = site.split_once('/').unwrap_or((site, ""));
+        let more = [
+            ("PLACEMENTD_NODE_REGION".to_owned(), region.to_owned()),
+            ("PLACEMENTD_NODE_ZONE".to_owned(), zone.to_owned()),
+        ];
+        let before = self.options.environment.clone();
+        self.options.environment.extend(more);
+        let started = self.start_node(id);
+        self.options.environment = before;
+        started
+    }
+
+    /// Makes a node that was added by [`Cluster::add_place`] and started a learner. It may not listen yet.
+    pub async fn admit(&mut self, id: u64) -> anyhow::Result<()> {
+        let place = self.place(id);
+        let learner = NewMember {
+            id,
+            peer: self.peer_of(id),
+            api: place.api(),
+            admin: place.admin(),
+        };
+        let begun = Instant::now();
+        while let Err(error) = self.admin_of(1).add_member(&learner).await {
+            ensure!(begun.elapsed() < HEALTHY_LIMIT, "node {id}: {error}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        self.wait_ready(id).await
+    }
+
+    /// Makes a partition. The nodes of a fresh cluster may not have found yet that all of them know what that is.
+    pub async fn create_partition(&self, name: &str) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while let Err(error) = self.admin_of(1).create_partition(name).await {
+            let early = error.to_string().contains("feature level");
+            ensure!(
+                early && begun.elapsed() < HEALTHY_LIMIT,
+                "partition {name}: {error}"
+            );
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
         Ok(())
     }
 

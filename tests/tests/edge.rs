@@ -27,13 +27,7 @@ async fn with_edge(profile: &str, reads: &str) -> Cluster {
     let variable = ("PLACEMENTD_READS_PROFILE".to_owned(), profile.to_owned());
     cluster.options_mut().environment = vec![variable];
     cluster.start_node(EDGE).unwrap();
-    let peer = cluster.peer_of(EDGE);
-    let begun = Instant::now();
-    let add = ["members", "add", "4", "--peer", &peer];
-    while !cluster.placementctl(&add).unwrap().status.success() {
-        assert!(begun.elapsed() < PATIENCE, "node 4 is not added");
-    }
-    cluster.wait_ready(EDGE).await.unwrap();
+    cluster.admit(EDGE).await.unwrap();
     cluster
 }
 

@@ -334,22 +334,15 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
 async fn a_learner_of_the_site_gets_the_vote_of_a_voter_that_is_lost_for_long() {
     let config = format!("[cluster]\nautopilot_after_s = 3\n{QUICK}");
     let mut cluster = Cluster::prepare(3, &config).unwrap();
-    let start = |cluster: &mut Cluster, id, region: &str| {
-        cluster.options_mut().environment =
-            vec![("PLACEMENTD_NODE_REGION".to_owned(), region.to_owned())];
-        cluster.start_node(id).unwrap();
-    };
     for (id, region) in [(1, "north"), (2, "south"), (3, "west")] {
-        start(&mut cluster, id, region);
+        cluster.start_node_at(id, region).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
     for (id, region) in [(4, "south"), (5, "north")] {
-        let place = cluster.add_place();
-        start(&mut cluster, id, region);
-        let id = id.to_string();
-        ctl_in_time(&cluster, &["members", "add", &id, "--peer", &place.peer()]).await;
+        assert_eq!(cluster.add_place().id, id);
+        cluster.start_node_at(id, region).unwrap();
+        cluster.admit(id).await.unwrap();
     }
-    cluster.wait_ready(4).await.unwrap();
     wait_for(&cluster, "sites", |members| {
         members.iter().all(|one| !one.region.is_empty())
     })
@@ -360,7 +353,7 @@ async fn a_learner_of_the_site_gets_the_vote_of_a_voter_that_is_lost_for_long() 
     })
     .await;
     // It comes back as what it is now, and stays so.
-    start(&mut cluster, 2, "south");
+    cluster.start_node_at(2, "south").unwrap();
     cluster.wait_ready(2).await.unwrap();
     tokio::time::sleep(Duration::from_secs(6)).await;
     let found = members(&cluster).await;

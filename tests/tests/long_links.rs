@@ -56,9 +56,7 @@ async fn a_linearizable_read_is_one_round_trip_among_five_voters() {
     let site = |id: u64| ["north", "north", "middle", "middle", "south"][id as usize - 1];
     let mut cluster = Cluster::prepare_far(5, config).unwrap();
     for id in cluster.ids() {
-        let region = site(id).to_owned();
-        cluster.options_mut().environment = vec![("PLACEMENTD_NODE_REGION".to_owned(), region)];
-        cluster.start_node(id).unwrap();
+        cluster.start_node_at(id, site(id)).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
     let begun = Instant::now();

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use placement_client::{ApiRequest, Client, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::skip::skipped;
-use serde_json::json;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -45,12 +44,7 @@ async fn busy_leader(cluster: &Cluster) -> u64 {
         .create_provider(&NewProvider::named("host"))
         .await
         .unwrap();
-    let begun = Instant::now();
-    let operators = operators_door(cluster, leader);
-    let create = || ApiRequest::post("/v1/partitions").json(&json!({"name": "north"}));
-    while operators.call(create()).await.is_err() {
-        assert!(begun.elapsed() < LIMIT, "there is no partition");
-    }
+    cluster.create_partition("north").await.unwrap();
     for path in ["/resource_providers/cows", "/cows", "/north/traits"] {
         client.request(ApiRequest::get(path)).await.unwrap();
     }

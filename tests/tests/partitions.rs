@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::join_all;
 use http::StatusCode;
@@ -124,20 +124,6 @@ fn said(cluster: &Cluster, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
-/// Makes a partition, once the nodes of a fresh cluster have found that all of them know what that is.
-async fn create(cluster: &Cluster, name: &str) {
-    let begun = Instant::now();
-    loop {
-        let (done, words) = said(cluster, &["partitions", "create", name]);
-        if done {
-            return;
-        }
-        let early = words.contains("feature level");
-        assert!(early && begun.elapsed() < PATIENCE, "{words}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
 #[tokio::test]
 async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     let mut cluster = Cluster::start_with(3, TWO).await.unwrap();
@@ -153,8 +139,8 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
         let detail = error["detail"].as_str().unwrap();
         assert!(detail.contains(&advice), "{detail}");
     }
-    create(&cluster, "north").await;
-    create(&cluster, "south").await;
+    cluster.create_partition("north").await.unwrap();
+    cluster.create_partition("south").await.unwrap();
     let (done, words) = said(&cluster, &["partitions", "create", "north"]);
     assert!(
         !done && words.contains("there is a partition north already"),
@@ -275,7 +261,7 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
         "{words}"
     );
     // One of the same name is another one.
-    create(&cluster, "south").await;
+    cluster.create_partition("south").await.unwrap();
     assert_eq!(south.hosts().await, Vec::<String>::new());
     assert_eq!(default.used().await + north.used().await, 3);
     for id in cluster.ids() {
@@ -305,8 +291,8 @@ async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
          [[partitions]]\nname = \"narrow\"\nlisten = \"{own}\"\nuser_per_s = 5\n"
     );
     let cluster = Cluster::start_with(1, &config).await.unwrap();
-    create(&cluster, "closed").await;
-    create(&cluster, "narrow").await;
+    cluster.create_partition("closed").await.unwrap();
+    cluster.create_partition("narrow").await.unwrap();
     let default = cluster.client_of(1);
     let closed = default.clone().below("/closed");
     let narrow = Client::new([own.to_string()]).unwrap();

@@ -9,15 +9,6 @@ use placement_tests::cluster::Cluster;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts a node that stands there.
-fn start(cluster: &mut Cluster, id: u64, region: &str, zone: &str) {
-    cluster.options_mut().environment = vec![
-        ("PLACEMENTD_NODE_REGION".to_owned(), region.to_owned()),
-        ("PLACEMENTD_NODE_ZONE".to_owned(), zone.to_owned()),
-    ];
-    cluster.start_node(id).unwrap();
-}
-
 /// Waits until each node knows all nodes to stand there.
 async fn stand(cluster: &Cluster, expected: &[(u64, &str, &str)]) {
     let begun = Instant::now();
@@ -39,9 +30,9 @@ async fn stand(cluster: &Cluster, expected: &[(u64, &str, &str)]) {
 #[tokio::test]
 async fn where_nodes_stand_is_known_to_all_and_changes_when_they_move() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
-    start(&mut cluster, 1, "north", "a");
-    start(&mut cluster, 2, "north", "b");
-    start(&mut cluster, 3, "", "");
+    cluster.start_node_at(1, "north/a").unwrap();
+    cluster.start_node_at(2, "north/b").unwrap();
+    cluster.start_node_at(3, "").unwrap();
     cluster.wait_healthy().await.unwrap();
     stand(
         &cluster,
@@ -50,9 +41,9 @@ async fn where_nodes_stand_is_known_to_all_and_changes_when_they_move() {
     .await;
 
     cluster.stop_node(3).await.unwrap();
-    start(&mut cluster, 3, "south", "");
+    cluster.start_node_at(3, "south").unwrap();
     cluster.stop_node(2).await.unwrap();
-    start(&mut cluster, 2, "", "");
+    cluster.start_node_at(2, "").unwrap();
     cluster.wait_healthy().await.unwrap();
     stand(
         &cluster,
@@ -104,9 +95,9 @@ async fn the_leader_is_where_it_is_preferred_and_nobody_there_is_drained() {
     let config = "[cluster]\nleader_preference = [\"north/b\", \"south\"]\n\
         [raft]\nheartbeat_ms = 100\nelection_min_ms = 400\nelection_max_ms = 600\n";
     let mut cluster = Cluster::prepare(3, config).unwrap();
-    start(&mut cluster, 1, "north", "a");
-    start(&mut cluster, 2, "north", "b");
-    start(&mut cluster, 3, "south", "");
+    cluster.start_node_at(1, "north/a").unwrap();
+    cluster.start_node_at(2, "north/b").unwrap();
+    cluster.start_node_at(3, "south").unwrap();
     cluster.wait_healthy().await.unwrap();
     leads(&cluster, 2).await;
 
@@ -136,7 +127,7 @@ async fn the_leader_is_where_it_is_preferred_and_nobody_there_is_drained() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     leads(&cluster, 3).await;
-    start(&mut cluster, 2, "north", "b");
+    cluster.start_node_at(2, "north/b").unwrap();
     leads(&cluster, 2).await;
     cluster.assert_equal_states().await;
 }

@@ -9,13 +9,6 @@ use placement_tests::cluster::Cluster;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts a node that stands there.
-fn start(cluster: &mut Cluster, id: u64, region: &str) {
-    cluster.options_mut().environment =
-        vec![("PLACEMENTD_NODE_REGION".to_owned(), region.to_owned())];
-    cluster.start_node(id).unwrap();
-}
-
 /// Waits for a topology that fits.
 async fn topology(cluster: &Cluster, through: u64, fits: impl Fn(&Topology) -> bool) -> Topology {
     let begun = Instant::now();
@@ -49,17 +42,12 @@ async fn what_is_to_be_survived_is_kept_and_what_would_end_it_is_refused() {
     let config = "[cluster]\nsurvive = \"region\"\n";
     let mut cluster = Cluster::prepare(3, config).unwrap();
     for (id, region) in [(1, "north"), (2, "south"), (3, "west")] {
-        start(&mut cluster, id, region);
+        cluster.start_node_at(id, region).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
     let spare = cluster.add_place();
-    start(&mut cluster, spare.id, "north");
-    let peer = cluster.peer_of(spare.id);
-    let add = ["members", "add", "4", "--peer", &peer];
-    let begun = Instant::now();
-    while !cluster.placementctl(&add).unwrap().status.success() {
-        assert!(begun.elapsed() < PATIENCE, "node 4 is not added");
-    }
+    cluster.start_node_at(spare.id, "north").unwrap();
+    cluster.admit(spare.id).await.unwrap();
 
     let measured = |known: &Topology| {
         let named = known.members.iter().all(|one| !one.region.is_empty());

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use placement_client::{ApiRequest, Claim, Client, Error, Inventory, NewProvider};
 use placement_tests::cluster::Cluster;
@@ -148,17 +148,11 @@ async fn two_novas_share_a_cluster_and_each_region_may_be_lost() {
             3 | 4 => "south",
             _ => "witness",
         };
-        let region = ("PLACEMENTD_NODE_REGION".to_owned(), region.to_owned());
-        cluster.options_mut().environment = vec![region];
-        cluster.start_node(id).unwrap();
+        cluster.start_node_at(id, region).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
     for name in ["north", "south"] {
-        let begun = Instant::now();
-        let create = ["partitions", "create", name];
-        while !cluster.placementctl(&create).unwrap().status.success() {
-            assert!(begun.elapsed() < PATIENCE, "there is no partition {name}");
-        }
+        cluster.create_partition(name).await.unwrap();
     }
 
     // Each asks its own region first, and the others if that does not answer.
@@ -188,9 +182,7 @@ async fn two_novas_share_a_cluster_and_each_region_may_be_lost() {
         }
         for id in lost {
             let region = if lost == NORTH { "north" } else { "south" };
-            let region = ("PLACEMENTD_NODE_REGION".to_owned(), region.to_owned());
-            cluster.options_mut().environment = vec![region];
-            cluster.start_node(id).unwrap();
+            cluster.start_node_at(id, region).unwrap();
         }
         cluster.wait_healthy().await.unwrap();
     }

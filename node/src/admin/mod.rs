@@ -145,7 +145,7 @@ struct Transfer {
     to: Option<u64>,
 }
 
-/// Whether a change is wanted although it is against what is to be survived.
+/// Whether a change is wanted although something speaks against it: what is to be survived, or what is in use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Forced {
@@ -200,12 +200,8 @@ impl Admin {
 
     /// The running member, for what a node cannot do before it is one.
     fn running(&self) -> Result<Arc<Running>, Box<Response>> {
-        (self.bootstrap.slot.get()).ok_or_else(|| {
-            Box::new(error(
-                StatusCode::CONFLICT,
-                "this node does not belong to a cluster yet",
-            ))
-        })
+        let running = self.bootstrap.slot.member();
+        running.map_err(|refused| Box::new(refusal(&refused)))
     }
 
     async fn change(&self, change: MembershipChange) -> Response {

@@ -10,7 +10,7 @@ use placement_model::types::PartitionName;
 use placement_model::{Command, Outcome, Refusal, State as Model};
 use serde::{Deserialize, Serialize};
 
-use super::{Admin, detailed, error, read};
+use super::{Admin, Forced, detailed, error, read};
 use crate::config::PartitionSection;
 use crate::doors::{Consistency, Unavailable};
 
@@ -54,13 +54,6 @@ impl PartitionReport {
 #[serde(deny_unknown_fields)]
 struct New {
     name: String,
-}
-
-/// What of a deletion is in the query.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Deletion {
-    #[serde(default)]
-    force: bool,
 }
 
 /// All partitions of the cluster, and those that this node serves and the cluster does not have.
@@ -116,7 +109,7 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Response 
 pub(super) async fn delete(
     State(admin): State<Admin>,
     Path(name): Path<String>,
-    Query(Deletion { force }): Query<Deletion>,
+    Query(Forced { force }): Query<Forced>,
 ) -> Response {
     match name.parse() {
         Ok(name) => {

@@ -15,7 +15,6 @@ use placement_raft_store::{Member, Site};
 use tokio::time::{Instant, sleep};
 
 use super::deeds::Deed;
-use super::join_tokens::commit;
 use super::replacement::is_under_way;
 use super::running::Running;
 
@@ -59,8 +58,7 @@ fn deputy(node: &Running, lost: u64) -> Option<u64> {
     let replica = &node.replica;
     let (members, voters) = (replica.members(), replica.voters());
     let site = &members.get(&lost)?.site;
-    let lag_max = replica.config.raft.promote_lag_max;
-    let fit = |id: u64| replica.is_heard(id) && replica.lag(id).is_some_and(|lag| lag <= lag_max);
+    let fit = |id: u64| replica.is_heard(id) && replica.has_caught_up(id);
     let learners = members
         .iter()
         .filter(|(id, _)| !voters.contains(id) && fit(**id));
@@ -90,7 +88,7 @@ async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
             though_heard: false,
         }),
     });
-    let done = commit(node, command, &words).await;
+    let done = node.carry_out(command, &words).await;
     if let Err(refused) = &done {
         tracing::warn!(lost, by, %refused, "the vote of a lost voter is not handed on yet");
     }

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 
 use placement_model::Level;
 use placement_raft_store::{Member, NodeName};
-use tokio::time::Instant;
 
 use super::error::Refused;
-use super::membership::{INTRODUCTION, Membership};
+use super::membership::Membership;
 use super::replica::older_copy;
-use crate::rpc::message::{Introduction, Method};
 
 impl Membership<'_> {
     /// Writes down what a node says of itself. Where the others reach it changes only once it is reached there, and not
@@ -38,9 +36,9 @@ impl Membership<'_> {
         }
         must_be_free(&members, id, &told.name_of(id))?;
         if told.peer != known.peer {
-            told.peer = match self.is_at(&known.peer, id).await {
-                true => known.peer.clone(),
-                false => self.moved(id, told.peer, start).await?,
+            told.peer = match self.found_at(&known.peer, id).await {
+                Some(_) => known.peer.clone(),
+                None => self.moved(id, told.peer, start).await?,
             };
         }
         if told == known {
@@ -54,32 +52,21 @@ impl Membership<'_> {
     async fn moved(&self, id: u64, to: String, start: Option<u64>) -> Result<String, Refused> {
         if let Some(start) = start {
             // What it has written under another leader may not be applied here yet.
-            let deadline = Instant::now() + self.replica().config.wait();
-            let applied = self.0.read_index.linearize(deadline).await;
-            applied.map_err(|why| Refused::Unavailable(format!("{why:?}")))?;
+            self.0.linearize().await?;
             let last = self.replica().last_start(id);
             if let Some(last) = last.filter(|last| *last >= start) {
                 return Err(Refused::Conflict(older_copy(start, last)));
             }
         }
-        match self.is_at(&to, id).await {
-            true => {
+        match self.found_at(&to, id).await {
+            Some(_) => {
                 tracing::info!(node = id, address = to, "a node has another address");
                 Ok(to)
             }
-            false => Err(Refused::Conflict(format!(
+            None => Err(Refused::Conflict(format!(
                 "node {id} says that it is reached at {to}, and it is not"
             ))),
         }
-    }
-
-    /// Whether a node of this cluster, and none but this one, answers there.
-    async fn is_at(&self, address: &str, id: u64) -> bool {
-        let asked =
-            (self.0.peers).introduce::<_, Introduction>(address, Method::Probe, &(), INTRODUCTION);
-        let cluster = self.replica().identity.cluster;
-        let found = asked.await;
-        found.is_ok_and(|who| who.node == id && who.cluster == Some(cluster))
     }
 }
 

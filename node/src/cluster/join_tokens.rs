@@ -9,13 +9,11 @@ use placement_model::types::Timestamp;
 use placement_model::{Command, Level};
 use ring::digest::{SHA256, digest};
 use ring::hmac;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::description::must_be_free;
 use super::error::Refused;
 use super::membership::{Membership, MembershipChange};
-use super::running::Running;
 use super::slot::Slot;
 use crate::rpc::message::JoinCall;
 
@@ -103,18 +101,14 @@ impl Slot {
             )));
         }
         let command = Command::RevokeJoinToken(RevokeJoinToken { node });
-        commit(
-            &running,
-            command,
-            &format!("revocation of the token for node {node}"),
-        )
-        .await
+        let words = format!("revocation of the token for node {node}");
+        running.carry_out(command, &words).await
     }
 
     /// All tokens that may still be of use, or were lately.
     pub(crate) async fn tokens(&self) -> Result<Vec<Issued>, Refused> {
         let running = self.member()?;
-        linearize(&running).await?;
+        running.linearize().await?;
         let replica = &running.replica;
         let applied = replica.views.current();
         let rows = applied.cluster.default_partition().joins();
@@ -127,31 +121,6 @@ impl Slot {
             })
             .collect())
     }
-
-    fn member(&self) -> Result<std::sync::Arc<Running>, Refused> {
-        self.get().ok_or_else(|| {
-            Refused::Conflict("this node does not belong to a cluster yet".to_owned())
-        })
-    }
-}
-
-async fn linearize(node: &Running) -> Result<(), Refused> {
-    let deadline = Instant::now() + node.replica.config.wait();
-    let applied = node.read_index.linearize(deadline).await;
-    applied
-        .map_err(|why| Refused::Unavailable(why.to_string()))
-        .map(drop)
-}
-
-/// Has a command committed, and applied here.
-pub(super) async fn commit(node: &Running, command: Command, what: &str) -> Result<(), Refused> {
-    let deadline = Instant::now() + node.replica.config.wait();
-    let committed = node.writes.commit(command, what.to_owned(), deadline).await;
-    let committed = committed.map_err(|why| Refused::Unavailable(why.to_string()))?;
-    let applied = node.replica.apply_up_to(committed.index, deadline).await;
-    applied
-        .map_err(|why| Refused::Unavailable(why.to_string()))
-        .map(drop)
 }
 
 impl Membership<'_> {
@@ -192,7 +161,8 @@ impl Membership<'_> {
             above: members.keys().next_back().copied().unwrap_or(0),
             replaces,
         });
-        commit(self.0, command, "a token for a node that is to join").await
+        let words = "a token for a node that is to join";
+        self.0.carry_out(command, words).await
     }
 
     fn must_know_tokens(&self) -> Result<(), Refused> {
@@ -227,7 +197,7 @@ impl Membership<'_> {
         } = call;
         self.must_know_tokens()?;
         // What another leader has let in may not be applied here yet.
-        linearize(self.0).await?;
+        self.0.linearize().await?;
         let (token, nonce) = (hash(token.as_bytes()), hash(nonce.as_bytes()));
         let row = self.good_row(id, &token)?;
         match &row.nonce {
@@ -242,7 +212,8 @@ impl Membership<'_> {
                     nonce: nonce.clone(),
                 };
                 let words = format!("node {id} comes with its token");
-                commit(self.0, Command::RedeemJoinToken(redeem), &words).await?;
+                let redeem = Command::RedeemJoinToken(redeem);
+                self.0.carry_out(redeem, &words).await?;
             }
             Some(first) if *first == nonce => {}
             Some(_) => return Err(Refused::Conflict(USED.to_owned())),

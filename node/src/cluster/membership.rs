@@ -28,7 +28,7 @@ use crate::topology::{Extent, Standing, made_fatal};
 /// How long one operator's request may take.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 /// How long a call to a node that is to join may take.
-pub(super) const INTRODUCTION: Duration = Duration::from_secs(5);
+const INTRODUCTION: Duration = Duration::from_secs(5);
 /// How long a promotion waits for the learner to catch up.
 const CATCH_UP: Duration = Duration::from_secs(10);
 /// How often members are asked for addresses that are not known yet.
@@ -92,9 +92,7 @@ pub(crate) enum ChangeReply {
 impl Slot {
     /// Has the leader carry out an operator's request.
     pub(crate) async fn change(&self, change: MembershipChange) -> Result<(), Refused> {
-        let running = self.get().ok_or_else(|| {
-            Refused::Conflict("this node does not belong to a cluster yet".to_owned())
-        })?;
+        let running = self.member()?;
         let replica = &running.replica;
         if replica.is_removed() {
             return Err(Refused::Conflict(REMOVED.to_owned()));
@@ -285,17 +283,7 @@ impl Membership<'_> {
         let mut found = BTreeMap::new();
         let members = self.replica().members().into_iter();
         for (id, member) in members.filter(|(_, member)| is_incomplete(member)) {
-            let asked = (self.0.peers).introduce::<_, Introduction>(
-                &member.peer,
-                Method::Probe,
-                &(),
-                INTRODUCTION,
-            );
-            let Ok(who) = asked.await else {
-                continue;
-            };
-            if who.node == id && who.cluster == Some(self.replica().identity.cluster) {
-                let Introduction { api, admin, .. } = who;
+            if let Some(Introduction { api, admin, .. }) = self.found_at(&member.peer, id).await {
                 let complete = Member {
                     api,
                     admin,
@@ -305,6 +293,14 @@ impl Membership<'_> {
             }
         }
         self.set_members(unchanged, found).await
+    }
+
+    /// What this member says of itself at an address; `None`: it is not there, or not of this cluster any more.
+    pub(super) async fn found_at(&self, address: &str, id: u64) -> Option<Introduction> {
+        let asked = (self.0.peers).introduce(address, Method::Probe, &(), INTRODUCTION);
+        let found: Introduction = asked.await.ok()?;
+        let cluster = Some(self.replica().identity.cluster);
+        (found.node == id && found.cluster == cluster).then_some(found)
     }
 
     /// Sets what is known of members. Where others reach them was looked at before, so nobody is lost by this.
@@ -354,11 +350,13 @@ impl Membership<'_> {
     async fn caught_up(&self, id: u64, patience: Duration) -> Result<(), Option<u64>> {
         let give_up = Instant::now() + patience;
         loop {
-            match self.replica().lag(id) {
-                Some(lag) if lag <= self.replica().config.raft.promote_lag_max => return Ok(()),
-                lag if Instant::now() >= give_up => return Err(lag),
-                _ => sleep(PAUSE).await,
+            if self.replica().has_caught_up(id) {
+                return Ok(());
             }
+            if Instant::now() >= give_up {
+                return Err(self.replica().lag(id));
+            }
+            sleep(PAUSE).await;
         }
     }
 
@@ -394,14 +392,19 @@ impl Membership<'_> {
             )));
         }
         self.must_survive(left, force)?;
+        self.must_be_heard(left).await
+    }
+
+    /// Whether a majority of these voters is heard.
+    pub(super) async fn must_be_heard(&self, left: &BTreeSet<u64>) -> Result<(), Refused> {
         let heard = self.heard(left).await;
-        if heard.len() <= left.len() / 2 {
-            return Err(Refused::Conflict(format!(
-                "of the voters {left:?} that would be left only {heard:?} are heard, which \
-                 is no majority: bring the others back first"
-            )));
+        if heard.len() > left.len() / 2 {
+            return Ok(());
         }
-        Ok(())
+        Err(Refused::Conflict(format!(
+            "of the voters {left:?} that would be left only {heard:?} are heard, which is no \
+             majority: bring the others back first"
+        )))
     }
 
     /// Whether these voters survive what `[cluster] survive` asks for, or are on the way there.

@@ -228,20 +228,18 @@ impl Rounds {
         let call = |to, method| (self.peers).call(to, Lane::Control, method, &(), patience);
         let stored = replica.membership();
         let members = stored.membership();
-        let others = members.nodes().filter(|(id, _)| {
-            let is_voter = members.voter_ids().any(|voter| voter == **id);
-            is_voter && **id != leader.id && **id != replica.me
-        });
+        let others = (members.voter_ids()).filter(|id| *id != leader.id && *id != replica.me);
         let mut votes: FuturesUnordered<_> = others
+            .filter_map(|id| Some((id, members.get_node(&id)?)))
             .map(|(id, member)| async move {
                 let held = self.peers.call::<_, WireVote>(
-                    (*id, &member.peer),
+                    (id, &member.peer),
                     Lane::Control,
                     Method::HeldVote,
                     &(),
                     patience,
                 );
-                (*id, held.await.ok())
+                (id, held.await.ok())
             })
             .collect();
         let mut shown = BTreeMap::from([(replica.me, held_vote(replica).await)]);

@@ -17,7 +17,6 @@ use tokio::time::sleep;
 
 use super::deeds::Deed;
 use super::error::Refused;
-use super::join_tokens::commit;
 use super::leadership::hand_over;
 use super::membership::Membership;
 use super::running::Running;
@@ -96,8 +95,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         }
         return Ok(Step::Wait(format!("node {old} is heard: stop it")));
     }
-    let lag_max = replica.config.raft.promote_lag_max;
-    if !replica.is_heard(by) || replica.lag(by).is_none_or(|lag| lag > lag_max) {
+    if !replica.is_heard(by) || !replica.has_caught_up(by) {
         return Ok(Step::Wait(format!("node {by} has not caught up")));
     }
     let needs_vote = replaced.votes && !voters.contains(&by);
@@ -110,11 +108,8 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     if has_vote {
         let mut left: BTreeSet<u64> = voters;
         left.remove(&old);
-        let heard = owner.heard(&left).await;
-        if heard.len() <= left.len() / 2 {
-            return Ok(Step::Wait(format!(
-                "of the voters {left:?} that would be left only {heard:?} are heard"
-            )));
+        if let Err(refused) = owner.must_be_heard(&left).await {
+            return Ok(Step::Wait(refused.to_string()));
         }
         if old == replica.me {
             let patience = Duration::from_millis(3 * replica.config.raft.election_max_ms);
@@ -167,7 +162,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
 
 async fn end(node: &Running, by: u64, replaced: &Replaced, words: String, done: bool) {
     let command = Command::SetReplacement(SetReplacement { by, replaces: None });
-    if let Err(refused) = commit(node, command, &words).await {
+    if let Err(refused) = node.carry_out(command, &words).await {
         tracing::warn!(by, %refused, "it is not written down yet that a replacement is over");
         return;
     }

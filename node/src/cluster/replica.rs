@@ -381,6 +381,12 @@ impl Replica {
         })
     }
 
+    /// As the leader: whether a node has nearly the whole log.
+    pub(super) fn has_caught_up(&self, id: u64) -> bool {
+        self.lag(id)
+            .is_some_and(|lag| lag <= self.config.raft.promote_lag_max)
+    }
+
     /// As the leader: whether a node answered lately.
     pub(super) fn is_heard(&self, id: u64) -> bool {
         if id == self.me {

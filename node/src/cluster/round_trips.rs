@@ -50,22 +50,19 @@ pub(super) async fn measure(replica: Arc<Replica>, peers: Arc<Peers>, tasks: Tas
             tracing::warn!("{words}");
             said = true;
         }
-        let stored = replica.membership();
-        let membership = stored.membership();
-        peers
-            .round_trips
-            .keep(|node| membership.get_node(&node).is_some());
-        for (id, member) in membership.nodes() {
-            if *id == replica.me {
+        let (members, voters) = (replica.members(), replica.voters());
+        (peers.round_trips).keep(|node| members.contains_key(&node));
+        for (id, member) in members {
+            if id == replica.me {
                 continue;
             }
-            if !membership.voter_ids().any(|voter| voter == *id) {
-                peers.measure_if_connected(*id);
+            if !voters.contains(&id) {
+                peers.measure_if_connected(id);
                 continue;
             }
-            let (peers, id, address) = (peers.clone(), *id, member.peer.clone());
+            let (peers, address) = (peers.clone(), member.peer);
             // What it takes to lead, and to ask whoever leads next.
-            let lanes: &[Lane] = match membership.voter_ids().any(|voter| voter == replica.me) {
+            let lanes: &[Lane] = match voters.contains(&replica.me) {
                 true => &[Lane::Log, Lane::Forward],
                 false => &[Lane::Forward],
             };

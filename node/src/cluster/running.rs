@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use placement_model::Command;
 use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics};
+use tokio::time::Instant;
 
 use super::deeds::Deeds;
+use super::error::Refused;
 use super::kept_backups::Kept;
 use super::own_past::OwnPast;
 use super::read_index::ReadIndex;
@@ -12,6 +15,7 @@ use super::replica::Replica;
 use super::standards::Standards;
 use super::write_path::WritePath;
 use crate::disk_space::Room;
+use crate::doors::Unavailable;
 use crate::rpc::peers::Peers;
 use crate::rpc::snapshots::Sending;
 
@@ -45,6 +49,23 @@ impl Running {
             "node {by} sends what this one cannot read ({error}): start a binary here that is at \
              least as new as the one that wrote it, such as the one that node {by} runs"
         ));
+    }
+
+    /// Waits until all that was acknowledged anywhere before now is applied here.
+    pub(super) async fn linearize(&self) -> Result<(), Refused> {
+        let deadline = Instant::now() + self.replica.config.wait();
+        let applied = self.read_index.linearize(deadline).await;
+        applied.map_err(|why| Refused::Unavailable(why.to_string()))
+    }
+
+    /// Has a command committed, and applied here. `what` names it in the log.
+    pub(super) async fn carry_out(&self, command: Command, what: &str) -> Result<(), Refused> {
+        let unavailable = |why: Unavailable| Refused::Unavailable(why.to_string());
+        let deadline = Instant::now() + self.replica.config.wait();
+        let committed = self.writes.commit(command, what.to_owned(), deadline).await;
+        let index = committed.map_err(unavailable)?.index;
+        let applied = self.replica.apply_up_to(index, deadline).await;
+        applied.map_err(unavailable)
     }
 
     /// Stops Raft; the disk is closed soon after.

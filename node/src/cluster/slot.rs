@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use super::error::Refused;
 use super::running::Running;
 use crate::doors::{Position, Unavailable};
 
@@ -87,6 +88,11 @@ impl Slot {
         self.running.borrow().clone()
     }
 
+    /// The running member, for what a node cannot do before it is one.
+    pub(crate) fn member(&self) -> Result<Arc<Running>, Refused> {
+        self.get().ok_or_else(|| Refused::Conflict(self.outside()))
+    }
+
     /// The running member; waits for it.
     pub(crate) async fn running(&self, deadline: Instant) -> Result<Arc<Running>, Unavailable> {
         if let Some(running) = self.get() {
@@ -95,9 +101,7 @@ impl Slot {
         let mut receiver = self.running.subscribe();
         match timeout_at(deadline, receiver.wait_for(Option::is_some)).await {
             Ok(Ok(running)) => Ok(running.clone().expect("waited until it is there")),
-            _ => Err(Unavailable::nothing_committed(
-                "this node does not belong to a cluster yet",
-            )),
+            _ => Err(Unavailable::nothing_committed(self.outside())),
         }
     }
 

@@ -125,14 +125,12 @@ async fn better(node: &Running, preference: &[String], than: usize) -> Option<(u
     let replica = &node.replica;
     let members = replica.members();
     let voters = replica.voters();
-    let lag_max = replica.config.raft.promote_lag_max;
     let fit = members.into_iter().filter(|(id, member)| {
         *id != replica.me
             && voters.contains(id)
             && rank(preference, &member.site) < than
             && replica.is_heard(*id)
-            && (replica.faults.prefer_those_behind
-                || replica.lag(*id).is_some_and(|lag| lag <= lag_max))
+            && (replica.faults.prefer_those_behind || replica.has_caught_up(*id))
     });
     let asked = fit.map(|(id, member)| async move {
         is_willing(node, id, &member)

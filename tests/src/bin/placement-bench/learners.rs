@@ -11,7 +11,7 @@ use placement_tests::process_cost::cpu_time;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use super::regions::{add_learner, metrics, replace, sample};
+use super::regions::{metrics, replace, sample};
 use super::{PROVIDERS, estates, machine, progress};
 
 const VOTERS: u64 = 3;
@@ -82,7 +82,7 @@ async fn add(cluster: &mut Cluster, nodes: u64) -> anyhow::Result<()> {
     while (cluster.ids().len() as u64) < nodes {
         let place = cluster.add_place();
         cluster.start_node(place.id)?;
-        add_learner(cluster, &place).await?;
+        cluster.admit(place.id).await?;
     }
     Ok(())
 }

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use placement_client::{Client, Consistency, NewMember};
+use placement_client::{Client, Consistency};
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
-use placement_tests::layout::NodePlace;
 use placement_tests::load::Measured;
 use uuid::Uuid;
 
@@ -96,18 +95,16 @@ impl Sites {
             sites.start_node(id)?;
         }
         sites.cluster.wait_healthy().await?;
-        let place = sites.cluster.add_place();
+        sites.cluster.add_place();
         sites.start_node(LEARNER)?;
-        add_learner(&mut sites.cluster, &place).await?;
+        sites.cluster.admit(LEARNER).await?;
         sites.settle().await?;
         Ok(sites)
     }
 
     fn start_node(&mut self, id: u64) -> anyhow::Result<()> {
-        let region = SITES[usize::try_from(id - 1)?].to_owned();
-        self.cluster.options_mut().environment =
-            vec![("PLACEMENTD_NODE_REGION".to_owned(), region)];
-        self.cluster.start_node(id)
+        let region = SITES[usize::try_from(id - 1)?];
+        self.cluster.start_node_at(id, region)
     }
 
     fn stretch(&self, round_trip: Duration) {
@@ -152,23 +149,6 @@ impl Sites {
         let ids = (1..=LEARNER).zip(SITES).filter(|(_, site)| *site == name);
         ids.map(|(id, _)| self.cluster.client_of(id)).collect()
     }
-}
-
-/// Makes a node that was started a learner of the cluster.
-pub(super) async fn add_learner(cluster: &mut Cluster, place: &NodePlace) -> anyhow::Result<()> {
-    let learner = NewMember {
-        id: place.id,
-        peer: cluster.peer_of(place.id),
-        api: place.api(),
-        admin: place.admin(),
-    };
-    let begun = Instant::now();
-    // It may not listen yet.
-    while let Err(error) = cluster.admin_of(1).add_member(&learner).await {
-        ensure!(begun.elapsed() < SETTLED, "node {}: {error}", place.id);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    cluster.wait_ready(place.id).await
 }
 
 /// The middle one, in milliseconds, of calls that all must succeed.

@@ -45,7 +45,7 @@ pub struct Client {
 
 struct Shared {
     endpoints: Vec<Endpoint>,
-    /// Which endpoint is asked first: the last one that answered.
+    /// Which endpoint is asked first, modulo their number: the last one that answered, or the one after it that did not.
     preferred: AtomicUsize,
     transport: Arc<dyn Transport>,
 }
@@ -233,6 +233,8 @@ impl Client {
                 }
             };
             if unknown && !self.repeat_unknown {
+                // Whoever takes requests and answers none is not asked first again.
+                self.shared.preferred.store(at + 1, Ordering::Relaxed);
                 return Err(Error::OutcomeUnknown { reason });
             }
             let resume = nodes.rest(at, retry_after);

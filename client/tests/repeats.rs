@@ -117,6 +117,16 @@ async fn a_write_that_may_have_arrived_is_never_sent_again() {
 }
 
 #[tokio::test]
+async fn a_node_that_takes_a_write_and_answers_nothing_is_not_asked_first_again() {
+    let script = Script::new([lost(), answered("1.1"), answered("1.2")]);
+    let client = script.client();
+    write(&client).await.unwrap_err();
+    write(&client).await.unwrap();
+    write(&client).await.unwrap();
+    assert_eq!(script.hosts(), ["one", "two", "two"]);
+}
+
+#[tokio::test]
 async fn a_node_that_is_asked_too_much_is_given_time_and_what_another_server_says_is_handed_on() {
     let too_many = |code: &str| {
         let body = format!(r#"{{"errors": [{{"status": 429, "code": "{code}"}}]}}"#);

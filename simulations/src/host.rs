@@ -25,7 +25,7 @@ use crate::neighbour::{self, Neighbour};
 use crate::net::{Bandwidth, TurmoilNet};
 use crate::operator::{ADMIN_PORT, PEER_PORT};
 use crate::outside::{SimulatedWorld, WallClock};
-use crate::parameters::Parameters;
+use crate::parameters::{Clouds, Parameters};
 use crate::regions::Regions;
 
 /// The version of the protocol between nodes that came first.
@@ -151,18 +151,12 @@ impl Host {
         }
     }
 
-    /// Clients of another partition, if the run has one. What a broken node must be caught by is the clients' own.
+    /// Clients of another partition, if the run has one.
     fn neighbour(&self, node: &Node) -> Option<Neighbour> {
-        let is_looked_for = matches!(self.mutant, None | Some(Mutant::PartitionForgotten));
-        let lives = self.parameters.neighbour && is_looked_for;
-        lives.then(|| {
+        (self.parameters.clouds != Clouds::Alone).then(|| {
             let stream = format!("neighbour {} {}", self.node, self.starts.get());
-            Neighbour::new(
-                &self.parameters,
-                node.write_door(),
-                node.write_door_of(neighbour::name()),
-                self.parameters.seed.stream(&stream),
-            )
+            let random = self.parameters.seed.stream(&stream);
+            Neighbour::new(&self.parameters, node, random)
         })
     }
 
@@ -415,6 +409,9 @@ impl Host {
         config.raft.snapshot_after = self.parameters.snapshot_every;
         config.raft.log_keep = self.parameters.keep_in_log;
         config.raft.snapshot_timeout_ms = 10_000;
+        if self.parameters.clouds == Clouds::Second {
+            config.partitions = vec![neighbour::second()];
+        }
         if let Some(regions) = &self.parameters.regions {
             config.node.region = Regions::name(regions.site(self.node));
             config.node.zone = Regions::zone(self.node);

@@ -10,7 +10,7 @@ use http::uri::Uri;
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::Full;
 use placement_client::{ApiRequest, BoxFuture, Consistency, Error, Transport, TransportError};
-use placement_witness::http::answer;
+use placement_witness::http::{HOST, answer};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::history::{Answer, Call, End, Said};
@@ -211,7 +211,7 @@ fn in_origin_form(mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
     let uri = request.uri();
     let path = uri.path_and_query().cloned().expect("it has a path");
     *request.uri_mut() = Uri::from(path);
-    let host = HeaderValue::from_static("placement");
+    let host = HeaderValue::from_static(HOST);
     request.headers_mut().insert(http::header::HOST, host);
     request
 }

@@ -1,14 +1,15 @@
-//! Another cloud in the same cluster: in some runs each node has clients of a second partition, which write what they
-//! like over the same names and UUIDs, and now and then the whole of it is deleted and made anew.
+//! Another cloud in the same cluster: in some runs each node has clients of another partition, which write what they
+//! like over the same names and UUIDs. It is the second partition, and now and then the whole of it is deleted and made
+//! anew; or it is the default one, and the clients of the run are in the second, which they come to by the host that
+//! they ask for.
 //!
-//! Nobody asks what they were answered. The witness judges the clients of the default partition by a model that holds
+//! Nobody asks what the neighbour's clients were answered. The witness judges those of the run by a model that holds
 //! nothing else, so whatever of the neighbour shows in an answer is noticed; that all nodes come to the same rows of the
 //! neighbour, by the digest.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_model::Command;
 use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreatePartition,
     CreateProvider, DeleteAllocations, DeletePartition, DeleteProvider, EnsureTrait,
@@ -17,42 +18,57 @@ use placement_model::command::{
 use placement_model::types::{
     ConsumerUuid, Generation, Given, Inventory, PartitionName, ProviderUuid, ResourceClassName,
 };
+use placement_model::{Command, Outcome, Refusal};
+use placement_node::Node;
+use placement_node::config::PartitionSection;
 use placement_node::doors::{Unavailable, WriteDoor};
+use placement_witness::http::HOST;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use tokio::time::sleep;
 
-use crate::parameters::Parameters;
+use crate::parameters::{Clouds, Parameters};
 use crate::workload::Names;
 
 /// What the second partition is called.
-pub(crate) fn name() -> PartitionName {
-    "neighbour".parse().expect("a name")
+fn name() -> PartitionName {
+    "second".parse().expect("a name")
+}
+
+/// How clients come to the second partition: as all do who ask a simulated node.
+pub(crate) fn second() -> PartitionSection {
+    PartitionSection {
+        name: name().to_string(),
+        host: HOST.to_owned(),
+        ..PartitionSection::default()
+    }
 }
 
 /// The clients of the neighbour at one node.
 pub(crate) struct Neighbour {
-    pub(crate) default: Arc<dyn WriteDoor>,
-    pub(crate) own: Arc<dyn WriteDoor>,
-    pub(crate) random: SmallRng,
+    /// For what concerns the whole cluster.
+    default: Arc<dyn WriteDoor>,
+    own: Arc<dyn WriteDoor>,
+    random: SmallRng,
     names: Names,
+    clouds: Clouds,
     /// When they have had enough, since the start of the simulation.
     until: Duration,
 }
 
 impl Neighbour {
-    pub(crate) fn new(
-        parameters: &Parameters,
-        default: Arc<dyn WriteDoor>,
-        own: Arc<dyn WriteDoor>,
-        random: SmallRng,
-    ) -> Self {
+    pub(crate) fn new(parameters: &Parameters, node: &Node, random: SmallRng) -> Self {
+        let own = match parameters.clouds {
+            Clouds::Second => node.write_door(),
+            Clouds::Alone | Clouds::First => node.write_door_of(name()),
+        };
         Self {
-            default,
+            default: node.write_door(),
             own,
             random,
             names: Names::new(&parameters.choices()),
+            clouds: parameters.clouds,
             // Before all is mended, as all nodes must come to one place then.
             until: parameters.storm,
         }
@@ -60,12 +76,17 @@ impl Neighbour {
 
     /// Writes until it has had enough.
     pub(crate) async fn live(mut self) {
+        while self.clouds == Clouds::Second && !self.makes().await {
+            sleep(Duration::from_millis(50)).await;
+        }
         while turmoil::sim_elapsed().is_some_and(|now| now < self.until) {
             sleep(Duration::from_millis(self.random.random_range(10..200))).await;
-            let name = name();
             let written = match self.random.random_range(0..40) {
-                0 => {
-                    let delete = DeletePartition { name, force: true };
+                0 if self.clouds == Clouds::First => {
+                    let delete = DeletePartition {
+                        name: name(),
+                        force: true,
+                    };
                     let command = Command::DeletePartition(delete);
                     self.default.submit(command, "neighbour".to_owned()).await
                 }
@@ -74,12 +95,22 @@ impl Neighbour {
                     self.own.submit(command, "neighbour".to_owned()).await
                 }
             };
-            if let Err(Unavailable::NoPartition { name }) = written {
-                let create = Command::CreatePartition(CreatePartition { name });
-                // Where the level is not reached yet it is refused, and tried again.
-                let _ = self.default.submit(create, "neighbour".to_owned()).await;
+            if let Err(Unavailable::NoPartition { .. }) = written {
+                // It is tried again with the next write.
+                self.makes().await;
             }
         }
+    }
+
+    /// Makes the second partition. Where the level is not reached yet that is refused. True if it is there.
+    async fn makes(&self) -> bool {
+        let create = Command::CreatePartition(CreatePartition { name: name() });
+        let made = self.default.submit(create, "neighbour".to_owned()).await;
+        let outcome = made.map(|written| written.outcome);
+        matches!(
+            outcome,
+            Ok(Outcome::Done(_) | Outcome::Refused(Refusal::PartitionExists(_)))
+        )
     }
 
     fn command(&mut self) -> Command {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use placement_model::types::PartitionId;
 use placement_node::Config;
 use rand::Rng;
 use rand::seq::IndexedRandom;
@@ -83,12 +84,49 @@ pub struct Parameters {
     /// In how many of its first starts each node is of an older binary, which speaks the first version of
     /// the protocol between nodes. Empty: in none.
     pub older_starts: Vec<u32>,
-    /// Whether another cloud is in the cluster, over the same names.
-    pub neighbour: bool,
+    /// Whose clouds are in the cluster.
+    pub clouds: Clouds,
     /// Sizes and times of the nodes that seldom matter, unless they are small.
     pub knobs: Knobs,
     /// Where the machines stand; `None`: all in one place.
     pub regions: Option<Regions>,
+}
+
+/// Whose clouds are in a cluster: each in a partition, all over the same names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clouds {
+    /// That of the clients, and no other.
+    Alone,
+    /// That of the clients in the default partition, and a neighbour's in a second one.
+    First,
+    /// That of the clients in a second partition, and a neighbour's in the default one.
+    Second,
+}
+
+impl Clouds {
+    fn from_seed(seed: Seed) -> Self {
+        let random = &mut seed.stream("neighbour");
+        match (random.random_bool(0.25), random.random_bool(0.4)) {
+            (false, _) => Self::Alone,
+            (true, false) => Self::First,
+            (true, true) => Self::Second,
+        }
+    }
+
+    fn at_first(self) -> Self {
+        match self {
+            Self::Second => Self::First,
+            other => other,
+        }
+    }
+
+    /// The partition of the clients. No other is made before it.
+    pub fn partition(self) -> PartitionId {
+        match self {
+            Self::Second => PartitionId(1),
+            Self::Alone | Self::First => PartitionId::DEFAULT,
+        }
+    }
 }
 
 /// Whether our own client is among those of a run, and how it treats what may have happened.
@@ -290,17 +328,23 @@ impl Parameters {
             spares: 0,
             storm_from_the_start,
             older_starts: older_starts(seed, nodes),
-            neighbour: seed.stream("neighbour").random_bool(0.25),
+            clouds: Clouds::from_seed(seed),
             knobs: Knobs::from_seed(seed),
             regions: None,
         };
         // Who waits less than a request takes is never answered.
         let wait = drawn.wait.max(2 * drawn.request());
+        let clouds = match drawn.older_starts.is_empty() {
+            true => drawn.clouds,
+            // Those nodes know of no partitions, and some never come to it.
+            false => drawn.clouds.at_first(),
+        };
         let changes = seed.stream("area members").random_bool(0.25);
         let spares = u64::from(changes && drawn.spares_a_node());
         Self {
             wait,
             spares,
+            clouds,
             ..drawn
         }
     }

@@ -10,7 +10,8 @@ use crate::invariants::{no_503_without_a_fault, staleness};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::operation::{Level, Operation};
-use crate::parameters::Parameters;
+use crate::oracle::is_of_the_cluster;
+use crate::parameters::{Clouds, Parameters};
 use crate::report::{Counts, Reads, Report, seen_at};
 use crate::shared::Shared;
 use crate::witness::Finding;
@@ -20,6 +21,14 @@ use crate::{net, trace, wgl, witness};
 /// Runs a simulation with these faults, which [`crate::faults::drawn`] makes of a seed and pinned scenarios have of
 /// their own.
 pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Planned>) -> Report {
+    let parameters = &Parameters {
+        clouds: match mutant {
+            None | Some(Mutant::PartitionForgotten) => parameters.clouds,
+            // What is broken must be caught by what the clients see of themselves.
+            Some(_) => Clouds::Alone,
+        },
+        ..parameters.clone()
+    };
     let _simulation = placement_raft_store::runtime::simulate(parameters.seed.number("raft"));
     trace::begin();
     coverage::begin();
@@ -74,7 +83,7 @@ fn judge(
     let others = ledger
         .log
         .values()
-        .filter(|one| !one.partition.is_default());
+        .filter(|one| one.partition != history.partition && !is_of_the_cluster(&one.command));
     counts.neighbours = others.count();
     counts.applied = ledger.applied;
     counts.snapshots = ledger.snapshots;

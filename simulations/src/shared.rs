@@ -51,9 +51,13 @@ impl Shared {
     pub fn new(parameters: Parameters) -> Rc<Self> {
         let names = Names::new(&parameters.choices());
         let nodes = (1..=parameters.nodes).collect();
+        let history = History {
+            partition: parameters.clouds.partition(),
+            ..History::default()
+        };
         Rc::new(Self {
             parameters,
-            history: RefCell::default(),
+            history: RefCell::new(history),
             phase: Cell::new(Phase::Setup),
             names,
             nodes: RefCell::new(nodes),

@@ -8,7 +8,7 @@ use placement_simulations::faults::{Fault, Happened, Planned, drawn};
 use placement_simulations::history::Event;
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::operator::{Done, Order};
-use placement_simulations::parameters::{Knobs, OurClient, Parameters};
+use placement_simulations::parameters::{Clouds, Knobs, OurClient, Parameters};
 use placement_simulations::report::Report;
 use placement_simulations::run::run_with;
 use placement_simulations::seed::Seed;
@@ -47,7 +47,7 @@ fn quiet(seed: u64) -> Parameters {
         storm_from_the_start: false,
         knobs: Knobs::default(),
         older_starts: Vec::new(),
-        neighbour: false,
+        clouds: Clouds::Alone,
         ..Parameters::from_seed(Seed(seed))
     }
 }
@@ -87,10 +87,9 @@ fn nothing_fails_and_nobody_notices() {
 }
 
 /// Snapshots, power cuts and elections come while both clouds are written to, over the same names.
-#[test]
-fn what_a_neighbour_writes_shows_in_no_answer() {
+fn beside_a_neighbour(clouds: Clouds) {
     let parameters = Parameters {
-        neighbour: true,
+        clouds,
         snapshot_every: 40,
         keep_in_log: 5,
         storm: ms(14_000),
@@ -104,6 +103,16 @@ fn what_a_neighbour_writes_shows_in_no_answer() {
     let report = goes_well(parameters, faults);
     assert!(report.counts.neighbours > 30, "{:?}", report.counts);
     assert!(report.counts.elections > 1, "{:?}", report.counts);
+}
+
+#[test]
+fn what_a_neighbour_writes_shows_in_no_answer() {
+    beside_a_neighbour(Clouds::First);
+}
+
+#[test]
+fn a_second_partition_answers_as_a_cluster_that_holds_nothing_else() {
+    beside_a_neighbour(Clouds::Second);
 }
 
 /// Where leases are believed, followers that restart forget the lease they granted, elect another

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::faults::{Fault, Planned};
-use crate::parameters::{OurClient, Parameters};
+use crate::parameters::{Clouds, OurClient, Parameters};
 use crate::places::in_regions;
 use crate::regions::Regions;
 use crate::seed::Seed;
@@ -36,7 +36,7 @@ pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
 /// Another cloud is in the cluster, from the time on when all nodes know what that is.
 pub(super) fn neighbours(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
-        neighbour: true,
+        clouds: Clouds::First,
         older_starts: Vec::new(),
         ..Parameters::from_seed(seed)
     };

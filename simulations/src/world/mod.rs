@@ -174,7 +174,9 @@ impl World {
         let has_settled = |world: &Self| world.sim.elapsed() >= settled;
         self.steps(calm, "time stands still", has_settled)?;
         self.course.calm_since.get_or_insert(self.sim.elapsed());
-        let questions = witness::every_question(&self.ledger.lock().log, &self.shared.names);
+        let partition = self.shared.parameters.clouds.partition();
+        let names = &self.shared.names;
+        let questions = witness::every_question(&self.ledger.lock().log, partition, names);
         let scan = self.shared.parameters.scan_max(questions.len());
         *self.shared.questions.borrow_mut() = questions;
         self.begins("every node is asked everything");

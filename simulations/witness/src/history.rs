@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use placement_model::types::PartitionId;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::operation::{Operation, Token};
@@ -10,6 +11,8 @@ use crate::operation::{Operation, Token};
 /// All requests of one run, in the order in which they were sent.
 #[derive(Debug, Clone, Default)]
 pub struct History {
+    /// The partition in which all clients are.
+    pub partition: PartitionId,
     /// One per request.
     pub events: Vec<Event>,
     /// What our own client made of several requests, where it was asked.

@@ -12,6 +12,9 @@ use tokio::time::timeout;
 use crate::history::{Answer, End};
 use crate::operation::{Request, Token};
 
+/// The host that all requests ask for.
+pub const HOST: &str = "placement";
+
 /// Says what a client asks for on a connection of its own and waits for the answer, as [`send`] does.
 pub async fn ask<S>(
     connect: impl Future<Output = io::Result<S>>,
@@ -80,7 +83,7 @@ fn render(request: &Request) -> http::Request<Full<Bytes>> {
     let mut builder = http::Request::builder()
         .method(request.method)
         .uri(&request.path)
-        .header("host", "placement")
+        .header("host", HOST)
         .header("x-auth-token", "admin")
         .header("x-roles", "admin,service")
         .header(

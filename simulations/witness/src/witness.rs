@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use placement_model::types::PartitionId;
 use placement_model::{Outcome, Stamped};
 
 use crate::history::{Answer, End, Event, History, Said};
@@ -60,9 +61,13 @@ pub fn broken_answer(event: &Event) -> Option<String> {
     wrong.map(|wrong| format!("{wrong}\n    {}", event.line()))
 }
 
-/// What can be asked of the state at the end of `log`, and of what holds nothing there.
-pub fn every_question(log: &BTreeMap<u64, Stamped>, names: &Names) -> Vec<Question> {
-    let mut oracle = Oracle::default();
+/// What can be asked of a partition as it is at the end of `log`, and of what holds nothing there.
+pub fn every_question(
+    log: &BTreeMap<u64, Stamped>,
+    partition: PartitionId,
+    names: &Names,
+) -> Vec<Question> {
+    let mut oracle = Oracle::of(partition);
     for stamped in log.values() {
         oracle.entry(stamped);
     }
@@ -88,7 +93,7 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
         }
     }
     let places: BTreeSet<u64> = log.keys().chain(answers.keys()).copied().collect();
-    let mut oracle = Oracle::default();
+    let mut oracle = Oracle::of(history.partition);
     let mut firsts: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
     let mut effects = Effects::new();
     for index in places {
@@ -116,7 +121,7 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
                 Operation::Write(write) => {
                     let here = log
                         .get(&index)
-                        .filter(|here| is_of(here, write, event.node));
+                        .filter(|here| is_of(here, write, history.partition, event.node));
                     match here.and_then(|_| effects.get(&index)) {
                         Some((first, outcome)) => {
                             let wrong = wrong_write(write, outcome, answer);
@@ -137,9 +142,9 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
     effects
 }
 
-/// Whether an entry of the log is what a node makes of a write.
-fn is_of(entry: &Stamped, write: &Write, node: u64) -> bool {
-    let of_both = entry.partition.is_default() && entry.command == write.command;
+/// Whether an entry of the log is what a node makes of a write to this partition.
+fn is_of(entry: &Stamped, write: &Write, partition: PartitionId, node: u64) -> bool {
+    let of_both = entry.partition == partition && entry.command == write.command;
     of_both && entry.request.is_none_or(|request| request.origin == node)
 }
 
@@ -213,12 +218,13 @@ fn resolve(
         let Some(effect) = own.filter(|_| !claimed.contains(index)) else {
             continue;
         };
-        if is_housekeeping(stamped) {
+        if is_housekeeping(stamped, history.partition) {
             continue;
         }
-        let found = unknown
-            .iter()
-            .position(|(number, write)| is_of(stamped, write, history.events[*number].node));
+        let found = unknown.iter().position(|(number, write)| {
+            let node = history.events[*number].node;
+            is_of(stamped, write, history.partition, node)
+        });
         match found {
             Some(position) => {
                 let (number, _) = unknown.remove(position);
@@ -235,7 +241,8 @@ fn resolve(
 fn nobody_asked(history: &History, index: u64, stamped: &Stamped) -> String {
     let denied = history.events.iter().find(|event| {
         let denied = event.answer().is_some_and(said_nothing_committed);
-        matches!(&event.operation, Operation::Write(write) if denied && is_of(stamped, write, event.node))
+        let is_it = |write| is_of(stamped, write, history.partition, event.node);
+        matches!(&event.operation, Operation::Write(write) if denied && is_it(write))
     });
     match denied {
         Some(event) => format!(

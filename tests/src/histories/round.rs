@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use futures::future::join_all;
+use placement_model::types::PartitionId;
 use placement_witness::client::read_all;
 use placement_witness::history::History;
 use placement_witness::seed::Seed;
@@ -248,7 +249,7 @@ async fn all_is_kept(storm: &Storm<'_>, backups: &Path) -> anyhow::Result<KeptLo
 
 /// Every node is asked everything.
 async fn scan(storm: &Storm<'_>, board: &Rc<Board>, log: &KeptLog) -> anyhow::Result<()> {
-    let questions = witness::every_question(&log.commands, &board.names);
+    let questions = witness::every_question(&log.commands, PartitionId::DEFAULT, &board.names);
     let members = (CLIENTS..).zip(storm.members());
     let scans = members.map(|(scanner, id)| read_all(&**board, scanner, *id, &questions));
     let answered = timeout(HEALTHY_LIMIT, join_all(scans)).await;

@@ -21,6 +21,8 @@ pub use write::expected;
 /// The state that the log says the cluster must be in.
 #[derive(Debug, Clone, Default)]
 pub struct Oracle {
+    /// The partition whose clients ask.
+    partition: PartitionId,
     naive: Naive,
     /// For the searches at one place of the log.
     estate: Option<Estate>,
@@ -87,9 +89,17 @@ impl Expected {
 const UNDEFINED: &str = "placement.undefined_code";
 
 impl Oracle {
+    /// For the clients of this partition.
+    pub fn of(partition: PartitionId) -> Self {
+        Self {
+            partition,
+            ..Self::default()
+        }
+    }
+
     /// Carries out an entry of the log, unless it repeats an earlier one, or is another partition's.
     pub fn entry(&mut self, stamped: &Stamped) -> Outcome {
-        if !stamped.partition.is_default() {
+        if stamped.partition != self.partition && !is_of_the_cluster(&stamped.command) {
             return self.naive.pass_by(stamped);
         }
         self.estate = None;
@@ -99,7 +109,7 @@ impl Oracle {
     /// What a write would be answered that came now.
     pub fn would(&self, write: &Write) -> Outcome {
         let stamped = Stamped {
-            partition: PartitionId::DEFAULT,
+            partition: self.partition,
             at: Timestamp(0),
             request: None,
             command: write.command.clone(),
@@ -160,20 +170,24 @@ fn uuid(text: String) -> Option<Uuid> {
     text.parse().ok()
 }
 
-/// Whether an entry is none that a client of the default partition has asked for: the cluster's own, an operator's, or
+/// Whether an entry is none that a client of this partition has asked for: the cluster's own, an operator's, or
 /// another partition's.
-pub fn is_housekeeping(entry: &Stamped) -> bool {
-    !entry.partition.is_default()
-        || matches!(
-            entry.command,
-            Command::SyncStandards(_)
-                | Command::RetireNode(_)
-                | Command::RaiseLevel(_)
-                | Command::CreatePartition(_)
-                | Command::DeletePartition(_)
-                | Command::IssueJoinToken(_)
-                | Command::RevokeJoinToken(_)
-                | Command::RedeemJoinToken(_)
-                | Command::SetReplacement(_)
-        )
+pub fn is_housekeeping(entry: &Stamped, partition: PartitionId) -> bool {
+    entry.partition != partition || is_of_the_cluster(&entry.command)
+}
+
+/// Whether a command concerns the whole cluster, in whichever partition it stands.
+pub fn is_of_the_cluster(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::SyncStandards(_)
+            | Command::RetireNode(_)
+            | Command::RaiseLevel(_)
+            | Command::CreatePartition(_)
+            | Command::DeletePartition(_)
+            | Command::IssueJoinToken(_)
+            | Command::RevokeJoinToken(_)
+            | Command::RedeemJoinToken(_)
+            | Command::SetReplacement(_)
+    )
 }

@@ -151,7 +151,9 @@ impl World {
         }
         self.take_in_learners(changes)?;
         self.begins("the storm begins");
-        if faults.is_empty() && !self.shared.parameters.storm_from_the_start {
+        let parameters = &self.shared.parameters;
+        let nobody_is_lost = faults.is_empty() && !parameters.minority_stays_down;
+        if nobody_is_lost && !parameters.storm_from_the_start {
             self.course.calm_since = Some(self.sim.elapsed());
         }
         let stays_down = self.storm(faults)?;

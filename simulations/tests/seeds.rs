@@ -13,6 +13,7 @@ use std::time::Duration;
 use placement_simulations::campaign::{Subject, fresh};
 use placement_simulations::faults::Fault;
 use placement_simulations::operation::Asked;
+use placement_simulations::parameters::Clouds;
 use placement_simulations::report::{Counts, Report};
 use placement_simulations::swarm::Swarm;
 use skip::skipped;
@@ -252,6 +253,10 @@ fn everything_happened(reports: &[Report]) {
     assert!(
         sum(|one| one.counts.neighbours) > reports.len(),
         "another cloud is written to in the same cluster"
+    );
+    assert!(
+        (reports.iter()).any(|one| one.parameters.clouds == Clouds::Second),
+        "the clients are in the second partition, and the other cloud in the default one"
     );
     assert!(
         sum(|one| one.counts.snapshots) > 0,

@@ -249,7 +249,8 @@ async fn thin(options: &Options, duration: Duration, bits_per_s: u32) -> anyhow:
         let providers = estates::boundless(&sites.cluster.client(), PROVIDERS).await?;
         sites.stretch(Duration::from_millis(options.far));
         let leader = sites.settle().await?;
-        let clients = sites.clients_at(LEADERS_SITE);
+        // The link to the other node of its site is as thin, and what goes there is not compressed.
+        let clients = [sites.cluster.client_of(leader)];
         for &count in &options.clients {
             progress(&format!("compress = {compress}, {count} clients write"));
             let sent = |text: &str, name: &str| -> f64 {

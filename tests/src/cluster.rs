@@ -454,6 +454,22 @@ impl Cluster {
         }
     }
 
+    /// Waits until all nodes are at the feature level to which they agree: that is an entry of the log, some time after the
+    /// first ones.
+    pub async fn wait_raised(&self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        loop {
+            let statuses = self.statuses().await;
+            if (statuses.iter()).all(|one| one.level.is_some() && one.level == one.level_max) {
+                return Ok(());
+            }
+            if started.elapsed() > HEALTHY_LIMIT {
+                bail!("the feature level is not raised after {HEALTHY_LIMIT:?}: {statuses:#?}");
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// The status of every node that answers.
     pub async fn statuses(&self) -> Vec<NodeStatus> {
         let mut statuses = Vec::new();

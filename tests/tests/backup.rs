@@ -101,6 +101,8 @@ async fn watch(cluster: &Cluster, id: u64) -> (JoinHandle<()>, Arc<Mutex<BTreeMa
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     let cluster = Cluster::start(3).await.unwrap();
+    // Else the new cluster does that, and its state is another one then.
+    cluster.wait_raised().await.unwrap();
     let session = cluster.client().with_session();
     session
         .create_provider(&NewProvider::named("first"))

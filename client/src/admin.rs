@@ -321,11 +321,8 @@ impl Admin {
 
     /// Deletes a partition with all that is in it; with `force` although consumers hold allocations in it.
     pub async fn delete_partition(&self, name: &str, force: bool) -> Result<(), Error> {
-        let request = ApiRequest::new(Method::DELETE, &format!("/v1/partitions/{name}"));
-        let request = match force {
-            true => request.query("force", "true"),
-            false => request,
-        };
+        let path = format!("/v1/partitions/{name}?force={force}");
+        let request = ApiRequest::new(Method::DELETE, &path);
         self.client.call(request).await.map(drop)
     }
 

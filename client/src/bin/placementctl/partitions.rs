@@ -3,6 +3,8 @@
 use clap::Subcommand;
 use placement_client::Admin;
 
+use crate::table::widths;
+
 #[derive(Subcommand)]
 pub(crate) enum PartitionsAction {
     /// Lists the partitions: how much is in each, and which requests to the asked node are its own.
@@ -63,12 +65,10 @@ async fn list(admin: &Admin) -> anyhow::Result<String> {
             requests,
         ]);
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: [usize; 4] = std::array::from_fn(width);
+    let [one, two, three, four, _] = widths(&rows);
     let lines = rows
         .iter()
         .map(|[name, providers, consumers, region, requests]| {
-            let [one, two, three, four] = widths;
             format!(
                 "{name:one$}  {providers:>two$}  {consumers:>three$}  {region:four$}  {requests}\n"
             )

@@ -134,12 +134,12 @@ impl ClusterReport {
         let warned = |of: &str, about: fn(&MemberReport) -> Option<&String>| -> String {
             (self.members.iter())
                 .filter_map(|member| Some((member.id, about(member)?)))
-                .map(|(id, words)| format!("warning: {of} node {id}: {words}\n"))
+                .map(|(id, words)| format!("warning: {of}node {id}: {words}\n"))
                 .collect()
         };
         let warnings = [
-            warned("backups of", |member| member.backup_problem.as_ref()),
-            warned("", |member| member.round_trip_problem.as_ref()).replace("  ", " "),
+            warned("backups of ", |member| member.backup_problem.as_ref()),
+            warned("", |member| member.round_trip_problem.as_ref()),
         ];
         let warnings = warnings.concat();
         format!("{head}\n{table}{}{warnings}", self.health.words())

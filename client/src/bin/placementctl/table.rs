@@ -2,8 +2,7 @@
 
 /// Each column as wide as its widest cell.
 pub(crate) fn align<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
+    let widths = widths(rows);
     let mut text = String::new();
     for row in rows {
         let line: Vec<_> = row
@@ -15,4 +14,9 @@ pub(crate) fn align<const N: usize>(rows: &[[String; N]]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The widest cell of each column.
+pub(crate) fn widths<const N: usize>(rows: &[[String; N]]) -> [usize; N] {
+    std::array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
 }

@@ -78,6 +78,6 @@ pub use rot::rot_row;
 pub use skip::{SkipError, Skipped, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{
-    Applied, Entry, LogId, Member, Membership, NodeName, Payload, Site, SnapshotMeta,
-    StoredMembership, TypeConfig, Vote,
+    Applied, Entry, LABEL_MAX, LogId, Member, Membership, NodeName, Payload, Site, SnapshotMeta,
+    StoredMembership, TypeConfig, Vote, is_label,
 };

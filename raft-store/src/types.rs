@@ -70,15 +70,21 @@ impl Serialize for Member {
     }
 }
 
+/// The most letters of what nodes, regions and zones are called: headers of each response have some of it.
+pub const LABEL_MAX: usize = 64;
+
+/// Whether a node, a region or a zone can be called so, or is not named.
+pub fn is_label(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    name.len() <= LABEL_MAX && name.chars().all(fits)
+}
+
 /// What a node is called, beside its number. Empty: by its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeName(String);
 
 impl NodeName {
-    /// The most letters of one.
-    const MAX: usize = 64;
-
     /// What a node is called that has no other name.
     pub fn of_number(id: u64) -> Self {
         Self(format!("node-{id}"))
@@ -101,12 +107,10 @@ impl FromStr for NodeName {
 
     /// A number would be taken for that of another node.
     fn from_str(text: &str) -> Result<Self, String> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let is_number = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-        if text.len() > Self::MAX || !text.chars().all(fits) || is_number {
-            let max = Self::MAX;
+        if !is_label(text) || is_number {
             return Err(format!(
-                "{text:?} is not up to {max} letters, digits, dots, dashes and underscores, with one that is no digit"
+                "{text:?} is not up to {LABEL_MAX} letters, digits, dots, dashes and underscores, with one that is no digit"
             ));
         }
         Ok(Self(text.to_owned()))

@@ -5,14 +5,12 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use placement_raft_store::{LABEL_MAX, is_label};
 use strsim::levenshtein;
 
 use super::{Config, Kind, Setting};
 use crate::permissions::{Exposed, check_secret_file};
 use crate::topology::Extent;
-
-/// Most of the name of a region or a zone, which is in a header of each response.
-const SITE_NAME_MAX: usize = 64;
 
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
@@ -199,11 +197,10 @@ impl Config {
 
     fn validate_sites(&self) -> Result<(), ConfigError> {
         self.name()?;
-        let is_name = is_site_name;
         for (key, name) in [("region", &self.node.region), ("zone", &self.node.zone)] {
-            if !is_name(name) {
+            if !is_label(name) {
                 let words = format!(
-                    "{name:?} is not up to {SITE_NAME_MAX} letters, digits, dots, dashes and underscores"
+                    "{name:?} is not up to {LABEL_MAX} letters, digits, dots, dashes and underscores"
                 );
                 return Err(ConfigError::invalid(&format!("node.{key}"), words));
             }
@@ -216,7 +213,7 @@ impl Config {
         let mut preferred = self.cluster.leader_preference.iter();
         let is_site = |site: &str| {
             let mut names = site.splitn(2, '/');
-            names.all(|name| !name.is_empty() && is_name(name))
+            names.all(|name| !name.is_empty() && is_label(name))
         };
         match preferred.find(|site| !is_site(site)) {
             None => Ok(()),
@@ -460,12 +457,6 @@ pub(super) fn check_address(key: &str, address: &str, zero_port: bool) -> Result
         Ok(_) => Ok(()),
         Err(_) => Err(wrong("the port is not a number from 0 to 65535")),
     }
-}
-
-/// Whether a region or a zone can be called so, or is not named.
-pub(super) fn is_site_name(name: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    name.len() <= SITE_NAME_MAX && name.chars().all(fits)
 }
 
 /// Whether nobody on another machine reaches it.

@@ -5,9 +5,10 @@
 use std::path::PathBuf;
 
 use placement_model::types::PartitionName;
+use placement_raft_store::is_label;
 use serde::{Deserialize, Serialize};
 
-use super::load::{check_address, is_loopback, is_site_name};
+use super::load::{check_address, is_loopback};
 use super::{Config, ConfigError};
 use crate::http::{ApiSettings, CallerLimits, PathPrefix, PolicySettings, PublicAddress};
 
@@ -187,7 +188,7 @@ impl Config {
             if earlier.iter().any(|other| other.name == partition.name) {
                 return Err(partition.invalid("name", "is given twice: one table has all its ways"));
             }
-            if !is_site_name(&partition.region) {
+            if !is_label(&partition.region) {
                 return Err(partition.invalid("region", "is not the name of a region"));
             }
             if partition

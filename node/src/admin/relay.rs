@@ -97,7 +97,7 @@ pub(super) async fn relay(
         let request = request.expect("a method and a path that are known make a request");
         return ask(admin.of_one_node(), request).await;
     }
-    let Some(member) = running.replica.members().remove(&id) else {
+    let Some(member) = running.replica.member(id) else {
         return error(StatusCode::NOT_FOUND, &format!("node {id} is not a member"));
     };
     let asked = Order {

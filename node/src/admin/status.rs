@@ -1,7 +1,5 @@
 //! What a node says of itself to operators.
 
-use std::time::Duration;
-
 use openraft::ServerState;
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +7,7 @@ use crate::cluster::bootstrap::Bootstrap;
 use crate::cluster::round_trips::too_long;
 use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
+use crate::topology::ms;
 
 /// What a node is in the Raft group right now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -240,16 +239,11 @@ impl NodeStatus {
             round_trips: (bootstrap.peers.round_trips.all().into_iter())
                 .map(|(node, way)| MeasuredRoundTrip {
                     node,
-                    ms: milliseconds(way.least),
-                    mean_ms: milliseconds(way.mean),
+                    ms: ms(way.least),
+                    mean_ms: ms(way.mean),
                 })
                 .collect(),
             round_trip_problem: too_long(replica, &bootstrap.peers.round_trips),
         }
     }
-}
-
-/// To the microsecond.
-fn milliseconds(of: Duration) -> f64 {
-    of.as_micros() as f64 / 1e3
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use placement_model::Level;
 use placement_raft_store::{Member, NodeName};
 
 use super::error::Refused;
@@ -19,13 +18,7 @@ impl Membership<'_> {
         mut told: Member,
         start: Option<u64>,
     ) -> Result<(), Refused> {
-        let level = self.replica().level();
-        if level < Level::SITES {
-            return Err(Refused::Conflict(format!(
-                "the cluster is at feature level {level}, and knows no sites and names below {}",
-                Level::SITES
-            )));
-        }
+        self.must_know("sites and names")?;
         let (unchanged, _) = self.now();
         let mut members = self.replica().members();
         let Some(known) = members.remove(&id) else {

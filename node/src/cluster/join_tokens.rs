@@ -3,10 +3,10 @@
 //! A token names the number of the node that it lets in, so that the node's certificate can name it too. What the log
 //! has of the rest of it is a hash: nobody learns a token from a log, a backup or a snapshot.
 
+use placement_model::Command;
 use placement_model::command::{IssueJoinToken, RedeemJoinToken, RevokeJoinToken};
 use placement_model::state::change::{JoinRow, Replaced};
 use placement_model::types::Timestamp;
-use placement_model::{Command, Level};
 use ring::digest::{SHA256, digest};
 use ring::hmac;
 use uuid::Uuid;
@@ -138,7 +138,7 @@ impl Membership<'_> {
         seconds: u64,
         replaces: Option<(u64, bool)>,
     ) -> Result<(), Refused> {
-        self.must_know_tokens()?;
+        self.must_know(TOKENS)?;
         let members = self.replica().members();
         let replaces = match replaces {
             None => None,
@@ -165,17 +165,6 @@ impl Membership<'_> {
         self.0.carry_out(command, words).await
     }
 
-    fn must_know_tokens(&self) -> Result<(), Refused> {
-        let level = self.replica().level();
-        if level >= Level::SITES {
-            return Ok(());
-        }
-        Err(Refused::Conflict(format!(
-            "the cluster is at feature level {level}, and knows no join tokens below {}",
-            Level::SITES
-        )))
-    }
-
     /// A node that is heard is replaced only if that was said.
     pub(super) async fn must_be_gone(&self, old: u64, though_heard: bool) -> Result<(), Refused> {
         self.must_be_member(old)?;
@@ -195,7 +184,7 @@ impl Membership<'_> {
             nonce,
             mut told,
         } = call;
-        self.must_know_tokens()?;
+        self.must_know(TOKENS)?;
         // What another leader has let in may not be applied here yet.
         self.0.linearize().await?;
         let (token, nonce) = (hash(token.as_bytes()), hash(nonce.as_bytes()));
@@ -257,6 +246,8 @@ impl Membership<'_> {
     }
 }
 
+/// What a cluster below feature level 2 does not know.
+const TOKENS: &str = "join tokens";
 /// What is said of a token that is none. It may be over for long.
 pub(super) const UNKNOWN: &str =
     "no node is awaited with this token: it is wrong, or was taken back";

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::{ChangeMembers, Precondition};
+use placement_model::Level;
 use placement_model::command::{Command, RetireNode};
 use placement_raft_store::{Identity, Member, Membership as RaftMembership, Payload, TypeConfig};
 use serde::{Deserialize, Serialize};
@@ -377,9 +378,19 @@ impl Membership<'_> {
         if voters.remove(&id) {
             self.must_go_on(id, &voters, force).await?;
         }
+        self.take_out(id, now, voters).await
+    }
+
+    /// Takes out a node that has no vote among `voters`.
+    pub(super) async fn take_out(
+        &self,
+        id: u64,
+        unchanged: Precondition<TypeConfig>,
+        voters: BTreeSet<u64>,
+    ) -> Result<(), Refused> {
         let mut members = self.replica().members();
         members.remove(&id);
-        self.set_membership(now, voters, members).await?;
+        self.set_membership(unchanged, voters, members).await?;
         self.retire(id).await;
         Ok(())
     }
@@ -477,14 +488,20 @@ impl Membership<'_> {
             }
             self.must_be_fit_to_lead(to).await?;
         }
-        let patience = Duration::from_millis(3 * self.replica().config.raft.election_max_ms);
-        match hand_over(self.replica(), to, patience).await {
-            Ok(leader) if to.is_none_or(|to| to == leader) => Ok(()),
-            Ok(leader) => Err(Refused::Conflict(format!(
-                "node {leader} leads now: it was faster than the node that was meant"
-            ))),
-            Err(reason) => Err(Refused::Unavailable(reason)),
+        let leader = self.hand_over(to).await?;
+        if to.is_none_or(|to| to == leader) {
+            return Ok(());
         }
+        Err(Refused::Conflict(format!(
+            "node {leader} leads now: it was faster than the node that was meant"
+        )))
+    }
+
+    /// Hands leadership to a voter, or to whichever is best; gives who leads then.
+    pub(super) async fn hand_over(&self, to: Option<u64>) -> Result<u64, Refused> {
+        let patience = Duration::from_millis(3 * self.replica().config.raft.election_max_ms);
+        let handed = hand_over(self.replica(), to, patience).await;
+        handed.map_err(Refused::Unavailable)
     }
 
     /// A node that is not heard, or that lacks much of the log, cannot take over: the cluster
@@ -506,6 +523,18 @@ impl Membership<'_> {
                 self.replica().me
             ))
         })
+    }
+
+    /// Whether the cluster knows what came with [`Level::SITES`].
+    pub(super) fn must_know(&self, what: &str) -> Result<(), Refused> {
+        let level = self.replica().level();
+        if level >= Level::SITES {
+            return Ok(());
+        }
+        Err(Refused::Conflict(format!(
+            "the cluster is at feature level {level}, and knows no {what} below {}",
+            Level::SITES
+        )))
     }
 
     pub(super) fn must_be_member(&self, id: u64) -> Result<(), Refused> {

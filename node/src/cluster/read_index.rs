@@ -225,7 +225,6 @@ impl Rounds {
     /// they did not confirm it.
     async fn ask_all(&self, leader: &Leader, patience: Duration) -> Result<Option<u64>, String> {
         let replica = &self.replica;
-        let call = |to, method| (self.peers).call(to, Lane::Control, method, &(), patience);
         let stored = replica.membership();
         let members = stored.membership();
         let others = (members.voter_ids()).filter(|id| *id != leader.id && *id != replica.me);
@@ -243,7 +242,8 @@ impl Rounds {
             })
             .collect();
         let mut shown = BTreeMap::from([(replica.me, held_vote(replica).await)]);
-        let asked = call((leader.id, leader.address.as_str()), Method::ReadPoint);
+        let to = (leader.id, leader.address.as_str());
+        let asked = (self.peers).call(to, Lane::Control, Method::ReadPoint, &(), patience);
         let mut asked = std::pin::pin!(asked);
         let mut point: Option<Point> = None;
         loop {

@@ -17,7 +17,6 @@ use tokio::time::sleep;
 
 use super::deeds::Deed;
 use super::error::Refused;
-use super::leadership::hand_over;
 use super::membership::Membership;
 use super::running::Running;
 
@@ -112,9 +111,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
             return Ok(Step::Wait(refused.to_string()));
         }
         if old == replica.me {
-            let patience = Duration::from_millis(3 * replica.config.raft.election_max_ms);
-            let handed = hand_over(replica, None, patience).await;
-            handed.map_err(Refused::Unavailable)?;
+            owner.hand_over(None).await?;
             return Ok(Step::Next);
         }
         tracing::info!(
@@ -126,10 +123,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         return Ok(Step::Next);
     }
     if !replaced.stays && is_member {
-        let mut members = replica.members();
-        members.remove(&old);
-        owner.set_membership(now, voters, members).await?;
-        owner.retire(old).await;
+        owner.take_out(old, now, voters).await?;
         return Ok(Step::Next);
     }
     if !replaced.stays && !replica.views.current().cluster.is_retired(old) {
@@ -137,7 +131,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         return Ok(Step::Next);
     }
     // In a change of its own: openraft does not take it together with a removal.
-    let known = replica.members().remove(&by);
+    let known = replica.member(by);
     if let (Some(mut member), Ok(name)) = (known, replaced.name.parse::<NodeName>())
         && member.name.as_str().is_empty()
         && !name.as_str().is_empty()

@@ -306,6 +306,11 @@ impl Replica {
         members.map(|(id, member)| (*id, member.clone())).collect()
     }
 
+    /// One of them.
+    pub(crate) fn member(&self, id: u64) -> Option<Member> {
+        self.membership().membership().get_node(&id).cloned()
+    }
+
     /// The voters, effective if not yet committed.
     pub(crate) fn voters(&self) -> BTreeSet<u64> {
         self.membership().membership().voter_ids().collect()

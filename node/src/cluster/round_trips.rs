@@ -72,7 +72,7 @@ pub(super) async fn measure(replica: Arc<Replica>, peers: Arc<Peers>, tasks: Tas
                     return;
                 };
                 channel.ping();
-                let way = peers.round_trips.all().remove(&id);
+                let way = peers.round_trips.to(id);
                 if way.is_some_and(|way| way.least >= FAR) {
                     for lane in lanes {
                         // It is tried again when it is needed.

@@ -51,7 +51,7 @@ pub(crate) async fn tell(bootstrap: Arc<Bootstrap>) {
             continue;
         };
         let replica = &running.replica;
-        let known = replica.members().remove(&replica.me);
+        let known = replica.member(replica.me);
         let Some(known) = known.filter(|_| replica.level() >= Level::SITES) else {
             continue;
         };

@@ -51,11 +51,11 @@ impl std::fmt::Debug for NodeCollector {
 impl NodeCollector {
     /// As the cluster knows it; empty before it belongs to one.
     fn name(&self) -> String {
-        let running = self.slot.get();
-        let replica = running.as_ref().map(|running| &running.replica);
-        let known =
-            replica.and_then(|replica| Some((replica.me, replica.members().remove(&replica.me)?)));
-        known.map_or(String::new(), |(me, member)| member.name_of(me).to_string())
+        let known = self.slot.get().and_then(|running| {
+            let me = running.replica.me;
+            Some(running.replica.member(me)?.name_of(me))
+        });
+        known.map_or(String::new(), |name| name.to_string())
     }
 
     /// How many requests of all partitions were refused, by the setting.

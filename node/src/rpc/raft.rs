@@ -332,7 +332,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
                 return Ok(futures::stream::empty().boxed());
             };
             // There and back for TCP, twice for TLS, and once for the hello.
-            let way = self.peers.round_trips.all().remove(&self.target);
+            let way = self.peers.round_trips.to(self.target);
             let greetings = way.map_or(Duration::ZERO, |way| way.mean * 4);
             let channel = timeout(
                 option.soft_ttl() + greetings,

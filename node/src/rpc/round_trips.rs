@@ -53,6 +53,11 @@ impl RoundTrips {
         known.mean = (known.mean * (WEIGHT - 1) + took) / WEIGHT;
     }
 
+    /// The way to one node, if it was measured.
+    pub(crate) fn to(&self, node: u64) -> Option<RoundTrip> {
+        self.known.lock().get(&node).map(Known::read)
+    }
+
     /// The ways to all nodes that were measured.
     pub(crate) fn all(&self) -> BTreeMap<u64, RoundTrip> {
         let known = self.known.lock();

@@ -229,8 +229,8 @@ impl Topology {
 }
 
 /// In milliseconds, to the microsecond.
-fn ms(took: Duration) -> f64 {
-    (took.as_secs_f64() * 1e6).round() / 1e3
+pub(crate) fn ms(took: Duration) -> f64 {
+    took.as_micros() as f64 / 1e3
 }
 
 #[cfg(test)]

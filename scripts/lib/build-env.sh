@@ -12,6 +12,8 @@ placementd_cache=${XDG_CACHE_HOME:-$HOME/.cache}/placementd
 . "$repository/scripts/lib/libclang.sh"
 # shellcheck source=scripts/lib/needs.sh
 . "$repository/scripts/lib/needs.sh"
+# shellcheck source=scripts/lib/rocksdb.sh
+. "$repository/scripts/lib/rocksdb.sh"
 
 say() {
     printf '==> %s\n' "$*" >&2
@@ -82,15 +84,9 @@ compile_once() {
     } 3>&1
 }
 
-# The version of librocksdb-sys in Cargo.lock, without the "+..." of the RocksDB it brings.
-rocksdb_version() {
-    awk '/^name = "librocksdb-sys"$/ { getline; gsub(/version = |"/, ""); sub(/\+.*/, ""); print; exit }' \
-        "$repository/Cargo.lock"
-}
-
 # Compiles librocksdb.a into a directory of the cache that is complete or absent.
 ensure_rocksdb() {
-    local directory=$1 scratch library
+    local directory=$1 scratch
     [ -f "$directory/librocksdb.a" ] && return 0
     ensure_command flock util-linux "taking turns with other builds"
     mkdir -p "$placementd_cache"
@@ -100,18 +96,14 @@ ensure_rocksdb() {
         with_heartbeat "waiting for another build of RocksDB" flock 8
     fi
     if [ ! -f "$directory/librocksdb.a" ]; then
-        say "compiling RocksDB once, into $directory (20 to 30 minutes on two cores)"
+        say "compiling RocksDB once, into $directory (three to five minutes on two cores)"
         scratch=$(mktemp -d "$placementd_cache/building.XXXXXX")
-        if ! compile "compiling RocksDB" \
-            env -u ROCKSDB_LIB_DIR -u ROCKSDB_STATIC CARGO_TARGET_DIR="$scratch/target" \
-            cargo build --locked --manifest-path "$repository/Cargo.toml" -p librocksdb-sys >&2; then
+        if ! with_heartbeat "compiling RocksDB" compile_rocksdb "$scratch"; then
             rm -rf "$scratch"
             fail "RocksDB did not compile; the reason stands above"
         fi
-        library=$(find "$scratch/target" -name librocksdb.a -print -quit)
-        [ -n "$library" ] || fail "the build of librocksdb-sys left no librocksdb.a in $scratch"
         mkdir "$scratch/done"
-        mv "$library" "$scratch/done/librocksdb.a"
+        mv "$scratch/librocksdb.a" "$scratch/done/librocksdb.a"
         rm -rf "$directory"
         mv -T "$scratch/done" "$directory"
         rm -rf "$scratch"
@@ -129,7 +121,7 @@ build_env() {
     ensure_rust
     ensure_build_packages ""
     local directory
-    directory=$placementd_cache/librocksdb-sys-$(rocksdb_version)
+    directory=$(rocksdb_directory)
     ensure_rocksdb "$directory"
     export ROCKSDB_LIB_DIR=$directory ROCKSDB_STATIC=1
 }

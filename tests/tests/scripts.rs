@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// What every machine has that the scripts run on at all.
-const ESSENTIAL: [&str; 22] = [
+const ESSENTIAL: [&str; 23] = [
     "awk",
     "bash",
     "cat",
@@ -34,6 +34,7 @@ const ESSENTIAL: [&str; 22] = [
     "sort",
     "tee",
     "touch",
+    "uname",
 ];
 const ELF_OF_64_BITS: &[u8] = b"\x7fELF\x02\x01\x01";
 const ELF_OF_32_BITS: &[u8] = b"\x7fELF\x01\x01\x01";
@@ -530,6 +531,17 @@ fn a_virtual_environment_whose_python_has_gone_is_made_again() {
         fs::read_to_string(machine.path("home/made")).unwrap(),
         "made\nmade\n"
     );
+}
+
+#[test]
+fn the_flags_for_rocksdb_are_those_of_the_locked_version() {
+    let machine = Machine::new();
+    let said = machine.run(r#"echo "$rocksdb_flags_version $(rocksdb_version)""#);
+    let versions: Vec<_> = said.out.split_whitespace().collect();
+    assert_eq!(versions[0], versions[1], "see scripts/lib/rocksdb.sh");
+    machine
+        .run("rocksdb_flags_version=0.1.0; compile_rocksdb .")
+        .fails_with("has the compiler flags of librocksdb-sys 0.1.0");
 }
 
 #[test]

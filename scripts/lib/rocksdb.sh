@@ -1,0 +1,76 @@
+# shellcheck shell=bash
+# Sourced by build-env.sh: compiles librocksdb.a from the sources that the crate librocksdb-sys brings.
+#
+# The crate's build script compiles each of RocksDB's 342 sources alone, and most of that time goes into
+# the same headers. Here twelve sources that are neighbours share one file that includes them: the same
+# code in a quarter of the time. The flags are those of the build script (`build_rocksdb` in its
+# build.rs) for Linux and the feature lz4, but for -O2 and the processor's own.
+
+: "${repository:?}" "${placementd_cache:?}"
+
+# The version of the crate whose build.rs the flags below were read from.
+rocksdb_flags_version=0.19.0
+
+# The version of librocksdb-sys in Cargo.lock, without the "+..." of the RocksDB it brings.
+rocksdb_version() {
+    awk '/^name = "librocksdb-sys"$/ { getline; gsub(/version = |"/, ""); sub(/\+.*/, ""); print; exit }' \
+        "$repository/Cargo.lock"
+}
+
+# CRC32C in hardware, where this machine has it: each block and each record of the log carries one.
+rocksdb_cpu_flags() {
+    local has
+    has=" $(grep -m1 -E '^(flags|Features)' /proc/cpuinfo) "
+    case $(uname -m) in
+        x86_64) [[ $has != *" sse4_2 "* || $has != *" pclmulqdq "* ]] || echo "-msse4.2 -mpclmul" ;;
+        aarch64) [[ $has != *" crc32 "* || $has != *" aes "* ]] || echo "-march=armv8-a+crc+aes+crypto" ;;
+    esac
+}
+
+# The directory of the cache for this library; its name tells apart what would be compiled otherwise.
+rocksdb_directory() {
+    local cpu
+    cpu=$(rocksdb_cpu_flags)
+    printf '%s/rocksdb-%s%s\n' "$placementd_cache" "$(rocksdb_version)" "${cpu// /}"
+}
+
+# crate_sources NAME: prints where cargo unpacked a dependency.
+crate_sources() {
+    (cd "$repository" && cargo metadata --locked --format-version 1) |
+        grep -oE "\"manifest_path\":\"[^\"]*/$1-[0-9][^\"/]*/Cargo\.toml\"" |
+        sed -E '1!d; s/^"manifest_path":"//; s/\/Cargo\.toml"$//'
+}
+
+# compile_rocksdb SCRATCH: leaves librocksdb.a in the folder. A shell of its own, so that `fail` ends no more.
+compile_rocksdb() (
+    scratch=$1
+    [ "$(rocksdb_version)" = "$rocksdb_flags_version" ] ||
+        fail "scripts/lib/rocksdb.sh has the compiler flags of librocksdb-sys $rocksdb_flags_version, and Cargo.lock has $(rocksdb_version): compare them with build.rs of that version, then change rocksdb_flags_version"
+    sys=$(crate_sources librocksdb-sys)
+    lz4=$(crate_sources lz4-sys)
+    [ -f "$sys/rocksdb_lib_sources.txt" ] && [ -f "$lz4/liblz4/lib/lz4.h" ] ||
+        fail "the sources of RocksDB and LZ4 are not in \"$sys\" and \"$lz4\", where cargo says that they are"
+    read -ra cxx <<<"${CXX:-c++}"
+    read -ra cpu <<<"$(rocksdb_cpu_flags)"
+    cxx+=(-O2 -w -std=c++20 -fPIC -ffunction-sections -fdata-sections "${cpu[@]}" -include cstdint
+        -I"$sys/rocksdb/include" -I"$sys/rocksdb" -I"$sys/rocksdb/third-party/gtest-1.8.1/fused-src"
+        -I"$sys" -I"$lz4/liblz4/lib" -DLZ4=1 -DNDEBUG=1 -DHAVE_ALIGNED_NEW -DHAVE_UINT128_EXTENSION
+        -DOS_LINUX -DROCKSDB_PLATFORM_POSIX -DROCKSDB_LIB_IO_POSIX -DROCKSDB_SCHED_GETCPU_PRESENT
+        -DROCKSDB_AUXV_GETAUXVAL_PRESENT -DROCKSDB_FALLOCATE_PRESENT -DROCKSDB_RANGESYNC_PRESENT)
+
+    # In the order of the folders; the crate brings a build_version.cc of its own.
+    awk '$1 != "util/build_version.cc" { folder = $1; sub("/[^/]*$", "", folder); print folder, $1 }' \
+        "$sys/rocksdb_lib_sources.txt" | LC_ALL=C sort -s -k1,1 |
+        awk -v scratch="$scratch" '{
+            printf "#include \"%s\"\n", $2 > sprintf("%s/unit-%02d.cc", scratch, (NR - 1) / 12)
+        }'
+    cp "$sys/build_version.cc" "$scratch/unit-version.cc"
+
+    # One compiler a core, as far as there is a GiB of memory for each.
+    jobs=$(awk -v cores="$(nproc)" '$1 == "MemAvailable:" {
+        jobs = int($2 / 1048576); print jobs < 1 ? 1 : jobs < cores ? jobs : cores }' /proc/meminfo)
+    # shellcheck disable=SC2016
+    printf '%s\0' "$scratch"/unit-*.cc |
+        xargs -0 -n1 -P "$jobs" bash -c '"${@:1:$#-1}" -c "${!#}" -o "${!#%.cc}.o" || exit 255' bash "${cxx[@]}" &&
+        ar crs "$scratch/librocksdb.a" "$scratch"/unit-*.o
+)

@@ -118,8 +118,20 @@ struct Shrunk {
     bug: Bug,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    let is_well = match Arguments::parse().action {
+fn main() -> ExitCode {
+    match run(Arguments::parse().action) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        // Its causes and no backtrace, which a person cannot use.
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(action: Action) -> anyhow::Result<bool> {
+    Ok(match action {
         Action::Run(run) => run.carry_out()?,
         Action::Swarm(many) => many.carry_out()?,
         Action::Explain(tale) => tale.carry_out()?,
@@ -130,10 +142,6 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             true
         }
-    };
-    Ok(match is_well {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
     })
 }
 

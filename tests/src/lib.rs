@@ -21,3 +21,14 @@ pub mod s3;
 pub mod sample;
 pub mod skip;
 pub mod torture;
+
+use std::process::ExitCode;
+
+/// What a tool's `main` returns: an error is printed with its causes, and without the backtrace that
+/// `RUST_BACKTRACE` adds to an error that `main` itself returns.
+pub fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

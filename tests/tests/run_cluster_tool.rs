@@ -34,6 +34,7 @@ impl Tool {
         Command::new(env!("CARGO_BIN_EXE_run-cluster"))
             .env("PLACEMENTD", binaries::placementd().unwrap())
             .env("PLACEMENTCTL", binaries::placementctl().unwrap())
+            .env("RUST_BACKTRACE", "1")
             .arg("--dir")
             .arg(self.directory())
             .args(arguments)
@@ -167,6 +168,7 @@ fn a_port_in_use_is_a_clear_error() {
         said.contains(&format!("port {taken}")) && said.contains("in use"),
         "{said}"
     );
+    assert!(!said.contains("backtrace"), "{said}");
 }
 
 #[test]

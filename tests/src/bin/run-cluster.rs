@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
@@ -11,7 +12,7 @@ use placement_client::{Admin, Client};
 use placement_tests::cluster::is_ready;
 use placement_tests::layout::{NodePlace, PORTS_PER_NODE, initial_members};
 use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
-use placement_tests::{binaries, ports, sample};
+use placement_tests::{binaries, exit_code, ports, sample};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
@@ -87,7 +88,11 @@ struct Announcement<'a> {
     nodes: &'a [RecordedNode],
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    exit_code(begin().map(|()| ExitCode::SUCCESS))
+}
+
+fn begin() -> anyhow::Result<()> {
     // One thread: a node's death signal is tied to the thread that started it.
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

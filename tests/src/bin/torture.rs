@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::exit_code;
 use placement_tests::histories::{Round, Summary};
 use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -45,8 +46,11 @@ struct Command {
 const STORM: Duration = Duration::from_secs(45);
 
 #[tokio::main]
-async fn main() -> anyhow::Result<ExitCode> {
-    let command = Command::parse();
+async fn main() -> ExitCode {
+    exit_code(run(Command::parse()).await)
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
     if let Some(minutes) = command.minutes {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
         let seed = command.seed.unwrap_or(now.as_secs());

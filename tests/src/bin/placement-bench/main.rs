@@ -14,12 +14,14 @@ mod work;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use placement_client::Consistency;
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::exit_code;
 
 const PROVIDERS: u128 = 64;
 
@@ -62,8 +64,11 @@ enum Part {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let command = Command::parse();
+async fn main() -> ExitCode {
+    exit_code(run(Command::parse()).await.map(|()| ExitCode::SUCCESS))
+}
+
+async fn run(command: Command) -> anyhow::Result<()> {
     match &command.part {
         Some(Part::Candidates(options)) => return candidates::run(options).await,
         Some(Part::Compare(options)) => return compare::run(options).await,

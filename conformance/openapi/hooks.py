@@ -52,6 +52,14 @@ def before_call(context, case, kwargs):
         case.body = Body(uuid, consumer).lead(case.body)
 
 
+@schemathesis.hook
+def after_call(context, case, response):
+    """Notes which operations have succeeded."""
+    if 200 <= response.status_code < 300:
+        with open(os.environ['PLACEMENT_SUCCEEDED'], 'a') as file:
+            file.write(f'{case.operation.method.upper()} {case.operation.path}\n')
+
+
 def lead_path(name, path, value):
     if not isinstance(value, str):
         return value

@@ -658,12 +658,21 @@ impl Naive {
         {
             return Err(Refusal::DuplicateProviderName(name.clone()));
         }
+        let root = self.root(uuid);
         let provider = self.provider_mut(uuid);
         if provider.name != *name || new != old {
             provider.updated = at;
         }
         provider.name = name.clone();
         provider.parent = new;
+        if self.root(uuid) != root {
+            let all: Vec<_> = self.providers.keys().copied().collect();
+            for other in all {
+                if self.ancestors(&other).contains(uuid) {
+                    self.provider_mut(&other).updated = at;
+                }
+            }
+        }
         Ok(Reply::Provider(self.provider(uuid).unwrap()))
     }
 

@@ -1,7 +1,7 @@
 //! What the verbs that write to a provider have in common.
 
 use crate::outcome::{Refusal, Reply};
-use crate::state::change::Change;
+use crate::state::change::{Change, ProviderId, ProviderRow};
 use crate::state::tree::Node;
 use crate::state::{Place, State};
 use crate::types::{Generation, ProviderUuid, Timestamp};
@@ -74,6 +74,16 @@ impl<'a> Found<'a> {
     /// Whether a provider hangs from this one.
     pub(super) fn has_children(&self) -> bool {
         self.node.subtree_end > self.place.node + 1
+    }
+
+    /// The rows of all providers below this one.
+    pub(super) fn descendants(&self) -> impl Iterator<Item = (ProviderId, ProviderRow)> {
+        let tree = self
+            .state
+            .tree(self.place.tree)
+            .expect("a place names a tree that exists");
+        let below = self.place.node + 1..self.node.subtree_end;
+        below.map(move |index| (tree.nodes[index as usize].id, tree.row(index)))
     }
 
     /// Whether a place of the same state is this provider or below it.

@@ -4,12 +4,14 @@ use super::provider::{self, Found};
 use super::{Decide, Decision};
 use crate::command::{ParentUpdate, UpdateProvider};
 use crate::outcome::{Provider, Refusal, Reply};
-use crate::state::change::{Change, Changes};
+use crate::state::change::{Change, Changes, ProviderRow};
+use crate::state::tree::TreeNumber;
 use crate::state::{Place, State};
 use crate::types::{Given, ProviderUuid, Timestamp};
 
-/// Renames a provider and moves it, with all below it. The generation stays as it is. The parent
-/// is looked at before a duplicate name is.
+/// Renames a provider and moves it, with all below it. Generations stay as they are. A provider that
+/// gets another root counts as changed, as upstream keeps the root in its row. The parent is looked at
+/// before a duplicate name is.
 impl Decide for UpdateProvider {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = provider::find(state, &self.uuid)?;
@@ -41,6 +43,13 @@ impl Decide for UpdateProvider {
         if row != old {
             row.updated_at = at;
             changes.push(Change::PutProvider(found.node.id, row.clone()));
+        }
+        let tree_after = parent.map_or(TreeNumber(found.node.id.0), |place| place.tree);
+        if tree_after != found.place.tree {
+            changes.extend(found.descendants().map(|(id, row)| {
+                let updated_at = at;
+                Change::PutProvider(id, ProviderRow { updated_at, ..row })
+            }));
         }
         let reply = Reply::Provider(Provider {
             uuid: self.uuid,

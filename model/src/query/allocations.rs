@@ -82,6 +82,19 @@ impl State {
 
     /// All that is held of a provider, or `None` if there is no such provider.
     pub fn provider_allocations(&self, provider: &ProviderUuid) -> Option<ProviderAllocations> {
+        let (generation, consumers) = self.provider_holdings(provider)?;
+        Some(ProviderAllocations {
+            generation,
+            consumers: consumers.collect(),
+        })
+    }
+
+    /// The provider's generation and what is held of it, one consumer after the other in the order of their
+    /// UUIDs; `None` if there is no such provider.
+    pub fn provider_holdings(
+        &self,
+        provider: &ProviderUuid,
+    ) -> Option<(Generation, impl Iterator<Item = ProviderHolding>)> {
         let node = self.node(self.place(provider)?);
         let holding = |consumer: &ConsumerUuid| {
             let row = self.consumer_row(consumer).expect("a holder is a consumer");
@@ -92,10 +105,7 @@ impl State {
                 modified: row.updated_at,
             }
         };
-        Some(ProviderAllocations {
-            generation: node.generation,
-            consumers: self.holders(node.id).map(holding).collect(),
-        })
+        Some((node.generation, self.holders(node.id).map(holding)))
     }
 
     fn named(&self, amounts: &[Amount]) -> Vec<(ResourceClassName, u64)> {

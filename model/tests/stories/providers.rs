@@ -100,6 +100,33 @@ fn a_first_parent_moves_the_whole_subtree_to_another_root() {
 }
 
 #[test]
+fn all_providers_that_get_another_root_are_modified() {
+    let mut cloud = Cloud::new();
+    cloud.host("rack", &[]);
+    cloud.host("cn1", &[]);
+    cloud.child("cn1", "numa0", &[]);
+    cloud.child("numa0", "nic", &[]);
+    cloud.child("cn1", "numa1", &[]);
+    let names = ["rack", "cn1", "numa0", "nic", "numa1"];
+    let modified = |cloud: &Cloud| names.map(|name| cloud.provider(name).modified);
+    for (parent, expected) in [
+        (ParentUpdate::Set(given("rack")), &["numa0", "nic"][..]),
+        // The root stays the same.
+        (ParentUpdate::Set(given("cn1")), &["numa0", "nic"]),
+        (ParentUpdate::Set(given("numa1")), &["numa0"]),
+        (ParentUpdate::Clear, &["numa0", "nic"]),
+        (ParentUpdate::Clear, &[]),
+    ] {
+        let before = modified(&cloud);
+        cloud.done(move_below("numa0", parent.clone(), true));
+        let after = modified(&cloud);
+        let changed = (0..names.len()).filter(|&of| before[of] != after[of]);
+        let changed: Vec<&str> = changed.map(|of| names[of]).collect();
+        assert_eq!(changed, expected, "{parent:?}");
+    }
+}
+
+#[test]
 fn a_provider_with_a_parent_keeps_it_before_1_37() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);

@@ -22,8 +22,7 @@ PROFILES = {
             '[policy]\nenforce_new_defaults = false\nfile = "{directory}/policy.yaml"\n',
     'cors': '[auth]\nstrategy = "noauth2"\n'
             '[policy]\nenforce_new_defaults = false\n'
-            '[cors]\nallowed_origin = ["http://valid.example.com"]\n'
-            'allow_headers = ["openstack-api-version"]\n',
+            '[cors]\nallowed_origin = ["http://valid.example.com"]\n',
 }
 
 

@@ -29,10 +29,7 @@ fn settings() -> ApiSettings {
         match argument.as_str() {
             "--policy" => settings.policy.file = arguments.next().map(Into::into),
             "--old-defaults" => settings.policy.enforce_new_defaults = false,
-            "--cors" => {
-                settings.cors.allowed_origin.extend(arguments.next());
-                settings.cors.allow_headers = vec!["openstack-api-version".to_owned()];
-            }
+            "--cors" => settings.cors.allowed_origin.extend(arguments.next()),
             other => panic!("unknown argument {other}"),
         }
     }

@@ -467,12 +467,17 @@ section! {
         /// Origins whose web pages may call the API; empty: none, `*`: all.
         allowed_origin: Vec<String> = Vec::new(),
         /// Request headers that such pages may send.
-        allow_headers: Vec<String> = Vec::new(),
+        allow_headers: Vec<String> = [
+            "X-Auth-Token", "X-Openstack-Request-Id", "X-Identity-Status", "X-Roles", "X-Service-Catalog",
+            "X-User-Id", "X-Tenant-Id", "OpenStack-API-Version",
+        ].map(str::to_owned).to_vec(),
         /// Methods that such pages may use.
-        allow_methods: Vec<String> = ["OPTIONS", "GET", "HEAD", "POST", "PUT", "DELETE", "TRACE", "PATCH"]
-            .map(str::to_owned).to_vec(),
+        allow_methods: Vec<String> = ["GET", "PUT", "POST", "DELETE", "PATCH"].map(str::to_owned).to_vec(),
         /// Response headers that such pages may read.
-        expose_headers: Vec<String> = Vec::new(),
+        expose_headers: Vec<String> = [
+            "X-Auth-Token", "X-Openstack-Request-Id", "X-Subject-Token", "X-Service-Token",
+            "OpenStack-API-Version",
+        ].map(str::to_owned).to_vec(),
         /// Whether such pages may send credentials.
         allow_credentials: bool = true,
         /// How long a preflight answer may be remembered, in seconds.

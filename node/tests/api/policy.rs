@@ -179,7 +179,6 @@ async fn old_defaults_let_admins_reshape() {
 async fn web_pages_of_known_origins_may_call() {
     let cors = CorsSettings {
         allowed_origin: vec!["http://valid.example.com".to_owned()],
-        allow_headers: vec!["openstack-api-version".to_owned()],
         ..CorsSettings::default()
     };
     let cloud = Cloud::with(ApiSettings {
@@ -191,7 +190,10 @@ async fn web_pages_of_known_origins_may_call() {
             .ask("OPTIONS", "/")
             .header("origin", origin)
             .header("access-control-request-method", "GET")
-            .header("access-control-request-headers", "OpenStack-API-Version")
+            .header(
+                "access-control-request-headers",
+                "x-auth-token,OpenStack-API-Version",
+            )
     };
     let yes = preflight("http://valid.example.com")
         .send()
@@ -203,7 +205,7 @@ async fn web_pages_of_known_origins_may_call() {
     );
     assert_eq!(
         yes.header("access-control-allow-headers"),
-        Some("OpenStack-API-Version")
+        Some("x-auth-token,OpenStack-API-Version")
     );
     assert_eq!(yes.header("access-control-max-age"), Some("3600"));
     let no = preflight("http://invalid.example.com")
@@ -230,3 +232,34 @@ async fn web_pages_of_known_origins_may_call() {
         .await
         .expect(405);
 }
+    // A browser sends no token with it, so the answer to permit is made of a refusal.
+    let unauthenticated = cloud
+        .ask("OPTIONS", "/traits")
+        .token(None)
+        .header("origin", "http://valid.example.com")
+        .header("access-control-request-method", "PUT")
+        .header("access-control-request-headers", "x-auth-token")
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(
+        unauthenticated.header("access-control-allow-methods"),
+        Some("PUT")
+    );
+    for of_another_status in ["www-authenticate", "retry-after", "allow", "content-type"] {
+        assert_eq!(unauthenticated.header(of_another_status), None);
+    }
+    let head = cloud
+        .ask("OPTIONS", "/")
+        .header("origin", "http://valid.example.com")
+        .header("access-control-request-method", "HEAD")
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(head.header("access-control-allow-methods"), None);
+    assert_eq!(
+        get.header("access-control-expose-headers"),
+        Some(
+            "X-Auth-Token,X-Openstack-Request-Id,X-Subject-Token,X-Service-Token,OpenStack-API-Version"
+        )
+    );

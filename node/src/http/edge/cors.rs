@@ -4,10 +4,9 @@
 use axum::body::Body;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    CONTENT_TYPE, VARY,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, VARY,
 };
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response};
 
 use super::headers;
 use super::settings::CorsSettings;
@@ -56,19 +55,17 @@ pub(in crate::http) fn decorate(
 }
 
 /// The browser asks before it sends the real request. Whatever the API thinks of OPTIONS, the
-/// answer is 200; without the permitting headers it means no.
+/// answer is 200; without the permitting headers it means no. Of an error nothing is kept: its
+/// headers belong to another status.
 fn preflight(
     settings: &CorsSettings,
     request: &HeaderMap,
     response: Response<Body>,
 ) -> Response<Body> {
-    let mut response = response;
-    if !response.status().is_success() {
-        *response.status_mut() = StatusCode::OK;
-        *response.body_mut() = Body::empty();
-        response.headers_mut().remove(CONTENT_TYPE);
-        response.headers_mut().remove(http::header::ALLOW);
-    }
+    let mut response = match response.status().is_success() {
+        true => response,
+        false => Response::new(Body::empty()),
+    };
     let Some(origin) = permitted_origin(settings, request) else {
         return response;
     };

@@ -347,6 +347,7 @@ async fn lists_are_filtered_by_all_that_is_asked() {
         ),
         ("resources=VCPU:1", "1.3", "Additional properties"),
         ("cows=1", "1.39", "('cows' was unexpected)"),
+        ("name=a;b", "1.39", "('b' was unexpected)"),
         ("resources=COWS:1", "1.39", "No such resource class COWS."),
         ("resources=cows:1", "1.39", "No such resource class cows."),
         (

@@ -25,21 +25,19 @@ impl Query {
     /// # Errors
     /// More parameters, or bytes that are not UTF-8.
     pub(in crate::http) fn parse_at_most(most: usize, text: &str) -> Result<Self, BadQuery> {
-        let mut parameters = text.split('&').filter(|parameter| !parameter.is_empty());
-        match parameters.nth(most) {
+        match pieces(text).nth(most) {
             Some(_) => Err(BadQuery::TooMany(most)),
             None => Self::parse(text),
         }
     }
 
-    /// Reads a query string: parameters are separated by `&`, `+` is a blank, and a parameter
-    /// without `=` is empty.
+    /// Reads a query string: parameters are separated by `&` or `;`, as in WebOb, `+` is a blank, and a
+    /// parameter without `=` is empty.
     ///
     /// # Errors
     /// Bytes that are not UTF-8.
     pub(in crate::http) fn parse(text: &str) -> Result<Self, BadQuery> {
-        text.split('&')
-            .filter(|parameter| !parameter.is_empty())
+        pieces(text)
             .map(|parameter| {
                 let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
                 Ok((decode(name)?, decode(value)?))
@@ -92,6 +90,12 @@ impl Query {
     }
 }
 
+/// The parameters of a query string, still encoded.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let pieces = text.split(['&', ';']);
+    pieces.filter(|piece| !piece.is_empty())
+}
+
 fn decode(text: &str) -> Result<String, BadQuery> {
     let spaced = text.replace('+', " ");
     let bytes = percent_decode(spaced.as_bytes());
@@ -129,6 +133,14 @@ mod tests {
             (query.first("a"), query.last("a")),
             (Some("1"), Some("2&3"))
         );
+        let semicolons = Query::parse("a=1;b&;a=2%3B3").unwrap();
+        let all: Vec<_> = semicolons.iter().collect();
+        assert_eq!(all, [("a", "1"), ("b", ""), ("a", "2;3")]);
+        assert_eq!(
+            Query::parse_at_most(2, "a=1;b=2&c=3;d=4"),
+            Err(BadQuery::TooMany(2))
+        );
+        assert!(Query::parse_at_most(2, "a=1;;b=2&").is_ok());
         assert_eq!(Query::parse("a=%ff"), Err(BadQuery::NotUtf8));
         assert_eq!(Query::parse("a=%C3%A9").unwrap().last("a"), Some("é"));
     }

@@ -438,7 +438,8 @@ section! {
         /// Whether a service token without any of these roles is refused.
         service_token_roles_required: bool = true,
         /// How long what Keystone said of a token counts, in seconds; never beyond the token's end. A token that is
-        /// revoked may be used for so long. 0: each request is asked about.
+        /// revoked may be used for so long. That Keystone does not know a token counts for 5 s at most. 0: each request is
+        /// asked about.
         token_cache_time_s: u64 = 300,
         /// How long one question may take before the next URL is tried, in milliseconds.
         timeout_ms: u64 = 5_000,

@@ -1,15 +1,17 @@
 //! OpenStack's identity service: whose a token is, by its API's version 3.
 //!
 //! What it says of a token is remembered for a while, by the token's SHA-256: no token stays in memory. One
-//! question serves all who ask about the same token meanwhile.
+//! question serves all who ask about the same token meanwhile. That it does not know a token is remembered for
+//! seconds only: a token is issued by one Keystone and asked about at another, whose keys or database may be behind.
 
 mod documents;
 mod session;
+#[cfg(test)]
+pub(crate) mod in_memory;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
-use moka::Expiry;
 use moka::future::Cache;
 use ring::digest::{SHA256, digest};
 
@@ -26,29 +28,26 @@ const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Tokens that are remembered at once.
 const REMEMBERED_MAX: u64 = 100_000;
 /// No token is longer than this, with a thousand roles in it.
+/// How long Keystone is not asked again about a token that it did not know.
+const UNKNOWN_LASTS: Duration = Duration::from_secs(5);
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 /// Knows whose tokens are.
 pub struct Keystone {
     session: Session,
     clock: Arc<dyn Clock>,
-    /// `None`: nothing is remembered.
+    /// How long what was said of a token counts.
+    lasts: Duration,
+    /// What was said. `None`: nothing is remembered.
     known: Option<Cache<[u8; 32], Known>>,
 }
 
-/// What was said of a token, and until when that counts. `None`: it is none.
+/// What was said of a token. `None`: Keystone does not know it.
 #[derive(Clone)]
 struct Known {
     token: Option<Arc<Token>>,
-    lasts: Duration,
-}
-
-struct AsItSays;
-
-impl Expiry<[u8; 32], Known> for AsItSays {
-    fn expire_after_create(&self, _: &[u8; 32], known: &Known, _: Instant) -> Option<Duration> {
-        Some(known.lasts)
-    }
+    /// Until when it counts, monotonic.
+    until: Duration,
 }
 
 impl Keystone {
@@ -72,13 +71,15 @@ impl Keystone {
         let outgoing = Outgoing::new(net, tls, deadline, ANSWER_BYTES_MAX);
         let remembers = Duration::from_secs(section.token_cache_time_s);
         let known = (!remembers.is_zero()).then(|| {
+        // The cache's own clock only decides when memory is freed.
             let cache = Cache::builder().max_capacity(REMEMBERED_MAX);
-            cache.expire_after(AsItSays).time_to_live(remembers).build()
+            cache.time_to_live(remembers).build()
         });
         Ok(Self {
             session: Session::new(place, outgoing, clock.clone()),
             clock,
             known,
+            lasts: remembers,
         })
     }
 
@@ -100,6 +101,10 @@ impl Keystone {
         let hash = digest(&SHA256, token.as_bytes());
         let hash: [u8; 32] = hash.as_ref().try_into().expect("SHA-256 has 32 bytes");
         let asked = cache.try_get_with(hash, self.ask(token, false));
+        let now = self.clock.monotonic();
+        if (cache.get(&hash).await).is_some_and(|known| known.until <= now) {
+            cache.invalidate(&hash).await;
+        }
         let known = asked.await.map_err(|away| Away::clone(&away))?;
         match known.token {
             Some(token) if !token.has_expired(self.clock.now()) => Ok(Some(token)),
@@ -114,204 +119,25 @@ impl Keystone {
         let now = self.clock.now();
         let said = said.filter(|token| may_have_expired || !token.has_expired(now));
         Ok(Known {
-            lasts: said
-                .as_ref()
-                .map_or(Duration::MAX, |token| left(token, now)),
+        let lasts = match said {
+            Some(_) => self.lasts,
+            None => self.lasts.min(UNKNOWN_LASTS),
+        };
             token: said.map(Arc::new),
         })
+            until: self.clock.monotonic() + lasts,
     }
-}
-
-fn left(token: &Token, now: SystemTime) -> Duration {
-    token.expires_at.duration_since(now).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::convert::Infallible;
-    use std::io;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::time::UNIX_EPOCH;
-
-    use bytes::Bytes;
-    use futures::future::{BoxFuture, join_all};
-    use http::{Request, Response, StatusCode};
-    use http_body_util::{BodyExt, Full};
-    use hyper::body::Incoming;
-    use hyper::server::conn::http1;
-    use hyper::service::service_fn;
-    use hyper_util::rt::TokioIo;
-    use parking_lot::Mutex;
-    use placement_raft_store::runtime;
-    use serde_json::{Value, json};
+    use std::sync::atomic::Ordering;
 
     use proptest::prelude::*;
+    use futures::future::join_all;
 
     use super::*;
-    use crate::env::{BoxStream, Listener};
-
-    /// A second of these tests.
-    fn at(second: u64) -> SystemTime {
-        UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
-    }
-
-    fn text(time: SystemTime) -> String {
-        let time = time::OffsetDateTime::from(time);
-        time.format(&time::format_description::well_known::Rfc3339)
-            .unwrap()
-    }
-
-    struct StandingClock(Mutex<SystemTime>);
-
-    impl Clock for StandingClock {
-        fn now(&self) -> SystemTime {
-            *self.0.lock()
-        }
-
-        fn monotonic(&self) -> Duration {
-            self.0.lock().duration_since(at(0)).unwrap()
-        }
-    }
-
-    /// Keystones in memory, at whatever address.
-    #[derive(Default)]
-    struct Cloud {
-        /// What they were asked: the address, and `login`, or the token and what was asked of it.
-        asked: Mutex<Vec<String>>,
-        /// Addresses at which nobody answers, and at which 503 is answered.
-        down: Mutex<BTreeSet<String>>,
-        ill: Mutex<BTreeSet<String>>,
-        /// Tokens of the service that count; the newest is the last.
-        logins: Mutex<Vec<String>>,
-        /// No token is given twice.
-        given: AtomicUsize,
-        /// Whether its logins are refused.
-        closed: AtomicBool,
-        revoked: Mutex<BTreeSet<String>>,
-    }
-
-    impl Cloud {
-        fn token_of(user: &str, expires_at: SystemTime) -> Value {
-            json!({"token": {
-                "user": {"id": user, "domain": {"id": "default"}},
-                "roles": [{"name": "member"}],
-                "expires_at": text(expires_at),
-            }})
-        }
-
-        /// Tokens are `USER:SECOND`, the second at which they end.
-        async fn answer(
-            self: Arc<Self>,
-            address: String,
-            request: Request<Incoming>,
-        ) -> Result<Response<Full<Bytes>>, Infallible> {
-            let header = |name: &str| {
-                let value = request
-                    .headers()
-                    .get(name)
-                    .map_or(&[][..], |value| value.as_bytes());
-                String::from_utf8_lossy(value).into_owned()
-            };
-            let (own, subject) = (header("x-auth-token"), header("x-subject-token"));
-            let answer = |status: StatusCode, body: &Value| {
-                let answer = Response::builder().status(status);
-                answer
-                    .header("x-subject-token", own_of(body))
-                    .body(Full::new(Bytes::from(body.to_string())))
-                    .unwrap()
-            };
-            if self.ill.lock().contains(&address) {
-                return Ok(answer(StatusCode::SERVICE_UNAVAILABLE, &Value::Null));
-            }
-            if request.uri().path() == "/v3/auth/tokens" && request.method() == "POST" {
-                self.asked.lock().push(format!("{address} login"));
-                if self.closed.load(Ordering::Relaxed) {
-                    return Ok(answer(StatusCode::UNAUTHORIZED, &Value::Null));
-                }
-                let body = request.into_body().collect().await.unwrap().to_bytes();
-                assert!(String::from_utf8_lossy(&body).contains("hidden"));
-                let number = {
-                    let mut logins = self.logins.lock();
-                    let number = self.given.fetch_add(1, Ordering::Relaxed);
-                    logins.push(format!("own-{number}"));
-                    number
-                };
-                let mut body = Self::token_of("placement", at(3_600));
-                body["own"] = json!(format!("own-{number}"));
-                return Ok(answer(StatusCode::CREATED, &body));
-            }
-            let query = request.uri().query().unwrap_or_default();
-            let may_have_expired = query.contains("allow_expired=1");
-            let asked = format!("{address} {subject} {may_have_expired}");
-            self.asked.lock().push(asked);
-            if !self.logins.lock().contains(&own) {
-                return Ok(answer(StatusCode::UNAUTHORIZED, &Value::Null));
-            }
-            let known = subject
-                .split_once(':')
-                .filter(|_| !self.revoked.lock().contains(&subject))
-                .and_then(|(user, second)| Some((user, second.parse().ok()?)));
-            Ok(match known {
-                Some((user, second)) => {
-                    let body = Self::token_of(user, at(second));
-                    answer(StatusCode::OK, &body)
-                }
-                None => answer(StatusCode::NOT_FOUND, &Value::Null),
-            })
-        }
-
-        fn asked(&self) -> Vec<String> {
-            std::mem::take(&mut *self.asked.lock())
-        }
-
-        fn logins_asked(&self) -> usize {
-            let asked = self.asked();
-            asked.iter().filter(|one| one.ends_with("login")).count()
-        }
-    }
-
-    fn own_of(body: &Value) -> &str {
-        body["own"].as_str().unwrap_or_default()
-    }
-
-    struct CloudNet(Arc<Cloud>);
-
-    impl Net for CloudNet {
-        fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
-            unreachable!("nobody listens in these tests")
-        }
-
-        fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
-            Box::pin(async move {
-                if self.0.down.lock().contains(address) {
-                    return Err(io::ErrorKind::ConnectionRefused.into());
-                }
-                let (near, far) = tokio::io::duplex(64 << 10);
-                let (cloud, address) = (self.0.clone(), address.to_owned());
-                let service =
-                    service_fn(move |request| cloud.clone().answer(address.clone(), request));
-                let served = http1::Builder::new().serve_connection(TokioIo::new(far), service);
-                drop(runtime::spawn(
-                    async move { served.await.unwrap_or_default() },
-                ));
-                Ok(Box::new(near) as BoxStream)
-            })
-        }
-    }
-
-    fn keystone(cache_s: u64) -> (Arc<Cloud>, Arc<StandingClock>, Keystone) {
-        let text = format!(
-            "node_id = 1\n[keystone]\nauth_url = \"http://one:1,http://two:2\"\nusername = \"placement\"\n\
-             password = \"hidden\"\ntoken_cache_time_s = {cache_s}\n"
-        );
-        let config: crate::config::Config = toml::from_str(&text).unwrap();
-        let cloud = Arc::new(Cloud::default());
-        let clock = Arc::new(StandingClock(Mutex::new(at(0))));
-        let net = Arc::new(CloudNet(cloud.clone()));
-        let keystone = Keystone::open(&config.keystone, net, clock.clone()).unwrap();
-        (cloud, clock, keystone)
-    }
+    use super::in_memory::{at, keystone};
 
     async fn user_of(keystone: &Keystone, token: &str) -> Option<String> {
         let whose = keystone.whose(token, false).await.unwrap();
@@ -354,6 +180,35 @@ mod tests {
     }
 
     #[tokio::test]
+    #[tokio::test]
+    async fn a_revoked_token_counts_no_longer_than_the_cache_time() {
+        let (cloud, clock, keystone) = keystone(300);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        cloud.revoked.lock().insert("alice:9000".to_owned());
+        *clock.0.lock() = at(299);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        *clock.0.lock() = at(300);
+        assert!(user_of(&keystone, "alice:9000").await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_token_that_keystone_did_not_know_is_asked_about_again_within_seconds() {
+        for (cache_s, refused_s) in [(300, 5), (2, 2)] {
+            let (cloud, clock, keystone) = keystone(cache_s);
+            // The Keystone that is asked does not have the key yet with which another one made it.
+            cloud.revoked.lock().insert("alice:9000".to_owned());
+            assert!(user_of(&keystone, "alice:9000").await.is_none());
+            cloud.revoked.lock().clear();
+            cloud.asked();
+            *clock.0.lock() = at(refused_s - 1);
+            assert!(user_of(&keystone, "alice:9000").await.is_none());
+            assert_eq!(cloud.asked(), Vec::<String>::new());
+            *clock.0.lock() = at(refused_s);
+            assert!(user_of(&keystone, "alice:9000").await.is_some());
+            assert_eq!(cloud.asked(), ["one:1 alice:9000 false"]);
+        }
+    }
+
     async fn what_is_remembered_does_not_outlive_the_token() {
         let (cloud, clock, keystone) = keystone(300);
         assert!(user_of(&keystone, "alice:100").await.is_some());

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
 use crate::cluster::settle_number;
-use crate::http::{Identity, Policy};
+use crate::http::{CallingService, Identity, Policy};
 use crate::logging::{self, Logging};
 use crate::offline::{fetch, inspect, policy, recover, restore};
 use crate::permissions::{self, check_data_dir};
@@ -103,6 +103,11 @@ fn judge(matches: &ArgMatches) -> anyhow::Result<()> {
             domain_id: text("domain"),
             system_scope: text("system-scope"),
             roles: many("roles"),
+            is_admin_project: true,
+            service: CallingService {
+                roles: many("service-roles"),
+                ..CallingService::default()
+            },
             ..Identity::default()
         },
         target_project: text("target-project"),
@@ -493,6 +498,10 @@ fn policy_command(common: &impl Fn(Command) -> Command) -> Command {
                 .arg(text("domain", "ID", "The domain of its token"))
                 .arg(text("system-scope", "all", "For a token of the whole system"))
                 .arg(text("roles", "A,B,…", "Its roles").value_delimiter(','))
+                .arg(
+                    text("service-roles", "A,B,…", "Roles of the service that comes with its token")
+                        .value_delimiter(','),
+                )
                 .arg(text(
                     "target-project",
                     "ID",

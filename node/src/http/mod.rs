@@ -13,7 +13,7 @@ mod routes;
 mod service;
 mod wire;
 
-pub(crate) use edge::auth::Identity;
+pub(crate) use edge::auth::{CallingService, Identity};
 pub(crate) use edge::callers::Callers;
 pub use edge::policy::{Mistake, Policy, PolicyError};
 pub(crate) use edge::policy::{Target, default_rules};

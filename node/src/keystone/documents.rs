@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::access_rules::AccessRules;
 use crate::config::Credentials;
 
 /// Who a token stands for, as far as policy rules ask.
@@ -20,6 +21,11 @@ pub(crate) struct Token {
     pub(crate) is_for_the_system: bool,
     /// Names of roles, implied ones with them.
     pub(crate) roles: Vec<String>,
+    /// Whether the project is the admin project. Keystone says so only where `[resource]
+    /// admin_project_name` names one; otherwise every project counts as it.
+    pub(crate) is_admin_project: bool,
+    /// What alone it may be used for, if its application credential has access rules.
+    pub(crate) access_rules: Option<AccessRules>,
     pub(crate) expires_at: SystemTime,
 }
 
@@ -44,8 +50,20 @@ struct Document {
     system: Option<System>,
     #[serde(default)]
     roles: Vec<Role>,
+    #[serde(default = "unless_it_says_otherwise")]
+    is_admin_project: bool,
+    application_credential: Option<UsedCredential>,
     #[serde(default)]
     catalog: Vec<Service>,
+}
+
+fn unless_it_says_otherwise() -> bool {
+    true
+}
+
+#[derive(Deserialize)]
+struct UsedCredential {
+    access_rules: Option<AccessRules>,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +144,8 @@ impl Answer {
             domain,
             system,
             roles,
+            is_admin_project,
+            application_credential,
             ..
         } = self.token;
         let id = |named: Named| named.id;
@@ -141,6 +161,8 @@ impl Answer {
             domain_id: domain.map(id),
             is_for_the_system: system.is_some_and(|system| system.all),
             roles: roles.into_iter().map(|role| role.name).collect(),
+            is_admin_project,
+            access_rules: application_credential.and_then(|used| used.access_rules),
             expires_at,
         })
     }
@@ -286,6 +308,8 @@ mod tests {
             domain_id: None,
             is_for_the_system: false,
             roles: vec!["admin".to_owned(), "member".to_owned()],
+            is_admin_project: true,
+            access_rules: None,
             expires_at,
         };
         assert_eq!(token, expected);
@@ -309,6 +333,18 @@ mod tests {
         );
         of["system"] = json!({"all": true});
         assert!(answer(&of).into_token().unwrap().is_for_the_system);
+    }
+
+    #[test]
+    fn a_token_says_whether_its_project_is_the_admin_project() {
+        let mut of = document();
+        for said in [true, false] {
+            of["is_admin_project"] = json!(said);
+            assert_eq!(answer(&of).into_token().unwrap().is_admin_project, said);
+        }
+        of["is_admin_project"] = json!("False");
+        let unclear = json!({ "token": of }).to_string();
+        assert!(Answer::read(unclear.as_bytes()).is_err());
     }
 
     #[test]

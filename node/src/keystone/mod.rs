@@ -4,10 +4,11 @@
 //! question serves all who ask about the same token meanwhile. That it does not know a token is remembered for
 //! seconds only: a token is issued by one Keystone and asked about at another, whose keys or database may be behind.
 
+mod access_rules;
 mod documents;
-mod session;
 #[cfg(test)]
 pub(crate) mod in_memory;
+mod session;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +28,9 @@ use crate::world::Clock;
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// Tokens that are remembered at once.
 const REMEMBERED_MAX: u64 = 100_000;
-/// No token is longer than this, with a thousand roles in it.
 /// How long Keystone is not asked again about a token that it did not know.
 const UNKNOWN_LASTS: Duration = Duration::from_secs(5);
+/// No token is longer than this, with a thousand roles in it.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 /// Knows whose tokens are.
@@ -70,16 +71,16 @@ impl Keystone {
         let deadline = Duration::from_millis(section.timeout_ms);
         let outgoing = Outgoing::new(net, tls, deadline, ANSWER_BYTES_MAX);
         let remembers = Duration::from_secs(section.token_cache_time_s);
-        let known = (!remembers.is_zero()).then(|| {
         // The cache's own clock only decides when memory is freed.
+        let known = (!remembers.is_zero()).then(|| {
             let cache = Cache::builder().max_capacity(REMEMBERED_MAX);
             cache.time_to_live(remembers).build()
         });
         Ok(Self {
             session: Session::new(place, outgoing, clock.clone()),
             clock,
-            known,
             lasts: remembers,
+            known,
         })
     }
 
@@ -100,11 +101,11 @@ impl Keystone {
         };
         let hash = digest(&SHA256, token.as_bytes());
         let hash: [u8; 32] = hash.as_ref().try_into().expect("SHA-256 has 32 bytes");
-        let asked = cache.try_get_with(hash, self.ask(token, false));
         let now = self.clock.monotonic();
         if (cache.get(&hash).await).is_some_and(|known| known.until <= now) {
             cache.invalidate(&hash).await;
         }
+        let asked = cache.try_get_with(hash, self.ask(token, false));
         let known = asked.await.map_err(|away| Away::clone(&away))?;
         match known.token {
             Some(token) if !token.has_expired(self.clock.now()) => Ok(Some(token)),
@@ -118,14 +119,14 @@ impl Keystone {
         let said = self.session.validate(token, may_have_expired).await?;
         let now = self.clock.now();
         let said = said.filter(|token| may_have_expired || !token.has_expired(now));
-        Ok(Known {
         let lasts = match said {
             Some(_) => self.lasts,
             None => self.lasts.min(UNKNOWN_LASTS),
         };
+        Ok(Known {
             token: said.map(Arc::new),
-        })
             until: self.clock.monotonic() + lasts,
+        })
     }
 }
 
@@ -133,11 +134,11 @@ impl Keystone {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use proptest::prelude::*;
     use futures::future::join_all;
+    use proptest::prelude::*;
 
-    use super::*;
     use super::in_memory::{at, keystone};
+    use super::*;
 
     async fn user_of(keystone: &Keystone, token: &str) -> Option<String> {
         let whose = keystone.whose(token, false).await.unwrap();
@@ -180,7 +181,6 @@ mod tests {
     }
 
     #[tokio::test]
-    #[tokio::test]
     async fn a_revoked_token_counts_no_longer_than_the_cache_time() {
         let (cloud, clock, keystone) = keystone(300);
         assert!(user_of(&keystone, "alice:9000").await.is_some());
@@ -209,6 +209,7 @@ mod tests {
         }
     }
 
+    #[tokio::test]
     async fn what_is_remembered_does_not_outlive_the_token() {
         let (cloud, clock, keystone) = keystone(300);
         assert!(user_of(&keystone, "alice:100").await.is_some());

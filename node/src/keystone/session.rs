@@ -16,6 +16,9 @@ use crate::world::Clock;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
+/// Says that access rules of application credentials are enforced here. Without it Keystone does not know tokens
+/// that have some.
+const ACCESS_RULES: HeaderName = HeaderName::from_static("openstack-identity-access-rules");
 /// How long before its end a token is renewed.
 const RENEWAL: Duration = Duration::from_secs(120);
 /// How soon after a login the next is tried: with a wrong password a crowd of requests would have Keystone lock
@@ -83,7 +86,8 @@ impl Session {
                 let question = Request::builder().method(Method::GET);
                 let question = (question.uri(format!("{url}{path}")))
                     .header(AUTH_TOKEN, &own.token)
-                    .header(SUBJECT_TOKEN, &subject);
+                    .header(SUBJECT_TOKEN, &subject)
+                    .header(ACCESS_RULES, "1");
                 question.body(Full::default())
             };
             let answer = self.ask(&own.urls, question).await?;

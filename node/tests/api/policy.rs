@@ -159,6 +159,38 @@ async fn a_policy_file_opens_doors() {
 }
 
 #[tokio::test]
+async fn a_rule_can_ask_for_the_admin_project_and_for_a_service() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.yaml");
+    std::fs::write(
+        &file,
+        "\"placement:traits:list\": \"role:admin and is_admin_project:True\"\n\
+         \"placement:usages\": \"service_roles:service\"\n",
+    )
+    .unwrap();
+    let policy = PolicySettings {
+        file: Some(file),
+        ..PolicySettings::default()
+    };
+    let cloud = Cloud::with(ApiSettings {
+        policy,
+        ..ApiSettings::default()
+    });
+    for (said, expected) in [(None, 200), (Some("True"), 200), (Some("False"), 403)] {
+        let ask = cloud.get("/traits");
+        let ask = match said {
+            Some(said) => ask.header("x-is-admin-project", said),
+            None => ask,
+        };
+        ask.send().await.expect(expected);
+    }
+    let usages = || cloud.get("/usages?project_id=p");
+    usages().send().await.expect(403);
+    let with_service = usages().header("x-service-roles", "service");
+    with_service.send().await.expect(200);
+}
+
+#[tokio::test]
 async fn old_defaults_let_admins_reshape() {
     let policy = PolicySettings {
         enforce_new_defaults: false,
@@ -208,30 +240,6 @@ async fn web_pages_of_known_origins_may_call() {
         Some("x-auth-token,OpenStack-API-Version")
     );
     assert_eq!(yes.header("access-control-max-age"), Some("3600"));
-    let no = preflight("http://invalid.example.com")
-        .send()
-        .await
-        .expect(200);
-    assert_eq!(no.header("access-control-allow-origin"), None);
-    let get = cloud
-        .get("/")
-        .header("origin", "http://valid.example.com")
-        .send()
-        .await
-        .expect(200);
-    assert_eq!(
-        get.header("access-control-allow-origin"),
-        Some("http://valid.example.com")
-    );
-    assert_eq!(get.header("vary"), Some("openstack-api-version,Origin"));
-    let without = Cloud::new();
-    without
-        .ask("OPTIONS", "/")
-        .header("origin", "http://valid.example.com")
-        .send()
-        .await
-        .expect(405);
-}
     // A browser sends no token with it, so the answer to permit is made of a refusal.
     let unauthenticated = cloud
         .ask("OPTIONS", "/traits")
@@ -257,9 +265,33 @@ async fn web_pages_of_known_origins_may_call() {
         .await
         .expect(200);
     assert_eq!(head.header("access-control-allow-methods"), None);
+    let no = preflight("http://invalid.example.com")
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(no.header("access-control-allow-origin"), None);
+    let get = cloud
+        .get("/")
+        .header("origin", "http://valid.example.com")
+        .send()
+        .await
+        .expect(200);
+    assert_eq!(
+        get.header("access-control-allow-origin"),
+        Some("http://valid.example.com")
+    );
+    assert_eq!(get.header("vary"), Some("openstack-api-version,Origin"));
     assert_eq!(
         get.header("access-control-expose-headers"),
         Some(
             "X-Auth-Token,X-Openstack-Request-Id,X-Subject-Token,X-Service-Token,OpenStack-API-Version"
         )
     );
+    let without = Cloud::new();
+    without
+        .ask("OPTIONS", "/")
+        .header("origin", "http://valid.example.com")
+        .send()
+        .await
+        .expect(405);
+}

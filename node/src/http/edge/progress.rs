@@ -181,7 +181,7 @@ fn caller(identity: &Identity) -> Caller {
         project_domain: known(&identity.project_domain_id),
         domain: known(&identity.domain_id),
         system_scope: known(&identity.system_scope),
-        service_user: known(&identity.service_user_id),
+        service_user: known(&identity.service.user_id),
         roles: Vec::new(),
     };
     caller.with_roles(&identity.roles)

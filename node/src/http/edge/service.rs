@@ -166,10 +166,9 @@ async fn handle(
         _of_all = server.callers.admit()?;
         let client = server.api.settings.public.client(&parts.headers);
         _of_address = server.callers.admit_address(peer, client.as_deref())?;
-        let identity = server
-            .authenticator
-            .identify(&parts.headers, peer, parts.extensions.get())
-            .await?;
+        let public = server.api.settings.public.path(&parts.headers);
+        let asked = path.map_or_else(|| whole_path.clone(), |path| public + path);
+        let identity = server.authenticator.identify(parts, &asked, peer).await?;
         let identity = progress.identity.insert(identity);
         _of_user = server.callers.admit_user(&identity.user_id)?;
     }

@@ -8,9 +8,9 @@ mod proxy;
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::request::Parts;
 
-pub(crate) use self::identity::Identity;
+pub(crate) use self::identity::{CallingService, Identity};
 use self::keystone::ByKeystone;
 use self::names::NO_TOKEN;
 use self::proxy::Proxies;
@@ -18,7 +18,6 @@ use super::settings::AuthStrategy;
 use crate::access::Peer;
 use crate::http::errors::ApiError;
 use crate::keystone::Keystone;
-use crate::tls::Shown;
 
 /// Finds out who sent a request (`[auth] strategy`).
 pub(in crate::http) enum Authenticator {
@@ -40,22 +39,27 @@ impl Authenticator {
         }
     }
 
-    /// The caller of a request that came over a connection from `peer`, which has shown a certificate, or none.
+    /// The caller of a request for `path`, as the client sees it, that came over a connection from `peer`.
     ///
     /// # Errors
     /// 401 if it does not say who it is, or wrongly; 503 if that cannot be found out now.
     pub(in crate::http) async fn identify(
         &self,
-        headers: &HeaderMap,
+        parts: &Parts,
+        path: &str,
         peer: Option<Peer>,
-        shown: Option<&Shown>,
     ) -> Result<Identity, ApiError> {
+        let headers = &parts.headers;
         match self {
             Self::NoAuth2 => {
                 noauth2::identify(headers).ok_or_else(|| ApiError::unauthenticated(NO_TOKEN))
             }
-            Self::Proxy(proxies) => proxies.identify(headers, peer, shown),
-            Self::Keystone(keystone) => keystone.identify(headers).await,
+            Self::Proxy(proxies) => proxies.identify(headers, peer, parts.extensions.get()),
+            Self::Keystone(keystone) => {
+                keystone
+                    .identify(headers, parts.method.as_str(), path)
+                    .await
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::super::headers;
-use super::identity::{Identity, roles};
+use super::identity::{CallingService, Identity, is_admin_project, roles};
 use super::names::{
     DOMAIN, PROJECT, PROJECT_DOMAIN, ROLES, SYSTEM_SCOPE, TENANT, TOKEN, USER_DOMAIN,
 };
@@ -40,7 +40,8 @@ pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
         user_domain_id: owned(USER_DOMAIN),
         project_domain_id: owned(PROJECT_DOMAIN),
         roles,
-        service_user_id: None,
+        is_admin_project: is_admin_project(headers),
+        service: CallingService::in_headers(headers),
     })
 }
 

@@ -8,9 +8,11 @@ use http::header::HeaderName;
 use ipnet::IpNet;
 
 use super::super::headers;
-use super::identity::{Identity, roles};
+use super::identity::{CallingService, Identity, is_admin_project, roles};
 use super::names::{
-    DOMAIN, IDENTITY_STATUS, PROJECT, PROJECT_DOMAIN, ROLES, SYSTEM_SCOPE, USER, USER_DOMAIN,
+    DOMAIN, IDENTITY_STATUS, IS_ADMIN_PROJECT, PROJECT, PROJECT_DOMAIN, ROLES, SERVICE_PROJECT,
+    SERVICE_PROJECT_DOMAIN, SERVICE_ROLES, SERVICE_STATUS, SERVICE_USER, SERVICE_USER_DOMAIN,
+    SYSTEM_SCOPE, USER, USER_DOMAIN,
 };
 
 use crate::access::Peer;
@@ -18,7 +20,7 @@ use crate::http::errors::ApiError;
 use crate::tls::Shown;
 
 /// What a proxy sets, and must not hand on from clients.
-const SAID: [HeaderName; 8] = [
+const SAID: [HeaderName; 15] = [
     IDENTITY_STATUS,
     USER,
     ROLES,
@@ -27,6 +29,13 @@ const SAID: [HeaderName; 8] = [
     DOMAIN,
     USER_DOMAIN,
     PROJECT_DOMAIN,
+    IS_ADMIN_PROJECT,
+    SERVICE_STATUS,
+    SERVICE_USER,
+    SERVICE_USER_DOMAIN,
+    SERVICE_PROJECT,
+    SERVICE_PROJECT_DOMAIN,
+    SERVICE_ROLES,
 ];
 
 /// The networks that proxies are in.
@@ -64,6 +73,15 @@ impl Proxies {
         let user_id = owned(USER).ok_or_else(|| {
             ApiError::unauthenticated("The proxy does not say who is calling (X-User-Id).")
         })?;
+        let service = match text(SERVICE_STATUS).as_deref() {
+            None => CallingService::default(),
+            Some("Confirmed") => CallingService::in_headers(headers),
+            Some(_) => {
+                return Err(ApiError::unauthenticated(
+                    "The proxy has not confirmed the service that calls (X-CallingService-Identity-Status).",
+                ));
+            }
+        };
         Ok(Identity {
             user_id,
             project_id: owned(PROJECT),
@@ -72,7 +90,8 @@ impl Proxies {
             user_domain_id: owned(USER_DOMAIN),
             project_domain_id: owned(PROJECT_DOMAIN),
             roles: text(ROLES).map_or_else(Vec::new, |given| roles(&given)),
-            service_user_id: None,
+            is_admin_project: is_admin_project(headers),
+            service,
         })
     }
 }
@@ -136,6 +155,39 @@ mod tests {
         assert!(identify(from, &of_nobody).is_err());
         let invalid = [("x-identity-status", "Invalid"), CHECKED[1]];
         assert!(identify(from, &invalid).is_err());
+    }
+
+    #[test]
+    fn the_admin_project_is_every_project_unless_the_proxy_says_otherwise() {
+        let is_admin_project = |said: &[(&'static str, &str)]| {
+            let said = [&CHECKED[..], said].concat();
+            identify("10.1.2.3:5", &said).unwrap().is_admin_project
+        };
+        assert!(is_admin_project(&[]));
+        assert!(is_admin_project(&[("x-is-admin-project", "True")]));
+        for other in ["False", "", "yes"] {
+            assert!(!is_admin_project(&[("x-is-admin-project", other)]));
+        }
+    }
+
+    #[test]
+    fn a_service_counts_if_the_proxy_confirms_it() {
+        let service = [
+            ("x-service-user-id", "nova"),
+            ("x-service-project-id", "services"),
+            ("x-service-roles", "service"),
+        ];
+        let with_status = |status: &[(&'static str, &str)]| {
+            let said = [&CHECKED[..], &service[..], status].concat();
+            identify("10.1.2.3:5", &said).map(|caller| caller.service)
+        };
+        let confirmed = with_status(&[("x-service-identity-status", "Confirmed")]).unwrap();
+        assert_eq!(confirmed.user_id.as_deref(), Some("nova"));
+        assert_eq!(confirmed.project_id.as_deref(), Some("services"));
+        assert_eq!(confirmed.roles, ["service"]);
+        assert_eq!(with_status(&[]).unwrap(), CallingService::default());
+        let invalid = with_status(&[("x-service-identity-status", "Invalid")]).unwrap_err();
+        assert_eq!(invalid.status, StatusCode::UNAUTHORIZED);
     }
 
     #[test]

@@ -48,8 +48,15 @@ pub(super) enum Attribute {
     UserDomainId,
     ProjectDomainId,
     Roles,
-    /// Whether the caller's project is the admin project: without such a thing, all are.
+    /// Whether the caller's project is the admin project.
     IsAdminProject,
+    /// The system scope, of callers that have one.
+    System,
+    ServiceUserId,
+    ServiceUserDomainId,
+    ServiceProjectId,
+    ServiceProjectDomainId,
+    ServiceRoles,
     /// Nothing: it stands in the rule itself.
     Constant(String),
 }
@@ -141,6 +148,12 @@ impl Attribute {
             "project_domain_id" => Self::ProjectDomainId,
             "roles" => Self::Roles,
             "is_admin_project" => Self::IsAdminProject,
+            "system" => Self::System,
+            "service_user_id" => Self::ServiceUserId,
+            "service_user_domain_id" => Self::ServiceUserDomainId,
+            "service_project_id" => Self::ServiceProjectId,
+            "service_project_domain_id" => Self::ServiceProjectDomainId,
+            "service_roles" => Self::ServiceRoles,
             "True" | "False" | "None" => Self::Constant(name.to_owned()),
             number if number.parse::<f64>().is_ok() => Self::Constant(name.to_owned()),
             _ => return Err(format!("nothing called {name:?} is known of callers")),
@@ -179,16 +192,21 @@ impl Pattern {
         Ok(Self(parts))
     }
 
-    /// The text, with what the target says.
-    fn fill_in(&self, target: Target<'_>) -> Cow<'_, str> {
+    /// The text, with what the target says; `None` if the target has no such thing, which no check
+    /// holds for.
+    fn fill_in(&self, target: Target<'_>) -> Option<Cow<'_, str>> {
         let text = |part| match part {
-            &Part::ProjectId => Cow::Owned(target.project_id.unwrap_or("None").to_owned()),
-            &Part::UserId => Cow::Owned(target.user_id.unwrap_or("None").to_owned()),
-            Part::Text(text) => Cow::Borrowed(text.as_str()),
+            &Part::ProjectId => Some(Cow::Owned(target.project_id.unwrap_or("None").to_owned())),
+            &Part::UserId => target.user_id.map(|user| Cow::Owned(user.to_owned())),
+            Part::Text(text) => Some(Cow::Borrowed(text.as_str())),
         };
         match self.0.as_slice() {
             [part] => text(part),
-            parts => Cow::Owned(parts.iter().map(text).collect::<String>()),
+            parts => parts
+                .iter()
+                .map(text)
+                .collect::<Option<_>>()
+                .map(Cow::Owned),
         }
     }
 }
@@ -358,10 +376,12 @@ impl<'a> Evaluation<'a> {
             Check::Role(name) => {
                 let name = name.fill_in(self.target);
                 let roles = &self.identity.roles;
-                Some(roles.iter().any(|role| is_same_role(role, &name)))
+                let has = |name: Cow<'_, str>| roles.iter().any(|role| is_same_role(role, &name));
+                Some(name.is_some_and(has))
             }
             Check::Attribute(attribute, value) => {
-                Some(self.attribute_is(attribute, &value.fill_in(self.target)))
+                let value = value.fill_in(self.target);
+                Some(value.is_some_and(|value| self.attribute_is(attribute, &value)))
             }
         };
         self.depth.set(depth - 1);
@@ -383,7 +403,9 @@ impl<'a> Evaluation<'a> {
 
     fn attribute_is(&self, attribute: &Attribute, value: &str) -> bool {
         let optional = |text: &Option<String>| text.as_deref().unwrap_or("None") == value;
+        let listed = |roles: &[String]| roles.iter().any(|role| role == value);
         let caller = self.identity;
+        let service = &caller.service;
         match attribute {
             Attribute::UserId => caller.user_id == value,
             Attribute::ProjectId => optional(&caller.project_id),
@@ -391,8 +413,20 @@ impl<'a> Evaluation<'a> {
             Attribute::SystemScope => optional(&caller.system_scope),
             Attribute::UserDomainId => optional(&caller.user_domain_id),
             Attribute::ProjectDomainId => optional(&caller.project_domain_id),
-            Attribute::Roles => caller.roles.iter().any(|role| role == value),
-            Attribute::IsAdminProject => value == "True",
+            Attribute::Roles => listed(&caller.roles),
+            Attribute::IsAdminProject => match caller.is_admin_project {
+                true => value == "True",
+                false => value == "False",
+            },
+            Attribute::System => {
+                let scope = caller.system_scope.as_deref();
+                scope.is_some_and(|scope| !scope.is_empty() && scope == value)
+            }
+            Attribute::ServiceUserId => optional(&service.user_id),
+            Attribute::ServiceUserDomainId => optional(&service.user_domain_id),
+            Attribute::ServiceProjectId => optional(&service.project_id),
+            Attribute::ServiceProjectDomainId => optional(&service.project_domain_id),
+            Attribute::ServiceRoles => listed(&service.roles),
             Attribute::Constant(constant) => constant == value,
         }
     }
@@ -409,6 +443,7 @@ fn is_same_role(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::edge::auth::CallingService;
     use proptest::prelude::*;
 
     fn holds(rule: &str, roles: &[&str]) -> bool {
@@ -431,6 +466,13 @@ mod tests {
             user_id: "u".to_owned(),
             project_id: Some("p".to_owned()),
             roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            is_admin_project: true,
+            service: CallingService {
+                user_id: Some("nova".to_owned()),
+                project_id: Some("services".to_owned()),
+                roles: vec!["service".to_owned()],
+                ..CallingService::default()
+            },
             ..Identity::default()
         };
         let target = Target {
@@ -466,6 +508,21 @@ mod tests {
             ("'x':y", false),
             ("'a%p':a%%%(project_id)s", true),
             ("user_id:%(user_id)s", false),
+            ("'None':%(user_id)s", false),
+            ("'xNone':x%(user_id)s", false),
+            ("role:admi%(user_id)s", false),
+            ("not user_id:%(user_id)s", true),
+            ("is_admin_project:True", true),
+            ("is_admin_project:False", false),
+            ("is_admin_project:true", false),
+            ("not is_admin_project:True", false),
+            ("service_roles:service", true),
+            ("service_roles:admin", false),
+            ("service_user_id:nova", true),
+            ("service_project_id:services", true),
+            ("service_user_domain_id:None", true),
+            ("service_project_domain_id:x", false),
+            ("system:None", false),
             ("roles:admin", true),
             ("True:True", true),
             ("rule:loop", false),
@@ -494,6 +551,10 @@ mod tests {
             "project_id:%(nothing)s",
             "role:%x",
             "is_admin:True",
+            "user:u",
+            "tenant:p",
+            "roles.name:admin",
+            "service_roles.name:service",
             "http://somewhere/x",
             "rule:nowhere",
             "rule:unclear",

@@ -1,0 +1,171 @@
+//! What a token of an application credential with access rules may be used for.
+//!
+//! Source: keystonemiddleware, `auth_token`, `validate_allowed_request`. It also refuses such tokens where their
+//! catalog has no placement, which says nothing of what they may do and is not looked at.
+
+use serde::Deserialize;
+
+/// What the rules call this service.
+const SERVICE: &str = "placement";
+/// No path of the API is longer, its prefix included: names have 255 characters.
+const PATH_BYTES_MAX: usize = 1024;
+
+/// The rules that are about this service. A request needs one that fits.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Vec<Rule>")]
+pub(crate) struct AccessRules(Vec<Rule>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Rule {
+    service: String,
+    method: String,
+    path: String,
+}
+
+impl From<Vec<Rule>> for AccessRules {
+    fn from(mut rules: Vec<Rule>) -> Self {
+        rules.retain(|rule| rule.service == SERVICE);
+        Self(rules)
+    }
+}
+
+impl AccessRules {
+    /// Whether a request with this method and decoded path is allowed.
+    pub(crate) fn allow(&self, method: &str, path: &str) -> bool {
+        let mut rules = self.0.iter();
+        path.len() <= PATH_BYTES_MAX
+            && rules.any(|rule| rule.method == method && fits(path.as_bytes(), &rule.path))
+    }
+}
+
+/// Whether the whole path fits a pattern, in which `*` and `{name}` stand for one or more bytes without `/`, and
+/// `**` for any bytes. Takes no longer than their lengths multiplied, as users write patterns.
+fn fits(path: &[u8], pattern: &str) -> bool {
+    // Whether what was read of the pattern fits the first so many bytes of the path.
+    let mut ends = vec![false; path.len() + 1];
+    ends[0] = true;
+    let mut rest = pattern.as_bytes();
+    while let Some((part, behind)) = Part::first(rest) {
+        let mut next = vec![false; path.len() + 1];
+        let mut open = false;
+        for (at, end) in ends.iter().enumerate() {
+            let byte = path.get(at);
+            match part {
+                Part::Any => {
+                    open |= end;
+                    next[at] = open;
+                }
+                Part::Name if byte.is_some() => {
+                    open = (open || *end) && byte != Some(&b'/');
+                    next[at + 1] = open;
+                }
+                Part::Byte(own) if byte.is_some() => next[at + 1] = *end && byte == Some(&own),
+                Part::Name | Part::Byte(_) => {}
+            }
+        }
+        if !next.contains(&true) {
+            return false;
+        }
+        (ends, rest) = (next, behind);
+    }
+    ends[path.len()]
+}
+
+/// A part of a pattern.
+#[derive(Clone, Copy)]
+enum Part {
+    Any,
+    Name,
+    Byte(u8),
+}
+
+impl Part {
+    /// The first part of a pattern, and the rest of it.
+    fn first(pattern: &[u8]) -> Option<(Self, &[u8])> {
+        let (first, rest) = pattern.split_first()?;
+        let close = pattern.iter().position(|byte| *byte == b'}');
+        Some(match (first, close) {
+            (b'*', _) => match rest.strip_prefix(b"*") {
+                Some(rest) => (Self::Any, rest),
+                None => (Self::Name, rest),
+            },
+            (b'{', Some(close)) => (Self::Name, &pattern[close + 1..]),
+            (byte, _) => (Self::Byte(*byte), rest),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rules(rules: serde_json::Value) -> AccessRules {
+        serde_json::from_value(rules).unwrap()
+    }
+
+    #[test]
+    fn a_rule_allows_its_method_on_its_path_of_this_service() {
+        let rules = rules(json!([
+            {"id": "1", "service": "placement", "method": "GET", "path": "/traits"},
+            {"id": "2", "service": "placement", "method": "PUT", "path": "/resource_providers/*/inventories"},
+            {"id": "3", "service": "compute", "method": "GET", "path": "/usages"},
+        ]));
+        assert!(rules.allow("GET", "/traits"));
+        assert!(rules.allow("PUT", "/resource_providers/u/inventories"));
+        for (method, path) in [
+            ("PUT", "/traits"),
+            ("HEAD", "/traits"),
+            ("get", "/traits"),
+            ("GET", "/traits/"),
+            ("GET", "/traits\n"),
+            ("GET", "/usages"),
+            ("GET", "/resource_providers/u/inventories"),
+        ] {
+            assert!(!rules.allow(method, path), "{method} {path:?}");
+        }
+        let none: AccessRules = serde_json::from_str("[]").unwrap();
+        assert!(!none.allow("GET", "/traits"));
+    }
+
+    #[test]
+    fn a_pattern_fits_whole_paths() {
+        for (pattern, path, expected) in [
+            ("/a/*", "/a/b", true),
+            ("/a/*", "/a/", false),
+            ("/a/*", "/a/b/c", false),
+            ("/a/{name}/c", "/a/b/c", true),
+            ("/a/{name}/c", "/a/b/d/c", false),
+            ("/a/{name}", "/a/{name}", true),
+            ("/a/{name", "/a/b", false),
+            ("/a/x*y", "/a/xzzy", true),
+            ("/a/x*y", "/a/xy", false),
+            ("/**", "/", true),
+            ("/**", "/a/b/c", true),
+            ("/a/**/c", "/a//c", true),
+            ("/a/**/c", "/a/c", false),
+            ("/a/***", "/a/b/c", true),
+            ("/a.c", "/abc", false),
+            ("/é/*", "/é/ü", true),
+            ("", "", true),
+            ("", "/a", false),
+        ] {
+            assert_eq!(fits(path.as_bytes(), pattern), expected, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_of_many_wildcards_is_judged_at_once() {
+        let path = format!("/{}", "a".repeat(PATH_BYTES_MAX - 1));
+        let hostile = format!("/{}b", "**a".repeat(40));
+        let rule = json!([{"service": "placement", "method": "GET", "path": hostile}]);
+        assert!(!rules(rule).allow("GET", &path));
+        let all = json!([{"service": "placement", "method": "GET", "path": "/**"}]);
+        assert!(rules(all.clone()).allow("GET", &path));
+        assert!(
+            !rules(all).allow("GET", &format!("{path}a")),
+            "no path is so long"
+        );
+    }
+}

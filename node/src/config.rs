@@ -495,11 +495,12 @@ section! {
         max: usize = 0,
         /// `depth-first` or `breadth-first` (fair over the providers).
         generation_strategy: String = "depth-first".to_owned(),
-        /// Most searches at once; 0: as many as this machine has processors.
+        /// Most searches at once; 0: as many as this machine has processors. Half as many long lists
+        /// (of providers, of a provider's allocations) are made beside them.
         concurrency: usize = 0,
-        /// Most searches that wait for their turn; further ones are answered 503.
+        /// Most searches, and most long lists, that wait for their turn; further ones are answered 503.
         queue: usize = 128,
-        /// Longest search, in milliseconds from when its request came in.
+        /// Longest search, in milliseconds from when its request came in; a list waits no longer for its turn.
         deadline_ms: u64 = 10_000,
         /// Most memory for one answer, in bytes.
         memory_max_bytes: usize = 128 * 1024 * 1024,

@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
+use placement_node::http::ApiSettings;
 use serde_json::{Value, json};
 
-use crate::cloud::{Ask, Cloud, uuid};
+use crate::cloud::{Ask, Cloud, Counting, uuid};
 
 async fn two_hosts() -> Cloud {
     let cloud = Cloud::new();
@@ -344,4 +347,40 @@ async fn mappings_are_checked_and_forgotten() {
         .send()
         .await
         .expect(204);
+}
+
+#[tokio::test]
+async fn what_many_consumers_hold_is_listed_elsewhere() {
+    let counting = Arc::new(Counting::default());
+    let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
+    cloud.provider(1, None).await;
+    cloud.stock(1, "VCPU", 1_000).await;
+    let path = format!("/resource_providers/{}/allocations", uuid(1));
+    let list = async || {
+        let answer = cloud.get(&path).send().await.expect(200);
+        assert_eq!(answer.announced, Some(answer.body.len() as u64));
+        answer.json()
+    };
+    let empty = list().await;
+    assert_eq!(
+        empty,
+        json!({"allocations": {}, "resource_provider_generation": 1})
+    );
+    let mut expected = serde_json::Map::new();
+    for consumer in 1..=501 {
+        if consumer == 501 {
+            assert_eq!(list().await["allocations"], json!(expected));
+            assert_eq!(counting.count(), 0);
+        }
+        cloud.claim(consumer, 1, "VCPU", 1).await.expect(204);
+        let holding = json!({"resources": {"VCPU": 1}, "consumer_generation": 1});
+        expected.insert(uuid(consumer), holding);
+    }
+    let all = list().await;
+    assert_eq!(counting.count(), 1);
+    assert_eq!(all["allocations"], json!(expected));
+    assert_eq!(
+        all["resource_provider_generation"],
+        cloud.generation(1).await
+    );
 }

@@ -1,4 +1,4 @@
-//! What costs the whole process something for a while: searches, and the bytes of bodies and answers.
+//! What costs the whole process something for a while: searches, lists, and the bytes of bodies and answers.
 //! So much is let in at once; what comes beyond it is told so at once, and may come again.
 
 use std::collections::VecDeque;
@@ -25,9 +25,11 @@ const FREE_BYTES: usize = 64 * 1024;
 /// What is let in.
 #[derive(Clone)]
 pub(in crate::http) struct Admission {
-    searches: Arc<Semaphore>,
-    /// Searches that run and searches that wait.
-    places: Arc<Semaphore>,
+    /// Searches for candidates: services wait for them.
+    searches: Queue,
+    /// Lists, which are mostly for monitoring: however many are asked for, no search waits behind them, and they
+    /// get half of the processors that searches get.
+    lists: Queue,
     bytes: Arc<Semaphore>,
 }
 
@@ -36,16 +38,15 @@ impl Admission {
         let CandidateSettings {
             concurrency, queue, ..
         } = settings.candidates;
-        let semaphore = |permits| Arc::new(Semaphore::new(permits));
         Self {
-            searches: semaphore(concurrency),
-            places: semaphore(concurrency + queue),
-            bytes: semaphore(settings.in_flight_max_bytes / UNIT_BYTES),
+            searches: Queue::new(concurrency, queue, "candidate searches"),
+            lists: Queue::new(concurrency.div_ceil(2), queue, "long lists"),
+            bytes: Arc::new(Semaphore::new(settings.in_flight_max_bytes / UNIT_BYTES)),
         }
     }
 
-    /// The same for another partition: searches of its own, so that none waits behind those of this one, and the
-    /// same bytes, as the process has no more.
+    /// The same for another partition: queues of its own, so that nothing waits behind what this one is asked, and
+    /// the same bytes, as the process has no more.
     pub(in crate::http) fn beside(&self, settings: &ApiSettings) -> Self {
         Self {
             bytes: self.bytes.clone(),
@@ -58,17 +59,15 @@ impl Admission {
     /// # Errors
     /// 503 if too many wait already, or if its turn did not come.
     pub(in crate::http) async fn search(&self, patience: Duration) -> Result<Turn, ApiError> {
-        let busy = || ApiError::busy("Too many candidate searches are waiting on this node");
-        let place = self.places.clone().try_acquire_owned();
-        let place = place.map_err(|_| busy())?;
-        let search = timeout(patience, self.searches.clone().acquire_owned()).await;
-        match search {
-            Ok(Ok(search)) => Ok(Turn {
-                _search: search,
-                _place: place,
-            }),
-            _ => Err(busy()),
-        }
+        self.searches.turn(patience).await
+    }
+
+    /// Waits for its turn to make a long list, so long at most.
+    ///
+    /// # Errors
+    /// 503 if too many wait already, or if its turn did not come.
+    pub(in crate::http) async fn list(&self, patience: Duration) -> Result<Turn, ApiError> {
+        self.lists.turn(patience).await
     }
 
     /// Bytes that a request is about to take; none yet.
@@ -80,9 +79,42 @@ impl Admission {
     }
 }
 
-/// A search's turn, until it is dropped.
+/// Where work of one kind waits for its turn.
+#[derive(Clone)]
+struct Queue {
+    running: Arc<Semaphore>,
+    /// What runs and what waits.
+    places: Arc<Semaphore>,
+    /// What it is called, in the plural.
+    kind: &'static str,
+}
+
+impl Queue {
+    fn new(running: usize, waiting: usize, kind: &'static str) -> Self {
+        Self {
+            running: Arc::new(Semaphore::new(running)),
+            places: Arc::new(Semaphore::new(running + waiting)),
+            kind,
+        }
+    }
+
+    async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
+        let busy = || ApiError::busy(&format!("Too many {} are waiting on this node", self.kind));
+        let place = self.places.clone().try_acquire_owned();
+        let place = place.map_err(|_| busy())?;
+        match timeout(patience, self.running.clone().acquire_owned()).await {
+            Ok(Ok(running)) => Ok(Turn {
+                _running: running,
+                _place: place,
+            }),
+            _ => Err(busy()),
+        }
+    }
+}
+
+/// The turn of a search or a list, until it is dropped.
 pub(in crate::http) struct Turn {
-    _search: OwnedSemaphorePermit,
+    _running: OwnedSemaphorePermit,
     _place: OwnedSemaphorePermit,
 }
 
@@ -187,6 +219,28 @@ mod tests {
         assert!(told < Duration::from_secs(1));
         drop(first);
         assert!(admission.search(patience).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn no_search_waits_behind_lists_and_no_list_behind_searches() {
+        let admission = admission(2, 0, 0);
+        let at_once = Duration::ZERO;
+        let message = |refused: Result<Turn, ApiError>| refused.err().unwrap().message;
+        let _list = admission.list(at_once).await.ok().unwrap();
+        let refused = message(admission.list(at_once).await);
+        assert!(
+            refused.starts_with("Too many long lists are waiting"),
+            "{refused}"
+        );
+        let _searches = [
+            admission.search(at_once).await.ok().unwrap(),
+            admission.search(at_once).await.ok().unwrap(),
+        ];
+        let refused = message(admission.search(at_once).await);
+        assert!(
+            refused.starts_with("Too many candidate searches are waiting"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -248,6 +248,25 @@ impl RequestContext {
         read.await.unwrap_or_else(|| Err(ApiError::internal()))
     }
 
+    /// Has a long list made in its turn, where it holds up no other request.
+    ///
+    /// # Errors
+    /// 503 if its turn does not come, and what `make` returns.
+    pub(in crate::http) async fn listed<T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let api = &self.server.api;
+        let patience = api.settings.candidates.deadline;
+        let turn = self.server.admission.list(patience).await?;
+        let make = move || {
+            let _turn = turn;
+            make()
+        };
+        let made = world::compute(&*api.offload, make).await;
+        made.unwrap_or_else(|| Err(ApiError::internal()))
+    }
+
     /// # Errors
     /// 400 if the request carries more than `[limits]` allows.
     pub(in crate::http) fn admit(&self, carried: Carried, count: usize) -> Result<(), ApiError> {

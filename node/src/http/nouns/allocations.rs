@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use indexmap::IndexMap;
 use placement_model::Command;
 use placement_model::command::{
@@ -9,14 +10,17 @@ use placement_model::command::{
     ProviderAmounts, ReplaceAllocations,
 };
 use placement_model::types::{
-    ConsumerTypeName, ConsumerUuid, Generation, Given, ProjectId, ResourceClassName, UserId,
+    ConsumerTypeName, ConsumerUuid, Generation, Given, ProjectId, ProviderUuid, ResourceClassName,
+    Timestamp, UserId,
 };
 use serde::Serialize;
 
+use crate::doors::SharedState;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, WriteKind, not_found};
+use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::values::{Members, Shown};
@@ -66,11 +70,8 @@ struct ConsumerBody<'a, T: Serialize> {
     consumer_type: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct ProviderBody<T: Serialize> {
-    allocations: T,
-    resource_provider_generation: i64,
-}
+/// What more consumers hold is written away from the threads that serve requests.
+const CONSUMERS_AT_ONCE_MAX: usize = 500;
 
 /// `GET /allocations/{consumer_uuid}`. An unknown consumer has no allocations; that is not a 404.
 pub(in crate::http) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
@@ -113,25 +114,55 @@ pub(in crate::http) async fn of_consumer(context: &RequestContext) -> Result<Ans
 /// `GET /resource_providers/{uuid}/allocations`.
 pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context.of_provider(
-        |uuid| view.state.provider_allocations(uuid),
+    let of = context.of_provider(
+        |uuid| view.state.place(uuid).map(|_| *uuid),
         not_found::provider_with_allocations,
     )?;
-    let modified = found.consumers.iter().map(|holding| holding.modified).max();
-    let holdings = found.consumers.iter().map(|holding| {
-        let generation = holding.consumer_generation.0;
+    let version = context.version;
+    let write = move |consumers_max| Ok(provider_body(&view.state, of, version, consumers_max));
+    let written = match write(CONSUMERS_AT_ONCE_MAX)? {
+        Some(written) => Some(written),
+        None => context.listed(move || write(usize::MAX)).await?,
+    };
+    let (body, modified) = written.ok_or_else(ApiError::internal)?;
+    Ok(context.modified(Answer::chunks(body), modified))
+}
+
+/// All that is held of a provider, and when that was last written; `None` if more consumers than so many hold
+/// something.
+fn provider_body(
+    state: &SharedState,
+    provider: ProviderUuid,
+    version: Microversion,
+    consumers_max: usize,
+) -> Option<(Vec<Bytes>, Option<Timestamp>)> {
+    let (generation, holdings) = state.provider_holdings(&provider)?;
+    let mut modified = None;
+    let mut chunks = Chunks::new();
+    chunks.item().extend_from_slice(b"{\"allocations\":{");
+    for (position, holding) in holdings.enumerate() {
+        if position >= consumers_max {
+            return None;
+        }
+        modified = modified.max(Some(holding.modified));
         let body = HoldingBody {
             resources: Members(Pairs(&holding.resources)),
             generation: None,
-            consumer_generation: context.version.from(28).then_some(generation),
+            consumer_generation: version.from(28).then_some(holding.consumer_generation.0),
         };
-        (Shown(&holding.consumer), body)
-    });
-    let body = ProviderBody {
-        allocations: Members(holdings),
-        resource_provider_generation: found.generation.0,
-    };
-    Ok(context.modified(Answer::json(&body), modified))
+        let json = chunks.item();
+        if position > 0 {
+            json.push(b',');
+        }
+        put(json, &Shown(&holding.consumer));
+        json.push(b':');
+        put(json, &body);
+    }
+    let json = chunks.item();
+    json.extend_from_slice(b"},\"resource_provider_generation\":");
+    put(json, &generation.0);
+    json.push(b'}');
+    Some((chunks.finish(), modified))
 }
 
 /// `PUT /allocations/{consumer_uuid}`.

@@ -18,7 +18,6 @@ use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
 use crate::http::wire::{python, schema};
-use crate::world;
 
 /// A provider on the wire.
 #[derive(Serialize)]
@@ -98,15 +97,7 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
     let (body, found) = match find(LOOKS_AT_ONCE_MAX)? {
         Some(found) => found,
         None => {
-            let api = &context.server.api;
-            let patience = api.settings.candidates.deadline;
-            let turn = context.server.admission.search(patience).await?;
-            let find = move || {
-                let _turn = turn;
-                find(usize::MAX)
-            };
-            let found = world::compute(&*api.offload, find).await;
-            let found = found.unwrap_or_else(|| Err(ApiError::internal()))?;
+            let found = context.listed(move || find(usize::MAX)).await?;
             found.ok_or_else(ApiError::internal)?
         }
     };

@@ -34,7 +34,7 @@ impl ApiError {
         let frame = Frame::of(self.status, asked);
         match (format, &self.kind) {
             (_, ErrorKind::Unauthenticated { challenge: Some(_) }) => {
-                (self.json_like_keystone(&frame), "application/json")
+                (self.json_like_keystone(), "application/json")
             }
             (Format::Json, ErrorKind::Unauthenticated { challenge: None }) => {
                 (self.json_unauthenticated(&frame), "application/json")
@@ -110,8 +110,8 @@ impl ApiError {
         })
     }
 
-    /// As keystonemiddleware answers in front of upstream.
-    fn json_like_keystone(&self, frame: &Frame) -> Bytes {
+    /// As keystonemiddleware answers in front of upstream, with our reason behind its words.
+    fn json_like_keystone(&self) -> Bytes {
         #[derive(Serialize)]
         struct Body<'a> {
             error: One<'a>,
@@ -126,7 +126,10 @@ impl ApiError {
             error: One {
                 code: self.status.as_u16(),
                 title: self.title(),
-                message: frame.html_unescaped(&self.message),
+                message: format!(
+                    "The request you have made requires authentication. {}",
+                    self.message
+                ),
             },
         })
     }
@@ -150,4 +153,29 @@ pub(in crate::http) fn to_json(value: &impl Serialize) -> Bytes {
     serde_json::to_writer(&mut json, value)
         .expect("our own types have string keys and finite numbers");
     json.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn with_keystone_401_has_the_words_of_its_middleware_and_our_reason() {
+        let error = ApiError::unauthenticated("Send a token.").challenge("http://keystone");
+        let asked = Asked {
+            method: "GET",
+            accept: None,
+            content_type: None,
+            request_id: "req-1",
+            since_23: false,
+        };
+        let (body, content_type) = error.render(Format::Html, asked);
+        assert_eq!(content_type, "application/json");
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let message = "The request you have made requires authentication. Send a token.";
+        let expected = json!({"code": 401, "title": "Unauthorized", "message": message});
+        assert_eq!(body, json!({ "error": expected }));
+    }
 }

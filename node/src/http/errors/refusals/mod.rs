@@ -85,8 +85,7 @@ pub(in crate::http) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiErr
             StatusCode::SERVICE_UNAVAILABLE,
             code::UNDEFINED,
             refusal.to_string(),
-        )
-        .retry_after(3600),
+        ),
         // The client asks again, and the name leads to the one that is there now, or to none.
         Refusal::PartitionGone(_) => ApiError::with_new_code(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -102,5 +101,18 @@ pub(in crate::http) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiErr
         | Refusal::PartitionsExhausted => {
             ApiError::new(StatusCode::CONFLICT, code::UNDEFINED, refusal.to_string())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::errors::error::ErrorKind;
+
+    #[test]
+    fn a_client_that_repeats_does_not_sleep_until_there_are_ids() {
+        let exhausted = refused(WriteKind::AllocateMany, Refusal::IdsExhausted);
+        assert_eq!(exhausted.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(exhausted.kind, ErrorKind::Plain);
     }
 }

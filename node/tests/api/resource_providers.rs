@@ -87,6 +87,28 @@ async fn a_rename_tells_when_the_provider_was_changed_before() {
 }
 
 #[tokio::test]
+async fn a_provider_that_got_another_root_was_changed_then() {
+    let cloud = Cloud::new();
+    cloud.provider(1, None).await;
+    cloud.provider(2, None).await;
+    cloud.provider(3, Some(2)).await;
+    let path = |number| format!("/resource_providers/{}", uuid(number));
+    let keep_name = async || {
+        let body = json!({"name": "provider 3"});
+        let ask = cloud.put(&path(3), body).version("1.37");
+        ask.send().await.expect(200)
+    };
+    assert_eq!(keep_name().await.header("last-modified"), None);
+    let below = json!({"name": "provider 2", "parent_provider_uuid": uuid(1)});
+    let moved = cloud.put(&path(2), below).version("1.37");
+    moved.send().await.expect(200);
+    let read = cloud.get(&path(3)).send().await.expect(200);
+    let kept = keep_name().await;
+    assert!(kept.header("last-modified").is_some());
+    assert_eq!(kept.header("last-modified"), read.header("last-modified"));
+}
+
+#[tokio::test]
 async fn before_1_20_creation_answers_without_a_body() {
     let cloud = Cloud::new();
     let body = json!({"name": "cn1"});

@@ -14,7 +14,7 @@
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over |
 //! | `POST /v1/drain`, `DELETE /v1/drain` | has the asked node's `/readyz` say 503 and hands its leadership over; takes that back |
 //! | `GET /v1/check` | recounts the asked node's state, and gives a [`CheckReport`] |
-//! | `GET /v1/partitions`, `POST /v1/partitions`, `DELETE /v1/partitions/{name}` | the partitions of the cluster |
+//! | `GET /v1/partitions`, `POST /v1/partitions`, `PUT /v1/partitions/{name}`, `DELETE /v1/partitions/{name}` | the partitions of the cluster |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers |
 //!
 //! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact` | what another node is asked, through this one |
@@ -220,7 +220,7 @@ pub struct Partition {
     /// The region in which its cloud is, as the asked node is configured; empty: it names none.
     #[serde(default)]
     pub region: String,
-    /// Which requests to the asked node are its own.
+    /// Which requests are its own: by its routes, and by the listener that the asked node has for it.
     pub ways: Vec<String>,
 }
 
@@ -312,10 +312,28 @@ impl Admin {
         self.client.call(request).await?.json()
     }
 
-    /// Makes a partition.
-    pub async fn create_partition(&self, name: &str) -> Result<(), Error> {
-        let body = serde_json::json!({ "name": name });
+    /// Makes a partition, whose requests are those for these hosts, or below these paths.
+    pub async fn create_partition(
+        &self,
+        name: &str,
+        hosts: &[String],
+        prefixes: &[String],
+    ) -> Result<(), Error> {
+        let body = serde_json::json!({ "name": name, "hosts": hosts, "prefixes": prefixes });
         let request = ApiRequest::post("/v1/partitions").json(&body);
+        self.client.call(request).await.map(drop)
+    }
+
+    /// Gives a partition these hosts and paths in place of those that it has.
+    pub async fn route_partition(
+        &self,
+        name: &str,
+        hosts: &[String],
+        prefixes: &[String],
+    ) -> Result<(), Error> {
+        let body = serde_json::json!({ "hosts": hosts, "prefixes": prefixes });
+        let path = format!("/v1/partitions/{name}");
+        let request = ApiRequest::new(Method::PUT, &path).json(&body);
         self.client.call(request).await.map(drop)
     }
 

@@ -64,6 +64,7 @@ fn cpu_us() -> f64 {
 fn run(state: &mut State, command: Command) {
     let stamped = Stamped {
         partition: PartitionId::DEFAULT,
+        routes: 0,
         at: Timestamp(1),
         request: None,
         command,
@@ -147,6 +148,7 @@ fn claims(state: &State, providers: &[ProviderUuid], writes: u32, batch: u32) ->
             let answered_below = sequence.saturating_sub(16);
             Stamped {
                 partition: PartitionId::DEFAULT,
+                routes: 0,
                 at: Timestamp(2),
                 request: Some(RequestId {
                     origin: 1,

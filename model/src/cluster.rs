@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use imbl::OrdMap;
 
 use crate::level::Level;
-use crate::state::change::{Change, Changes, PartitionRow, RowKey, SessionRow};
+use crate::state::change::{Change, Changes, PartitionRow, Routing, RowKey, SessionRow};
 use crate::state::{Dangling, Digest, Loading, Slip, State};
-use crate::types::{PartitionId, PartitionName};
+use crate::types::{HostName, PartitionId, PartitionName, Route, RoutePrefix};
 
 /// The changes of one command, by the partition whose rows they are, in order.
 pub type ClusterChanges = Vec<(PartitionId, Changes)>;
@@ -22,6 +23,26 @@ pub struct Cluster {
     default: State,
     /// Those that its rows say are there.
     others: OrdMap<PartitionId, State>,
+    /// The routes of all of them.
+    routes: Arc<RouteTable>,
+}
+
+/// All routes of a cluster, for look-up.
+#[derive(Debug, Default)]
+struct RouteTable {
+    prefixes: Vec<(RoutePrefix, PartitionId)>,
+    hosts: BTreeMap<HostName, PartitionId>,
+}
+
+/// Why a request is a partition's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RoutedBy {
+    /// Its path is below this prefix.
+    Prefix(RoutePrefix),
+    /// It asks for this host.
+    Host(HostName),
+    /// No partition has hosts, so it is the default partition's, whichever host it asks for.
+    AnyHost,
 }
 
 impl Cluster {
@@ -66,6 +87,49 @@ impl Cluster {
     pub fn states(&self) -> impl Iterator<Item = (PartitionId, &State)> {
         let others = self.others.iter().map(|(id, state)| (*id, state));
         std::iter::once((PartitionId::DEFAULT, &self.default)).chain(others)
+    }
+
+    /// Whose a request for this path and host (in lower case) is, and why; `None` if no partition has that host. A
+    /// path counts before a host.
+    pub fn route(
+        &self,
+        path: &str,
+        host: impl FnOnce() -> Option<String>,
+    ) -> Option<(PartitionId, RoutedBy)> {
+        let RouteTable { prefixes, hosts } = &*self.routes;
+        let mut below = prefixes.iter();
+        if let Some((prefix, id)) = below.find(|(prefix, _)| prefix.path().below(path).is_some()) {
+            return Some((*id, RoutedBy::Prefix(prefix.clone())));
+        }
+        if hosts.is_empty() {
+            return Some((PartitionId::DEFAULT, RoutedBy::AnyHost));
+        }
+        let (name, id) = hosts.get_key_value(host()?.as_str())?;
+        Some((*id, RoutedBy::Host(name.clone())))
+    }
+
+    /// Whether what was routed so to a partition still is its own.
+    pub fn is_routed(&self, by: &RoutedBy, to: PartitionId) -> bool {
+        let RouteTable { prefixes, hosts } = &*self.routes;
+        match by {
+            RoutedBy::Prefix(prefix) => prefixes.iter().any(|one| one == &(prefix.clone(), to)),
+            RoutedBy::Host(host) => hosts.get(host) == Some(&to),
+            RoutedBy::AnyHost => hosts.is_empty() && to.is_default(),
+        }
+    }
+
+    /// What a partition is called; `None` if it is not there.
+    pub fn name_of(&self, id: PartitionId) -> Option<PartitionName> {
+        match id {
+            PartitionId::DEFAULT => Some(PartitionName::default()),
+            id => (self.others.contains_key(&id)).then(|| self.row_of(id).name.clone()),
+        }
+    }
+
+    /// The routes of a partition. The default one has none until it is given some.
+    pub fn routing(&self, id: PartitionId) -> Routing {
+        let row = self.default.partitions().get(&id);
+        row.map_or_else(Routing::default, |row| row.routing.clone())
     }
 
     fn row_of(&self, id: PartitionId) -> &PartitionRow {
@@ -121,9 +185,12 @@ impl Cluster {
         for change in changes {
             if let Change::PutPartition(id, row) = change {
                 match row.deleted_at {
+                    // It is always there, and has a row for its routes alone.
+                    _ if id.is_default() => {}
                     None => drop(self.others.entry(*id).or_default()),
                     Some(_) => drop(self.others.remove(id)),
                 }
+                self.routes = routes_of(&self.default);
             }
         }
     }
@@ -190,7 +257,7 @@ impl Cluster {
         let default = own.finish()?;
         let mut there = OrdMap::new();
         for (id, row) in default.partitions() {
-            if row.deleted_at.is_none() {
+            if row.deleted_at.is_none() && !id.is_default() {
                 let (_, other) = others.remove(id).unwrap_or_default();
                 there.insert(*id, other.finish()?);
             }
@@ -198,12 +265,27 @@ impl Cluster {
         let astray: usize = others.values().map(|(rows, _)| rows).sum();
         match astray {
             0 => Ok(Self {
+                routes: routes_of(&default),
                 default,
                 others: there,
             }),
             rows => Err(Dangling { rows }),
         }
     }
+}
+
+/// The table of all routes in the rows of the default partition.
+fn routes_of(default: &State) -> Arc<RouteTable> {
+    let mut table = RouteTable::default();
+    for (id, row) in default.partitions() {
+        for route in row.routing.routes.iter() {
+            match route.clone() {
+                Route::Prefix(prefix) => table.prefixes.push((prefix, *id)),
+                Route::Host(host) => drop(table.hosts.insert(host, *id)),
+            }
+        }
+    }
+    Arc::new(table)
 }
 
 /// The digest of a cluster, of those of its partitions' rows.
@@ -219,6 +301,7 @@ pub fn digest_of(partitions: impl IntoIterator<Item = (PartitionId, Digest)>) ->
 impl From<State> for Cluster {
     fn from(default: State) -> Self {
         Self {
+            routes: routes_of(&default),
             default,
             others: OrdMap::new(),
         }

@@ -9,8 +9,8 @@ use crate::level::Level;
 use crate::state::change::Replaced;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
-    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
-    UserId,
+    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp,
+    TraitName, UserId,
 };
 
 /// A command with everything uncertain settled, as it stands in the Raft log.
@@ -25,6 +25,15 @@ pub struct Stamped {
     /// In which partition. Commands for the whole cluster are in the default one.
     #[serde(default, skip_serializing_if = "PartitionId::is_default")]
     pub partition: PartitionId,
+    /// How often the routes of that partition had changed when the request was routed to it
+    /// ([`Destination`](crate::types::Destination)).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub routes: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Names one write of one node, however often it is sent: a forwarded write happens exactly once.
@@ -80,6 +89,7 @@ pub enum Command {
     SetReplacement(SetReplacement),
     CreatePartition(CreatePartition),
     DeletePartition(DeletePartition),
+    RoutePartition(RoutePartition),
     #[cfg(feature = "rehearsal")]
     Rehearse(Rehearse),
 }
@@ -117,6 +127,7 @@ impl Command {
             Self::SetReplacement(_) => "SetReplacement",
             Self::CreatePartition(_) => "CreatePartition",
             Self::DeletePartition(_) => "DeletePartition",
+            Self::RoutePartition(_) => "RoutePartition",
             #[cfg(feature = "rehearsal")]
             Self::Rehearse(_) => "Rehearse",
         }
@@ -146,10 +157,29 @@ impl Command {
         }
     }
 
+    /// Whether it concerns the whole cluster, and no partition alone.
+    pub fn is_of_the_cluster(&self) -> bool {
+        matches!(
+            self,
+            Self::SyncStandards(_)
+                | Self::RetireNode(_)
+                | Self::RaiseLevel(_)
+                | Self::IssueJoinToken(_)
+                | Self::RevokeJoinToken(_)
+                | Self::RedeemJoinToken(_)
+                | Self::SetReplacement(_)
+                | Self::CreatePartition(_)
+                | Self::DeletePartition(_)
+                | Self::RoutePartition(_)
+        )
+    }
+
     /// The feature level from which on the command exists: below, no node proposes it.
     pub fn level(&self) -> Level {
         match self {
-            Self::CreatePartition(_) | Self::DeletePartition(_) => Level::SITES,
+            Self::CreatePartition(_) | Self::DeletePartition(_) | Self::RoutePartition(_) => {
+                Level::SITES
+            }
             #[cfg(feature = "rehearsal")]
             Self::Rehearse(_) => Level::REHEARSED,
             Self::IssueJoinToken(_)
@@ -416,6 +446,18 @@ pub struct SetReplacement {
 pub struct CreatePartition {
     /// What it is called. Refused if there is one of this name.
     pub name: PartitionName,
+    /// Which requests are its own.
+    #[serde(default, skip_serializing_if = "Routes::is_empty")]
+    pub routes: Routes,
+}
+
+/// Gives a partition these routes in place of those that it has. The default one is given hosts only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RoutePartition {
+    /// What it is called.
+    pub name: PartitionName,
+    /// Which requests are its own.
+    pub routes: Routes,
 }
 
 /// Deletes a partition with all that is in it. Its id is not given again.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::{
     ConsumerUuid, Generation, Given, PartitionId, PartitionName, ProviderName, ProviderUuid,
-    ResourceClassName, Timestamp, TraitName,
+    ResourceClassName, Route, Timestamp, TraitName,
 };
 
 /// The answer to one [`crate::Stamped`] command.
@@ -221,4 +221,24 @@ pub enum Refusal {
     /// There are as many partitions as there may be, or all their ids were handed out.
     #[error("the cluster can have no more partitions")]
     PartitionsExhausted,
+    /// Another partition has this route, or one that meets it.
+    #[error("{route} is partition {partition}'s already")]
+    RouteTaken {
+        /// The route.
+        route: Route,
+        /// Whose it is.
+        partition: PartitionName,
+    },
+    /// Where requests are told apart by their hosts, the default partition has hosts of its own.
+    #[error(
+        "the default partition has no host of its own, so its requests could not be told from those of partitions \
+         that have one"
+    )]
+    DefaultWithoutHost,
+    /// The path of the default partition is each node's `[api] prefix`.
+    #[error("the default partition is routed by hosts; its path is [api] prefix of each node")]
+    DefaultPrefix,
+    /// The routes of the partition were changed after the node had routed the write.
+    #[error("the routes of partition {0} have changed meanwhile")]
+    RoutesChanged(PartitionId),
 }

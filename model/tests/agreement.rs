@@ -47,6 +47,7 @@ impl Pair {
         self.now += 1;
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: Timestamp(self.now),
             request,
             command,
@@ -310,7 +311,7 @@ proptest! {
     ) {
         let mut state = Pair::new(true).state;
         for (at, (request, command)) in (1_i64..).zip(steps) {
-            let stamped = Stamped { partition: PartitionId::DEFAULT, at: Timestamp(at), request, command };
+            let stamped = Stamped { partition: PartitionId::DEFAULT, routes: 0, at: Timestamp(at), request, command };
             let (_, changes) = apply(&state, &stamped);
             state.commit(&changes);
         }

@@ -190,6 +190,7 @@ fn claim(answer: &AllocationRequest) -> Stamped {
     };
     Stamped {
         partition: PartitionId::DEFAULT,
+        routes: 0,
         at: Timestamp(1),
         request: None,
         command: Command::ReplaceAllocations(ReplaceAllocations {

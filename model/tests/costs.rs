@@ -436,6 +436,7 @@ fn cost(case: &Case, size: u32) -> Duration {
     let (state, command) = (case.of_size)(size);
     let stamped = Stamped {
         partition: PartitionId::DEFAULT,
+        routes: 0,
         at: NOW,
         request: None,
         command,
@@ -497,6 +498,7 @@ fn types() -> Result<(), String> {
         let command = post([wanted(0, [(0, 0)])]);
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: NOW,
             request: None,
             command,

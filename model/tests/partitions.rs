@@ -5,15 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use placement_model::cluster::RoutedBy;
 use placement_model::command::{
-    Command, CreatePartition, DeletePartition, RaiseLevel, RequestId, Stamped, SyncStandards,
+    Command, CreatePartition, DeletePartition, RaiseLevel, RequestId, RoutePartition, Stamped,
+    SyncStandards,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::query::candidates::{CandidateRequest, RequestGroup};
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::change::RowKey;
-use placement_model::types::{Given, PartitionId, PartitionName, Timestamp};
+use placement_model::types::{Given, PartitionId, PartitionName, Route, Routes, Timestamp};
 use placement_model::{Change, Cluster, Level, State, apply};
+use placement_naive::Naive;
 use placement_naive::generate::{self, STANDARD_CLASSES, STANDARD_TRAITS};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -30,6 +33,36 @@ fn standards(classes: &[&str]) -> Command {
         resource_classes: classes.iter().map(|name| name.parse().unwrap()).collect(),
         traits: STANDARD_TRAITS.map(|name| name.parse().unwrap()).into(),
     })
+}
+
+const HOSTS: [&str; 3] = ["a.example", "b.example", "c.example"];
+const PREFIXES: [&str; 3] = ["/north", "/north/placement", "/south"];
+
+fn host_of(text: &str) -> Route {
+    Route::Host(text.parse().unwrap())
+}
+
+fn prefix_of(text: &str) -> Route {
+    Route::Prefix(text.parse().unwrap())
+}
+
+fn routes() -> impl Strategy<Value = Routes> {
+    let hosts = prop::sample::subsequence(&HOSTS[..], 0..=2);
+    let prefixes = prop::sample::subsequence(&PREFIXES[..], 0..=1);
+    (hosts, prefixes).prop_map(|(hosts, prefixes)| {
+        let hosts = hosts.into_iter().map(host_of);
+        let all: Vec<_> = hosts.chain(prefixes.into_iter().map(prefix_of)).collect();
+        all.try_into().unwrap()
+    })
+}
+
+fn is_refused_for_routes(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Refused(
+            Refusal::RouteTaken { .. } | Refusal::DefaultWithoutHost | Refusal::DefaultPrefix
+        )
+    )
 }
 
 /// A partition's rows, without what the default one has for the whole cluster. A level that was never raised
@@ -58,6 +91,8 @@ struct Clouds {
     now: i64,
     sequence: u64,
     last: Option<(Stamped, Outcome)>,
+    /// The model that is as plain as can be, of the partitions alone.
+    naive: Naive,
     /// Rows as a store keeps them.
     kept: BTreeMap<(PartitionId, RowKey), Change>,
 }
@@ -73,11 +108,12 @@ impl Clouds {
             now: 0,
             sequence: 0,
             last: None,
+            naive: Naive::default(),
             kept: BTreeMap::new(),
         };
         clouds.everywhere(standards(&STANDARD_CLASSES));
-        clouds.create(1);
-        clouds.create(2);
+        clouds.create(1, Routes::default());
+        clouds.create(2, Routes::default());
         for number in 0..NAMES.len() {
             for command in generate::furniture() {
                 clouds.within(number, command);
@@ -100,6 +136,7 @@ impl Clouds {
             }),
             command,
             partition,
+            routes: self.cluster.routing(partition).changes,
         }
     }
 
@@ -117,6 +154,18 @@ impl Clouds {
         }
         let there = |id| self.cluster.partition(id).is_some();
         self.kept.retain(|(id, _), _| there(*id));
+        if matches!(
+            stamped.command,
+            Command::CreatePartition(_) | Command::RoutePartition(_)
+        ) {
+            assert_eq!(self.naive.apply(&stamped), outcome, "{stamped:?}");
+        }
+        if matches!(
+            (&stamped.command, &outcome),
+            (Command::DeletePartition(_), Outcome::Done(_))
+        ) {
+            assert_eq!(self.naive.apply(&stamped), outcome);
+        }
         self.last = Some((stamped, outcome.clone()));
         outcome
     }
@@ -162,10 +211,16 @@ impl Clouds {
         }
     }
 
-    fn create(&mut self, number: usize) {
-        let create = CreatePartition { name: name(number) };
+    fn create(&mut self, number: usize, routes: Routes) {
+        let create = CreatePartition {
+            name: name(number),
+            routes,
+        };
         let stamped = self.stamped(PartitionId::DEFAULT, Command::CreatePartition(create));
         let outcome = self.run(stamped.clone());
+        if is_refused_for_routes(&outcome) {
+            return;
+        }
         if self.ids.contains_key(&name(number)) {
             let there = Refusal::PartitionExists(name(number));
             assert_eq!(outcome, Outcome::Refused(there));
@@ -200,6 +255,78 @@ impl Clouds {
             ..stamped
         };
         self.alone(id, &raise);
+    }
+
+    /// The write of a node that does not know of the last change of routes: it is refused, whatever it says.
+    fn late(&mut self, number: usize, command: Command) {
+        let Some(id) = self.ids.get(&name(number)).copied() else {
+            return;
+        };
+        let of_the_cluster = command.is_of_the_cluster();
+        let mut stamped = self.stamped(id, command);
+        if stamped.routes == 0 || of_the_cluster {
+            return;
+        }
+        stamped.routes -= 1;
+        let before = self.cluster.states().map(|(_, state)| own_rows(state));
+        let before: Vec<_> = before.collect();
+        let refused = Outcome::Refused(Refusal::RoutesChanged(id));
+        assert_eq!(self.run(stamped), refused);
+        let after = self.cluster.states().map(|(_, state)| own_rows(state));
+        assert_eq!(before, after.collect::<Vec<_>>());
+    }
+
+    fn route(&mut self, number: usize, routes: Routes) {
+        let route = RoutePartition {
+            name: name(number),
+            routes: routes.clone(),
+        };
+        let stamped = self.stamped(PartitionId::DEFAULT, Command::RoutePartition(route));
+        let outcome = self.run(stamped);
+        let Some(id) = self.ids.get(&name(number)).copied() else {
+            let missing = Refusal::PartitionNotFound(name(number));
+            assert_eq!(outcome, Outcome::Refused(missing));
+            return;
+        };
+        if !is_refused_for_routes(&outcome) {
+            assert_eq!(outcome, Outcome::Done(Reply::Done));
+            assert_eq!(self.cluster.routing(id).routes, routes);
+        }
+    }
+
+    /// Each request is one partition's at most, whichever host and path it has.
+    fn check_routes(&self) {
+        let cluster = &self.cluster;
+        let of = |route: &Route| {
+            let here =
+                |id: &PartitionId| cluster.routing(*id).routes.iter().any(|one| one == route);
+            let mut all = self.alone.keys().filter(|id| here(id));
+            let found = all.next();
+            assert_eq!(all.next(), None, "{route} is two partitions'");
+            found.copied()
+        };
+        let by_hosts = HOSTS.iter().any(|host| of(&host_of(host)).is_some());
+        assert!(!by_hosts || cluster.routing(PartitionId::DEFAULT).routes.hosts().count() > 0);
+        for host in HOSTS {
+            let routed = cluster.route("/traits", || Some(host.to_owned()));
+            let expected = match by_hosts {
+                true => of(&host_of(host)).map(|id| (id, RoutedBy::Host(host.parse().unwrap()))),
+                false => Some((PartitionId::DEFAULT, RoutedBy::AnyHost)),
+            };
+            assert_eq!(routed, expected);
+            if let Some((id, by)) = routed {
+                assert!(cluster.is_routed(&by, id));
+                assert!(!cluster.is_routed(&by, PartitionId(u16::MAX)));
+            }
+        }
+        for prefix in PREFIXES {
+            let path = format!("{prefix}/traits");
+            let routed = cluster.route(&path, || Some(HOSTS[0].to_owned()));
+            if let Some(id) = of(&prefix_of(prefix)) {
+                let by = RoutedBy::Prefix(prefix.parse().unwrap());
+                assert_eq!(routed, Some((id, by)), "a path counts before a host");
+            }
+        }
     }
 
     fn delete(&mut self, number: usize, force: bool) {
@@ -268,6 +395,7 @@ impl Clouds {
             };
             assert_eq!(candidates(state), candidates(alone));
         }
+        self.check_routes();
     }
 
     /// What a store has kept is the cluster.
@@ -293,13 +421,19 @@ impl Clouds {
         assert_eq!(loaded.digest(), self.cluster.digest());
         assert!(loaded.rows().eq(self.cluster.rows()));
         assert!(loaded.agrees_with_recount());
+        for host in HOSTS {
+            let route = |cluster: &Cluster| cluster.route("/", || Some(host.to_owned()));
+            assert_eq!(route(&loaded), route(&self.cluster));
+        }
     }
 }
 
 #[derive(Debug, Clone)]
 enum Step {
     Within(usize, Command),
-    Create(usize),
+    Create(usize, Routes),
+    Route(usize, Routes),
+    Late(usize, Command),
     Delete(usize, bool),
     MoreStandards,
     Raise(u32),
@@ -312,7 +446,10 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         30 => (0..NAMES.len(), generate::command().prop_filter("for one partition", of_one))
             .prop_map(|(number, command)| Step::Within(number, command)),
-        2 => (0..NAMES.len()).prop_map(Step::Create),
+        2 => (0..NAMES.len(), routes()).prop_map(|(number, routes)| Step::Create(number, routes)),
+        4 => (0..NAMES.len(), routes()).prop_map(|(number, routes)| Step::Route(number, routes)),
+        2 => (0..NAMES.len(), generate::command().prop_filter("for one partition", of_one))
+            .prop_map(|(number, command)| Step::Late(number, command)),
         1 => (0..NAMES.len(), any::<bool>()).prop_map(|(number, force)| Step::Delete(number, force)),
         1 => Just(Step::MoreStandards),
         1 => (0_u32..4).prop_map(Step::Raise),
@@ -331,7 +468,9 @@ proptest! {
         for (step, filter) in steps {
             match step {
                 Step::Within(number, command) => clouds.within(number, command),
-                Step::Create(number) => clouds.create(number),
+                Step::Create(number, routes) => clouds.create(number, routes),
+                Step::Route(number, routes) => clouds.route(number, routes),
+                Step::Late(number, command) => clouds.late(number, command),
                 Step::Delete(number, force) => clouds.delete(number, force),
                 Step::MoreStandards => {
                     let more = [&STANDARD_CLASSES[..], &["DISK_GB"]].concat();
@@ -402,8 +541,12 @@ fn there_are_so_many_partitions_and_no_more() {
         let (outcome, changes) = cluster.apply(&Stamped {
             at: Timestamp(i64::from(number)),
             request: None,
-            command: Command::CreatePartition(CreatePartition { name }),
+            command: Command::CreatePartition(CreatePartition {
+                name,
+                routes: Routes::default(),
+            }),
             partition: PartitionId::DEFAULT,
+            routes: 0,
         });
         cluster.commit(&changes);
         outcome

@@ -28,7 +28,6 @@ pub use load::ConfigError;
 use options::section;
 pub use options::{Kind, Secret, Setting};
 pub use partitions::PartitionSection;
-pub(crate) use partitions::Way;
 pub(crate) use tls::{CertificateFiles, TlsMode};
 
 section! {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use placement_model::types::{PartitionId, PartitionName};
+use placement_model::cluster::RoutedBy;
+use placement_model::types::{Destination, PartitionId, PartitionName};
 use placement_model::{Cluster, Command, Outcome, State};
 use placement_raft_store::AppliedState;
 
@@ -129,9 +130,19 @@ impl View {
         }
     }
 
-    /// Which partition it is of.
-    pub(crate) fn partition(&self) -> PartitionId {
-        self.state.partition
+    /// The partition that it is of, with its routes at that moment.
+    pub(crate) fn destination(&self) -> Destination {
+        let SharedState { applied, partition } = &self.state;
+        Destination {
+            partition: *partition,
+            routes: applied.cluster.routing(*partition).changes,
+        }
+    }
+
+    /// Whether what was routed so to its partition is its own at that moment.
+    pub(crate) fn is_routed(&self, by: &RoutedBy) -> bool {
+        let SharedState { applied, partition } = &self.state;
+        applied.cluster.is_routed(by, *partition)
     }
 }
 
@@ -201,6 +212,11 @@ pub enum Unavailable {
         /// The partition.
         name: PartitionName,
     },
+    /// The routes of the partition have changed, and the request may be another partition's. Nothing was committed.
+    #[error(
+        "the routes of this cluster's partitions have changed while the request was under way; nothing was committed"
+    )]
+    Rerouted,
 }
 
 /// When a client that was turned away should come again.

@@ -9,6 +9,7 @@ mod space;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use placement_raft_store::Site;
 use prometheus_client::registry::Registry;
 
@@ -61,7 +62,7 @@ impl Metrics {
         slot: Arc<Slot>,
         reads: Arc<ReadMetrics>,
         policies: Vec<Arc<Policy>>,
-        callers: Vec<Arc<Callers>>,
+        callers: Arc<Mutex<Vec<Arc<Callers>>>>,
         audit: Arc<Numbers>,
         certificates: Vec<(&'static str, Arc<Certificates>)>,
         site: Site,

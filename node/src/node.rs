@@ -27,16 +27,16 @@ use crate::cluster::slot::Slot;
 use crate::cluster::succession::{self, step_aside};
 use crate::cluster::write_door::Writes;
 use crate::cluster::{Addresses, ReadMetrics, StartError, joining, settle_number};
-use crate::config::{Config, Way};
+use crate::config::Config;
 use crate::descriptors;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
 use crate::health::HealthChecks;
-use crate::http::{Api, AuthStrategy, Policy, Service};
+use crate::http::{Api, AuthStrategy, Policy};
 use crate::keystone::Keystone;
 use crate::metrics::Metrics;
 pub use crate::partitions::ReloadError;
-use crate::partitions::{self, NamedPolicy};
+use crate::partitions::{self, NamedPolicy, Partitions};
 use crate::rpc::message::VERSIONS;
 use crate::rpc::peers::Peers;
 use crate::serve::{Drain, HttpServer, Pace, local};
@@ -172,7 +172,7 @@ impl Node {
             config: config.clone(),
             tasks: tasks.clone(),
         };
-        let service = Service::new(Api {
+        let api_of_default = Api {
             write: write.clone(),
             read: read.clone(),
             clock: env.clock.clone(),
@@ -184,14 +184,15 @@ impl Node {
             policy: policy.clone(),
             audit: audit.clone(),
             settings,
-        });
-        let (served, policies) = partitions::serve(&config, &service, &read, &write)?;
+        };
+        let partitions = Partitions::open(&config, api_of_default, read.clone(), write.clone())?;
         let mut listeners = Vec::new();
-        for (place, served) in served.iter().enumerate() {
-            if let Way::Listen(address) = &served.way {
-                let (listener, address) = listen(&env, &requests, "a partition", address).await?;
-                tracing::info!(partition = served.name, api = address, "listening");
-                listeners.push((place, listener));
+        for section in &config.partitions {
+            if !section.listen.is_empty() {
+                let opened = listen(&env, &requests, "a partition", &section.listen);
+                let (listener, address) = opened.await?;
+                tracing::info!(partition = section.name, api = address, "listening");
+                listeners.push((section.name()?, listener));
             }
         }
         let node = Self {
@@ -200,7 +201,7 @@ impl Node {
             checks,
             drain: Drain::default(),
             policy: policy.clone(),
-            policies,
+            policies: partitions.policies().to_vec(),
             audit: audit.clone(),
             config,
             addresses,
@@ -209,14 +210,12 @@ impl Node {
             requests,
         };
         let metrics = Metrics::new(
-            slot,
+            slot.clone(),
             read_metrics,
             once(policy)
                 .chain(node.policies.iter().map(|(_, own)| own.clone()))
                 .collect(),
-            once(service.callers())
-                .chain(partitions::callers(&served))
-                .collect(),
+            partitions.callers(),
             audit.numbers(),
             secured.certificates.clone(),
             node.config.site(),
@@ -233,11 +232,11 @@ impl Node {
         };
         let inner = Inner::new(orders.clone(), recording.clone());
         node.serve_peers(peer, secured.peer, inner);
-        let port = ApiPort::new(service, served, &node.checks, metrics.clone());
-        for (place, listener) in listeners {
+        let port = ApiPort::new(slot, partitions, &node.checks, metrics.clone());
+        for (name, listener) in listeners {
             node.serve_api(
                 &env,
-                port.only(place),
+                port.only(&name),
                 listener,
                 secured.api.clone(),
                 &metrics,
@@ -413,15 +412,15 @@ impl Node {
         &self.addresses
     }
 
-    /// The door for writes.
+    /// The door for writes of the default partition, and for commands of the whole cluster.
     pub fn write_door(&self) -> Arc<dyn WriteDoor> {
-        self.write.clone()
+        self.write_door_of(PartitionName::default())
     }
 
     /// The door for writes of a partition that is not the default one.
     pub fn write_door_of(&self, partition: PartitionName) -> Arc<dyn WriteDoor> {
         let (read, write) = (self.read.clone(), self.write.clone());
-        Arc::new(PartitionDoor::new(partition, read, write))
+        Arc::new(PartitionDoor::new(partition, None, read, write))
     }
 
     /// The door for reads.

@@ -1,81 +1,118 @@
-//! The APIs of the partitions that this node serves beside the default one (`[[partitions]]`). Each has doors, a
-//! policy and limits of its own, and shares with the others what the process has once.
+//! The APIs of partitions. Each partition has doors, a policy and limits of its own, and shares with the others what the
+//! process has once. They are made as requests come: which partitions there are, and which requests are theirs, is in
+//! the state of the cluster, and changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use parking_lot::Mutex;
+use placement_model::cluster::RoutedBy;
+use placement_model::types::PartitionName;
 
 use crate::cluster::StartError;
 use crate::cluster::partition_door::PartitionDoor;
 use crate::cluster::write_door::Writes;
-use crate::config::{Config, ConfigError, Way};
+use crate::config::{Config, ConfigError, PartitionSection};
 use crate::doors::ReadDoor;
 use crate::http::{Api, Callers, Policy, PolicyError, Service};
-
-/// An API of a partition, and the way that leads to it.
-pub(crate) struct Served {
-    /// The partition.
-    pub(crate) name: String,
-    pub(crate) way: Way,
-    pub(crate) api: Service,
-}
 
 /// A policy that is read and read anew.
 pub(crate) type NamedPolicy = (String, Arc<Policy>);
 
-/// Makes the APIs, and the policies of those that have one of their own. `api` is that of the default partition.
-pub(crate) fn serve(
-    config: &Config,
-    api: &Service,
-    read: &Arc<dyn ReadDoor>,
-    write: &Arc<Writes>,
-) -> Result<(Vec<Served>, Vec<NamedPolicy>), StartError> {
-    let (mut served, mut policies) = (Vec::new(), Vec::new());
-    let default = api.api();
-    for partition in &config.partitions {
-        let door = PartitionDoor::new(partition.name()?, read.clone(), write.clone());
-        let door = Arc::new(door);
-        let mut first: Option<Service> = None;
-        for way in partition.ways()? {
-            let settings = partition.settings(&default.settings, &way);
-            let service = match &first {
-                Some(first) => first.reached_by(settings),
-                None => {
-                    let policy = match &partition.policy_file {
-                        None => default.policy.clone(),
-                        Some(_) => {
-                            let policy = Policy::read(&settings.policy).map_err(|error| {
-                                let name = &partition.name;
-                                StartError::Policy(format!("of partition {name}: {error}"))
-                            })?;
-                            let policy = Arc::new(policy);
-                            policies.push((partition.name.clone(), policy.clone()));
-                            policy
-                        }
-                    };
-                    api.beside(Api {
-                        read: door.clone(),
-                        write: door.clone(),
-                        policy,
-                        settings,
-                        ..default.clone()
-                    })
-                }
-            };
-            first.get_or_insert_with(|| service.clone());
-            served.push(Served {
-                name: partition.name.clone(),
-                way,
-                api: service,
-            });
-        }
-    }
-    Ok((served, policies))
+/// Makes the APIs of all partitions.
+pub(crate) struct Partitions {
+    /// That of the default partition.
+    default: Service,
+    read: Arc<dyn ReadDoor>,
+    write: Arc<Writes>,
+    sections: Vec<PartitionSection>,
+    policies: Vec<NamedPolicy>,
+    /// The first API of each other partition that was asked for. All routes to a partition count together.
+    first: Mutex<BTreeMap<PartitionName, Service>>,
+    callers: Arc<Mutex<Vec<Arc<Callers>>>>,
 }
 
-/// The callers of each of them: the ways to one partition count together.
-pub(crate) fn callers(served: &[Served]) -> Vec<Arc<Callers>> {
-    let mut callers: Vec<_> = served.iter().map(|served| served.api.callers()).collect();
-    callers.dedup_by(|one, other| Arc::ptr_eq(one, other));
-    callers
+impl Partitions {
+    /// `api` is what the API of the default partition stands on.
+    pub(crate) fn open(
+        config: &Config,
+        api: Api,
+        read: Arc<dyn ReadDoor>,
+        write: Arc<Writes>,
+    ) -> Result<Self, StartError> {
+        let mut policies = Vec::new();
+        for (name, settings) in config.policies_of_partitions() {
+            let policy = Policy::read(&settings)
+                .map_err(|error| StartError::Policy(format!("of partition {name}: {error}")))?;
+            policies.push((name, Arc::new(policy)));
+        }
+        let default = Service::new(api);
+        Ok(Self {
+            callers: Arc::new(Mutex::new(vec![default.callers()])),
+            default,
+            read,
+            write,
+            sections: config.partitions.clone(),
+            policies,
+            first: Mutex::default(),
+        })
+    }
+
+    /// The API of the default partition, by whatever route: `/` and errors come from it.
+    pub(crate) fn default(&self) -> &Service {
+        &self.default
+    }
+
+    /// The policies of partitions that have one of their own.
+    pub(crate) fn policies(&self) -> &[NamedPolicy] {
+        &self.policies
+    }
+
+    /// The callers of each partition that was asked for.
+    pub(crate) fn callers(&self) -> Arc<Mutex<Vec<Arc<Callers>>>> {
+        self.callers.clone()
+    }
+
+    /// The API of a partition, for the requests that are routed so; `None`: they come by its own listener.
+    pub(crate) fn api(&self, name: &PartitionName, by: Option<RoutedBy>) -> Service {
+        let default = self.default.api();
+        let (mut settings, mut policy) = (default.settings.clone(), default.policy.clone());
+        if !name.is_default() {
+            let named = |section: &&PartitionSection| section.name == name.as_str();
+            let unnamed = || PartitionSection {
+                name: name.to_string(),
+                ..PartitionSection::default()
+            };
+            let section = self.sections.iter().find(named).cloned();
+            settings = section
+                .unwrap_or_else(unnamed)
+                .settings(&settings, by.as_ref());
+            let mut own = self.policies.iter();
+            if let Some((_, own)) = own.find(|(of, _)| of == name.as_str()) {
+                policy = own.clone();
+            }
+        }
+        let door = PartitionDoor::new(name.clone(), by, self.read.clone(), self.write.clone());
+        let door = Arc::new(door);
+        let api = Api {
+            read: door.clone(),
+            write: door,
+            policy,
+            settings,
+            ..default.clone()
+        };
+        if name.is_default() {
+            return self.default.reached_by(api);
+        }
+        let mut first = self.first.lock();
+        if let Some(first) = first.get(name) {
+            return first.reached_by(api);
+        }
+        let service = self.default.beside(api);
+        self.callers.lock().push(service.callers());
+        first.insert(name.clone(), service.clone());
+        service
+    }
 }
 
 /// Reads the policies of partitions anew.

@@ -126,13 +126,14 @@ fn entries(command: Command) -> (usize, usize) {
     });
     let record = wire::encode(RecordVersion::COMPACT, &command);
     let encoded = WirePayload::Encoded(WireCommand {
-        partition: PartitionId::DEFAULT,
+        destination: placement_model::types::Destination::DEFAULT,
         at,
         request,
         command: Blob(record.into()),
     });
     let named = WirePayload::Command(Stamped {
         partition: PartitionId::DEFAULT,
+        routes: 0,
         at,
         request,
         command,

@@ -293,6 +293,7 @@ fn entries(
     (first..).zip(commands).map(|(index, command)| {
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: Timestamp(1_800_000_000_000_000 + index as i64),
             request: Some(RequestId {
                 origin: 1,

@@ -15,15 +15,17 @@ use placement_model::command::{
     DeleteTrait, EnsureResourceClass, EnsureTrait, IssueJoinToken, ParentUpdate, ProviderAmounts,
     RaiseLevel, RedeemJoinToken, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
     ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape, ReshapedInventories,
-    RetireNode, RevokeJoinToken, SetReplacement, SyncStandards, UpdateInventory, UpdateProvider,
+    RetireNode, RevokeJoinToken, RoutePartition, SetReplacement, SyncStandards, UpdateInventory,
+    UpdateProvider,
 };
 use placement_model::outcome::Provider;
 use placement_model::state::change::{
     Amount, Amounts, ConsumerRow, Counters, InventoryRow, JoinRow, NameRow, PartitionRow,
-    ProviderId, ProviderRow, Replaced, ResourceClassId, SessionRow, TraitId,
+    ProviderId, ProviderRow, Replaced, ResourceClassId, Routing, SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, PartitionId, ProviderUuid, Timestamp,
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, PartitionId, ProviderUuid, Route,
+    Routes, Timestamp,
 };
 use placement_model::{Change, Command, Level, Outcome, Refusal, Reply, Stamped, State};
 use serde::Serialize;
@@ -263,6 +265,7 @@ fn commands() -> Vec<Command> {
         Command::RaiseLevel(RaiseLevel { to: Level(2) }),
         Command::CreatePartition(CreatePartition {
             name: "north".parse().unwrap(),
+            routes: Routes::default(),
         }),
         Command::DeletePartition(DeletePartition {
             name: "north".parse().unwrap(),
@@ -338,6 +341,7 @@ fn entries() -> Vec<Entry> {
     let command = |(number, command): (usize, Command)| {
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: Timestamp(1_800_000_000_123_456),
             request: (number > 0).then_some(request),
             command,
@@ -346,6 +350,7 @@ fn entries() -> Vec<Entry> {
     };
     let elsewhere = Stamped {
         partition: PartitionId(7),
+        routes: 0,
         at: Timestamp(1_800_000_000_123_456),
         request: Some(request),
         command: Command::EnsureTrait(EnsureTrait {
@@ -602,6 +607,67 @@ fn joins_of_nodes() {
     }
 }
 
+/// They came with records of the second version.
+#[test]
+fn routes_of_partitions() {
+    let routes = || -> Routes {
+        let host = Route::Host("south.example".parse().unwrap());
+        let prefix = Route::Prefix("/south/placement".parse().unwrap());
+        vec![host, prefix].try_into().unwrap()
+    };
+    let commands = [
+        Command::CreatePartition(CreatePartition {
+            name: "south".parse().unwrap(),
+            routes: routes(),
+        }),
+        Command::RoutePartition(RoutePartition {
+            name: "south".parse().unwrap(),
+            routes: routes(),
+        }),
+    ];
+    let named: Vec<_> = (commands.iter())
+        .map(|command| (command.name(), command.clone()))
+        .collect();
+    check_version(RecordVersion::COMPACT, "routes.hex", &named);
+    let at = Timestamp(1_800_000_000_123_456);
+    let row = PartitionRow {
+        name: "south".parse().unwrap(),
+        created_at: at,
+        deleted_at: None,
+        routing: Routing {
+            routes: routes(),
+            changes: 3,
+        },
+    };
+    let rows = [("partitions", row)];
+    check_version(RecordVersion::COMPACT, "route-rows.hex", &rows);
+    let routed = |partition| Stamped {
+        partition: PartitionId(partition),
+        routes: 3,
+        at,
+        request: None,
+        command: Command::EnsureTrait(EnsureTrait {
+            name: name("CUSTOM_FAST"),
+        }),
+    };
+    let written: Vec<_> = [0, 7]
+        .map(|partition| {
+            let logged = LoggedCommand::encoded(RecordVersion::COMPACT, routed(partition));
+            let entry = Entry::new(log_id(10), Payload::Normal(logged));
+            let bytes = wire::encode(RecordVersion::COMPACT, &WireEntry::from(&entry));
+            (format!("partition-{partition}"), bytes)
+        })
+        .into();
+    let lines = fixture(RecordVersion::COMPACT, "routed-entries.hex", &written);
+    for ((label, bytes), partition) in lines.iter().zip([0, 7]) {
+        let read = wire::decode::<WireEntry>(bytes).unwrap().into_entry();
+        let Payload::Normal(logged) = read.unwrap().payload else {
+            panic!("{label} is no command");
+        };
+        assert_eq!(*logged.stamped(), routed(partition), "{label}");
+    }
+}
+
 #[test]
 fn rows() {
     let own = |change| (PartitionId::DEFAULT, change);
@@ -613,6 +679,7 @@ fn rows() {
             name: "north".parse().unwrap(),
             created_at: at,
             deleted_at,
+            routing: Routing::default(),
         };
         changes.push(own(Change::PutPartition(PartitionId(7), row)));
     }

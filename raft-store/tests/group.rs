@@ -237,6 +237,7 @@ impl Cluster {
                 });
                 let stamped = Stamped {
                     partition: PartitionId::DEFAULT,
+                    routes: 0,
                     at: Timestamp(1),
                     request: None,
                     command,

@@ -13,7 +13,7 @@ use common::{
 };
 use placement_model::Command;
 use placement_model::command::{CreatePartition, DeletePartition, RaiseLevel};
-use placement_model::types::{PartitionId, PartitionName};
+use placement_model::types::{PartitionId, PartitionName, Routes};
 use placement_model::{Cluster, Level};
 use placement_raft_store::{
     AppliedState, Entry, Payload, check_backup, create, inspect_rows, write_backup,
@@ -28,8 +28,9 @@ fn name(text: &str) -> PartitionName {
 }
 
 fn create_partition(index: u64, text: &str) -> Entry {
-    let name = name(text);
-    entry(1, index, Command::CreatePartition(CreatePartition { name }))
+    let (name, routes) = (name(text), Routes::default());
+    let create = CreatePartition { name, routes };
+    entry(1, index, Command::CreatePartition(create))
 }
 
 fn delete_partition(index: u64, text: &str) -> Entry {

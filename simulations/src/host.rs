@@ -17,7 +17,7 @@ use placement_raft_store::{Disk, Gate, StoreOptions, boots, rot_row};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
-use crate::http::{API_PORT, node_name};
+use crate::http::{API_PORT, DEFAULT_PORT, node_name};
 use crate::invariants::Role;
 use crate::ledger::SharedLedger;
 use crate::mutant::{self, Mutant};
@@ -410,7 +410,9 @@ impl Host {
         config.raft.log_keep = self.parameters.keep_in_log;
         config.raft.snapshot_timeout_ms = 10_000;
         if self.parameters.clouds == Clouds::Second {
-            config.partitions = vec![neighbour::second()];
+            let clients = format!("0.0.0.0:{API_PORT}");
+            config.partitions = vec![neighbour::second(clients)];
+            config.api.listen = format!("0.0.0.0:{DEFAULT_PORT}");
         }
         if let Some(regions) = &self.parameters.regions {
             config.node.region = Regions::name(regions.site(self.node));

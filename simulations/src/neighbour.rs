@@ -1,7 +1,8 @@
 //! Another cloud in the same cluster: in some runs each node has clients of another partition, which write what they
 //! like over the same names and UUIDs. It is the second partition, and now and then the whole of it is deleted and made
-//! anew; or it is the default one, and the clients of the run are in the second, which they come to by the host that
-//! they ask for.
+//! anew; or it is the default one, and the clients of the run are in the second, which they come to by a listener of its
+//! own. Where the clients are in the default partition its routes change now and then, and lead them there all the same:
+//! a request that was under way meanwhile may be refused, and nothing is done twice or elsewhere.
 //!
 //! Nobody asks what the neighbour's clients were answered. The witness judges those of the run by a model that holds
 //! nothing else, so whatever of the neighbour shows in an answer is noticed; that all nodes come to the same rows of the
@@ -13,10 +14,11 @@ use std::time::Duration;
 use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreatePartition,
     CreateProvider, DeleteAllocations, DeletePartition, DeleteProvider, EnsureTrait,
-    ProviderAmounts, ReplaceAllocations, ReplaceInventories,
+    ProviderAmounts, ReplaceAllocations, ReplaceInventories, RoutePartition,
 };
 use placement_model::types::{
     ConsumerUuid, Generation, Given, Inventory, PartitionName, ProviderUuid, ResourceClassName,
+    Route, Routes,
 };
 use placement_model::{Command, Outcome, Refusal};
 use placement_node::Node;
@@ -36,11 +38,11 @@ fn name() -> PartitionName {
     "second".parse().expect("a name")
 }
 
-/// How clients come to the second partition: as all do who ask a simulated node.
-pub(crate) fn second() -> PartitionSection {
+/// How clients come to the second partition: by a listener, which is there before the partition is.
+pub(crate) fn second(listen: String) -> PartitionSection {
     PartitionSection {
         name: name().to_string(),
-        host: HOST.to_owned(),
+        listen,
         ..PartitionSection::default()
     }
 }
@@ -90,6 +92,10 @@ impl Neighbour {
                     let command = Command::DeletePartition(delete);
                     self.default.submit(command, "neighbour".to_owned()).await
                 }
+                1 if self.clouds == Clouds::First && self.random.random_ratio(1, 5) => {
+                    let command = self.route_default();
+                    self.default.submit(command, "neighbour".to_owned()).await
+                }
                 _ => {
                     let command = self.command();
                     self.own.submit(command, "neighbour".to_owned()).await
@@ -102,9 +108,25 @@ impl Neighbour {
         }
     }
 
+    /// Routes by which the clients of the run still come to the default partition.
+    fn route_default(&mut self) -> Command {
+        let hosts = [HOST, "default.example"];
+        let hosts = &hosts[..self.random.random_range(0..=hosts.len())];
+        let routes = hosts
+            .iter()
+            .map(|host| Route::Host(host.parse().expect("a host")));
+        Command::RoutePartition(RoutePartition {
+            name: PartitionName::default(),
+            routes: (routes.collect::<Vec<_>>().try_into()).expect("they are few"),
+        })
+    }
+
     /// Makes the second partition. Where the level is not reached yet that is refused. True if it is there.
     async fn makes(&self) -> bool {
-        let create = Command::CreatePartition(CreatePartition { name: name() });
+        let create = Command::CreatePartition(CreatePartition {
+            name: name(),
+            routes: Routes::default(),
+        });
         let made = self.default.submit(create, "neighbour".to_owned()).await;
         let outcome = made.map(|written| written.outcome);
         matches!(

@@ -10,7 +10,6 @@ use crate::invariants::{no_503_without_a_fault, staleness};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::operation::{Level, Operation};
-use crate::oracle::is_of_the_cluster;
 use crate::parameters::{Clouds, Parameters};
 use crate::report::{Counts, Reads, Report, seen_at};
 use crate::shared::Shared;
@@ -83,7 +82,7 @@ fn judge(
     let others = ledger
         .log
         .values()
-        .filter(|one| one.partition != history.partition && !is_of_the_cluster(&one.command));
+        .filter(|one| one.partition != history.partition && !one.command.is_of_the_cluster());
     counts.neighbours = others.count();
     counts.applied = ledger.applied;
     counts.snapshots = ledger.snapshots;

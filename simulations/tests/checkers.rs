@@ -117,6 +117,7 @@ impl Story {
         });
         let standards = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: Timestamp(0),
             request: None,
             command: standards,
@@ -144,6 +145,7 @@ impl Story {
     fn repeated(&mut self, index: u64, write: &Write, request: RequestId) {
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: Timestamp(0),
             request: Some(request),
             command: write.command.clone(),

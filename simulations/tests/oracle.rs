@@ -42,6 +42,7 @@ impl Pair {
         };
         let standards = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: Timestamp(0),
             request: None,
             command: sync(),
@@ -64,6 +65,7 @@ impl Pair {
         self.now += 1;
         let outcome = self.entry(&Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: Timestamp(self.now),
             request,
             command: write.command.clone(),

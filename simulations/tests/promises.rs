@@ -349,6 +349,7 @@ fn create(name: &str, at: i64, request: Option<RequestId>) -> Stamped {
     let uuid = ProviderUuid(Uuid::from_u128(name.bytes().map(u128::from).sum()));
     Stamped {
         partition: PartitionId::DEFAULT,
+        routes: 0,
         at: Timestamp(at),
         request,
         command: Command::CreateProvider(CreateProvider {

@@ -171,6 +171,7 @@ fn stamped(number: u64, command: Command) -> Stamped {
     };
     Stamped {
         partition: PartitionId::DEFAULT,
+        routes: 0,
         at: Timestamp(1),
         request: (number > 0).then_some(request),
         command,

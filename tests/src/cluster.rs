@@ -275,10 +275,29 @@ impl Cluster {
         self.wait_ready(id).await
     }
 
-    /// Makes a partition. The nodes of a fresh cluster may not have found yet that all of them know what that is.
-    pub async fn create_partition(&self, name: &str) -> anyhow::Result<()> {
+    /// Makes a partition, whose requests are those for these hosts and below these paths. The nodes of a fresh
+    /// cluster may not have found yet that all of them know what that is.
+    pub async fn create_partition(
+        &self,
+        name: &str,
+        hosts: &[&str],
+        prefixes: &[&str],
+    ) -> anyhow::Result<()> {
         let begun = Instant::now();
-        while let Err(error) = self.admin_of(1).create_partition(name).await {
+        let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (hosts, prefixes) = (owned(hosts), owned(prefixes));
+        let create = || async {
+            if !hosts.is_empty() {
+                // How these tests ask a node for the default partition.
+                let own = ["127.0.0.1".to_owned()];
+                self.admin_of(1)
+                    .route_partition("default", &own, &[])
+                    .await?;
+            }
+            let admin = self.admin_of(1);
+            admin.create_partition(name, &hosts, &prefixes).await
+        };
+        while let Err(error) = create().await {
             let early = error.to_string().contains("feature level");
             ensure!(
                 early && begun.elapsed() < HEALTHY_LIMIT,

@@ -34,7 +34,7 @@ async fn scrape(cluster: &Cluster, id: u64, accept: &str) -> String {
 }
 
 /// Some are counted by partition alone.
-const PARTITIONED: &str = "[[partitions]]\nname = \"north\"\nprefix = \"/north\"\n";
+const PARTITIONED: &str = "[[partitions]]\nname = \"north\"\n";
 
 /// A leader that has served a write, a read and a request to nowhere, and one of another partition.
 async fn busy_leader(cluster: &Cluster) -> u64 {
@@ -44,7 +44,10 @@ async fn busy_leader(cluster: &Cluster) -> u64 {
         .create_provider(&NewProvider::named("host"))
         .await
         .unwrap();
-    cluster.create_partition("north").await.unwrap();
+    cluster
+        .create_partition("north", &[], &["/north"])
+        .await
+        .unwrap();
     for path in ["/resource_providers/cows", "/cows", "/north/traits"] {
         client.request(ApiRequest::get(path)).await.unwrap();
     }

@@ -18,15 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const HOST: Uuid = Uuid::from_u128(0xa);
 const SERVER: Uuid = Uuid::from_u128(0xb);
 
+/// What a node has for a partition beside its routes.
 const TWO: &str = r#"
     [[partitions]]
     name = "north"
-    prefix = "/north/placement"
     region = "upper"
 
     [[partitions]]
     name = "south"
-    host = "South.example"
+    listen = "127.0.0.1:0"
 "#;
 
 /// A cloud as its clients come to it.
@@ -107,7 +107,7 @@ impl Cloud {
     }
 }
 
-/// The default partition, and those of [`TWO`], through one node.
+/// The default partition, and two more, through one node.
 fn clouds(cluster: &Cluster, node: u64) -> [Cloud; 3] {
     let client = cluster.client_of(node);
     let cloud = |client, host| Cloud { client, host };
@@ -128,19 +128,10 @@ fn said(cluster: &Cluster, arguments: &[&str]) -> (bool, String) {
 async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     let mut cluster = Cluster::start_with(3, TWO).await.unwrap();
     let [default, north, south] = clouds(&cluster, 1);
-    for (cloud, name) in [(&north, "north"), (&south, "south")] {
-        let list = ApiRequest::get("/resource_providers");
-        let answer = cloud.ask(list.microversion("1.39")).await;
-        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-        let error: Value = answer.json().unwrap();
-        let error = &error["errors"][0];
-        assert_eq!(error["code"], "placement.partition.not_found");
-        let advice = format!("placementctl partitions create {name}");
-        let detail = error["detail"].as_str().unwrap();
-        assert!(detail.contains(&advice), "{detail}");
-    }
-    cluster.create_partition("north").await.unwrap();
-    cluster.create_partition("south").await.unwrap();
+    let made = cluster.create_partition("north", &[], &["/north/placement"]);
+    made.await.unwrap();
+    let made = cluster.create_partition("south", &["South.example"], &[]);
+    made.await.unwrap();
     let (done, words) = said(&cluster, &["partitions", "create", "north"]);
     assert!(
         !done && words.contains("there is a partition north already"),
@@ -254,14 +245,15 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     let (done, words) = said(&cluster, &["partitions", "delete", "south", "--force"]);
     assert!(done, "{words}");
     let gone = south.ask(ApiRequest::get("/resource_providers")).await;
-    assert_eq!(gone.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(gone.status, StatusCode::MISDIRECTED_REQUEST);
     let (done, words) = said(&cluster, &["partitions", "delete", "south"]);
     assert!(
         !done && words.contains("there is no partition south"),
         "{words}"
     );
     // One of the same name is another one.
-    cluster.create_partition("south").await.unwrap();
+    let made = cluster.create_partition("south", &["south.example"], &[]);
+    made.await.unwrap();
     assert_eq!(south.hosts().await, Vec::<String>::new());
     assert_eq!(default.used().await + north.used().await, 3);
     for id in cluster.ids() {
@@ -273,6 +265,100 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     assert_eq!(south.hosts().await, Vec::<String>::new());
     assert_eq!(default.used().await + north.used().await, 3);
     cluster.assert_equal_states().await;
+}
+
+/// The nodes know of the partitions by the state alone: there is nothing of them in a configuration file.
+#[tokio::test]
+async fn a_request_that_is_no_partitions_is_refused_by_every_node() {
+    let cluster = Cluster::start_with(3, "").await.unwrap();
+    let made = cluster.create_partition("south", &["south.example"], &[]);
+    made.await.unwrap();
+    let made = cluster.create_partition("north", &[], &["/north/placement"]);
+    made.await.unwrap();
+
+    for node in cluster.ids() {
+        let [default, north, south] = clouds(&cluster, node);
+        let unrouted = |prefix: &str, host| Cloud {
+            client: cluster.client_of(node).below(prefix),
+            host,
+        };
+        let misspelt = unrouted("", Some("sout.example"));
+        let elsewhere = unrouted("/nroth/placement", None);
+        let name = |cloud: &str| json!({"name": format!("{cloud} {node}")});
+        let path = format!("/resource_providers/{HOST}");
+        for (cloud, status, advice) in [(&misspelt, 421, "--host"), (&elsewhere, 503, "--prefix")] {
+            for request in [
+                ApiRequest::post("/resource_providers").json(&name("lost")),
+                ApiRequest::get(&path),
+            ] {
+                let answer = cloud.ask(request.microversion("1.39")).await;
+                assert_eq!(answer.status.as_u16(), status, "{:?}", answer.body);
+                let error: Value = answer.json().unwrap();
+                let error = &error["errors"][0];
+                assert_eq!(error["code"], "placement.partition.misdirected");
+                let detail = error["detail"].as_str().unwrap();
+                assert!(detail.contains(advice), "{detail}");
+            }
+        }
+        for (cloud, of) in [(&default, "default"), (&north, "north"), (&south, "south")] {
+            let post = ApiRequest::post("/resource_providers").json(&name(of));
+            cloud.done(post).await;
+        }
+        // Health is asked by whichever address.
+        let health = misspelt.ask(ApiRequest::get("/readyz")).await;
+        assert_eq!(health.status, StatusCode::OK);
+    }
+    let of_all_nodes = |of: &str| {
+        (1..=3)
+            .map(|node| format!("{of} {node}"))
+            .collect::<Vec<_>>()
+    };
+    let [default, north, south] = clouds(&cluster, 1);
+    for (cloud, of) in [(&default, "default"), (&north, "north"), (&south, "south")] {
+        assert_eq!(cloud.hosts().await, of_all_nodes(of));
+    }
+
+    // Routes change for all nodes at once, and never so that a request is two partitions'.
+    for (arguments, words) in [
+        (
+            &["partitions", "create", "west", "--host", "SOUTH.example."][..],
+            "host south.example is partition south's already",
+        ),
+        (
+            &["partitions", "create", "west", "--prefix", "/north"],
+            "path /north is partition north's already",
+        ),
+        (
+            &["partitions", "create", "west", "--prefix", "/traits/x"],
+            "a path of the default partition's API",
+        ),
+        (
+            &["partitions", "create", "west", "--host", "a:80"],
+            "without a port",
+        ),
+        (
+            &["partitions", "route", "default"],
+            "has no host of its own",
+        ),
+        (
+            &["partitions", "route", "west", "--host", "west.example"],
+            "there is no partition west",
+        ),
+    ] {
+        let (done, text) = said(&cluster, arguments);
+        assert!(!done && text.contains(words), "{arguments:?}: {text}");
+    }
+    let route = ["partitions", "route", "south", "--host", "sur.example"];
+    let (done, words) = said(&cluster, &route);
+    assert!(done, "{words}");
+    for node in cluster.ids() {
+        let [_, _, south] = clouds(&cluster, node);
+        let old = south.ask(ApiRequest::get("/resource_providers")).await;
+        assert_eq!(old.status, StatusCode::MISDIRECTED_REQUEST);
+        let host = Some("sur.example");
+        let client = cluster.client_of(node);
+        assert_eq!(Cloud { client, host }.hosts().await, of_all_nodes("south"));
+    }
 }
 
 #[tokio::test]
@@ -287,15 +373,25 @@ async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
         .unwrap();
     let config = format!(
         "[audit]\nto = \"file\"\nfile = {trail:?}\n\
-         [[partitions]]\nname = \"closed\"\nprefix = \"/closed\"\npolicy_file = {policy:?}\n\
+         [[partitions]]\nname = \"closed\"\npolicy_file = {policy:?}\n\
          [[partitions]]\nname = \"narrow\"\nlisten = \"{own}\"\nuser_per_s = 5\n"
     );
     let cluster = Cluster::start_with(1, &config).await.unwrap();
-    cluster.create_partition("closed").await.unwrap();
-    cluster.create_partition("narrow").await.unwrap();
     let default = cluster.client_of(1);
     let closed = default.clone().below("/closed");
     let narrow = Client::new([own.to_string()]).unwrap();
+    let list = ApiRequest::get("/resource_providers").microversion("1.39");
+    let answer = narrow.request_once(list).await.unwrap();
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    let error: Value = answer.json().unwrap();
+    let error = &error["errors"][0];
+    assert_eq!(error["code"], "placement.partition.not_found");
+    let detail = error["detail"].as_str().unwrap();
+    let advice = "placementctl partitions create narrow";
+    assert!(detail.contains(advice), "{detail}");
+    let made = cluster.create_partition("closed", &[], &["/closed"]);
+    made.await.unwrap();
+    cluster.create_partition("narrow", &[], &[]).await.unwrap();
 
     let list = || ApiRequest::get("/resource_providers");
     let status = |client: &Client| {
@@ -343,7 +439,7 @@ async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_leads_to_two_clouds_is_found_before_a_node_starts() {
+async fn a_table_of_a_partition_that_cannot_be_used_is_found_before_a_node_starts() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("placementd.toml");
     let checked = |partitions: &str| {
@@ -364,10 +460,8 @@ async fn what_leads_to_two_clouds_is_found_before_a_node_starts() {
     };
     let (good, words) = checked(TWO);
     assert!(good && words.contains("[[partitions]]"), "{words}");
-    let (good, words) = checked(&format!(
-        "{TWO}\n[[partitions]]\nname = \"west\"\nprefix = \"/north\"\n"
-    ));
-    assert!(!good && words.contains("partition north's"), "{words}");
+    let (good, words) = checked(&format!("{TWO}\n[[partitions]]\nname = \"north\"\n"));
+    assert!(!good && words.contains("given twice"), "{words}");
     let (good, words) = checked("[[partitions]]\nname = \"west\"\nprefx = \"/west\"\n");
     assert!(!good && words.contains("prefx"), "{words}");
     let (good, words) = checked("[partitions]\nname = \"west\"\n");

@@ -21,12 +21,10 @@ const SOUTH: [u64; 2] = [3, 4];
 const CONFIG: &str = r#"
     [[partitions]]
     name = "north"
-    prefix = "/north"
     region = "north"
 
     [[partitions]]
     name = "south"
-    prefix = "/south"
     region = "south"
 
     [log]
@@ -152,7 +150,9 @@ async fn two_novas_share_a_cluster_and_each_region_may_be_lost() {
     }
     cluster.wait_healthy().await.unwrap();
     for name in ["north", "south"] {
-        cluster.create_partition(name).await.unwrap();
+        let prefix = format!("/{name}");
+        let made = cluster.create_partition(name, &[], &[&prefix]).await;
+        made.unwrap();
     }
 
     // Each asks its own region first, and the others if that does not answer.

@@ -12,7 +12,7 @@ use placement_model::command::{
     DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, ParentUpdate,
     ProviderAmounts, RaiseLevel, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
     ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
-    Stamped, SyncStandards, UpdateInventory, UpdateProvider,
+    RoutePartition, Stamped, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::aggregates::ProviderAggregates;
@@ -26,8 +26,8 @@ use placement_model::query::usages::{ProviderUsages, TypeUsage};
 use placement_model::state::change::InventoryRow;
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
-    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
-    UserId,
+    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp,
+    TraitName, UserId,
 };
 
 use crate::estate::{self, Estate, Stock};
@@ -85,8 +85,17 @@ pub struct Naive {
     retired: BTreeSet<u64>,
     /// What all nodes understand.
     pub level: Level,
-    /// The partitions that were ever made beside the default one, and whether they are there.
-    partitions: Vec<(PartitionName, bool)>,
+    /// The default partition and those that were ever made beside it, by their ids.
+    partitions: Vec<NaivePartition>,
+}
+
+/// A partition: only its routes, not what is in it.
+#[derive(Debug, Clone)]
+struct NaivePartition {
+    name: PartitionName,
+    is_there: bool,
+    routes: Routes,
+    changes: u32,
 }
 
 type Answer = Result<Reply, Refusal>;
@@ -94,7 +103,19 @@ type Answer = Result<Reply, Refusal>;
 impl Naive {
     /// Carries out an entry of the log, or says what it was told before.
     pub fn apply(&mut self, stamped: &Stamped) -> Outcome {
-        self.once(stamped, |naive| naive.run(stamped.at, &stamped.command))
+        self.once(stamped, |naive| {
+            let is_late = stamped.routes != naive.route_changes(stamped.partition);
+            match is_late && !stamped.command.is_of_the_cluster() {
+                true => Outcome::Refused(Refusal::RoutesChanged(stamped.partition)),
+                false => naive.run(stamped.at, &stamped.command),
+            }
+        })
+    }
+
+    /// How often the routes of a partition were changed.
+    pub fn route_changes(&self, partition: PartitionId) -> u32 {
+        let found = self.partitions.get(usize::from(partition.0));
+        found.map_or(0, |partition| partition.changes)
     }
 
     /// Passes an entry of another partition by: of that one only the number of the write is known here.
@@ -155,28 +176,95 @@ impl Naive {
         }
     }
 
-    fn create_partition(&mut self, name: &PartitionName) -> Answer {
-        if name.is_default() || self.partitions.contains(&(name.clone(), true)) {
-            return Err(Refusal::PartitionExists(name.clone()));
-        }
-        self.partitions.push((name.clone(), true));
-        let id = u16::try_from(self.partitions.len());
-        Ok(Reply::Partition(PartitionId(
-            id.expect("few are ever made"),
-        )))
+    fn partition(&mut self, name: &PartitionName) -> Option<&mut NaivePartition> {
+        let mut all = self.partitions.iter_mut();
+        all.find(|partition| partition.is_there && partition.name == *name)
     }
 
-    /// What is in it is the affair of whoever holds a model of each.
+    /// The default one is there from the beginning on.
+    fn begin_partitions(&mut self) {
+        if self.partitions.is_empty() {
+            self.add_partition(PartitionName::default(), Routes::default());
+        }
+    }
+
+    fn add_partition(&mut self, name: PartitionName, routes: Routes) {
+        self.partitions.push(NaivePartition {
+            name,
+            is_there: true,
+            routes,
+            changes: 0,
+        });
+    }
+
+    fn create_partition(&mut self, name: &PartitionName, routes: &Routes) -> Answer {
+        self.begin_partitions();
+        if self.partition(name).is_some() {
+            return Err(Refusal::PartitionExists(name.clone()));
+        }
+        self.check_routes(name, routes)?;
+        let id = u16::try_from(self.partitions.len()).expect("few are ever made");
+        self.add_partition(name.clone(), routes.clone());
+        Ok(Reply::Partition(PartitionId(id)))
+    }
+
+    /// What is in it is the affair of the models of each.
     fn delete_partition(&mut self, name: &PartitionName) -> Answer {
         if name.is_default() {
             return Err(Refusal::PartitionDefault);
         }
-        let mut all = self.partitions.iter_mut();
-        match all.find(|(other, there)| *there && other == name) {
-            Some((_, there)) => *there = false,
-            None => return Err(Refusal::PartitionNotFound(name.clone())),
+        let Some(partition) = self.partition(name) else {
+            return Err(Refusal::PartitionNotFound(name.clone()));
+        };
+        partition.is_there = false;
+        partition.routes = Routes::default();
+        partition.changes = 0;
+        Ok(Reply::Done)
+    }
+
+    fn route_partition(&mut self, name: &PartitionName, routes: &Routes) -> Answer {
+        self.begin_partitions();
+        let Some(partition) = self.partition(name) else {
+            return Err(Refusal::PartitionNotFound(name.clone()));
+        };
+        if partition.routes != *routes {
+            self.check_routes(name, routes)?;
+            let partition = self.partition(name).expect("it was there just now");
+            partition.routes = routes.clone();
+            partition.changes += 1;
         }
         Ok(Reply::Done)
+    }
+
+    /// Whether a partition may be given these routes beside those that the others have.
+    fn check_routes(&self, name: &PartitionName, routes: &Routes) -> Result<(), Refusal> {
+        let has_host = |routes: &Routes| routes.hosts().count() > 0;
+        if name.is_default() && routes.iter().count() > routes.hosts().count() {
+            return Err(Refusal::DefaultPrefix);
+        }
+        let mut after: Vec<_> = (self.partitions.iter())
+            .filter(|partition| partition.name != *name)
+            .map(|partition| (&partition.name, &partition.routes))
+            .collect();
+        after.push((name, routes));
+        let (default, others): (Vec<_>, Vec<_>) =
+            after.into_iter().partition(|(name, _)| name.is_default());
+        if others.iter().any(|(_, routes)| has_host(routes))
+            && !default.iter().any(|(_, routes)| has_host(routes))
+        {
+            return Err(Refusal::DefaultWithoutHost);
+        }
+        for route in routes.iter() {
+            for other in self.partitions.iter().filter(|other| other.name != *name) {
+                if other.routes.iter().any(|one| one.meets(route)) {
+                    return Err(Refusal::RouteTaken {
+                        route: route.clone(),
+                        partition: other.name.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn change(&mut self, at: Timestamp, command: &Command) -> Answer {
@@ -448,7 +536,12 @@ impl Naive {
             | Command::RevokeJoinToken(_)
             | Command::RedeemJoinToken(_)
             | Command::SetReplacement(_) => Ok(Reply::Done),
-            Command::CreatePartition(CreatePartition { name }) => self.create_partition(name),
+            Command::CreatePartition(CreatePartition { name, routes }) => {
+                self.create_partition(name, routes)
+            }
+            Command::RoutePartition(RoutePartition { name, routes }) => {
+                self.route_partition(name, routes)
+            }
             Command::DeletePartition(DeletePartition { name, .. }) => self.delete_partition(name),
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {
                 unreachable!("these are no plain transactions")

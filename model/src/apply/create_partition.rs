@@ -1,10 +1,11 @@
 //! A partition comes to be
 
+use super::route_partition::may_be_routed;
 use super::{Decide, Decision};
 use crate::command::CreatePartition;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
-use crate::state::change::{Change, PartitionRow};
+use crate::state::change::{Change, PartitionRow, Routing};
 use crate::types::{PartitionId, Timestamp};
 
 /// Most partitions beside the default one. Each has the standard names, and is a part of each digest.
@@ -14,7 +15,10 @@ const PARTITIONS_MAX: usize = 256;
 impl Decide for CreatePartition {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let known = state.partitions();
-        let living = || known.values().filter(|row| row.deleted_at.is_none());
+        let living = || {
+            let others = known.values().filter(|row| !row.name.is_default());
+            others.filter(|row| row.deleted_at.is_none())
+        };
         if self.name.is_default() || living().any(|row| row.name == self.name) {
             return Err(Refusal::PartitionExists(self.name.clone()).into());
         }
@@ -24,11 +28,16 @@ impl Decide for CreatePartition {
         let (Some(next), None) = (next, living().nth(PARTITIONS_MAX - 1)) else {
             return Err(Refusal::PartitionsExhausted.into());
         };
+        may_be_routed(state, &self.name, &self.routes)?;
         let id = PartitionId(next);
         let row = PartitionRow {
             name: self.name.clone(),
             created_at: at,
             deleted_at: None,
+            routing: Routing {
+                routes: self.routes.clone(),
+                changes: 0,
+            },
         };
         Ok((Reply::Partition(id), vec![Change::PutPartition(id, row)]))
     }

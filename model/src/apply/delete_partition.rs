@@ -4,7 +4,7 @@ use super::{Decide, Decision};
 use crate::command::DeletePartition;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
-use crate::state::change::{Change, PartitionRow};
+use crate::state::change::{Change, PartitionRow, Routing};
 use crate::types::Timestamp;
 
 /// The row of the partition says that it is gone, and all that was in it goes with that.
@@ -20,6 +20,7 @@ impl Decide for DeletePartition {
         };
         let row = PartitionRow {
             deleted_at: Some(at),
+            routing: Routing::default(),
             ..row.clone()
         };
         Ok((Reply::Done, vec![Change::PutPartition(*id, row)]))

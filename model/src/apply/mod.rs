@@ -37,6 +37,7 @@ mod replace_provider_traits;
 mod reshape;
 mod retire_node;
 mod revoke_join_token;
+mod route_partition;
 mod set_replacement;
 mod sync_standards;
 mod update_inventory;
@@ -149,6 +150,7 @@ fn dispatch(state: &State, at: Timestamp, command: &Command) -> Decision {
         Command::SetReplacement(command) => command.decide(state, at),
         Command::CreatePartition(command) => command.decide(state, at),
         Command::DeletePartition(command) => command.decide(state, at),
+        Command::RoutePartition(command) => command.decide(state, at),
         #[cfg(feature = "rehearsal")]
         Command::Rehearse(command) => command.decide(state, at),
     }

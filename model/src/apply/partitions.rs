@@ -49,11 +49,15 @@ impl Cluster {
                 }
                 (outcome, changes)
             }
-            Command::DeletePartition(_) | Command::RetireNode(_) => {
+            Command::DeletePartition(_) | Command::RoutePartition(_) | Command::RetireNode(_) => {
                 let (outcome, changes) = decide(self.default_partition(), *at, command);
                 (outcome, vec![(PartitionId::DEFAULT, changes)])
             }
             command => match self.partition(stamped.partition) {
+                Some(_) if self.is_misrouted(stamped) => {
+                    let changed = Refusal::RoutesChanged(stamped.partition);
+                    (Outcome::Refused(changed), ClusterChanges::new())
+                }
                 Some(state) => {
                     let (outcome, changes) = decide(state, *at, command);
                     (outcome, vec![(stamped.partition, changes)])
@@ -76,6 +80,13 @@ impl Cluster {
             }
         }
         (Outcome::Done(Reply::Done), changes)
+    }
+
+    /// Whether the partition was given other routes after the write was routed to it. The node cannot know, and the
+    /// request may be another partition's now.
+    fn is_misrouted(&self, stamped: &Stamped) -> bool {
+        !stamped.command.is_of_the_cluster()
+            && stamped.routes != self.routing(stamped.partition).changes
     }
 
     fn keeps(&self, delete: &DeletePartition) -> bool {

@@ -13,8 +13,8 @@ use crate::level::Level;
 use crate::outcome::Outcome;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Inventory, PartitionId,
-    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
-    UserId,
+    PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp,
+    TraitName, UserId,
 };
 
 /// The changes of one command, in order.
@@ -223,7 +223,8 @@ pub struct Replaced {
     pub though_heard: bool,
 }
 
-/// A partition. The row stays when the partition goes, so that its id is not handed out again.
+/// A partition. The row stays when the partition goes, so that its id is not handed out again. The default one
+/// has a row once it was given routes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PartitionRow {
     /// Its name, which another one may get once it is deleted.
@@ -232,6 +233,24 @@ pub struct PartitionRow {
     pub created_at: Timestamp,
     /// When it was deleted; `None`: it is there.
     pub deleted_at: Option<Timestamp>,
+    /// Which requests are its own.
+    #[serde(default, skip_serializing_if = "Routing::is_unrouted")]
+    pub routing: Routing,
+}
+
+/// Which requests are a partition's own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Routing {
+    /// Its routes now.
+    pub routes: Routes,
+    /// How often they were changed. A write that was routed before the last change is refused.
+    pub changes: u32,
+}
+
+impl Routing {
+    fn is_unrouted(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The next ids to hand out. They only rise.

@@ -320,7 +320,7 @@ impl State {
         self.sessions.last().max(self.joins.last())
     }
 
-    /// The partitions that were ever made, but for the default one.
+    /// The partitions that were ever made; the default one once it was given routes.
     pub(crate) fn partitions(&self) -> &OrdMap<PartitionId, PartitionRow> {
         &self.partitions
     }

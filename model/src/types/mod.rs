@@ -6,6 +6,7 @@ mod ids;
 mod inventory;
 mod names;
 mod partition;
+mod route;
 
 pub use consumer_uuid::ConsumerUuid;
 pub use given::Given;
@@ -16,4 +17,5 @@ pub use inventory::{Capacity, Inventory};
 pub use names::{
     ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName, is_upper_byte,
 };
-pub use partition::{PartitionId, PartitionName};
+pub use partition::{Destination, PartitionId, PartitionName};
+pub use route::{HostName, PathPrefix, RESERVED_SEGMENTS, Route, RoutePrefix, Routes};

@@ -31,6 +31,47 @@ impl fmt::Display for PartitionId {
     }
 }
 
+/// The partition that a write is for, and by which of its routes it came: how often they had changed when the
+/// request was routed. As a number: the id in the lower 16 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "u64", into = "u64")]
+pub struct Destination {
+    /// The partition.
+    pub partition: PartitionId,
+    /// [`Routing::changes`](crate::state::change::Routing::changes), as the node knew it.
+    pub routes: u32,
+}
+
+impl Destination {
+    /// The default partition, by its first routes. Commands for the whole cluster go there.
+    pub const DEFAULT: Self = Self {
+        partition: PartitionId::DEFAULT,
+        routes: 0,
+    };
+
+    /// Whether it is [`Destination::DEFAULT`]: that is not written down.
+    pub fn is_default(&self) -> bool {
+        *self == Self::DEFAULT
+    }
+}
+
+impl From<u64> for Destination {
+    fn from(both: u64) -> Self {
+        let low = |number: u64| u16::try_from(number & 0xffff).expect("16 bits are left");
+        Self {
+            partition: PartitionId(low(both)),
+            // More bits were never written.
+            routes: u32::try_from(both >> 16).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl From<Destination> for u64 {
+    fn from(destination: Destination) -> Self {
+        Self::from(destination.routes) << 16 | Self::from(destination.partition.0)
+    }
+}
+
 /// The name of a partition, by which operators know it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -50,6 +91,13 @@ impl PartitionName {
     /// Whether it is the name of the partition that is always there.
     pub fn is_default(&self) -> bool {
         self.as_str() == Self::DEFAULT
+    }
+}
+
+/// [`PartitionName::DEFAULT`].
+impl Default for PartitionName {
+    fn default() -> Self {
+        Self(Arc::from(Self::DEFAULT))
     }
 }
 
@@ -99,6 +147,20 @@ impl fmt::Debug for PartitionName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_destination_is_one_number() {
+        for (partition, routes, number) in [(0, 0, 0), (7, 0, 7), (0, 1, 1 << 16)] {
+            let destination = Destination {
+                partition: PartitionId(partition),
+                routes,
+            };
+            assert_eq!(u64::from(destination), number);
+            assert_eq!(Destination::from(number), destination);
+        }
+        let last = Destination::from(u64::MAX);
+        assert_eq!((last.partition.0, last.routes), (u16::MAX, u32::MAX));
+    }
 
     #[test]
     fn a_name_fits_into_urls_logs_and_shells() {

@@ -84,6 +84,7 @@ impl Cloud {
         self.now += 1;
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at: Timestamp(self.now),
             request,
             command,

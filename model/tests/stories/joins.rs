@@ -13,6 +13,7 @@ const SECOND: i64 = 1_000_000;
 fn carry_out(state: &mut State, seconds: i64, command: Command) {
     let stamped = Stamped {
         partition: placement_model::types::PartitionId::DEFAULT,
+        routes: 0,
         at: Timestamp(seconds * SECOND),
         request: None,
         command,

@@ -19,7 +19,8 @@
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
 //! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can begin |
 //! | `GET /v1/partitions` | the partitions of the cluster: a list of [`PartitionReport`]s |
-//! | `POST /v1/partitions` with `{"name": "..."}` | makes a partition |
+//! | `POST /v1/partitions` with `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}` | makes a partition, whose requests are those for these hosts or below these paths |
+//! | `PUT /v1/partitions/{name}` with `{"hosts": [...], "prefixes": [...]}` | gives it these routes in place of those that it has |
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
 //! | `status`, `check`, `drain` and `compact` below `/v1/nodes/{id}/` | the same of another node, through this one |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
@@ -74,7 +75,7 @@ use trail::Detail;
 pub(crate) use trail::{Recording, recorded};
 
 /// All routes, for those who ask for another one.
-const ROUTES: [&str; 23] = [
+const ROUTES: [&str; 24] = [
     "GET /v1/status",
     "POST /v1/init",
     "POST /v1/members",
@@ -93,6 +94,7 @@ const ROUTES: [&str; 23] = [
     "GET /v1/backup",
     "GET /v1/partitions",
     "POST /v1/partitions",
+    "PUT /v1/partitions/{name}",
     "DELETE /v1/partitions/{name}",
     "/v1/nodes/{id}/ with status, check, drain or compact",
     "GET /metrics",
@@ -182,7 +184,10 @@ impl Admin {
                 "/v1/partitions",
                 get(partitions::list).post(partitions::create),
             )
-            .route("/v1/partitions/{name}", delete(partitions::delete))
+            .route(
+                "/v1/partitions/{name}",
+                delete(partitions::delete).put(partitions::route),
+            )
             .route("/v1/nodes/{id}/{*what}", any(relay::relay))
             .fallback(|| async { error(StatusCode::NOT_FOUND, &no_such_route()) })
             .with_state(self)

@@ -5,8 +5,8 @@ use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use placement_model::command::{CreatePartition, DeletePartition};
-use placement_model::types::PartitionName;
+use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
+use placement_model::types::{InvalidName, PartitionId, PartitionName, Route, Routes};
 use placement_model::{Command, Outcome, Refusal, State as Model};
 use serde::{Deserialize, Serialize};
 
@@ -30,14 +30,24 @@ pub struct PartitionReport {
     /// The region in which its cloud is, as this node is configured.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub region: String,
-    /// The ways that lead to it on this node.
+    /// The ways that lead to it: its routes, and the listener that this node has for it.
     pub ways: Vec<String>,
 }
 
 impl PartitionReport {
-    fn of(name: &str, state: Option<&Model>, section: Option<&PartitionSection>) -> Self {
+    fn of(
+        name: &str,
+        state: Option<&Model>,
+        routes: &Routes,
+        section: Option<&PartitionSection>,
+    ) -> Self {
         let sizes = state.map(Model::sizes);
-        let ways = section.and_then(|section| section.ways().ok());
+        let routes = routes.iter().map(|route| match route {
+            Route::Prefix(prefix) => format!("those below {prefix}"),
+            Route::Host(host) => format!("those for host {host}"),
+        });
+        let listen = section.filter(|section| !section.listen.is_empty());
+        let listen = listen.map(|section| format!("those to {}", section.listen));
         Self {
             name: name.to_owned(),
             id: None,
@@ -45,7 +55,7 @@ impl PartitionReport {
             providers: sizes.map_or(0, |sizes| sizes.providers),
             consumers: sizes.map_or(0, |sizes| sizes.consumers),
             region: section.map_or_else(String::new, |section| section.region.clone()),
-            ways: (ways.iter().flatten()).map(ToString::to_string).collect(),
+            ways: routes.chain(listen).collect(),
         }
     }
 }
@@ -54,6 +64,40 @@ impl PartitionReport {
 #[serde(deny_unknown_fields)]
 struct New {
     name: String,
+    #[serde(default)]
+    hosts: Vec<String>,
+    #[serde(default)]
+    prefixes: Vec<String>,
+}
+
+/// What requests are recognised by.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewRoutes {
+    #[serde(default)]
+    hosts: Vec<String>,
+    #[serde(default)]
+    prefixes: Vec<String>,
+}
+
+impl NewRoutes {
+    fn said(&self) -> String {
+        format!("hosts {:?}, prefixes {:?}", self.hosts, self.prefixes)
+    }
+
+    /// # Errors
+    /// One that has no such form, or too many.
+    fn parse(&self) -> Result<Routes, InvalidName> {
+        let prefixes = self
+            .prefixes
+            .iter()
+            .map(|text| text.parse().map(Route::Prefix));
+        let hosts = self.hosts.iter().map(|text| text.parse().map(Route::Host));
+        prefixes
+            .chain(hosts)
+            .collect::<Result<Vec<_>, _>>()?
+            .try_into()
+    }
 }
 
 /// All partitions of the cluster, and those that this node serves and the cluster does not have.
@@ -68,21 +112,29 @@ pub(super) async fn list(State(admin): State<Admin>) -> Response {
     let sections = &admin.bootstrap.config.partitions;
     let section = |name: &str| sections.iter().find(|section| section.name == name);
     let default = current.cluster.default_partition();
+    let routes = |id| current.cluster.routing(id).routes;
+    let of_default = routes(PartitionId::DEFAULT);
     let mut all = vec![PartitionReport {
         id: Some(0),
-        ..PartitionReport::of(PartitionName::DEFAULT, Some(default), None)
+        ..PartitionReport::of(PartitionName::DEFAULT, Some(default), &of_default, None)
     }];
     for (id, row, state) in current.cluster.partitions() {
         let name = row.name.as_str();
         all.push(PartitionReport {
             id: Some(id.0),
             created_at: Some(row.created_at.0),
-            ..PartitionReport::of(name, Some(state), section(name))
+            ..PartitionReport::of(name, Some(state), &row.routing.routes, section(name))
         });
     }
     for section in sections {
         if current.cluster.partition_named(&section.name).is_none() {
-            all.push(PartitionReport::of(&section.name, None, Some(section)));
+            let none = Routes::default();
+            all.push(PartitionReport::of(
+                &section.name,
+                None,
+                &none,
+                Some(section),
+            ));
         }
     }
     Json(all).into_response()
@@ -90,19 +142,75 @@ pub(super) async fn list(State(admin): State<Admin>) -> Response {
 
 /// Makes one.
 pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Response {
-    let name = match read::<New>(&body) {
-        Ok(New { name }) => name,
+    let (name, routes) = match read(&body) {
+        Ok(New {
+            name,
+            hosts,
+            prefixes,
+        }) => (name, NewRoutes { hosts, prefixes }),
         Err(response) => return *response,
     };
-    let said = format!("create partition {name:?}");
-    let response = match name.parse() {
-        Ok(name) => {
-            let command = Command::CreatePartition(CreatePartition { name });
-            carry_out(&admin, command).await
-        }
+    let said = format!("create partition {name:?}: {}", routes.said());
+    let parsed = name.parse().and_then(|name| Ok((name, routes.parse()?)));
+    let response = match parsed {
+        Ok((name, routes)) => match admin.may_route(&routes) {
+            Ok(()) => {
+                let command = Command::CreatePartition(CreatePartition { name, routes });
+                carry_out(&admin, command).await
+            }
+            Err(response) => *response,
+        },
         Err(wrong) => error(StatusCode::BAD_REQUEST, &format!("{wrong}")),
     };
     detailed(said, response)
+}
+
+/// Gives one these routes in place of those that it has.
+pub(super) async fn route(
+    State(admin): State<Admin>,
+    Path(name): Path<String>,
+    body: Bytes,
+) -> Response {
+    let routes = match read::<NewRoutes>(&body) {
+        Ok(routes) => routes,
+        Err(response) => return *response,
+    };
+    let said = format!("route partition {name:?}: {}", routes.said());
+    let response = match (name.parse(), routes.parse()) {
+        (Ok(name), Ok(routes)) => match admin.may_route(&routes) {
+            Ok(()) => {
+                let command = Command::RoutePartition(RoutePartition { name, routes });
+                carry_out(&admin, command).await
+            }
+            Err(response) => *response,
+        },
+        (Err(_), _) => no_partition(&name),
+        (_, Err(wrong)) => error(StatusCode::BAD_REQUEST, &format!("{wrong}")),
+    };
+    detailed(said, response)
+}
+
+impl Admin {
+    /// The path of the default partition is not in the state: this node looks at its own.
+    fn may_route(&self, routes: &Routes) -> Result<(), Box<Response>> {
+        let Ok(api) = self.bootstrap.config.public_address() else {
+            return Ok(());
+        };
+        let covers = |route: &&Route| match route {
+            Route::Prefix(prefix) => prefix.path().covers(&api.prefix),
+            Route::Host(_) => false,
+        };
+        match routes.iter().find(covers) {
+            None => Ok(()),
+            Some(route) => Err(Box::new(error(
+                StatusCode::CONFLICT,
+                &format!(
+                    "{route} would take the default partition's requests, which are below {} ([api] prefix)",
+                    api.prefix
+                ),
+            ))),
+        }
+    }
 }
 
 /// Deletes one with all that is in it.
@@ -116,11 +224,13 @@ pub(super) async fn delete(
             let command = Command::DeletePartition(DeletePartition { name, force });
             carry_out(&admin, command).await
         }
-        Err(_) => error(
-            StatusCode::NOT_FOUND,
-            &format!("there is no partition {name}"),
-        ),
+        Err(_) => no_partition(&name),
     }
+}
+
+fn no_partition(name: &str) -> Response {
+    let words = format!("there is no partition {name}");
+    error(StatusCode::NOT_FOUND, &words)
 }
 
 async fn carry_out(admin: &Admin, command: Command) -> Response {
@@ -145,6 +255,10 @@ async fn carry_out(admin: &Admin, command: Command) -> Response {
     };
     let (status, advice) = match &refusal {
         Refusal::PartitionNotFound(_) => (StatusCode::NOT_FOUND, ""),
+        Refusal::DefaultWithoutHost => (
+            StatusCode::CONFLICT,
+            "; give it the hosts that its clients ask for first: `placementctl partitions route default --host HOST`",
+        ),
         Refusal::PartitionInUse(_) => (StatusCode::CONFLICT, "; --force deletes them with it"),
         _ => (StatusCode::CONFLICT, ""),
     };

@@ -1,12 +1,14 @@
-//! The two doors of one partition: whoever comes through them sees nothing else of the cluster.
+//! The two doors of one partition: who comes through them sees nothing else of the cluster.
 //!
 //! A partition is known by its name until a state says which one that is. A write carries the id of the
-//! partition that this node knows by the name. If that one is deleted before the write's turn comes, the write is
-//! refused, also where there is another one of the same name by then.
+//! partition that this node knows by the name, and how often its routes had changed by then. If the partition is
+//! deleted or routed anew before the write's turn comes, apply refuses the write: this node may be behind, and the
+//! request may be another partition's.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use placement_model::cluster::RoutedBy;
 use placement_model::types::PartitionName;
 use placement_model::{Command, Outcome};
 use tracing::Instrument;
@@ -17,19 +19,34 @@ use crate::doors::{Consistency, Position, ReadDoor, Unavailable, View, WriteDoor
 /// The doors of one partition of a node.
 pub(crate) struct PartitionDoor {
     name: PartitionName,
+    /// Why requests come to it; `None`: they come by a listener of its own, or from this process.
+    by: Option<RoutedBy>,
     read: Arc<dyn ReadDoor>,
     write: Arc<Writes>,
 }
 
 impl PartitionDoor {
-    /// `read` and `write` are those of the default partition.
-    pub(crate) fn new(name: PartitionName, read: Arc<dyn ReadDoor>, write: Arc<Writes>) -> Self {
-        Self { name, read, write }
+    /// `read` and `write` are those of the node.
+    pub(crate) fn new(
+        name: PartitionName,
+        by: Option<RoutedBy>,
+        read: Arc<dyn ReadDoor>,
+        write: Arc<Writes>,
+    ) -> Self {
+        Self {
+            name,
+            by,
+            read,
+            write,
+        }
     }
 
     async fn seen(&self, consistency: Consistency) -> Result<View, Unavailable> {
-        let view = self.read.view(consistency).await?;
-        view.within(&self.name)
+        let view = self.read.view(consistency).await?.within(&self.name)?;
+        match &self.by {
+            Some(by) if !view.is_routed(by) => Err(Unavailable::Rerouted),
+            _ => Ok(view),
+        }
     }
 
     async fn submitted(
@@ -39,12 +56,12 @@ impl PartitionDoor {
     ) -> Result<Written, Unavailable> {
         // As far as this node knows: apply looks whether it is so.
         let view = match self.seen(Consistency::Local).await {
-            // This node may be behind whoever made it.
+            // This node may be behind the one that made it.
             Err(Unavailable::NoPartition { .. }) => self.seen(Consistency::Linearizable).await?,
             seen => seen?,
         };
         let written = (self.write)
-            .write(view.partition(), command, request_id)
+            .write(view.destination(), command, request_id)
             .await?;
         match (written.view.clone().within(&self.name), &written.outcome) {
             (Ok(view), _) => Ok(Written { view, ..written }),

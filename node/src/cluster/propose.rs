@@ -103,7 +103,8 @@ impl Proposer {
                 at: self.stamper.stamp(applied),
                 request: Some(call.request),
                 command,
-                partition: call.partition,
+                partition: call.destination.partition,
+                routes: call.destination.routes,
             };
             commands.push(LoggedCommand::new(stamped, call.command));
             waiting.push((answer, span, place));

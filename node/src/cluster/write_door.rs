@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use placement_model::Command;
-use placement_model::types::PartitionId;
+use placement_model::types::Destination;
 use placement_raft_store::coverage::RarePath;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -14,7 +14,8 @@ use super::slot::Slot;
 use super::write_path::Committed;
 use crate::doors::{Unavailable, WriteDoor, Written};
 
-/// The door for writes of one node.
+/// The door for writes of one node: for commands of the whole cluster, and below
+/// [`PartitionDoor`](super::partition_door::PartitionDoor) for those of each partition.
 pub(crate) struct Writes {
     slot: Arc<Slot>,
     backlog: Backlog,
@@ -29,7 +30,7 @@ impl Writes {
     /// Has a command carried out in one partition. The view is of the default one.
     pub(super) async fn write(
         &self,
-        partition: PartitionId,
+        destination: Destination,
         command: Command,
         request_id: String,
     ) -> Result<Written, Unavailable> {
@@ -42,7 +43,7 @@ impl Writes {
         // Once they are in the state of this node, they stand before this write in the log.
         node.standards.wait(deadline).await?;
         let committed = (node.writes)
-            .commit_in(partition, command, request_id, deadline)
+            .commit_in(destination, command, request_id, deadline)
             .await?;
         let Committed {
             index,
@@ -83,7 +84,7 @@ impl WriteDoor for Writes {
         request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
         let span = tracing::debug_span!("submit", request_id = %request_id);
-        let written = self.write(PartitionId::DEFAULT, command, request_id);
+        let written = self.write(Destination::DEFAULT, command, request_id);
         Box::pin(written.instrument(span))
     }
 }

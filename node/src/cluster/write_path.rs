@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::Either;
-use placement_model::types::PartitionId;
+use placement_model::types::Destination;
 use placement_model::{Command, Outcome};
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::runtime;
@@ -80,7 +80,7 @@ impl WritePath {
         request_id: String,
         deadline: Instant,
     ) -> Result<Committed, Unavailable> {
-        self.commit_in(PartitionId::DEFAULT, command, request_id, deadline)
+        self.commit_in(Destination::DEFAULT, command, request_id, deadline)
             .await
     }
 
@@ -88,7 +88,7 @@ impl WritePath {
     /// the others if it is large. `request_id` is the id of the HTTP request, for the logs.
     pub(super) async fn commit_in(
         &self,
-        partition: PartitionId,
+        destination: Destination,
         command: Command,
         request_id: String,
         deadline: Instant,
@@ -115,7 +115,7 @@ impl WritePath {
             request_id,
             command: Blob(record.into()),
             patience_ms: 0,
-            partition,
+            destination,
         };
         self.send(call, deadline).await
     }
@@ -276,7 +276,7 @@ impl WritePath {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut call = call.clone();
             // A partition stands behind it.
-            if channel.protocol() >= PIECES || !call.partition.is_default() {
+            if channel.protocol() >= PIECES || !call.destination.is_default() {
                 call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1);
             }
             let body = wire::encode(channel.records(), &call);

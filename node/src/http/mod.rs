@@ -25,5 +25,6 @@ pub use edge::settings::{
     KeystoneSettings, PolicySettings, ReadSettings, RequestLimits,
 };
 pub use edge::state::Api;
+pub(crate) use errors::Misdirected;
 pub(crate) use openapi::{PATH as OPENAPI, guarded, router as openapi};
 pub use service::Service;

@@ -11,8 +11,8 @@ use super::edge::callers::Callers;
 use super::edge::public_address::PublicAddress;
 use super::edge::route::Routes;
 use super::edge::service::{self, Served};
-use super::edge::settings::ApiSettings;
 use super::edge::state::{Api, Server};
+use super::errors::{ApiError, Misdirected};
 use super::routes::ROUTES;
 use crate::access::Peer;
 
@@ -44,12 +44,8 @@ impl Service {
         }))
     }
 
-    /// The same API, reached by another way: these settings say which.
-    pub(crate) fn reached_by(&self, settings: ApiSettings) -> Self {
-        let api = Api {
-            settings,
-            ..self.0.api.clone()
-        };
+    /// The API of the same partition, reached by another route: with the callers and searches of this one.
+    pub(crate) fn reached_by(&self, api: Api) -> Self {
         Self(Arc::new(Server {
             authenticator: Authenticator::new(&api.settings.auth.strategy, api.keystone.clone()),
             callers: self.0.callers.clone(),
@@ -84,6 +80,17 @@ impl Service {
 
     /// Answers a client for whom there is no connection left.
     pub(crate) fn turn_away(&self, request: Request<Body>, peer: Option<Peer>) -> Response<Body> {
-        service::turn_away(&self.0, request, peer)
+        let busy = ApiError::busy("This node has as many connections as it may");
+        service::refuse(&self.0, request, peer, busy)
+    }
+
+    /// Answers a request that is no partition's.
+    pub(crate) fn misdirected(
+        &self,
+        request: Request<Body>,
+        peer: Option<Peer>,
+        why: &Misdirected,
+    ) -> Response<Body> {
+        service::refuse(&self.0, request, peer, why.into())
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use openraft::ServerState;
+use parking_lot::Mutex;
 use placement_raft_store::{Site, StoreNumbers};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -34,8 +35,8 @@ pub(super) struct NodeCollector {
     pub(super) reads: Arc<ReadMetrics>,
     /// Those in force, of all partitions.
     pub(super) policies: Vec<Arc<Policy>>,
-    /// Of each partition that is served.
-    pub(super) callers: Vec<Arc<Callers>>,
+    /// Of each partition that was asked for.
+    pub(super) callers: Arc<Mutex<Vec<Arc<Callers>>>>,
     pub(super) audit: Arc<Numbers>,
     pub(super) site: Site,
     pub(super) certificates: Vec<(&'static str, Arc<Certificates>)>,
@@ -61,7 +62,8 @@ impl NodeCollector {
     /// How many requests of all partitions were refused, by the setting.
     fn refused(&self) -> BTreeMap<&'static str, u64> {
         let mut refused = BTreeMap::new();
-        for (setting, count) in self.callers.iter().flat_map(|callers| callers.refused()) {
+        let all = self.callers.lock();
+        for (setting, count) in all.iter().flat_map(|callers| callers.refused()) {
             *refused.entry(setting).or_insert(0) += count;
         }
         refused

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bytes::{Buf, BufMut, Bytes};
 use openraft::raft::AppendEntriesRequest;
 use placement_model::command::RequestId;
-use placement_model::types::PartitionId;
+use placement_model::types::Destination;
 use placement_model::{Level, Outcome};
 use placement_raft_store::wire::{
     self, Blob, RecordVersion, WireEntry, WireError, WireLogId, WireSnapshotMeta, WireVote,
@@ -394,10 +394,14 @@ pub(crate) struct WriteCall {
     /// For how long the client waits, in milliseconds; 0: it is not said.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) patience_ms: u32,
-    /// In which partition. There are others than the default one only where all nodes know them, and there
-    /// `patience_ms` is said, too: fields have places.
-    #[serde(default, skip_serializing_if = "PartitionId::is_default")]
-    pub(crate) partition: PartitionId,
+    /// In which partition, and how the request was routed there. There are others than the default one only where all
+    /// nodes know them, and there `patience_ms` is said, too: fields have places.
+    #[serde(
+        default,
+        skip_serializing_if = "Destination::is_default",
+        rename = "partition"
+    )]
+    pub(crate) destination: Destination,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this")]
@@ -700,17 +704,19 @@ mod tests {
             node: 4,
         }]);
         check(
-            &[(0, 0), (250, 0), (250, 7)].map(|(patience_ms, partition)| WriteCall {
-                request: RequestId {
-                    origin: 1,
-                    boot: 2,
-                    sequence: 3,
-                    answered_below: 3,
-                },
-                request_id: "req-1".to_owned(),
-                command: Blob(Bytes::from_static(&[2, 0])),
-                patience_ms,
-                partition: PartitionId(partition),
+            &[(0, 0), (250, 0), (250, 7), (250, 3 << 16)].map(|(patience_ms, partition)| {
+                WriteCall {
+                    request: RequestId {
+                        origin: 1,
+                        boot: 2,
+                        sequence: 3,
+                        answered_below: 3,
+                    },
+                    request_id: "req-1".to_owned(),
+                    command: Blob(Bytes::from_static(&[2, 0])),
+                    patience_ms,
+                    destination: Destination::from(partition),
+                }
             }),
         );
     }

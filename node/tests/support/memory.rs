@@ -67,6 +67,7 @@ impl Memory {
         let at = Timestamp(now.as_micros() as i64);
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
+            routes: 0,
             at,
             request: None,
             command,

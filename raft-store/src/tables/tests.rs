@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use placement_model::state::change::{
     Amount, Amounts, ConsumerRow, Counters, InventoryRow, JoinRow, NameRow, PartitionRow,
-    ProviderId, ProviderRow, Replaced, ResourceClassId, SessionRow, TraitId,
+    ProviderId, ProviderRow, Replaced, ResourceClassId, Routing, SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Inventory, PartitionId, PartitionName, Timestamp,
+    AggregateUuid, ConsumerUuid, Generation, Inventory, PartitionId, PartitionName, Route,
+    Timestamp,
 };
 use placement_model::{Change, Level, Outcome, Refusal};
 use proptest::collection::{btree_set, vec};
@@ -173,14 +174,21 @@ fn put() -> impl Strategy<Value = Change> {
             any::<u16>(),
             "[a-z]{1,64}",
             at(),
-            proptest::option::of(at())
+            proptest::option::of(at()),
+            any::<u32>(),
         )
-            .prop_map(|(id, name, created_at, deleted_at)| {
+            .prop_map(|(id, name, created_at, deleted_at, changes)| {
                 let name: PartitionName = name.parse().expect("the pattern is within the rule");
                 let row = PartitionRow {
                     name,
                     created_at,
                     deleted_at,
+                    routing: Routing {
+                        routes: vec![Route::Host("south.example".parse().expect("a host"))]
+                            .try_into()
+                            .expect("one is not too many"),
+                        changes,
+                    },
                 };
                 Change::PutPartition(PartitionId(id), row)
             }),

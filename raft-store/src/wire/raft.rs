@@ -6,7 +6,7 @@ use openraft::entry::RaftEntry;
 use openraft::vote::leader_id_adv::LeaderId;
 use openraft::vote::{RaftLeaderId, RaftVote};
 use placement_model::command::RequestId;
-use placement_model::types::{PartitionId, Timestamp};
+use placement_model::types::{Destination, Timestamp};
 use placement_model::{Command, Stamped};
 use serde::{Deserialize, Serialize};
 
@@ -198,9 +198,13 @@ pub struct WireCommand {
     pub request: Option<RequestId>,
     /// The record of the [`Command`].
     pub command: Blob,
-    /// In which partition.
-    #[serde(default, skip_serializing_if = "PartitionId::is_default")]
-    pub partition: PartitionId,
+    /// In which partition, and how the request was routed there.
+    #[serde(
+        default,
+        skip_serializing_if = "Destination::is_default",
+        rename = "partition"
+    )]
+    pub destination: Destination,
 }
 
 impl LoggedCommand {
@@ -219,7 +223,10 @@ impl From<&Entry> for WireEntry {
                 at: logged.stamped().at,
                 request: logged.stamped().request,
                 command: logged.record().clone(),
-                partition: logged.stamped().partition,
+                destination: Destination {
+                    partition: logged.stamped().partition,
+                    routes: logged.stamped().routes,
+                },
             }),
             Payload::Membership(membership) => WirePayload::Membership(membership.into()),
         };
@@ -246,7 +253,7 @@ impl WireEntry {
                 at,
                 request,
                 command: record,
-                partition,
+                destination: Destination { partition, routes },
             }) => {
                 let command: Command = decode(&record.0)?;
                 let stamped = Stamped {
@@ -254,6 +261,7 @@ impl WireEntry {
                     request,
                     command,
                     partition,
+                    routes,
                 };
                 Payload::Normal(LoggedCommand::new(stamped, record))
             }

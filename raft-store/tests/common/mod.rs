@@ -95,6 +95,7 @@ pub(crate) fn stamp(index: u64) -> Timestamp {
 pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
     let stamped = Stamped {
         partition: PartitionId::DEFAULT,
+        routes: 0,
         at: stamp(index),
         request: Some(RequestId {
             origin: 1,

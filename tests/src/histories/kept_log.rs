@@ -63,6 +63,7 @@ impl KeptLog {
             if let (Some(at), Some(command)) = (entry.stamp, command(entry)?) {
                 let stamped = Stamped {
                     partition: PartitionId::DEFAULT,
+                    routes: 0,
                     at: Timestamp(at),
                     request: entry.request,
                     command,

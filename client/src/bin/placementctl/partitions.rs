@@ -7,12 +7,22 @@ use crate::table::widths;
 
 #[derive(Subcommand)]
 pub(crate) enum PartitionsAction {
-    /// Lists the partitions: how much is in each, and which requests to the asked node are its own.
+    /// Lists the partitions: how much is in each, and which requests are its own.
     List,
     /// Makes a partition: a cloud of its own, with nothing in it but the standard resource classes and traits.
     Create {
         /// Its name: up to 64 characters out of a-z, 0-9, -, _ and .
         name: String,
+        #[command(flatten)]
+        routes: Routes,
+    },
+    /// Gives a partition these hosts and prefixes in place of those that it has, on all nodes at once. Without any, no
+    /// request is its own but those to a listener of [[partitions]].
+    Route {
+        /// Its name; default: the one that was there first, which has hosts only.
+        name: String,
+        #[command(flatten)]
+        routes: Routes,
     },
     /// Deletes a partition with all that is in it.
     Delete {
@@ -24,13 +34,30 @@ pub(crate) enum PartitionsAction {
     },
 }
 
+/// Which requests are a partition's own.
+#[derive(clap::Args)]
+pub(crate) struct Routes {
+    /// A host that its clients ask for, without a port; may be given several times.
+    #[arg(long = "host", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// A path below which its API is, such as /north/placement; may be given several times.
+    #[arg(long = "prefix", value_name = "PATH")]
+    prefixes: Vec<String>,
+}
+
 /// Lists them if nothing else is asked for.
 pub(crate) async fn run(admin: &Admin, action: Option<PartitionsAction>) -> anyhow::Result<()> {
     match action.unwrap_or(PartitionsAction::List) {
         PartitionsAction::List => print!("{}", list(admin).await?),
-        PartitionsAction::Create { name } => {
-            admin.create_partition(&name).await?;
+        PartitionsAction::Create { name, routes } => {
+            let Routes { hosts, prefixes } = routes;
+            admin.create_partition(&name, &hosts, &prefixes).await?;
             println!("partition {name} is made");
+        }
+        PartitionsAction::Route { name, routes } => {
+            let Routes { hosts, prefixes } = routes;
+            admin.route_partition(&name, &hosts, &prefixes).await?;
+            println!("partition {name} is routed");
         }
         PartitionsAction::Delete { name, force } => {
             admin.delete_partition(&name, force).await?;
@@ -49,7 +76,7 @@ async fn list(admin: &Admin) -> anyhow::Result<String> {
                 "none: `placementctl partitions create {}` makes it",
                 partition.name
             ),
-            (Some(0), _) => "all others".to_owned(),
+            (Some(0), true) => "all others".to_owned(),
             (Some(_), true) => "-".to_owned(),
             (Some(_), false) => partition.ways.join(", "),
         };

@@ -7,19 +7,17 @@
 //! otherwise it counts as not sent.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 
 use http::request::Parts;
 use http::{HeaderMap, Request};
+pub use placement_model::types::PathPrefix;
 
 use super::headers;
 use crate::tls::Encrypted;
 
 /// Longest host with its port (a DNS name has at most 253 characters, RFC 1035).
 const HOST_MAX_BYTES: usize = 253 + ":65535".len();
-/// Longest path prefix.
-const PREFIX_MAX_BYTES: usize = 256;
 
 /// Where clients reach the API (`[api]`).
 #[derive(Debug, Clone, Default)]
@@ -35,13 +33,10 @@ pub struct PublicAddress {
 impl PublicAddress {
     /// The same for an API that is below another prefix, beside this one.
     pub(crate) fn elsewhere(&self, prefix: &PathPrefix) -> Self {
-        let url = self.url.as_ref().map(|url| {
+        let url = self.url.as_ref().map(|url| PublicUrl {
+            origin: url.origin.clone(),
             // It was checked that the path ends with the prefix.
-            let path = url.path.0.strip_suffix(self.prefix.as_str());
-            PublicUrl {
-                origin: url.origin.clone(),
-                path: PathPrefix(format!("{}{prefix}", path.unwrap_or_default())),
-            }
+            path: url.path.with_end(&self.prefix, prefix),
         });
         Self {
             prefix: prefix.clone(),
@@ -50,7 +45,7 @@ impl PublicAddress {
         }
     }
 
-    /// The host that the client asks for, in lower case and without a port.
+    /// The host that the client asks for, in lower case, without a port and without the dot of the DNS root.
     pub(crate) fn host(&self, request: &Request<impl Sized>) -> Option<String> {
         let host = self.forwarded(request.headers()).host.or_else(|| {
             let host = headers::text(request.headers(), "host").map(Cow::into_owned);
@@ -60,17 +55,18 @@ impl PublicAddress {
             Some((name, port)) if !port.contains(']') => name,
             _ => &host,
         };
+        let name = name.strip_suffix('.').unwrap_or(name);
         Some(name.to_ascii_lowercase())
     }
 
     /// What links begin with: the path of the API as the client sees it.
     pub(in crate::http) fn path(&self, headers: &HeaderMap) -> Cow<'_, str> {
         if let Some(url) = &self.url {
-            return Cow::Borrowed(&url.path.0);
+            return Cow::Borrowed(url.path.as_str());
         }
         match self.stripped_by_proxy(headers) {
             Some(stripped) => Cow::Owned(format!("{stripped}{}", self.prefix)),
-            None => Cow::Borrowed(&self.prefix.0),
+            None => Cow::Borrowed(self.prefix.as_str()),
         }
     }
 
@@ -251,68 +247,6 @@ fn is_host(text: &str) -> bool {
         && (behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port))
 }
 
-/// A path below which something is served: empty, or `/` and segments. It never ends with `/`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PathPrefix(String);
-
-impl PathPrefix {
-    /// Whether all that is below the other one is below this one.
-    pub(crate) fn covers(&self, other: &Self) -> bool {
-        self.below(&other.0).is_some()
-    }
-
-    /// The rest of a path below this prefix; begins with `/`.
-    pub(crate) fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
-        match path.strip_prefix(self.0.as_str())? {
-            "" => Some("/"),
-            rest => rest.starts_with('/').then_some(rest),
-        }
-    }
-
-    /// Whether this is the root.
-    pub fn is_root(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// As it stands in a URL; empty for the root.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for PathPrefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for PathPrefix {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let path = text.strip_suffix('/').unwrap_or(text);
-        if path.len() > PREFIX_MAX_BYTES {
-            return Err("is longer than 256 characters");
-        }
-        let segments = match path.strip_prefix('/') {
-            Some(segments) => segments,
-            None if path.is_empty() => return Ok(Self::default()),
-            None => return Err("does not begin with `/`"),
-        };
-        let allowed =
-            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-        for segment in segments.split('/') {
-            match segment {
-                "" => return Err("has an empty segment (`//`)"),
-                "." | ".." => return Err("has a segment `.` or `..`"),
-                segment if segment.bytes().all(allowed) => {}
-                _ => return Err("has other characters than letters, digits and `-._~/`"),
-            }
-        }
-        Ok(Self(path.to_owned()))
-    }
-}
-
 /// An absolute URL of scheme, host and path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicUrl {
@@ -416,47 +350,6 @@ mod tests {
         ] {
             assert!(!is_host(host), "{host}");
         }
-    }
-
-    #[test]
-    fn a_prefix_cannot_become_a_host_or_climb() {
-        for (text, path) in [
-            ("", ""),
-            ("/", ""),
-            ("/placement", "/placement"),
-            ("/a/b-c/", "/a/b-c"),
-        ] {
-            assert_eq!(text.parse::<PathPrefix>().unwrap().as_str(), path);
-        }
-        let long = format!("/{}", "a".repeat(300));
-        for text in [
-            "placement",
-            "//evil.example",
-            "/a//b",
-            "/a/../b",
-            "/.",
-            "/a b",
-            "/a?b",
-            "/a%2Fb",
-            "/a\"",
-            "//",
-            "/é",
-            &long,
-        ] {
-            assert!(text.parse::<PathPrefix>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn only_whole_segments_are_below_a_prefix() {
-        let prefix: PathPrefix = "/placement".parse().unwrap();
-        assert_eq!(prefix.below("/placement"), Some("/"));
-        assert_eq!(prefix.below("/placement/"), Some("/"));
-        assert_eq!(prefix.below("/placement/traits"), Some("/traits"));
-        assert_eq!(prefix.below("/placements"), None);
-        assert_eq!(prefix.below("/traits"), None);
-        assert_eq!(PathPrefix::default().below("/traits"), Some("/traits"));
-        assert_eq!(PathPrefix::default().below("*"), None);
     }
 
     #[test]

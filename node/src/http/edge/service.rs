@@ -106,11 +106,12 @@ pub(in crate::http) async fn respond(
     }
 }
 
-/// Answers a request for which there is no connection left: 503, whoever asks for what.
-pub(in crate::http) fn turn_away(
+/// Answers a request with this error, whoever asks for what.
+pub(in crate::http) fn refuse(
     server: &Server,
     request: Request<Body>,
     peer: Option<Peer>,
+    error: ApiError,
 ) -> Response<Body> {
     let request_id = request_id::fresh(&*server.api.ids);
     let (parts, body) = request.into_parts();
@@ -127,8 +128,7 @@ pub(in crate::http) fn turn_away(
         partition: server.api.settings.partition.as_deref(),
     };
     let mut progress = Progress::new(asked, &server.api.audit, !body.is_end_stream());
-    let busy = ApiError::busy("This node has as many connections as it may");
-    let response = finish(server, &mut progress, Err(busy));
+    let response = finish(server, &mut progress, Err(error));
     progress.put(response.status());
     line.answered(&response);
     response

@@ -29,6 +29,8 @@ pub(in crate::http) const OUTCOME_UNKNOWN: &str = "placement.unavailable.outcome
 pub(in crate::http) const NOT_READY: &str = "placement.unavailable.not_ready";
 /// 503: the cluster does not have the partition that the request is for. Given at every microversion.
 pub(in crate::http) const NO_PARTITION: &str = "placement.partition.not_found";
+/// 421, 503: the request is no partition's, or may have become another's. Given at every microversion.
+pub(in crate::http) const MISDIRECTED: &str = "placement.partition.misdirected";
 /// 507: the disks are nearly full; what takes away is still carried out. Given at every microversion.
 pub(in crate::http) const NO_SPACE: &str = "placement.unavailable.no_space";
 /// 412: the index token is of another history. Given at every microversion.
@@ -51,7 +53,7 @@ pub(in crate::http) const CANNOT_AUTHENTICATE: &str = "placement.unavailable.ide
 pub(in crate::http) const SEARCH_ENDED: &str = "placement.candidates.search_ended";
 
 /// All of them.
-pub(in crate::http) const ALL: [&str; 24] = [
+pub(in crate::http) const ALL: [&str; 25] = [
     UNDEFINED,
     INVENTORY_IN_USE,
     CONCURRENT_UPDATE,
@@ -66,6 +68,7 @@ pub(in crate::http) const ALL: [&str; 24] = [
     OUTCOME_UNKNOWN,
     NOT_READY,
     NO_PARTITION,
+    MISDIRECTED,
     NO_SPACE,
     FOREIGN_INDEX,
     BAD_CONSISTENCY,

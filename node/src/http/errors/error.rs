@@ -361,6 +361,10 @@ impl From<Unavailable> for ApiError {
                 );
                 busy(code::NO_PARTITION, message, Duration::from_secs(5))
             }
+            Unavailable::Rerouted => {
+                let message = format!("{message}. It is safe to send the request again.");
+                busy(code::MISDIRECTED, message, Duration::from_secs(1))
+            }
             Unavailable::ForeignIndex { .. } => Self::with_new_code(
                 StatusCode::PRECONDITION_FAILED,
                 code::FOREIGN_INDEX,

@@ -5,6 +5,7 @@
 pub(super) mod code;
 mod error;
 mod frame;
+mod misdirected;
 pub(super) mod not_found;
 mod refusals;
 mod render;
@@ -12,6 +13,7 @@ mod write_kind;
 
 pub(super) use error::{ApiError, ErrorKind, Varies, joined};
 pub(super) use frame::Asked;
+pub(crate) use misdirected::Misdirected;
 pub(super) use refusals::{provider_without_name, refused};
 pub(super) use render::{Format, to_json};
 pub(super) use write_kind::WriteKind;

@@ -5,9 +5,9 @@ mod candidates;
 mod question;
 mod write;
 
+use placement_model::Outcome;
 use placement_model::command::Stamped;
 use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
-use placement_model::{Command, Outcome};
 use placement_naive::Naive;
 use placement_naive::estate::Estate;
 use serde_json::Value;
@@ -99,7 +99,7 @@ impl Oracle {
 
     /// Carries out an entry of the log, unless it repeats an earlier one, or is another partition's.
     pub fn entry(&mut self, stamped: &Stamped) -> Outcome {
-        if stamped.partition != self.partition && !is_of_the_cluster(&stamped.command) {
+        if stamped.partition != self.partition && !stamped.command.is_of_the_cluster() {
             return self.naive.pass_by(stamped);
         }
         self.estate = None;
@@ -110,6 +110,7 @@ impl Oracle {
     pub fn would(&self, write: &Write) -> Outcome {
         let stamped = Stamped {
             partition: self.partition,
+            routes: self.naive.route_changes(self.partition),
             at: Timestamp(0),
             request: None,
             command: write.command.clone(),
@@ -173,21 +174,5 @@ fn uuid(text: String) -> Option<Uuid> {
 /// Whether an entry is none that a client of this partition has asked for: the cluster's own, an operator's, or
 /// another partition's.
 pub fn is_housekeeping(entry: &Stamped, partition: PartitionId) -> bool {
-    entry.partition != partition || is_of_the_cluster(&entry.command)
-}
-
-/// Whether a command concerns the whole cluster, in whichever partition it stands.
-pub fn is_of_the_cluster(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::SyncStandards(_)
-            | Command::RetireNode(_)
-            | Command::RaiseLevel(_)
-            | Command::CreatePartition(_)
-            | Command::DeletePartition(_)
-            | Command::IssueJoinToken(_)
-            | Command::RevokeJoinToken(_)
-            | Command::RedeemJoinToken(_)
-            | Command::SetReplacement(_)
-    )
+    entry.partition != partition || entry.command.is_of_the_cluster()
 }

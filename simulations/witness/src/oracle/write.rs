@@ -145,10 +145,14 @@ fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
         | Refusal::AllocationCapacity { .. } => (409, UNDEFINED),
         Refusal::IdsExhausted => (503, UNDEFINED),
         Refusal::PartitionGone(_) => (503, "placement.partition.not_found"),
+        Refusal::RoutesChanged(_) => (503, "placement.partition.misdirected"),
         Refusal::PartitionNotFound(_)
         | Refusal::PartitionExists(_)
         | Refusal::PartitionInUse(_)
         | Refusal::PartitionDefault
+        | Refusal::RouteTaken { .. }
+        | Refusal::DefaultWithoutHost
+        | Refusal::DefaultPrefix
         | Refusal::PartitionsExhausted => unreachable!("no client of the API asks for partitions"),
     }
 }

@@ -93,11 +93,16 @@ pub(in crate::http) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiErr
             format!("The partition was deleted: {refusal}. Nothing was committed."),
         )
         .retry_after(1),
+        // The request is routed anew when the client sends it again.
+        Refusal::RoutesChanged(_) => crate::doors::Unavailable::Rerouted.into(),
         // Operators' own: no request of the API comes to them.
         Refusal::PartitionNotFound(_)
         | Refusal::PartitionExists(_)
         | Refusal::PartitionInUse(_)
         | Refusal::PartitionDefault
+        | Refusal::RouteTaken { .. }
+        | Refusal::DefaultWithoutHost
+        | Refusal::DefaultPrefix
         | Refusal::PartitionsExhausted => {
             ApiError::new(StatusCode::CONFLICT, code::UNDEFINED, refusal.to_string())
         }

@@ -1,0 +1,395 @@
+//! Routes: which requests are a partition's, by the path or by the host that they ask for.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::InvalidName;
+
+/// Longest path prefix, in bytes.
+const PREFIX_MAX_BYTES: usize = 256;
+/// Longest DNS name (RFC 1035), in bytes.
+const HOST_MAX_BYTES: usize = 253;
+/// Most routes of one partition.
+const ROUTES_MAX: usize = 32;
+
+/// The first segments of the paths that each node answers for the default partition, below `[api] prefix`. No
+/// other prefix has such a segment, so it takes no path of the default partition, whatever `[api] prefix` is.
+pub const RESERVED_SEGMENTS: [&str; 11] = [
+    "allocation_candidates",
+    "allocations",
+    "livez",
+    "metrics",
+    "openapi.json",
+    "readyz",
+    "reshaper",
+    "resource_classes",
+    "resource_providers",
+    "traits",
+    "usages",
+];
+
+/// A path below which something is served: empty, or `/` and segments. It never ends with `/`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathPrefix(Arc<str>);
+
+impl PathPrefix {
+    /// Whether all that is below the other one is below this one.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.below(&other.0).is_some()
+    }
+
+    /// The rest of a path below this prefix; begins with `/`.
+    pub fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
+        match path.strip_prefix(&*self.0)? {
+            "" => Some("/"),
+            rest => rest.starts_with('/').then_some(rest),
+        }
+    }
+
+    /// This path with `new` at its end in the place of `old`; just `new` if it does not end with `old`.
+    #[must_use]
+    pub fn with_end(&self, old: &Self, new: &Self) -> Self {
+        let begin = self.0.strip_suffix(&*old.0).unwrap_or_default();
+        Self(format!("{begin}{new}").into())
+    }
+
+    /// Whether this is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// As it stands in a URL; empty for the root.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PathPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for PathPrefix {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let path = text.strip_suffix('/').unwrap_or(text);
+        if path.len() > PREFIX_MAX_BYTES {
+            return Err("is longer than 256 characters");
+        }
+        let segments = match path.strip_prefix('/') {
+            Some(segments) => segments,
+            None if path.is_empty() => return Ok(Self::default()),
+            None => return Err("does not begin with `/`"),
+        };
+        let allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+        for segment in segments.split('/') {
+            match segment {
+                "" => return Err("has an empty segment (`//`)"),
+                "." | ".." => return Err("has a segment `.` or `..`"),
+                segment if segment.bytes().all(allowed) => {}
+                _ => return Err("has other characters than letters, digits and `-._~/`"),
+            }
+        }
+        Ok(Self(path.into()))
+    }
+}
+
+/// The name or the address of a host, without a port, in lower case. An IPv6 address stands in brackets.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct HostName(Arc<str>);
+
+impl HostName {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<str> for HostName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for HostName {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        // A name may end with the dot of the DNS root.
+        let text = text.strip_suffix('.').unwrap_or(text);
+        let fits = match text.strip_prefix('[').map(|rest| rest.strip_suffix(']')) {
+            Some(address) => address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
+            None => {
+                (1..=HOST_MAX_BYTES).contains(&text.len())
+                    && text.bytes().all(allowed)
+                    && text.bytes().any(|byte| byte.is_ascii_alphanumeric())
+            }
+        };
+        match fits {
+            true => Ok(Self(text.to_ascii_lowercase().into())),
+            false => Err(InvalidName {
+                noun: "host",
+                value: text.to_owned(),
+                expected: "a DNS name or an address, without a port; an IPv6 address in brackets",
+            }),
+        }
+    }
+}
+
+/// A path below which a partition's API is: not the root, and without a [reserved segment](RESERVED_SEGMENTS).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RoutePrefix(PathPrefix);
+
+impl RoutePrefix {
+    /// The path.
+    pub fn path(&self) -> &PathPrefix {
+        &self.0
+    }
+}
+
+impl FromStr for RoutePrefix {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let invalid = |expected| InvalidName {
+            noun: "path prefix",
+            value: text.to_owned(),
+            expected,
+        };
+        let prefix: PathPrefix = text.parse().map_err(invalid)?;
+        if prefix.is_root() {
+            return Err(invalid("the root is the default partition's"));
+        }
+        let mut segments = prefix.as_str().split('/');
+        if segments.any(|segment| RESERVED_SEGMENTS.contains(&segment)) {
+            return Err(invalid(
+                "it has a segment that is a path of the default partition's API, such as `traits`",
+            ));
+        }
+        Ok(Self(prefix))
+    }
+}
+
+macro_rules! as_text {
+    ($name:ident) => {
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+
+            fn try_from(text: String) -> Result<Self, InvalidName> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+as_text!(HostName);
+as_text!(RoutePrefix);
+
+/// What a partition is recognised by in a request.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Route {
+    /// The path begins with this.
+    Prefix(RoutePrefix),
+    /// The client asks for this host.
+    Host(HostName),
+}
+
+impl Route {
+    /// Whether a request can have both, and so would be two partitions'.
+    pub fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Prefix(RoutePrefix(one)), Self::Prefix(RoutePrefix(other))) => {
+                one.covers(other) || other.covers(one)
+            }
+            (Self::Host(one), Self::Host(other)) => one == other,
+            // A path counts before a host.
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(prefix) => write!(f, "path {prefix}"),
+            Self::Host(host) => write!(f, "host {host}"),
+        }
+    }
+}
+
+/// All routes of a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Route>", into = "Vec<Route>")]
+pub struct Routes(BTreeSet<Route>);
+
+impl Routes {
+    /// Whether there are no routes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each of them, prefixes first.
+    pub fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.0.iter()
+    }
+
+    /// The hosts among them.
+    pub fn hosts(&self) -> impl Iterator<Item = &HostName> {
+        self.iter().filter_map(|route| match route {
+            Route::Host(host) => Some(host),
+            Route::Prefix(_) => None,
+        })
+    }
+}
+
+impl TryFrom<Vec<Route>> for Routes {
+    type Error = InvalidName;
+
+    fn try_from(routes: Vec<Route>) -> Result<Self, InvalidName> {
+        if routes.len() > ROUTES_MAX {
+            return Err(InvalidName {
+                noun: "number of routes",
+                value: routes.len().to_string(),
+                expected: "a partition has at most 32 hosts and prefixes",
+            });
+        }
+        Ok(Self(routes.into_iter().collect()))
+    }
+}
+
+impl From<Routes> for Vec<Route> {
+    fn from(routes: Routes) -> Self {
+        routes.0.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_cannot_become_a_host_or_climb() {
+        for (text, path) in [
+            ("", ""),
+            ("/", ""),
+            ("/placement", "/placement"),
+            ("/a/b-c/", "/a/b-c"),
+        ] {
+            assert_eq!(text.parse::<PathPrefix>().unwrap().as_str(), path);
+        }
+        let long = format!("/{}", "a".repeat(300));
+        for text in [
+            "placement",
+            "//evil.example",
+            "/a//b",
+            "/a/../b",
+            "/.",
+            "/a b",
+            "/a?b",
+            "/a%2Fb",
+            "/a\"",
+            "//",
+            "/é",
+            &long,
+        ] {
+            assert!(text.parse::<PathPrefix>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_whole_segments_are_below_a_prefix() {
+        let prefix: PathPrefix = "/placement".parse().unwrap();
+        assert_eq!(prefix.below("/placement"), Some("/"));
+        assert_eq!(prefix.below("/placement/"), Some("/"));
+        assert_eq!(prefix.below("/placement/traits"), Some("/traits"));
+        assert_eq!(prefix.below("/placements"), None);
+        assert_eq!(prefix.below("/traits"), None);
+        assert_eq!(PathPrefix::default().below("/traits"), Some("/traits"));
+        assert_eq!(PathPrefix::default().below("*"), None);
+    }
+
+    #[test]
+    fn a_route_takes_no_path_of_the_default_api() {
+        for text in ["/north", "/north/placement/", "/v1.0/n_o~rth"] {
+            assert!(text.parse::<RoutePrefix>().is_ok(), "{text}");
+        }
+        for text in [
+            "",
+            "/",
+            "/traits",
+            "/p/traits",
+            "/traits/x",
+            "/readyz",
+            "/a//b",
+            "north",
+        ] {
+            assert!(text.parse::<RoutePrefix>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_host_has_no_port_and_is_kept_in_lower_case() {
+        for (text, host) in [
+            ("South.Example", "south.example"),
+            ("south.example.", "south.example"),
+            ("10.0.0.1", "10.0.0.1"),
+            ("[2001:DB8::1]", "[2001:db8::1]"),
+        ] {
+            assert_eq!(text.parse::<HostName>().unwrap().as_str(), host);
+        }
+        let long = "a".repeat(254);
+        for text in [
+            "", ".", "a:80", "[::1]:80", "[::1", "::1", "[x]", "a b", "a/b", "a@b", "*", "é",
+            "a\n", "-", &long,
+        ] {
+            assert!(text.parse::<HostName>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn routes_meet_if_one_request_can_have_both() {
+        let prefix = |text: &str| Route::Prefix(text.parse().unwrap());
+        let host = |text: &str| Route::Host(text.parse().unwrap());
+        assert!(prefix("/north").meets(&prefix("/north/p")));
+        assert!(prefix("/north/p").meets(&prefix("/north")));
+        assert!(!prefix("/north").meets(&prefix("/northern")));
+        assert!(host("a.example").meets(&host("A.example")));
+        assert!(!host("a.example").meets(&prefix("/a")));
+    }
+
+    #[test]
+    fn routes_are_few() {
+        let many = (0..33).map(|number| Route::Host(format!("h{number}").parse().unwrap()));
+        assert!(Routes::try_from(many.clone().collect::<Vec<_>>()).is_err());
+        assert!(Routes::try_from(many.take(32).collect::<Vec<_>>()).is_ok());
+    }
+}

@@ -11,8 +11,10 @@ use axum::routing::get;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use placement_raft_store::runtime;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use crate::cluster::Running;
 use crate::cluster::replica::{REMOVED, Replica};
 use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
@@ -23,6 +25,10 @@ use crate::tasks::Tasks;
 
 /// How long a leader may be missing, and how long the question to it may take.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How old what was found out about a node's place in the cluster may be. Anybody may ask, without a token, and
+/// finding it out costs the leader a round.
+const FRESH: Duration = Duration::from_millis(200);
 
 /// Where it is told that the process runs.
 pub(crate) const LIVEZ: &str = "/livez";
@@ -35,6 +41,34 @@ pub(crate) struct HealthChecks {
     pub(crate) slot: Arc<Slot>,
     pub(crate) config: Arc<Config>,
     pub(crate) tasks: Tasks,
+    /// Whether the cluster lets this node keep its promises.
+    pub(crate) in_cluster: Recent<Result<Option<String>, String>>,
+    /// What is said of the disk.
+    pub(crate) room: Recent<String>,
+}
+
+/// A value that all who ask at about the same time share, and that is found out once for them.
+#[derive(Clone)]
+pub(crate) struct Recent<T>(Arc<Mutex<Option<(Instant, T)>>>);
+
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T: Clone> Recent<T> {
+    async fn get(&self, find: impl Future<Output = T>) -> T {
+        let mut last = self.0.lock().await;
+        if let Some((at, value)) = &*last
+            && at.elapsed() < FRESH
+        {
+            return value.clone();
+        }
+        let value = find.await;
+        *last = Some((Instant::now(), value.clone()));
+        value
+    }
 }
 
 impl HealthChecks {
@@ -67,6 +101,11 @@ impl HealthChecks {
         if replica.is_removed() {
             return Err(REMOVED.to_owned());
         }
+        self.in_cluster.get(self.standing(&running)).await
+    }
+
+    async fn standing(&self, running: &Running) -> Result<Option<String>, String> {
+        let replica = &running.replica;
         let may_be_alone = self.config.answers_cut_off();
         let mut alone = without_leader(replica, may_be_alone).await;
         if let Some(reason) = alone.take_if(|_| !may_be_alone) {
@@ -91,7 +130,7 @@ impl HealthChecks {
     }
 
     /// What is said of the disk. A node whose disk is nearly full is ready: it reads and takes away.
-    async fn room(&self) -> String {
+    async fn free_room(&self) -> String {
         let min = self.config.disk.min_free_bytes;
         if min == 0 {
             return String::new();
@@ -133,5 +172,30 @@ async fn readyz(State(checks): State<HealthChecks>) -> Response {
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response();
         }
     };
-    format!("ready\n{alone}{}", checks.room().await).into_response()
+    let room = checks.room.get(checks.free_room()).await;
+    format!("ready\n{alone}{room}").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::future::join_all;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_ask_within_a_moment_share_one_answer() {
+        let (recent, found) = (Recent::default(), AtomicU32::new(0));
+        let find = || async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            found.fetch_add(1, Ordering::Relaxed)
+        };
+        let crowd = || join_all((0..100).map(|_| recent.get(find())));
+        assert_eq!(crowd().await, [0; 100]);
+        tokio::time::advance(FRESH - Duration::from_millis(1)).await;
+        assert_eq!(crowd().await, [0; 100]);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(crowd().await, [1; 100]);
+    }
 }

@@ -31,7 +31,7 @@ use crate::config::Config;
 use crate::descriptors;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::env::{Env, Listener};
-use crate::health::HealthChecks;
+use crate::health::{HealthChecks, Recent};
 use crate::http::{Api, AuthStrategy, Policy};
 use crate::keystone::Keystone;
 use crate::metrics::Metrics;
@@ -171,6 +171,8 @@ impl Node {
             slot: slot.clone(),
             config: config.clone(),
             tasks: tasks.clone(),
+            in_cluster: Recent::default(),
+            room: Recent::default(),
         };
         let api_of_default = Api {
             write: write.clone(),

@@ -139,7 +139,7 @@ section! {
         /// all clients come from one address.
         max_connections_per_address: usize = 1024,
         /// How long a client may take to send the head of a request, from the end of the answer before:
-        /// idle connections are closed after it, too. In milliseconds.
+        /// idle connections are closed after it, too, those of HTTP/2 included. In milliseconds.
         header_timeout_ms: u64 = 30_000,
         /// How long a client may take to send a body, in milliseconds.
         body_timeout_ms: u64 = 60_000,

@@ -6,6 +6,7 @@
 mod connections;
 pub(crate) mod local;
 mod paced;
+mod under_way;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,7 +30,8 @@ use tower::ServiceExt;
 
 use self::connections::Connections;
 pub(crate) use self::paced::Pace;
-use self::paced::{Linger, Paced};
+use self::paced::{Linger, Paced, Patience};
+use self::under_way::UnderWay;
 use crate::access::{self, Peer};
 use crate::env::{BoxStream, Listener};
 use crate::newest::Newest;
@@ -197,8 +199,11 @@ impl<A: Answers> HttpServer<A> {
                 is_tls,
                 is_http2,
             } = admitted;
-            let linger = Linger::default();
-            let stream = TokioIo::new(Paced::new(stream, pace, linger.clone()));
+            let (linger, patience) = (Linger::default(), Patience::default());
+            let paced = Paced::new(stream, pace, linger.clone(), patience.clone());
+            let stream = TokioIo::new(paced);
+            let under_way = UnderWay::none();
+            let idle = under_way.clone();
             let service = service_fn(move |request: Request<Incoming>| {
                 let mut request = request.map(body);
                 if is_tls {
@@ -207,13 +212,19 @@ impl<A: Answers> HttpServer<A> {
                 if let Some(shown) = &shown {
                     request.extensions_mut().insert(shown.clone());
                 }
+                let answering = is_http2.then(|| under_way.begin());
+                // Over HTTP/1 the answer before is written by now.
+                if answering.as_ref().is_none_or(|(_, is_only)| *is_only) {
+                    patience.renew();
+                }
                 let answered = answers.clone().answer(request, peer);
                 let linger = linger.clone();
                 async move {
                     let mut response = answered.await;
                     // In HTTP/2 there is no such header, and no connection is closed by it.
-                    if is_http2 {
+                    if let Some((answering, _)) = answering {
                         response.headers_mut().remove(CONNECTION);
+                        response = response.map(|body| answering.until_sent(body));
                     } else if response.headers().contains_key(CONNECTION) {
                         linger.begin();
                     }
@@ -221,8 +232,16 @@ impl<A: Answers> HttpServer<A> {
                 }
             });
             let ended = match is_http2 {
-                true => until_drained(two.serve_connection(stream, service), draining).await,
-                false => until_drained(one.serve_connection(stream, service), draining).await,
+                true => {
+                    let enough = async {
+                        tokio::select! {
+                            () = draining.cancelled() => {}
+                            () = idle.idle_for(header_timeout) => {}
+                        }
+                    };
+                    until(enough, two.serve_connection(stream, service)).await
+                }
+                false => until(draining.cancelled(), one.serve_connection(stream, service)).await,
             };
             if let Err(error) = ended {
                 if error.is_parse() {
@@ -235,16 +254,16 @@ impl<A: Answers> HttpServer<A> {
     }
 }
 
-/// Serves a connection to its end; once draining begins, what has been asked on it.
-async fn until_drained<C: GracefulConnection>(
+/// Serves a connection to its end; once it is enough, what has been asked on it.
+async fn until<C: GracefulConnection>(
+    enough: impl Future<Output = ()>,
     connection: C,
-    draining: CancellationToken,
 ) -> Result<(), C::Error> {
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = draining.cancelled() => {
+        () = enough => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -280,5 +299,52 @@ struct Closing(Gauge);
 impl Drop for Closing {
     fn drop(&mut self) {
         self.0.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http_body_util::Empty;
+    use placement_raft_store::runtime;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_http_2_connection_without_requests_is_ended() {
+        const LIMIT: Duration = Duration::from_secs(30);
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let under_way = UnderWay::none();
+        let idle = under_way.clone();
+        let service = service_fn(move |_: Request<Incoming>| {
+            let (answering, _) = under_way.begin();
+            async move {
+                tokio::time::sleep(2 * LIMIT).await;
+                Ok::<_, Infallible>(Response::new(answering.until_sent(Body::from("late"))))
+            }
+        });
+        let mut two = http2::Builder::new(TokioExecutor::new());
+        two.timer(TokioTimer::new()).keep_alive_interval(HTTP2_PING);
+        let connection = two.serve_connection(TokioIo::new(server), service);
+        let served = runtime::spawn(async move { until(idle.idle_for(LIMIT), connection).await });
+
+        let (mut client, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(client))
+                .await
+                .unwrap();
+        drop(runtime::spawn(async move {
+            connection.await.unwrap_or_default()
+        }));
+        let begun = Instant::now();
+        let request = Request::new(Empty::<Bytes>::new());
+        let answer = client.send_request(request).await.unwrap();
+        assert_eq!(begun.elapsed(), 2 * LIMIT, "a slow answer is waited for");
+        drop(answer);
+        // Either side may close it first.
+        let served = timeout(10 * LIMIT, served).await;
+        drop(served.expect("it is ended").unwrap());
+        let ended = begun.elapsed();
+        assert!(ended >= 3 * LIMIT && ended < 4 * LIMIT, "{ended:?}");
     }
 }

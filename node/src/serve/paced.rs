@@ -36,14 +36,25 @@ impl Linger {
     }
 }
 
+/// Said when a response begins: what the peer was given time for before is forgotten.
+#[derive(Clone, Default)]
+pub(super) struct Patience(Arc<AtomicBool>);
+
+impl Patience {
+    pub(super) fn renew(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A stream with a pace.
 pub(super) struct Paced {
     stream: BoxStream,
     pace: Pace,
     linger: Linger,
+    patience: Patience,
     /// Since when this node waits for the peer to take something.
     waiting: Option<Instant>,
-    /// How long it has waited before, and how many bytes the peer has taken.
+    /// How long it has waited before, and how many bytes the peer has taken, of this response.
     waited: Duration,
     taken: u64,
     timer: Pin<Box<Sleep>>,
@@ -56,16 +67,25 @@ struct Ending {
 }
 
 impl Paced {
-    pub(super) fn new(stream: BoxStream, pace: Pace, linger: Linger) -> Self {
+    pub(super) fn new(stream: BoxStream, pace: Pace, linger: Linger, patience: Patience) -> Self {
         Self {
             stream,
             pace,
             linger,
+            patience,
             waiting: None,
             waited: Duration::ZERO,
             taken: 0,
             timer: Box::pin(sleep_until(Instant::now())),
             ending: None,
+        }
+    }
+
+    /// Forgets what was before the response that has begun, if one has.
+    fn begin_response(&mut self) {
+        if self.patience.0.load(Ordering::Relaxed) {
+            self.patience.0.store(false, Ordering::Relaxed);
+            (self.waiting, self.waited, self.taken) = (None, Duration::ZERO, 0);
         }
     }
 
@@ -131,6 +151,7 @@ impl AsyncWrite for Paced {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.begin_response();
         match Pin::new(&mut self.stream).poll_write(cx, bytes) {
             Poll::Pending => self.wait(cx).map(Err),
             Poll::Ready(taken) => {
@@ -145,6 +166,7 @@ impl AsyncWrite for Paced {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.begin_response();
         match Pin::new(&mut self.stream).poll_write_vectored(cx, bytes) {
             Poll::Pending => self.wait(cx).map(Err),
             Poll::Ready(taken) => {
@@ -186,7 +208,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_takes_nothing_is_cut_off() {
         let (here, _there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), PACE, Linger::default());
+        let mut paced = Paced::new(Box::new(here), PACE, Linger::default(), Patience::default());
         let begun = Instant::now();
         let error = paced.write_all(&[0; 1000]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -197,7 +219,8 @@ mod tests {
     async fn who_takes_little_at_a_time_is_cut_off_in_the_end() {
         for (bytes_per_s, all) in [(512, false), (2048, true)] {
             let (here, mut there) = duplex(64);
-            let mut paced = Paced::new(Box::new(here), PACE, Linger::default());
+            let mut paced =
+                Paced::new(Box::new(here), PACE, Linger::default(), Patience::default());
             let slow = async {
                 let mut taken = vec![0; bytes_per_s / 8];
                 loop {
@@ -216,9 +239,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_was_taken_before_gives_a_later_response_no_more_time() {
+        let (here, mut there) = duplex(64);
+        let patience = Patience::default();
+        let mut paced = Paced::new(Box::new(here), PACE, Linger::default(), patience.clone());
+        let (mut taken, large) = (vec![0; 100_000], vec![0; 100_000]);
+        let (sent, _) = tokio::join!(paced.write_all(&large), there.read_exact(&mut taken));
+        sent.unwrap();
+        patience.renew();
+        let begun = Instant::now();
+        let error = paced.write_all(&[0; 1000]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert_eq!(begun.elapsed(), GRACE);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_not_waited_for() {
         let (here, mut there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), PACE, Linger::default());
+        let mut paced = Paced::new(Box::new(here), PACE, Linger::default(), Patience::default());
         for _ in 0..3 {
             paced.write_all(&[0; 10]).await.unwrap();
             there.read_exact(&mut [0; 10]).await.unwrap();
@@ -230,7 +268,7 @@ mod tests {
     async fn what_comes_after_the_answer_is_read_for_a_while() {
         let linger = Linger::default();
         let (here, mut there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), PACE, linger.clone());
+        let mut paced = Paced::new(Box::new(here), PACE, linger.clone(), Patience::default());
         linger.begin();
         let sender = async {
             there.write_all(&[0; 10_000]).await.unwrap();
@@ -240,7 +278,7 @@ mod tests {
         tokio::join!(async { paced.shutdown().await.unwrap() }, sender);
         assert_eq!(begun.elapsed(), Duration::ZERO, "the sender has ended");
         let (here, _there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), PACE, linger);
+        let mut paced = Paced::new(Box::new(here), PACE, linger, Patience::default());
         paced.shutdown().await.unwrap();
         assert_eq!(begun.elapsed(), LINGER, "this one goes on");
     }

@@ -1,0 +1,130 @@
+//! The requests of an HTTP/2 connection that are being answered. Over HTTP/1 there is one at a time, and hyper
+//! itself ends a connection that has none for long.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+
+/// How many there are.
+#[derive(Clone)]
+pub(super) struct UnderWay(Arc<Mutex<Count>>);
+
+struct Count {
+    requests: usize,
+    /// Since when there is none, if there is none.
+    idle_since: Instant,
+}
+
+/// One of them, until it is dropped.
+pub(super) struct Answering(UnderWay);
+
+impl UnderWay {
+    pub(super) fn none() -> Self {
+        Self(Arc::new(Mutex::new(Count {
+            requests: 0,
+            idle_since: Instant::now(),
+        })))
+    }
+
+    /// One more, and whether it is the only one.
+    pub(super) fn begin(&self) -> (Answering, bool) {
+        let mut count = self.0.lock();
+        count.requests += 1;
+        (Answering(self.clone()), count.requests == 1)
+    }
+
+    /// Waits until there was none for so long.
+    pub(super) async fn idle_for(&self, limit: Duration) {
+        loop {
+            let idle = {
+                let count = self.0.lock();
+                match count.requests {
+                    0 => count.idle_since.elapsed(),
+                    _ => Duration::ZERO,
+                }
+            };
+            if idle >= limit {
+                return;
+            }
+            sleep(limit - idle).await;
+        }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let mut count = self.0.0.lock();
+        count.requests -= 1;
+        count.idle_since = Instant::now();
+    }
+}
+
+impl Answering {
+    /// A body with whose last byte this ends.
+    pub(super) fn until_sent(self, body: Body) -> Body {
+        Body::new(Sending {
+            body,
+            _answering: self,
+        })
+    }
+}
+
+struct Sending {
+    body: Body,
+    _answering: Answering,
+}
+
+impl HttpBody for Sending {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_idle_from_the_end_of_its_last_answer() {
+        let under_way = UnderWay::none();
+        let begun = Instant::now();
+        under_way.idle_for(LIMIT).await;
+        assert_eq!(begun.elapsed(), LIMIT);
+
+        let (one, is_first) = under_way.begin();
+        let (other, is_second) = under_way.begin();
+        assert!(is_first && !is_second);
+        let body = one.until_sent(Body::from("answer"));
+        assert_eq!(body.size_hint().exact(), Some(6));
+        drop(other);
+        let begun = Instant::now();
+        let sent = async {
+            sleep(4 * LIMIT).await;
+            drop(body);
+        };
+        tokio::join!(sent, under_way.idle_for(LIMIT));
+        assert_eq!(begun.elapsed(), 5 * LIMIT);
+    }
+}

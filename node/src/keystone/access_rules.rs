@@ -9,6 +9,8 @@ use serde::Deserialize;
 const SERVICE: &str = "placement";
 /// No path of the API is longer, its prefix included: names have 255 characters.
 const PATH_BYTES_MAX: usize = 1024;
+/// Rules that are looked at. Users make them, and each costs a request some time; what comes behind allows nothing.
+const RULES_MAX: usize = 256;
 
 /// The rules that are about this service. A request needs one that fits.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -25,6 +27,7 @@ struct Rule {
 impl From<Vec<Rule>> for AccessRules {
     fn from(mut rules: Vec<Rule>) -> Self {
         rules.retain(|rule| rule.service == SERVICE);
+        rules.truncate(RULES_MAX);
         Self(rules)
     }
 }
@@ -153,6 +156,16 @@ mod tests {
         ] {
             assert_eq!(fits(path.as_bytes(), pattern), expected, "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn so_many_rules_are_looked_at_and_no_more() {
+        let rule = |number: usize| json!({"service": "placement", "method": "GET", "path": format!("/{number}")});
+        let elsewhere = json!({"service": "compute", "method": "GET", "path": "/**"});
+        let many = (0..=RULES_MAX).flat_map(|number| [elsewhere.clone(), rule(number)]);
+        let rules = rules(many.collect());
+        assert!(rules.allow("GET", &format!("/{}", RULES_MAX - 1)));
+        assert!(!rules.allow("GET", &format!("/{RULES_MAX}")));
     }
 
     #[test]

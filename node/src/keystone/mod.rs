@@ -125,7 +125,7 @@ impl Keystone {
         };
         Ok(Known {
             token: said.map(Arc::new),
-            until: self.clock.monotonic() + lasts,
+            until: self.clock.monotonic().saturating_add(lasts),
         })
     }
 }

@@ -194,11 +194,37 @@ impl Keystone {
         self.token_for(who, json!({"system": {"all": true}})).await
     }
 
+    /// A token of a new application credential of somebody, which has these access rules.
+    pub async fn restricted_token(&self, who: Who<'_>, rules: &Value) -> anyhow::Result<String> {
+        let own = self.token(who).await?;
+        let client = self.client().with_token(&own);
+        let shown = ApiRequest::get("/v3/auth/tokens").header("x-subject-token", &own);
+        let shown: Value = serde_json::from_slice(&client.request_once(shown).await?.body)?;
+        let user = shown["token"]["user"]["id"].as_str().context("a user")?;
+        let path = format!("/v3/users/{user}/application_credentials");
+        let body = json!({"application_credential": {"name": "restricted", "access_rules": rules}});
+        let made = client
+            .request_once(ApiRequest::post(&path).json(&body))
+            .await?;
+        ensure!(made.status == StatusCode::CREATED, "{made:?}");
+        let made: Value = serde_json::from_slice(&made.body)?;
+        let made = &made["application_credential"];
+        let used = json!({"id": made["id"], "secret": made["secret"]});
+        self.token_by(json!({
+            "identity": {"methods": ["application_credential"], "application_credential": used},
+        }))
+        .await
+    }
+
     async fn token_for(&self, who: Who<'_>, scope: Value) -> anyhow::Result<String> {
         let domain = json!({"id": "default"});
         let user = json!({"name": who.user, "domain": domain, "password": who.password});
         let mut auth = json!({"identity": {"methods": ["password"], "password": {"user": user}}});
         auth["scope"] = scope;
+        self.token_by(auth).await
+    }
+
+    async fn token_by(&self, auth: Value) -> anyhow::Result<String> {
         let question = ApiRequest::post("/v3/auth/tokens").json(&json!({"auth": auth}));
         let answer = self.client().request_once(question).await?;
         ensure!(answer.status == StatusCode::CREATED, "{answer:?}");

@@ -11,7 +11,7 @@ use placement_client::{ApiRequest, ApiResponse, Client, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::keystone::{Keystone, Who};
 use placement_tests::{osc, python};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// To be found in no log.
 const PASSWORD: &str = "the-password-of-placement";
@@ -309,4 +309,36 @@ async fn the_client_of_openstack_finds_each_node_in_the_catalog() {
     let refused = openstack(MEMBER, "region-2", &["resource", "provider", "list"]);
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("HTTP 403"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_application_credential_is_good_for_what_its_access_rules_allow() {
+    let keystone = keystone().await;
+    let cluster = cluster_with(&keystone, 1, "").await;
+    let rules = json!([
+        {"service": "placement", "method": "GET", "path": "/resource_providers"},
+        {"service": "placement", "method": "GET", "path": "/traits/*"},
+        {"service": "compute", "method": "GET", "path": "/**"},
+    ]);
+    let token = keystone.restricted_token(OPERATOR, &rules).await.unwrap();
+    let client = cluster.client_of(1).with_token(&token);
+    for (request, expected) in [
+        (
+            ApiRequest::get("/resource_providers?name=x"),
+            StatusCode::OK,
+        ),
+        (
+            ApiRequest::get("/traits/COMPUTE_NODE"),
+            StatusCode::NO_CONTENT,
+        ),
+        (ApiRequest::get("/traits"), StatusCode::UNAUTHORIZED),
+        (ApiRequest::get("/usages"), StatusCode::UNAUTHORIZED),
+        (
+            ApiRequest::delete("/traits/CUSTOM_X"),
+            StatusCode::UNAUTHORIZED,
+        ),
+    ] {
+        let answer = ask(&client, request).await;
+        assert_eq!(answer.status, expected, "{answer:?}");
+    }
 }

@@ -26,8 +26,8 @@ use crate::tasks::Tasks;
 /// How long a leader may be missing, and how long the question to it may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How old what was found out about a node's place in the cluster may be. Anybody may ask, without a token, and
-/// finding it out costs the leader a round.
+/// Greatest age of an answer about this node's standing in the cluster. The question needs no token, and each new answer
+/// costs the leader a round.
 const FRESH: Duration = Duration::from_millis(200);
 
 /// Where it is told that the process runs.
@@ -43,7 +43,7 @@ pub(crate) struct HealthChecks {
     pub(crate) tasks: Tasks,
     /// Whether the cluster lets this node keep its promises.
     pub(crate) in_cluster: Recent<Result<Option<String>, String>>,
-    /// What is said of the disk.
+    /// The line about the free room on the disk.
     pub(crate) room: Recent<String>,
 }
 

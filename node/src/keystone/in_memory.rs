@@ -134,7 +134,7 @@ impl Cloud {
                     body["token"].as_object_mut().unwrap().extend(also.clone());
                 }
                 let has_rules = !body["token"]["application_credential"]["access_rules"].is_null();
-                // Whoever does not know of access rules would let such a token do everything.
+                // A service that does not enforce access rules would let such a token do everything.
                 match has_rules && header("openstack-identity-access-rules") != "1" {
                     true => answer(StatusCode::NOT_FOUND, &Value::Null),
                     false => answer(StatusCode::OK, &body),

@@ -37,15 +37,16 @@ const TOKEN_BYTES_MAX: usize = 16 << 10;
 pub struct Keystone {
     session: Session,
     clock: Arc<dyn Clock>,
-    /// How long what was said of a token counts.
+    /// How long an answer about a token counts.
     lasts: Duration,
-    /// What was said. `None`: nothing is remembered.
+    /// Keystone's answers. `None`: they are not remembered.
     known: Option<Cache<[u8; 32], Known>>,
 }
 
-/// What was said of a token. `None`: Keystone does not know it.
+/// Keystone's answer about a token.
 #[derive(Clone)]
 struct Known {
+    /// `None`: Keystone does not know it.
     token: Option<Arc<Token>>,
     /// Until when it counts, monotonic.
     until: Duration,

@@ -36,7 +36,7 @@ impl Linger {
     }
 }
 
-/// Said when a response begins: what the peer was given time for before is forgotten.
+/// Marks the beginning of a response: only what the peer takes of it counts from then on.
 #[derive(Clone, Default)]
 pub(super) struct Patience(Arc<AtomicBool>);
 

@@ -17,7 +17,7 @@ pub(super) struct UnderWay(Arc<Mutex<Count>>);
 
 struct Count {
     requests: usize,
-    /// Since when there is none, if there is none.
+    /// When the last one ended.
     idle_since: Instant,
 }
 

@@ -60,7 +60,7 @@ impl CallingService {
 
 /// What `X-Is-Admin-Project` says. Source: oslo.context, `RequestContext.from_environ`.
 pub(super) fn is_admin_project(headers: &HeaderMap) -> bool {
-    headers::text(headers, IS_ADMIN_PROJECT).is_none_or(|said| said.eq_ignore_ascii_case("true"))
+    headers::text(headers, IS_ADMIN_PROJECT).is_none_or(|value| value.eq_ignore_ascii_case("true"))
 }
 
 /// The names in `X-Roles` or `X-CallingService-Roles`.

@@ -159,9 +159,9 @@ mod tests {
 
     #[test]
     fn the_admin_project_is_every_project_unless_the_proxy_says_otherwise() {
-        let is_admin_project = |said: &[(&'static str, &str)]| {
-            let said = [&CHECKED[..], said].concat();
-            identify("10.1.2.3:5", &said).unwrap().is_admin_project
+        let is_admin_project = |more: &[(&'static str, &str)]| {
+            let headers = [&CHECKED[..], more].concat();
+            identify("10.1.2.3:5", &headers).unwrap().is_admin_project
         };
         assert!(is_admin_project(&[]));
         assert!(is_admin_project(&[("x-is-admin-project", "True")]));
@@ -178,8 +178,8 @@ mod tests {
             ("x-service-roles", "service"),
         ];
         let with_status = |status: &[(&'static str, &str)]| {
-            let said = [&CHECKED[..], &service[..], status].concat();
-            identify("10.1.2.3:5", &said).map(|caller| caller.service)
+            let headers = [&CHECKED[..], &service[..], status].concat();
+            identify("10.1.2.3:5", &headers).map(|caller| caller.service)
         };
         let confirmed = with_status(&[("x-service-identity-status", "Confirmed")]).unwrap();
         assert_eq!(confirmed.user_id.as_deref(), Some("nova"));

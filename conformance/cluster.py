@@ -72,8 +72,6 @@ class Cluster:
         path = os.path.join(self._directory, 'placementd.toml')
         with open(path, 'w') as file:
             file.write(PROFILES[self._profile].format(directory=self._directory))
-            if self._partition:
-                file.write(neighbour.CONFIG)
         return path
 
 

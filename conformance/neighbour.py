@@ -6,10 +6,10 @@ import time
 
 import httpx
 
-# The host of every request of the suite: with this configuration it is a partition's.
+# The host of every request of the suite, and that of the default partition.
 HOST = '127.0.0.1'
+DEFAULT_HOST = 'neighbour.example'
 NAME = 'suite'
-CONFIG = f'[[partitions]]\nname = "{NAME}"\nhost = "{HOST}"\n'
 
 UUIDS = [f'5c2a0000-0000-4000-8000-00000000000{digit}' for digit in range(10)]
 NAMES = [f'neighbour {digit}' for digit in range(10)]
@@ -22,7 +22,11 @@ def create_partition(data_dir):
     deadline = time.monotonic() + PATIENCE_S
     with httpx.Client(transport=door, timeout=PATIENCE_S) as operator:
         while True:
-            answer = operator.post('http://node/v1/partitions', json={'name': NAME})
+            answer = operator.put('http://node/v1/partitions/default',
+                                  json={'hosts': [DEFAULT_HOST]})
+            if answer.status_code == 204:
+                answer = operator.post('http://node/v1/partitions',
+                                       json={'name': NAME, 'hosts': [HOST]})
             if answer.status_code == 204:
                 return
             if time.monotonic() > deadline:
@@ -34,7 +38,7 @@ class Neighbour:
     """Writes at random to the default partition, until it is stopped; a context manager."""
 
     HEADERS = {
-        'host': 'neighbour.example',
+        'host': DEFAULT_HOST,
         'x-auth-token': 'admin',
         'x-roles': 'admin,service',
         'openstack-api-version': 'placement 1.39',

@@ -161,9 +161,19 @@ pub struct NodeStatus {
     /// When its last good backup was made, in seconds since 1970, if it makes any by itself.
     #[serde(default)]
     pub last_backup: Option<u64>,
+    /// Whether it makes any by itself; `None`: it does not say.
+    #[serde(default)]
+    pub makes_backups: Option<bool>,
     /// What is wrong with the backups that it makes by itself.
     #[serde(default)]
     pub backup_problem: Option<String>,
+    /// By `section.key`, the values of its settings that are to be the same on all nodes, and digests of the
+    /// policies; empty: it does not say.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// What of its configuration does not fit the partitions of the cluster.
+    #[serde(default)]
+    pub routing_problem: Option<String>,
     /// Bytes of the files in its data directory.
     #[serde(default)]
     pub disk_used_bytes: Option<u64>,

@@ -135,6 +135,7 @@ impl ApiError {
         let harmless = [
             "placement.unavailable.nothing_committed",
             "placement.unavailable.busy",
+            "placement.partition.misdirected",
             "placement.partition.not_found",
             "placement.too_many_requests",
         ];

@@ -11,6 +11,7 @@ mod load;
 mod options;
 mod partitions;
 mod reads;
+mod shared;
 mod tls;
 
 use std::path::PathBuf;
@@ -149,7 +150,7 @@ section! {
         /// How long a stopping node answers as before while `/readyz` says 503 already, so that balancers send
         /// it nothing more, in milliseconds: two or three of their checks. A node that was drained with
         /// `placementctl drain` does not wait.
-        drain_notice_ms: u64 = 0,
+        drain_notice_ms: u64 = 5_000,
         /// How long a stopping node waits for requests that are being answered, in milliseconds.
         drain_ms: u64 = 5_000,
         /// Whether clients come by https. `off`; `allow`: those that begin so; `require`: all.

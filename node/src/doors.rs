@@ -231,6 +231,20 @@ impl Unavailable {
         }
     }
 
+    /// Why nothing was committed; `None` if the write may be in the log.
+    pub(crate) fn reason_of_nothing(&self) -> Option<String> {
+        match self {
+            Self::OutcomeUnknown { .. } => None,
+            Self::NothingCommitted { reason, .. }
+            | Self::NoSpace { reason }
+            | Self::Busy { reason } => Some(reason.clone()),
+            Self::TooLarge { .. }
+            | Self::ForeignIndex { .. }
+            | Self::NoPartition { .. }
+            | Self::Rerouted => Some(self.to_string()),
+        }
+    }
+
     /// The write may be in the log.
     pub(crate) fn outcome_unknown(reason: impl Into<String>) -> Self {
         Self::OutcomeUnknown {

@@ -114,9 +114,9 @@ mod tests {
 
     fn page() -> String {
         let mut page = "# Metrics\n\n\
-            `GET /metrics` on the admin listener gives OpenMetrics to those who ask for it, as Prometheus does, and\n\
-            Prometheus' text format 0.0.4 to all others. What tells of Raft, of the store and of the model is there once the\n\
-            node belongs to a cluster.\n\n\
+            `GET /metrics` on `[metrics] listen` (off until it is set), on the admin socket and on `[admin] listen` gives\n\
+            OpenMetrics to those who ask for it, as Prometheus does, and Prometheus' text format 0.0.4 to all others. What\n\
+            tells of Raft, of the store and of the model is there once the node belongs to a cluster.\n\n\
             Made from the code: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib metrics` writes this page anew.\n\n\
             | name | type | unit | labels | what |\n|---|---|---|---|---|\n"
             .to_owned();

@@ -231,6 +231,9 @@ impl Node {
             backups: OneAtATime::default(),
             write: node.write.clone(),
             read: node.read.clone(),
+            policies: once((PartitionName::DEFAULT.to_owned(), node.policy.clone()))
+                .chain(node.policies.iter().cloned())
+                .collect(),
         };
         let inner = Inner::new(orders.clone(), recording.clone());
         node.serve_peers(peer, secured.peer, inner);

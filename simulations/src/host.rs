@@ -385,6 +385,7 @@ impl Host {
             config.cluster.join_token_file = Some(token.path().join(TOKEN));
         }
         config.api.listen = format!("0.0.0.0:{API_PORT}");
+        config.api.drain_notice_ms = 0;
         config.auth.noauth2_beyond_loopback = true;
         config.api.advertise = format!("{}:{API_PORT}", self.name);
         config.peer.listen = format!("0.0.0.0:{PEER_PORT}");

@@ -169,8 +169,15 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
         _ => Command::new(placementd),
     };
     command.envs(options.environment.iter().cloned());
+    let mut notifies_balancers = false;
     if let Some(config) = &options.config {
+        let text = std::fs::read_to_string(config)?;
+        notifies_balancers = text.contains("drain_notice_ms");
         command.arg("--config").arg(config);
+    }
+    if !notifies_balancers {
+        // There is no balancer to be given time.
+        command.env("PLACEMENTD_API_DRAIN_NOTICE_MS", "0");
     }
     if options.numbered {
         command.args(["--node-id", &place.id.to_string()]);

@@ -28,7 +28,7 @@
 //! With `?force=true` votes are given and taken although `[cluster] survive` is against it.
 //!
 //! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
-//! REST API's: `{"errors": [{"status", "title", "detail"}]}`.
+//! REST API's: `{"errors": [{"status", "title", "detail"}]}`, and a `"code"` where nothing was committed.
 
 mod backup;
 mod check;
@@ -62,6 +62,7 @@ use crate::cluster::{Refused, Running};
 use crate::disk_space::DiskSpace;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::health::HealthChecks;
+use crate::http::{NOTHING_COMMITTED, Policy};
 use crate::metrics::{Format, Metrics};
 pub use backup::BackupReport;
 pub(crate) use backup::OneAtATime;
@@ -114,6 +115,8 @@ pub(crate) struct Admin {
     /// Of the default partition, as commands for the whole cluster are.
     pub(crate) write: Arc<dyn WriteDoor>,
     pub(crate) read: Arc<dyn ReadDoor>,
+    /// The rules in force: of the default partition first, then of those that have their own, by name.
+    pub(crate) policies: Vec<(String, Arc<Policy>)>,
 }
 
 /// A node to be added.
@@ -222,8 +225,23 @@ fn refusal(refused: &Refused) -> Response {
         Refused::NotFound(_) => StatusCode::NOT_FOUND,
         Refused::Conflict(_) => StatusCode::CONFLICT,
         Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Refused::NothingCommitted(reason) => return nothing_committed(reason),
     };
     error(status, &refused.to_string())
+}
+
+/// 503 with the code by which clients know that they may ask again.
+fn nothing_committed(reason: &str) -> Response {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let body = json!({
+        "errors": [{
+            "status": status.as_u16(),
+            "title": status.canonical_reason().unwrap_or_default(),
+            "code": NOTHING_COMMITTED,
+            "detail": reason,
+        }]
+    });
+    (status, Json(body)).into_response()
 }
 
 fn no_such_route() -> String {
@@ -273,7 +291,7 @@ async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
 }
 
 async fn node_status(State(admin): State<Admin>) -> Response {
-    Json(NodeReport::of(&admin.bootstrap, &admin.checks).await).into_response()
+    Json(NodeReport::of(&admin).await).into_response()
 }
 
 async fn init(State(admin): State<Admin>, body: Bytes) -> Response {

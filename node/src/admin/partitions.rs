@@ -10,7 +10,7 @@ use placement_model::types::{InvalidName, PartitionId, PartitionName, Route, Rou
 use placement_model::{Command, Outcome, Refusal, State as Model};
 use serde::{Deserialize, Serialize};
 
-use super::{Admin, Forced, detailed, error, read};
+use super::{Admin, Forced, detailed, error, nothing_committed, read};
 use crate::config::PartitionSection;
 use crate::doors::{Consistency, Unavailable};
 
@@ -250,7 +250,10 @@ async fn carry_out(admin: &Admin, command: Command) -> Response {
             return error(StatusCode::INSUFFICIENT_STORAGE, &unavailable.to_string());
         }
         Err(unavailable) => {
-            return error(StatusCode::SERVICE_UNAVAILABLE, &unavailable.to_string());
+            return match unavailable.reason_of_nothing() {
+                Some(reason) => nothing_committed(&reason),
+                None => error(StatusCode::SERVICE_UNAVAILABLE, &unavailable.to_string()),
+            };
         }
     };
     let (status, advice) = match &refusal {

@@ -1,12 +1,17 @@
 //! What a node says of itself to operators.
 
+use std::collections::BTreeMap;
+
 use openraft::ServerState;
+use placement_model::Cluster;
+use placement_model::types::{PartitionName, Route};
 use serde::{Deserialize, Serialize};
 
+use super::Admin;
 use crate::cluster::bootstrap::Bootstrap;
 use crate::cluster::round_trips::too_long;
+use crate::config::{Config, PartitionSection};
 use crate::disk_space::DiskSpace;
-use crate::health::HealthChecks;
 use crate::topology::ms;
 
 /// What a node is in the Raft group right now.
@@ -130,8 +135,14 @@ pub struct NodeReport {
     pub not_ready: Option<String>,
     /// When its last good backup was made, in seconds since 1970, if `[backup]` has it make any.
     pub last_backup: Option<u64>,
+    /// Whether `[backup]` has it make any.
+    pub makes_backups: bool,
     /// What is wrong with the backups of `[backup]`: they are overdue, fail, or the kept log has a gap.
     pub backup_problem: Option<String>,
+    /// By `section.key`, the values of its settings that are to be the same on all nodes, and digests of the policies.
+    pub settings: BTreeMap<String, String>,
+    /// What of its configuration does not fit the partitions of the cluster.
+    pub routing_problem: Option<String>,
     /// Bytes of the files in its data directory.
     pub disk_used_bytes: u64,
     /// Bytes that are free on that disk; `None` if the system does not say.
@@ -139,8 +150,17 @@ pub struct NodeReport {
 }
 
 impl NodeReport {
-    pub(crate) async fn of(bootstrap: &Bootstrap, checks: &HealthChecks) -> Self {
-        let not_ready = checks.not_ready().await.err();
+    pub(super) async fn of(admin: &Admin) -> Self {
+        let bootstrap = &*admin.bootstrap;
+        let not_ready = admin.checks.not_ready().await.err();
+        let mut settings = bootstrap.config.shared();
+        for (name, policy) in &admin.policies {
+            let path = match name.as_str() {
+                PartitionName::DEFAULT => "policy".to_owned(),
+                name => format!("partitions.{name}.policy"),
+            };
+            settings.insert(path, format!("rules {}", policy.digest()));
+        }
         let space = DiskSpace::of(bootstrap.config.data_dir.clone()).await;
         let running = bootstrap.slot.get();
         Self {
@@ -148,12 +168,44 @@ impl NodeReport {
             version: env!("CARGO_PKG_VERSION"),
             ready: not_ready.is_none(),
             not_ready,
+            makes_backups: bootstrap.config.backup.directory.is_some(),
+            settings,
+            routing_problem: (running.as_ref()).and_then(|running| {
+                let applied = running.replica.views.current();
+                routing_problem(&bootstrap.config, &applied.cluster)
+            }),
             last_backup: running.as_ref().and_then(|running| running.kept.last()),
             backup_problem: running.and_then(|running| running.kept.problem()),
             disk_used_bytes: space.used_bytes,
             disk_free_bytes: space.free_bytes,
         }
     }
+}
+
+/// What of a configuration does not fit the partitions that there are.
+fn routing_problem(config: &Config, cluster: &Cluster) -> Option<String> {
+    let prefix = config.public_address().ok()?.prefix;
+    let covering = cluster.partitions().find_map(|(_, row, _)| {
+        let covers = |route: &&Route| match route {
+            Route::Prefix(own) => own.path().covers(&prefix),
+            Route::Host(_) => false,
+        };
+        let route = row.routing.routes.iter().find(covers)?;
+        Some((row.name.clone(), route.clone()))
+    });
+    if let Some((name, route)) = covering {
+        return Some(format!(
+            "[api] prefix {prefix} is below {route} of partition {name}: requests for either are refused; correct \
+             [api] prefix, or give the partition another prefix"
+        ));
+    }
+    let unknown = |section: &&PartitionSection| cluster.partition_named(&section.name).is_none();
+    let section = config.partitions.iter().find(unknown)?;
+    Some(format!(
+        "[[partitions]] names {name}, which the cluster does not have: `placementctl partitions create {name}` makes \
+         it, or take the table out",
+        name = section.name
+    ))
 }
 
 impl NodeStatus {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigError;
+use crate::doors::Unavailable;
 use crate::tls::NotSecured;
 
 /// Why a node does not start.
@@ -67,4 +68,16 @@ pub enum Refused {
     /// No leader could be asked, or the leader changed meanwhile.
     #[error("{0}")]
     Unavailable(String),
+    /// Nothing was committed, so it is safe to ask again.
+    #[error("{0}; nothing was committed")]
+    NothingCommitted(String),
+}
+
+impl From<Unavailable> for Refused {
+    fn from(unavailable: Unavailable) -> Self {
+        match unavailable.reason_of_nothing() {
+            Some(reason) => Self::NothingCommitted(reason),
+            None => Self::Unavailable(unavailable.to_string()),
+        }
+    }
 }

@@ -15,7 +15,6 @@ use super::replica::Replica;
 use super::standards::Standards;
 use super::write_path::WritePath;
 use crate::disk_space::Room;
-use crate::doors::Unavailable;
 use crate::rpc::peers::Peers;
 use crate::rpc::snapshots::Sending;
 
@@ -55,17 +54,16 @@ impl Running {
     pub(super) async fn linearize(&self) -> Result<(), Refused> {
         let deadline = Instant::now() + self.replica.config.wait();
         let applied = self.read_index.linearize(deadline).await;
-        applied.map_err(|why| Refused::Unavailable(why.to_string()))
+        applied.map_err(Refused::from)
     }
 
     /// Has a command committed, and applied here. `what` names it in the log.
     pub(super) async fn carry_out(&self, command: Command, what: &str) -> Result<(), Refused> {
-        let unavailable = |why: Unavailable| Refused::Unavailable(why.to_string());
         let deadline = Instant::now() + self.replica.config.wait();
         let committed = self.writes.commit(command, what.to_owned(), deadline).await;
-        let index = committed.map_err(unavailable)?.index;
+        let index = committed?.index;
         let applied = self.replica.apply_up_to(index, deadline).await;
-        applied.map_err(unavailable)
+        applied.map_err(Refused::from)
     }
 
     /// Stops Raft; the disk is closed soon after.

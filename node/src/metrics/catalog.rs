@@ -227,7 +227,7 @@ catalog! {
     MODEL_TRAITS = "placement_model_traits" Gauge none []
         "Traits";
     PARTITION_REQUESTS = "placement_partition_requests" Counter none ["partition"]
-        "Requests answered of each partition of [[partitions]]";
+        "Requests answered of each partition beside the default one";
     PARTITION_PROVIDERS = "placement_partition_providers" Gauge none ["partition"]
         "Resource providers of each partition beside the default one";
     PARTITION_CONSUMERS = "placement_partition_consumers" Gauge none ["partition"]

@@ -38,6 +38,7 @@ impl Machine {
         let ports = Ports::claim(1);
         let address = |nth| format!("127.0.0.1:{}", ports.first() + nth);
         config.api.listen = address(0);
+        config.api.drain_notice_ms = 0;
         config.peer.listen = address(1);
         config.admin.listen = address(2);
         // A machine that is busy with other tests lets a node wait now and then; that is no reason

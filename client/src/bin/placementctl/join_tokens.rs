@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use placement_client::{Admin, JoinToken};
 
+use crate::moment::moment;
 use crate::named::Named;
 
 #[derive(Subcommand)]
@@ -70,7 +71,7 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
             {
                 let place =
                     replaces.map_or(String::new(), |old| format!(", in the place of node {old}"));
-                println!("node {id}: {state}, until {until} (seconds since 1970){place}");
+                println!("node {id}: {state}, good until {}{place}", moment(until));
             }
         }
         JoinTokenAction::Revoke { id } => {
@@ -111,8 +112,9 @@ pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Resul
 /// The token alone goes to standard output.
 fn show(made: &JoinToken) {
     eprintln!(
-        "a token for one node, which will be node {}; it is shown once and is good until {} (seconds since 1970)",
-        made.id, made.until
+        "a token for one node, which will be node {}; it is shown once and is good until {}",
+        made.id,
+        moment(made.until)
     );
     println!("{}", made.token.as_deref().unwrap_or_default());
 }

@@ -6,6 +6,7 @@ mod drain;
 mod health;
 mod join_tokens;
 mod members;
+mod moment;
 mod named;
 mod partitions;
 mod status;

@@ -1,9 +1,12 @@
 //! `placementctl status`: what each member says of itself.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Error, MeasuredRoundTrip, Member, MemberRole, NodeStatus, site};
+use placement_client::{
+    Admin, Error, MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus, site,
+};
 use serde::Serialize;
 
 use crate::Output;
@@ -44,6 +47,8 @@ struct ClusterReport {
     /// The partitions beside the default one.
     partitions: Vec<String>,
     members: Vec<MemberReport>,
+    /// What an operator is to look at although clients are served; the exit code does not follow it.
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -95,7 +100,7 @@ impl ClusterReport {
         let members = survey
             .members
             .iter()
-            .map(|(member, answer)| MemberReport::new(member, answer.as_ref(), head))
+            .map(|(member, answer)| MemberReport::new(member, answer.as_ref(), newest, head))
             .collect();
         Self {
             cluster_id: newest.cluster_id.clone(),
@@ -105,6 +110,7 @@ impl ClusterReport {
             health: Health::of(survey),
             partitions: newest.partitions.clone(),
             members,
+            warnings: warnings(survey, newest),
         }
     }
 
@@ -130,20 +136,109 @@ impl ClusterReport {
             true => String::new(),
             false => align(&rows) + "\n",
         };
-        // Clients are served all the same, so they make no other exit code.
-        let warned = |of: &str, about: fn(&MemberReport) -> Option<&String>| -> String {
-            (self.members.iter())
-                .filter_map(|member| Some((member.id, about(member)?)))
-                .map(|(id, words)| format!("warning: {of}node {id}: {words}\n"))
-                .collect()
-        };
-        let warnings = [
-            warned("backups of ", |member| member.backup_problem.as_ref()),
-            warned("", |member| member.round_trip_problem.as_ref()),
-        ];
-        let warnings = warnings.concat();
+        let warnings = self
+            .warnings
+            .iter()
+            .map(|words| format!("warning: {words}\n"));
+        let warnings: String = warnings.collect();
         format!("{head}\n{table}{}{warnings}", self.health.words())
     }
+}
+
+/// What is not as it should be although clients are served.
+fn warnings(survey: &Survey, newest: &NodeStatus) -> Vec<String> {
+    let answers: Vec<&NodeStatus> = (survey.members.iter())
+        .filter_map(|(_, status)| status.as_ref())
+        .collect();
+    let mut warnings = Vec::new();
+    for status in &answers {
+        let id = status.node_id;
+        if is_superseded(status, newest) {
+            let leader = newest
+                .leader
+                .map_or("another node".to_owned(), |id| format!("node {id}"));
+            warnings.push(format!(
+                "node {id} takes itself for the leader of term {}, but {leader} leads in term {}: its disk or its \
+                 network hangs",
+                status.term, newest.term
+            ));
+        }
+        if let Some(words) = &status.backup_problem {
+            warnings.push(format!("backups of node {id}: {words}"));
+        }
+        for words in [&status.round_trip_problem, &status.routing_problem] {
+            warnings.extend(words.iter().map(|words| format!("node {id}: {words}")));
+        }
+    }
+    warnings.extend(differences(&answers));
+    let all_say = |of: fn(&NodeStatus) -> bool| {
+        !answers.is_empty()
+            && answers.len() == survey.members.len()
+            && answers.iter().all(|one| of(one))
+    };
+    if all_say(|status| status.makes_backups == Some(false)) {
+        warnings.push(
+            "no node makes backups: set [backup] directory on one node at least, or take them with `placementctl \
+             backup`"
+                .to_owned(),
+        );
+    }
+    let is_unbound = |status: &&&NodeStatus| {
+        !status.settings.is_empty() && !status.settings.contains_key("cluster_id")
+    };
+    let unbound: Vec<u64> = answers
+        .iter()
+        .filter(is_unbound)
+        .map(|status| status.node_id)
+        .collect();
+    if let (false, Some(cluster)) = (unbound.is_empty(), &newest.cluster_id) {
+        warnings.push(format!(
+            "{} could form another cluster if its data directory were empty: set cluster_id = {cluster:?}",
+            nodes(&unbound)
+        ));
+    }
+    warnings
+}
+
+/// The settings in which nodes differ that are to be the same on all of them.
+fn differences(answers: &[&NodeStatus]) -> Vec<String> {
+    let said = || answers.iter().filter(|status| !status.settings.is_empty());
+    let keys: BTreeSet<&String> = said().flat_map(|status| status.settings.keys()).collect();
+    let mut differences = Vec::new();
+    for key in keys {
+        // Such a table may be missing as a whole. Other settings are not said where they are of no use.
+        let is_of_partition = key.starts_with("partitions.");
+        let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        for status in said() {
+            let value = status.settings.get(key).map(String::as_str);
+            if let Some(value) = value.or(is_of_partition.then_some("not set")) {
+                values.entry(value).or_default().push(status.node_id);
+            }
+        }
+        if values.len() > 1 {
+            let values = values
+                .iter()
+                .map(|(value, ids)| format!("{value} on {}", nodes(ids)));
+            let values: Vec<_> = values.collect();
+            differences.push(format!(
+                "{key} is to be the same on all nodes, and is {}",
+                values.join(", ")
+            ));
+        }
+    }
+    differences
+}
+
+fn nodes(ids: &[u64]) -> String {
+    let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
+    format!("node {}", ids.join(", "))
+}
+
+/// Whether a node that takes itself for the leader does not lead: another one does in a later term.
+fn is_superseded(status: &NodeStatus, newest: &NodeStatus) -> bool {
+    status.role == NodeRole::Leader
+        && newest.term > status.term
+        && newest.leader != Some(status.node_id)
 }
 
 impl MemberReport {
@@ -166,15 +261,22 @@ impl MemberReport {
         "DISK FREE",
     ];
 
-    fn new(member: &Member, answer: Option<&NodeStatus>, head: Option<u64>) -> Self {
+    fn new(
+        member: &Member,
+        answer: Option<&NodeStatus>,
+        newest: &NodeStatus,
+        head: Option<u64>,
+    ) -> Self {
         let applied = answer.and_then(|status| status.applied);
         let membership = match member.role {
             MemberRole::Voter => "voter",
             MemberRole::Learner => "learner",
         };
-        let role = answer.map_or(membership.to_owned(), |status| {
-            format!("{:?}", status.role).to_lowercase()
-        });
+        let role = match answer {
+            None => membership.to_owned(),
+            Some(status) if is_superseded(status, newest) => "superseded".to_owned(),
+            Some(status) => format!("{:?}", status.role).to_lowercase(),
+        };
         Self {
             id: member.id,
             name: member.name.clone(),
@@ -301,13 +403,23 @@ mod tests {
             ready: true,
             not_ready: None,
             last_backup: None,
+            makes_backups: Some(true),
             backup_problem: None,
+            settings: settings(&[]),
+            routing_problem: None,
             disk_used_bytes: Some(5 << 20),
             disk_free_bytes: Some(3 << 30),
             members: vec![member(1), member(2), member(3)],
             round_trips: Vec::new(),
             round_trip_problem: None,
         }
+    }
+
+    fn settings(others: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let bound = ("cluster_id", "c");
+        let all = [bound].into_iter().chain(others.iter().copied());
+        all.map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect()
     }
 
     fn survey(answers: [Option<NodeStatus>; 3]) -> Survey {
@@ -381,6 +493,86 @@ mod tests {
             text.ends_with("can lose 1\nwarning: backups of node 2: no backup is made: full\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn of_two_leaders_the_one_of_the_later_term_leads() {
+        let mut hung = status(1, NodeRole::Leader, 50);
+        let mut leads = status(2, NodeRole::Leader, 51);
+        let mut follows = status(3, NodeRole::Follower, 51);
+        hung.ready = false;
+        for newer in [&mut leads, &mut follows] {
+            (newer.term, newer.leader) = (4, Some(2));
+        }
+        let report = ClusterReport::new(&survey([Some(hung), Some(leads), Some(follows)]));
+        let roles: Vec<_> = report.members.iter().map(|one| one.role.as_str()).collect();
+        assert_eq!(report.leader, Some(2));
+        assert_eq!(roles, ["superseded", "leader", "follower"]);
+        let text = report.text();
+        let warning =
+            "warning: node 1 takes itself for the leader of term 3, but node 2 leads in term 4";
+        assert!(text.contains(warning), "{text}");
+    }
+
+    #[test]
+    fn settings_that_differ_between_nodes_are_named() {
+        let mut answers = [leader(), follower(2), follower(3)];
+        let of = |command_bytes, listens: bool| {
+            let listen = ("partitions.north.listen", "port 9000");
+            let all = [("limits.command_bytes", command_bytes), listen];
+            settings(&all[..1 + usize::from(listens)])
+        };
+        for (answer, (bytes, listens)) in
+            answers
+                .iter_mut()
+                .zip([("5", true), ("7", true), ("5", false)])
+        {
+            if let Some(status) = answer {
+                status.settings = of(bytes, listens);
+            }
+        }
+        let report = ClusterReport::new(&survey(answers));
+        assert_eq!(report.health.condition, Condition::Healthy);
+        assert_eq!(
+            report.warnings,
+            [
+                "limits.command_bytes is to be the same on all nodes, and is 5 on node 1, 3, 7 on node 2",
+                "partitions.north.listen is to be the same on all nodes, and is not set on node 3, port 9000 on \
+                 node 1, 2",
+            ]
+        );
+        // A node of an earlier version says nothing of its settings.
+        let mut answers = [leader(), follower(2), follower(3)];
+        if let Some(status) = &mut answers[2] {
+            status.settings.clear();
+        }
+        assert_eq!(ClusterReport::new(&survey(answers)).warnings, [""; 0]);
+    }
+
+    #[test]
+    fn a_cluster_without_backups_and_nodes_that_are_not_bound_are_warned_of() {
+        let unsafe_ones = || {
+            [leader(), follower(2), follower(3)].map(|answer| {
+                answer.map(|status| NodeStatus {
+                    makes_backups: Some(false),
+                    settings: [("policy".to_owned(), "rules 1".to_owned())].into(),
+                    ..status
+                })
+            })
+        };
+        let report = ClusterReport::new(&survey(unsafe_ones()));
+        let [backups, bound] = &report.warnings[..] else {
+            panic!("{:?}", report.warnings);
+        };
+        assert!(backups.contains("no node makes backups"), "{backups}");
+        assert!(
+            bound.contains("node 1, 2, 3") && bound.contains("cluster_id = \"c\""),
+            "{bound}"
+        );
+        // The node that does not answer may be the one that makes them.
+        let [first, second, _] = unsafe_ones();
+        let report = ClusterReport::new(&survey([first, second, None]));
+        assert_eq!(report.warnings.len(), 1, "{:?}", report.warnings);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(in crate::http) const BAD_VALUE: &str = "placement.query.bad_value";
 /// A query parameter is missing.
 pub(in crate::http) const MISSING_VALUE: &str = "placement.query.missing_value";
 /// 503: nothing was committed, so trying again is safe. Given at every microversion.
-pub(in crate::http) const NOTHING_COMMITTED: &str = "placement.unavailable.nothing_committed";
+pub(crate) const NOTHING_COMMITTED: &str = "placement.unavailable.nothing_committed";
 /// 503: the write may or may not be committed. Given at every microversion.
 pub(in crate::http) const OUTCOME_UNKNOWN: &str = "placement.unavailable.outcome_unknown";
 /// 503: the node asked cannot serve. Given at every microversion.

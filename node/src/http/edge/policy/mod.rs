@@ -90,6 +90,15 @@ impl Policy {
         Ok(())
     }
 
+    /// Tells the rules in force from others: two nodes of one version with the same rules have the same.
+    pub(crate) fn digest(&self) -> String {
+        let in_force = self.in_force.load();
+        let rules = format!("{:?} {}", in_force.rules, in_force.enforce_scope);
+        let digest = ring::digest::digest(&ring::digest::SHA256, rules.as_bytes());
+        let first = digest.as_ref().iter().take(8);
+        first.map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Whether there are files that may change.
     pub(crate) fn has_files(&self) -> bool {
         !Files::of(&self.seen.lock().settings).is_none()

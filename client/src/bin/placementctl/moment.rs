@@ -1,0 +1,49 @@
+//! Moments as people read them.
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A moment in seconds since 1970 as RFC 3339 in UTC, and how far it is from now.
+pub(crate) fn moment(seconds: i64) -> String {
+    moment_from(seconds, OffsetDateTime::now_utc().unix_timestamp())
+}
+
+fn moment_from(seconds: i64, now: i64) -> String {
+    let at = OffsetDateTime::from_unix_timestamp(seconds).ok();
+    match at.and_then(|at| at.format(&Rfc3339).ok()) {
+        // Later than a calendar of four digits.
+        None => format!("{seconds} seconds after 1970"),
+        Some(text) if seconds < now => format!("{text} ({} ago)", span(seconds.abs_diff(now))),
+        Some(text) => format!("{text} (in {})", span(seconds.abs_diff(now))),
+    }
+}
+
+/// A length of time with its two largest units.
+fn span(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_date_and_a_distance() {
+        let now = 1_795_532_432;
+        for (after, text) in [
+            (0, "2026-11-24T15:00:32Z (in 0 s)"),
+            (59, "2026-11-24T15:01:31Z (in 59 s)"),
+            (3600, "2026-11-24T16:00:32Z (in 1 h 0 min)"),
+            (3 * 86_400 + 7200, "2026-11-27T17:00:32Z (in 3 d 2 h)"),
+            (-90, "2026-11-24T14:59:02Z (1 min 30 s ago)"),
+        ] {
+            assert_eq!(moment_from(now + after, now), text);
+        }
+        assert!(moment_from(i64::MAX, now).contains("seconds after 1970"));
+    }
+}

@@ -1,0 +1,128 @@
+//! The settings that are to be the same on all nodes of a cluster, for comparison.
+
+use std::collections::BTreeMap;
+
+use super::{Config, Kind};
+
+/// Sections all of whose settings are such.
+const SECTIONS: [&str; 3] = ["auth", "candidates", "limits"];
+
+/// The others.
+const SETTINGS: [&str; 20] = [
+    "api.max_body_bytes",
+    "api.prefix",
+    "api.public_url",
+    "api.trust_proxy_headers",
+    "callers.address_in_flight",
+    "callers.address_per_s",
+    "callers.user_in_flight",
+    "callers.user_per_s",
+    "cluster.autopilot_after_s",
+    "cluster.leader_preference",
+    "cluster.survive",
+    "cluster_id",
+    "initial_members",
+    "policy.enforce_new_defaults",
+    "policy.enforce_scope",
+    "raft.election_max_ms",
+    "raft.election_min_ms",
+    "raft.heartbeat_ms",
+    "raft.round_trip_ms",
+    "reads.session_cookie",
+];
+
+/// Those that a node may leave out: it was not there when the cluster was formed, or is not bound to it yet.
+const MAY_BE_EMPTY: [&str; 2] = ["cluster_id", "initial_members"];
+
+impl Config {
+    /// By `section.key`, the values of the settings that are to be the same on all nodes. They are no secrets.
+    pub(crate) fn shared(&self) -> BTreeMap<String, String> {
+        let table = toml::Table::try_from(self);
+        let table = table.expect("a table of texts, numbers, flags and lists");
+        let mut shared = BTreeMap::new();
+        for setting in Self::settings() {
+            let path = setting.path();
+            let is_shared =
+                SECTIONS.contains(&setting.section) || SETTINGS.contains(&path.as_str());
+            if !is_shared || matches!(setting.kind, Kind::Secret) {
+                continue;
+            }
+            let section = match setting.section {
+                "" => Some(&table),
+                section => table.get(section).and_then(toml::Value::as_table),
+            };
+            let value = section.and_then(|section| section.get(setting.key));
+            let value = match value {
+                // Their order says nothing.
+                Some(toml::Value::Array(list)) if path == "initial_members" => {
+                    let mut texts: Vec<_> = list.iter().map(ToString::to_string).collect();
+                    texts.sort();
+                    texts.join(", ")
+                }
+                Some(value) => value.to_string(),
+                None => String::new(),
+            };
+            let is_empty = value.is_empty() || value == "\"\"";
+            if !(is_empty && MAY_BE_EMPTY.contains(&path.as_str())) {
+                shared.insert(path, value);
+            }
+        }
+        for partition in &self.partitions {
+            let name = &partition.name;
+            let port = partition.listen.rsplit_once(':').map(|(_, port)| port);
+            let region = Some(&partition.region).filter(|region| !region.is_empty());
+            let number = |value: Option<usize>| value.map(|value| value.to_string());
+            for (key, value) in [
+                ("listen", port.map(|port| format!("port {port}"))),
+                ("region", region.cloned()),
+                (
+                    "in_flight",
+                    number(Some(partition.in_flight).filter(|most| *most > 0)),
+                ),
+                ("user_in_flight", number(partition.user_in_flight)),
+                (
+                    "user_per_s",
+                    partition.user_per_s.map(|value| value.to_string()),
+                ),
+                ("address_in_flight", number(partition.address_in_flight)),
+                (
+                    "address_per_s",
+                    partition.address_per_s.map(|value| value.to_string()),
+                ),
+            ] {
+                if let Some(value) = value {
+                    shared.insert(format!("partitions.{name}.{key}"), value);
+                }
+            }
+        }
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compared_are_settings_that_there_are_and_no_secrets() {
+        let config = Config {
+            initial_members: ["2=b:1", "1=a:1"].map(str::to_owned).to_vec(),
+            partitions: vec![super::super::PartitionSection {
+                name: "north".to_owned(),
+                listen: "127.0.0.1:9000".to_owned(),
+                ..Default::default()
+            }],
+            ..Config::default()
+        };
+        let shared = config.shared();
+        for path in SETTINGS.iter().filter(|path| **path != "cluster_id") {
+            assert!(shared.contains_key(*path), "{path}");
+        }
+        assert_eq!(shared["initial_members"], r#""1=a:1", "2=b:1""#);
+        assert_eq!(shared["partitions.north.listen"], "port 9000");
+        assert!(shared.contains_key("limits.command_bytes"));
+        assert!(!shared.keys().any(|path| path.starts_with("keystone")));
+        assert!(!shared.contains_key("cluster_id"), "it is not bound");
+        assert!(!Config::default().shared().contains_key("initial_members"));
+    }
+}

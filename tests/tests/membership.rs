@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use placement_client::{Claim, Client, Inventory, NewProvider};
+use placement_client::{ApiRequest, Claim, Client, Inventory, NewProvider};
 use placement_tests::cluster::Cluster;
 use serde_json::Value;
 use uuid::Uuid;
@@ -113,6 +113,43 @@ async fn a_fresh_node_joins_is_promoted_and_another_one_leaves() {
     let again =
         cluster.placementctl(&["members", "add", &gone.to_string(), "--peer", &place.peer()]);
     assert!(!again.unwrap().status.success());
+}
+
+#[tokio::test]
+async fn a_removed_node_that_goes_on_running_gives_no_orders() {
+    let cluster = Cluster::start(3).await.unwrap();
+    ctl(&cluster, &["members", "remove", "3", "--yes"]);
+    let of_node_3 = Client::new([cluster.place(3).admin()]).unwrap();
+    let orders = [
+        ("POST", "/v1/nodes/1/drain"),
+        ("POST", "/v1/nodes/2/drain"),
+        ("POST", "/v1/leader"),
+        ("DELETE", "/v1/members/2"),
+    ];
+    for (method, path) in orders {
+        let order = ApiRequest::new(method.parse().unwrap(), path);
+        let refused = of_node_3.request_once(order).await.unwrap();
+        let words = String::from_utf8_lossy(&refused.body).into_owned();
+        assert!(refused.status.as_u16() >= 400, "{method} {path}: {words}");
+        assert!(
+            words.contains("node 3 was removed from this cluster")
+                || words.contains("was removed from its cluster"),
+            "{method} {path}: {words}"
+        );
+    }
+    for id in [1, 2] {
+        let status = cluster.admin_of(id).status().await.unwrap();
+        assert!(status.ready, "node {id} is drained: {status:?}");
+        assert_eq!(status.members.len(), 2, "{status:?}");
+    }
+    // Nor does it take the leadership away by votes.
+    let before = status(&cluster);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let after = status(&cluster);
+    assert_eq!(
+        (&before["leader"], &before["term"]),
+        (&after["leader"], &after["term"])
+    );
 }
 
 /// So long that nothing but a hand-over can explain a new leader within less.

@@ -330,7 +330,7 @@ async fn what_is_asked_of_one_node_through_another_is_told_by_both() {
     let undrain = ApiRequest::new(Method::DELETE, "/v1/nodes/2/drain");
     let undrained = operator.request_once(undrain).await.unwrap();
     assert_eq!(undrained.status, StatusCode::NO_CONTENT, "{undrained:?}");
-    say(&cluster, &[2], "\"user\":\"admin-test, by node 3\"").await;
+    say(&cluster, &[2], "\"user\":\"node 3 for admin-test\"").await;
 
     // Through another node nothing else can be asked of one.
     for (method, what) in [

@@ -67,7 +67,7 @@ impl Deeds for Recording {
 #[derive(Debug, Clone)]
 pub(super) struct Relayed {
     pub(super) by: u64,
-    /// Whom the certificate named that was shown there.
+    /// Whom the certificate named that was shown there, as that node says.
     pub(super) operator: Option<String>,
 }
 
@@ -136,7 +136,8 @@ fn operator(request: &Request) -> Option<String> {
     match request.extensions().get() {
         None => request.extensions().get().and_then(Shown::owner),
         Some(Relayed { by, operator }) => Some(match operator {
-            Some(operator) => format!("{operator}, by node {by}"),
+            // What another node says comes last, so that it cannot pass for another name.
+            Some(operator) => format!("node {by} for {operator}"),
             None => format!("node {by}"),
         }),
     }

@@ -263,9 +263,6 @@ impl PeerService {
 
     async fn read_index(&self, from: u64, call: ReadIndexCall) -> Result<ReadIndexReply, Denied> {
         let running = self.running()?;
-        if running.replica.has_removed(from) {
-            return Ok(ReadIndexReply::Removed);
-        }
         let asker = call.vote.map(|vote| Asker {
             node: from,
             vote: vote.into(),
@@ -283,8 +280,15 @@ fn reply<T: Serialize>(records: RecordVersion, answer: T) -> Result<Option<Vec<u
 }
 
 impl PeerService {
+    /// A number that was taken out of the cluster is never given again.
+    fn must_not_be_removed(&self, node: u64) -> Result<(), Denied> {
+        let removal = (self.bootstrap.slot.get()).and_then(|here| here.replica.removal_of(node));
+        removal.map_or(Ok(()), |index| Err(Denied::Removed { node, index }))
+    }
+
     /// A member whose version is older than what the cluster has agreed on is none to listen to.
     fn greet_member(&self, hello: &Hello) -> Result<(), Denied> {
+        self.must_not_be_removed(hello.from)?;
         let level = (self.bootstrap.slot.get()).map_or(Level::FIRST, |node| node.replica.level());
         if hello.level < level {
             return Err(Denied::Stranger(format!(
@@ -327,6 +331,17 @@ impl Handler for PeerService {
                 "node {} does not belong to a cluster yet",
                 hello.from
             ))),
+        }
+    }
+
+    fn admits(&self, from: u64, method: Method) -> Result<(), Denied> {
+        self.must_not_be_removed(from)?;
+        match self.bootstrap.slot.get() {
+            Some(here) if method.is_order() => match here.replica.membership_without(from) {
+                Some(index) => Err(Denied::NotAMember { node: from, index }),
+                None => Ok(()),
+            },
+            _ => Ok(()),
         }
     }
 

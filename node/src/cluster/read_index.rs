@@ -28,7 +28,7 @@ use super::read_metrics::ReadMetrics;
 use super::read_quorum::{self, Asker, Point};
 use super::replica::{Leader, REMOVED, Replica};
 use crate::doors::Unavailable;
-use crate::rpc::channel::Lane;
+use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{Method, ReadIndexCall, ReadIndexReply, ReadPointReply};
 use crate::rpc::peers::Peers;
 
@@ -182,10 +182,6 @@ impl Rounds {
                     leader.id
                 )
             }
-            Ok(ReadIndexReply::Removed) => {
-                replica.note_removed(true);
-                REMOVED.to_owned()
-            }
             Ok(ReadIndexReply::Unconfirmed { reason }) | Err(reason) => reason,
         };
         replica
@@ -218,7 +214,13 @@ impl Rounds {
         self.peers
             .call(to, Lane::Control, Method::ReadIndex, &call, patience)
             .await
-            .map_err(|error| format!("the leader, node {}: {error}", leader.id))
+            .map_err(|error| match error {
+                CallError::Removed(_) => {
+                    replica.note_removed(true);
+                    REMOVED.to_owned()
+                }
+                error => format!("the leader, node {}: {error}", leader.id),
+            })
     }
 
     /// Asks the leader how far it has committed, and all voters for the votes that they hold: one round trip. `None`:

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::replica::Replica;
-use crate::rpc::channel::Lane;
+use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{Method, ReadIndexCall, ReadIndexReply};
 use crate::rpc::peers::Peers;
 
@@ -35,7 +35,7 @@ async fn ask_whether_removed(replica: &Replica, peers: &Arc<Peers>) {
             )
             .await;
         match answer {
-            Ok(ReadIndexReply::Removed) => return replica.note_removed(true),
+            Err(CallError::Removed(_)) => return replica.note_removed(true),
             Ok(ReadIndexReply::At { .. }) => return replica.note_removed(false),
             Ok(_) | Err(_) => {}
         }

@@ -93,6 +93,11 @@ impl LeadershipChanges {
     }
 }
 
+/// The index of the entry that has set a membership.
+fn membership_index(stored: &StoredMembership) -> u64 {
+    stored.log_id().map_or(0, |id| id.index())
+}
+
 impl Replica {
     pub(super) fn new(
         identity: Identity,
@@ -331,14 +336,24 @@ impl Replica {
         self.removed.load(Ordering::Relaxed)
     }
 
-    /// Whether a node was removed, as far as this node knows: its writes are shut out for ever, or
-    /// this node leads and it is no member.
-    pub(crate) fn has_removed(&self, id: u64) -> bool {
-        if self.is_member(id) {
-            return false;
-        }
+    /// The membership, by its index, that shows a node as removed, as far as this node has applied the log. What is
+    /// not committed does not count: another leader may take it back.
+    pub(crate) fn removal_of(&self, id: u64) -> Option<u64> {
         let applied = self.views.current();
-        applied.cluster.is_retired(id) || self.leads()
+        let is_member = applied.membership.membership().get_node(&id).is_some();
+        // Only members write, and a removed one's number is closed: who is neither may be new.
+        let was_member = applied.cluster.session(id).is_some();
+        (was_member && !is_member).then(|| membership_index(&applied.membership))
+    }
+
+    /// The membership, by its index, that this node knows and another one is not in. `None` while it knows no members
+    /// at all.
+    pub(crate) fn membership_without(&self, id: u64) -> Option<u64> {
+        let stored = self.membership();
+        let membership = stored.membership();
+        let knows_members = membership.nodes().next().is_some();
+        let is_without = knows_members && membership.get_node(&id).is_none();
+        is_without.then(|| membership_index(&stored))
     }
 
     /// The last start of a node in which it has written, as far as this node has applied it; none of

@@ -18,7 +18,7 @@ use placement_raft_store::wire::{self, RecordVersion};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use super::frame::{FRAME_BYTES_MAX, Frame, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
+use super::frame::{Frame, Kind, STRANGERS_BYTES_MAX};
 use super::joiner::Joiner;
 use super::message::{self, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
 use super::packing::{Sent, pack};
@@ -46,6 +46,9 @@ pub(crate) enum CallError {
     /// The other node will not speak with this one.
     #[error("refused: {0}")]
     Refused(String),
+    /// The other node will not speak with this one any more: it was removed from the cluster.
+    #[error("refused: {0}")]
+    Removed(String),
     /// The call was sent, and its answer will not come.
     #[error("{0}")]
     Lost(String),
@@ -65,7 +68,7 @@ impl CallError {
     pub(crate) fn is_without_effect(&self) -> bool {
         matches!(
             self,
-            Self::NotSent(_) | Self::Refused(_) | Self::Unreadable(_)
+            Self::NotSent(_) | Self::Refused(_) | Self::Removed(_) | Self::Unreadable(_)
         )
     }
 }
@@ -224,16 +227,15 @@ impl Channel {
         }));
         let (read, write) = tokio::io::split(stream);
         let writing = calls.clone();
-        let piece_bytes = match welcome.version >= PIECES {
-            true => PIECE_BYTES,
-            false => FRAME_BYTES_MAX,
-        };
+        let is_introduction = hello.introduction;
+        let piece_bytes = message::piece_bytes(welcome.version, is_introduction);
         let Extras {
             round_trips,
             compress,
             sent,
         } = extras;
-        let packs = welcome.unpacks && compress.between(&hello.region, &welcome.region);
+        let packs =
+            !is_introduction && welcome.unpacks && compress.between(&hello.region, &welcome.region);
         tasks.spawn(async move {
             let dressed = |frame: Frame| {
                 let plain = frame.body.len();
@@ -255,6 +257,7 @@ impl Channel {
             stream: read,
             calls: calls.clone(),
             outbox: outbox.downgrade(),
+            joiner: Joiner::new(is_introduction),
             silence,
             way: round_trips.map(|round_trips| (welcome.node, round_trips)),
         };
@@ -417,10 +420,11 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
             }
             Ok(welcome)
         }
-        Kind::Refusal => Err(CallError::Refused(
-            wire::decode::<Failure>(&answer.body)
-                .map_or_else(|error| error.to_string(), |failure| failure.message),
-        )),
+        Kind::Refusal => Err(match wire::decode::<Failure>(&answer.body) {
+            Ok(failure) if failure.removed => CallError::Removed(failure.message),
+            Ok(failure) => CallError::Refused(failure.message),
+            Err(error) => CallError::Refused(error.to_string()),
+        }),
         kind => Err(CallError::NotSent(format!(
             "a {kind:?} instead of a welcome"
         ))),
@@ -432,6 +436,7 @@ struct Reader {
     calls: Arc<Mutex<Calls>>,
     /// Weak: the writing task ends when no caller is left.
     outbox: WeakOutbox,
+    joiner: Joiner,
     silence: Duration,
     /// Which node is there, and where it is noted how long the way to it is.
     way: Option<(u64, Arc<RoundTrips>)>,
@@ -449,13 +454,10 @@ impl Reader {
     /// Takes answers until the connection must be given up; says why.
     async fn serve(&mut self) -> std::io::Result<String> {
         let mut buffer = BytesMut::new();
-        let mut joiner = Joiner::default();
         let mut last_ping = Instant::now();
         loop {
-            while let Some(frame) = Frame::read(&mut buffer, FRAME_BYTES_MAX)? {
-                if let Some(message) = joiner.take(frame)? {
-                    self.take(message);
-                }
+            while let Some(message) = self.joiner.next(&mut buffer)? {
+                self.take(message);
             }
             if let Some(reason) = lock(&self.calls).closed.clone() {
                 return Ok(reason);
@@ -488,6 +490,7 @@ impl Reader {
         let answer = match frame.kind {
             Kind::Response => Ok(frame.body),
             Kind::Failure => Err(match wire::decode::<Failure>(&frame.body) {
+                Ok(failure) if failure.removed => CallError::Removed(failure.message),
                 Ok(failure) if failure.unreadable => CallError::Unreadable(failure.message),
                 Ok(failure) => CallError::Failed(failure.message),
                 Err(error) => CallError::Failed(error.to_string()),

@@ -4,6 +4,8 @@ use std::error::Error;
 
 use placement_raft_store::wire::WireError;
 
+use super::message::Failure;
+
 /// Why a call was not carried out. It travels as its words ([`super::message::Failure`]).
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Denied {
@@ -13,6 +15,17 @@ pub(crate) enum Denied {
     /// The caller is none that this node speaks with.
     #[error("{0}")]
     Stranger(String),
+    /// The caller was removed from this cluster.
+    #[error(
+        "node {node} was removed from this cluster: the membership at index {index} is without it"
+    )]
+    Removed { node: u64, index: u64 },
+    /// An order of a node that this one does not know as a member.
+    #[error(
+        "node {node} is not a member by the membership at index {index}, the last that this node \
+         knows: if it was added later, try again once this node has caught up"
+    )]
+    NotAMember { node: u64, index: u64 },
     /// The call does not fit the connection or the state of a transfer.
     #[error("{0}")]
     Misused(&'static str),
@@ -37,6 +50,15 @@ pub(crate) enum Denied {
 }
 
 impl Denied {
+    /// As it travels.
+    pub(super) fn failure(&self) -> Failure {
+        Failure {
+            message: self.to_string(),
+            unreadable: matches!(self, Self::Malformed(_)),
+            removed: matches!(self, Self::Removed { .. }),
+        }
+    }
+
     /// Raft's own error, which is always that it has stopped.
     pub(crate) fn stopped(error: impl Error + Send + Sync + 'static) -> Self {
         Self::Stopped(Box::new(error))

@@ -23,6 +23,8 @@ use placement_raft_store::coverage::RarePath;
 pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
 /// Longest frame that is read of somebody who has not been welcomed, in bytes.
 pub(crate) const STRANGERS_BYTES_MAX: usize = 4 * 1024;
+/// Longest frame of an introduction, in bytes: who calls has not been shown to be a member.
+pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a message in one piece.
 pub(crate) const PIECE_BYTES: usize = 16 * 1024;
 
@@ -109,6 +111,11 @@ impl Frame {
             call,
             body: body.into(),
         }
+    }
+
+    /// Bytes of memory that it takes while it waits.
+    pub(super) fn queued_bytes(&self) -> usize {
+        size_of::<Self>() + self.body.len()
     }
 
     /// The frames in which the message is sent: this one, behind as many pieces as it takes.

@@ -4,18 +4,48 @@ use std::io;
 
 use bytes::BytesMut;
 
-use super::frame::{FRAME_BYTES_MAX, Frame, Kind, invalid};
+use super::frame::{FRAME_BYTES_MAX, Frame, INTRODUCTION_BYTES_MAX, Kind, invalid};
 use super::packing::unpack;
 
 /// Puts messages together that come in pieces, and unpacks them.
 #[derive(Default)]
 pub(crate) struct Joiner {
     begun: Option<(u64, BytesMut)>,
+    /// Messages are short and come whole: it is not known whether the other side is a member.
+    is_introduction: bool,
 }
 
 impl Joiner {
+    /// For a connection that is an introduction, or one of a member.
+    pub(crate) fn new(is_introduction: bool) -> Self {
+        Self {
+            is_introduction,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the next whole message out of `input`; `None` if there is none yet.
+    pub(crate) fn next(&mut self, input: &mut BytesMut) -> io::Result<Option<Frame>> {
+        let bytes_max = match self.is_introduction {
+            true => INTRODUCTION_BYTES_MAX,
+            false => FRAME_BYTES_MAX,
+        };
+        while let Some(frame) = Frame::read(input, bytes_max)? {
+            if let Some(message) = self.take(frame)? {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
     /// Takes the next frame; gives the message that ends with it.
-    pub(crate) fn take(&mut self, frame: Frame) -> io::Result<Option<Frame>> {
+    fn take(&mut self, frame: Frame) -> io::Result<Option<Frame>> {
+        if self.is_introduction && matches!(frame.kind, Kind::Piece | Kind::Packed) {
+            return Err(invalid(format!(
+                "a {:?} in an introduction, whose messages come whole and plain",
+                frame.kind
+            )));
+        }
         match self.join(frame)? {
             Some(packed) if packed.kind == Kind::Packed => unpack(packed).map(Some),
             message => Ok(message),

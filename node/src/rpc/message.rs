@@ -15,6 +15,8 @@ use placement_raft_store::{Entry, Member, TypeConfig};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::frame::{FRAME_BYTES_MAX, PIECE_BYTES};
+
 /// The versions of the protocol that this binary speaks. The feature `rehearsal` is one ahead.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> =
     1..=if cfg!(feature = "rehearsal") { 4 } else { 3 };
@@ -32,6 +34,14 @@ pub(crate) fn records(protocol: u16) -> RecordVersion {
     match protocol {
         0..=3 => RecordVersion::COMPACT,
         _ => RecordVersion::NEWEST,
+    }
+}
+
+/// Bytes of a message in one piece, by the version of the protocol. An introduction is short and goes whole.
+pub(crate) fn piece_bytes(protocol: u16, is_introduction: bool) -> usize {
+    match protocol >= PIECES && !is_introduction {
+        true => PIECE_BYTES,
+        false => FRAME_BYTES_MAX,
     }
 }
 
@@ -102,6 +112,12 @@ impl Method {
         ]
         .into_iter()
         .find(|method| *method as u8 == number)
+    }
+
+    /// Whether it has this node, or the cluster, do what an operator wants. Raft's own calls and questions are taken
+    /// from nodes that this one does not know yet, too: it may lag behind in the membership.
+    pub(crate) fn is_order(self) -> bool {
+        matches!(self, Self::Admin | Self::Operate)
     }
 
     /// Whether nodes that do not belong to one cluster yet may ask this of each other.
@@ -180,6 +196,9 @@ pub(crate) struct Failure {
     /// It was not understood at all.
     #[serde(default)]
     pub(crate) unreadable: bool,
+    /// The node that calls was removed from the cluster.
+    #[serde(default)]
+    pub(crate) removed: bool,
 }
 
 /// Raft's AppendEntries, without the entries, which follow one by one.
@@ -462,8 +481,6 @@ pub(crate) enum ReadIndexReply {
     NotLeader { leader: Option<u64> },
     /// No quorum confirmed the leader.
     Unconfirmed { reason: String },
-    /// The node that asks was removed from the cluster.
-    Removed,
 }
 
 /// How far a leader has committed. Whether it led still, the node that asks finds out from the voters.
@@ -648,6 +665,7 @@ mod tests {
         check(&[Failure {
             message: "why".to_owned(),
             unreadable: true,
+            removed: true,
         }]);
         check(&[AppendReply::HigherVote(vote)]);
         check(&[
@@ -690,7 +708,6 @@ mod tests {
         check(&[
             ReadIndexReply::At { index: 1 },
             ReadIndexReply::Unconfirmed { reason: reason() },
-            ReadIndexReply::Removed,
         ]);
         check(&[JoinCall {
             node: 4,

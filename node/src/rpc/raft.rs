@@ -148,7 +148,7 @@ impl Network {
 
     fn error(&self, action: RPCTypes, error: CallError) -> RPCError<TypeConfig> {
         match error {
-            CallError::NotSent(_) | CallError::Refused(_) => {
+            CallError::NotSent(_) | CallError::Refused(_) | CallError::Removed(_) => {
                 RPCError::Unreachable(Unreachable::from_string(error))
             }
             CallError::Unreadable(reason) => {

@@ -19,9 +19,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::denied::Denied;
-use super::frame::{FRAME_BYTES_MAX, Frame, Kind, PIECE_BYTES, STRANGERS_BYTES_MAX};
+use super::frame::{Frame, INTRODUCTION_BYTES_MAX, Kind, STRANGERS_BYTES_MAX};
 use super::joiner::Joiner;
-use super::message::{self, Append, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
+use super::message::{self, Append, Hello, Method, VERSIONS, Welcome};
 use super::seldom::Seldom;
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
 use crate::env::{BoxStream, Listener};
@@ -35,7 +35,10 @@ const HELLO: Duration = Duration::from_secs(5);
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Connections whose hello has not been answered that are open at once.
 const STRANGERS_MAX: usize = 64;
-/// Connections of nodes that want to get to know this one that are open at once.
+/// How long an introduction takes at most: a node that joins waits this long for its answer. The call itself
+/// has to come within [`HELLO`].
+const INTRODUCTION: Duration = Duration::from_secs(35);
+/// Introductions that are open at once, and calls of all of them that are carried out at once.
 const INTRODUCTIONS_MAX: usize = 64;
 /// Connections of members that are open at once: each has a few to each other.
 const MEMBERS_MAX: usize = 512;
@@ -143,11 +146,7 @@ impl Reply {
         let frame = match answer {
             Ok(body) => Frame::new(Kind::Response, self.call, body),
             Err(denied) => {
-                let failure = Failure {
-                    message: denied.to_string(),
-                    unreadable: matches!(denied, Denied::Malformed(_)),
-                };
-                let failure = wire::encode(self.records, &failure);
+                let failure = wire::encode(self.records, &denied.failure());
                 Frame::new(Kind::Failure, self.call, failure)
             }
         };
@@ -194,6 +193,9 @@ pub(crate) trait Handler: Send + Sync + 'static {
 
     /// The region in which this node stands.
     fn region(&self) -> &str;
+
+    /// Whether a node that was welcome may call this now; if not, why. A connection may outlive what its node was.
+    fn admits(&self, from: u64, method: Method) -> Result<(), Denied>;
 
     /// Answers one call, with a record of the caller's version. `None`: it needs no answer.
     fn call(
@@ -243,6 +245,8 @@ struct Reception {
     gate: Gate,
     handler: Arc<dyn Handler>,
     open: Arc<Mutex<Open>>,
+    /// How many more calls of introductions may be carried out at once.
+    introductions: Arc<Semaphore>,
     said: Arc<Seldom>,
     tasks: Tasks,
 }
@@ -258,6 +262,7 @@ pub(crate) async fn serve(
         gate,
         handler,
         open: Arc::default(),
+        introductions: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
         said: Arc::default(),
         tasks: tasks.clone(),
     };
@@ -309,10 +314,14 @@ impl Reception {
             }
         };
         let served = self.serve(stream, buffer, &hello, version);
-        place
-            .run_until_cancelled(served)
-            .await
-            .ok_or_else(crowded)?
+        let served = place.run_until_cancelled(served);
+        let served = match hello.introduction {
+            true => {
+                (timeout(INTRODUCTION, served).await).map_err(|_| std::io::ErrorKind::TimedOut)?
+            }
+            false => served.await,
+        };
+        served.ok_or_else(crowded)?
     }
 
     /// Secures a connection and greets who made it.
@@ -377,11 +386,7 @@ impl Reception {
                 let (peer, reason) = (hello.from, &message);
                 tracing::warn!(peer, %address, reason, "refused a peer's connection");
             }
-            let failure = Failure {
-                message,
-                unreadable: false,
-            };
-            let refusal = wire::encode(RecordVersion::NAMED, &failure);
+            let refusal = wire::encode(RecordVersion::NAMED, &denied.failure());
             write_frame(stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
             return Ok(None);
         }
@@ -410,13 +415,14 @@ impl Reception {
     ) -> std::io::Result<()> {
         let (mut read, write) = tokio::io::split(stream);
         let (outbox, queued) = outbox();
-        let piece_bytes = match version >= PIECES {
-            true => PIECE_BYTES,
-            false => FRAME_BYTES_MAX,
-        };
+        let piece_bytes = message::piece_bytes(version, hello.introduction);
+        let (stopped, written) = (CancellationToken::new(), CancellationToken::new());
+        let (stop, all_written) = (stopped.clone().drop_guard(), written.clone());
         self.tasks.spawn(async move {
+            let writing = write_frames(write, queued, piece_bytes, |_| true, |frame| frame, || ());
             // The reading side notices a broken connection, too.
-            let _ = write_frames(write, queued, piece_bytes, |_| true, |frame| frame, || ()).await;
+            let _ = stopped.run_until_cancelled(writing).await;
+            written.cancel();
         });
         let end = CancellationToken::new();
         let mut calls = Calls {
@@ -434,27 +440,38 @@ impl Reception {
             }),
             outbox,
             streams: BTreeMap::new(),
-            places: Arc::new(Semaphore::new(CALLS_MAX)),
+            places: match hello.introduction {
+                true => self.introductions.clone(),
+                false => Arc::new(Semaphore::new(CALLS_MAX)),
+            },
             writes: Arc::default(),
             tasks: self.tasks.clone(),
         };
-        let mut joiner = Joiner::default();
-        let mut heard = Instant::now();
+        let mut joiner = Joiner::new(hello.introduction);
+        let begun = Instant::now();
+        let (mut heard, mut has_called) = (begun, false);
         loop {
-            while let Some(frame) = Frame::read(&mut buffer, FRAME_BYTES_MAX)? {
-                if let Some(message) = joiner.take(frame)? {
-                    calls.take(message).await?;
-                }
+            while let Some(message) = joiner.next(&mut buffer)? {
+                has_called |= message.kind == Kind::Request;
+                calls.take(message).await?;
             }
-            let patience = IDLE_MAX.saturating_sub(heard.elapsed());
+            let patience = match hello.introduction && !has_called {
+                true => HELLO.saturating_sub(begun.elapsed()),
+                false => IDLE_MAX.saturating_sub(heard.elapsed()),
+            };
             let more = end.run_until_cancelled(read_some(&mut read, &mut buffer));
             match timeout(patience, more).await {
                 Ok(Some(Ok(true))) => heard = Instant::now(),
-                Ok(Some(Ok(false)) | None) => return Ok(()),
+                Ok(Some(Ok(false)) | None) => break,
                 Ok(Some(Err(error))) => return Err(error),
                 Err(_) => return Err(std::io::ErrorKind::TimedOut.into()),
             }
         }
+        drop(calls);
+        // What is answered already still goes out, if the caller reads it.
+        let _ = timeout(HELLO, all_written.cancelled()).await;
+        drop(stop);
+        Ok(())
     }
 }
 
@@ -494,6 +511,7 @@ impl Calls {
                 self.request(frame.call, frame.body).await?;
             }
             Kind::Ping => {
+                self.answers_read().await?;
                 self.outbox.send(Frame::new(Kind::Pong, 0, Bytes::new()));
             }
             Kind::GivenUp => {
@@ -514,7 +532,11 @@ impl Calls {
     /// Waits until the caller has read so many of its answers that there is room for more.
     async fn answers_read(&self) -> std::io::Result<()> {
         let begun = Instant::now();
-        while self.outbox.waiting_bytes() > ANSWERS_BYTES_MAX {
+        let bytes_max = match self.introduction {
+            true => INTRODUCTION_BYTES_MAX,
+            false => ANSWERS_BYTES_MAX,
+        };
+        while self.outbox.waiting_bytes() > bytes_max {
             if begun.elapsed() > IDLE_MAX {
                 let words = "the caller does not read its answers";
                 return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, words));
@@ -539,6 +561,12 @@ impl Calls {
             reply.send(Err(Denied::Misused(
                 "this call is for members of one cluster",
             )));
+            return Ok(());
+        }
+        if !self.introduction
+            && let Err(denied) = self.handler.admits(self.caller.node, method)
+        {
+            self.turned_away(denied, reply);
             return Ok(());
         }
         if method == Method::Append {
@@ -583,6 +611,22 @@ impl Calls {
         Ok(())
     }
 
+    /// A node that was removed is not spoken with any more.
+    fn turned_away(&self, denied: Denied, reply: Reply) {
+        let Unreadable {
+            peer, said, end, ..
+        } = &*self.unreadable;
+        let reason = denied.to_string();
+        if said.is_due(*peer, &reason) {
+            tracing::warn!(peer, reason, "refused a peer's call");
+        }
+        let is_removed = matches!(denied, Denied::Removed { .. });
+        reply.send(Err(denied));
+        if is_removed {
+            end.cancel();
+        }
+    }
+
     /// Appends of one stream go through one task, in order; others are calls like all.
     fn append(&mut self, append: StreamedAppend, stream: Option<u64>) {
         match stream {
@@ -614,6 +658,8 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use futures::FutureExt;
     use futures::future::Either;
     use openraft::entry::RaftEntry;
@@ -639,6 +685,8 @@ mod tests {
     struct Follower {
         outgrown: Mutex<Vec<(u64, WireError)>>,
         writes: Arc<()>,
+        /// Whether those who call were removed.
+        removed: AtomicBool,
     }
 
     impl Follower {
@@ -658,6 +706,20 @@ mod tests {
 
         fn node(&self) -> u64 {
             2
+        }
+
+        fn admits(&self, from: u64, method: Method) -> Result<(), Denied> {
+            match self.removed.load(Ordering::Relaxed) {
+                true => Err(Denied::Removed {
+                    node: from,
+                    index: 7,
+                }),
+                false if method == Method::Admin => Err(Denied::NotAMember {
+                    node: from,
+                    index: 7,
+                }),
+                false => Ok(()),
+            }
         }
 
         fn newest(&self) -> u16 {
@@ -723,6 +785,7 @@ mod tests {
             gate,
             handler: follower.clone(),
             open: Arc::default(),
+            introductions: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
             said: Arc::default(),
             tasks: tasks.clone(),
         }
@@ -998,6 +1061,118 @@ mod tests {
         let length = (STRANGERS_BYTES_MAX as u32 + 1).to_be_bytes();
         stranger.write_all(&length).await.unwrap();
         assert!(!matches!(stranger.read(&mut byte).await, Ok(1..)));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_outlives_the_removal_of_its_node_is_refused_and_ends() {
+        let (follower, tasks) = (Arc::<Follower>::default(), Tasks::default());
+        let channel = connect(&follower, &tasks).await;
+        let order = channel.call(Method::Admin, &[], PATIENCE).await;
+        assert!(
+            matches!(order, Err(CallError::Failed(_))),
+            "not known as a member: {order:?}"
+        );
+        channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
+        follower.removed.store(true, Ordering::Relaxed);
+        for method in [Method::Append, Method::Vote, Method::Operate, Method::Write] {
+            let channel = match channel.is_closed() {
+                true => connect(&follower, &tasks).await,
+                false => channel.clone(),
+            };
+            let refused = channel.call(method, &[], PATIENCE).await.unwrap_err();
+            let CallError::Removed(words) = refused else {
+                panic!("{method:?}: {refused:?}")
+            };
+            assert!(words.starts_with("node 1 was removed"), "{words}");
+            let begun = Instant::now();
+            while !channel.is_closed() {
+                assert!(begun.elapsed() < PATIENCE, "the connection is kept");
+                sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+
+    /// A connection that is an introduction, and was welcomed.
+    async fn introduced(follower: &Arc<Follower>, tasks: &Tasks) -> DuplexStream {
+        let (mut near, far) = tokio::io::duplex(16 * 1024);
+        receive(follower, Box::new(far), tasks);
+        let hello = Hello {
+            introduction: true,
+            ..hello()
+        };
+        let hello = wire::encode(RecordVersion::NAMED, &hello);
+        write_frame(&mut near, &Frame::new(Kind::Hello, 0, hello))
+            .await
+            .unwrap();
+        let mut buffer = BytesMut::new();
+        let welcome = read_frame(&mut near, &mut buffer, STRANGERS_BYTES_MAX).await;
+        assert_eq!(welcome.unwrap().unwrap().kind, Kind::Welcome);
+        near
+    }
+
+    #[tokio::test]
+    async fn an_introduction_takes_little_memory_whatever_it_announces() {
+        const ANNOUNCED: usize = 90 << 20;
+        let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+        let begun = |kind: Kind| {
+            let frame = encoded(&Frame::new(kind, 1, vec![0; ANNOUNCED]));
+            frame[..1 << 20].to_vec()
+        };
+        let piece = encoded(&Frame::new(Kind::Piece, 1, vec![0; 1024]));
+        for (what, bytes) in [
+            ("a long call", begun(Kind::Request)),
+            ("a long piece", begun(Kind::Piece)),
+            ("short pieces without end", piece.repeat(1024)),
+        ] {
+            let mut near = introduced(&follower, &tasks).await;
+            let mut taken = 0;
+            while let Ok(more @ 1..) = near.write(&bytes[taken..]).await {
+                taken += more;
+            }
+            assert!(taken <= 2 * INTRODUCTION_BYTES_MAX, "{what}: {taken} bytes");
+        }
+        // A short call is answered.
+        let mut near = introduced(&follower, &tasks).await;
+        let call = Frame::new(Kind::Request, 1, vec![Method::Probe as u8, 7, 7]);
+        write_frame(&mut near, &call).await.unwrap();
+        let answer = read_frame(&mut near, &mut BytesMut::new(), STRANGERS_BYTES_MAX).await;
+        assert_eq!(&answer.unwrap().unwrap().body[..], b"2");
+        tasks.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_reads_no_answers_is_read_no_further() {
+        let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+        let mut near = introduced(&follower, &tasks).await;
+        let pings = encoded(&Frame::new(Kind::Ping, 0, Bytes::new())).repeat(1 << 20);
+        let mut taken = 0;
+        let patience = Duration::from_millis(300);
+        while let Ok(Ok(more @ 1..)) = timeout(patience, near.write(&pings[taken..])).await {
+            taken += more;
+        }
+        assert!(taken <= 4 * INTRODUCTION_BYTES_MAX, "{taken} bytes");
+        tasks.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_introduction_ends_however_slowly_it_goes_on() {
+        let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+        for (calls_first, ends_after) in [(false, HELLO), (true, INTRODUCTION)] {
+            let mut near = introduced(&follower, &tasks).await;
+            let begun = Instant::now();
+            if calls_first {
+                let call = Frame::new(Kind::Request, 1, vec![Method::Probe as u8]);
+                write_frame(&mut near, &call).await.unwrap();
+            }
+            // The head of a call that never ends, one byte a second.
+            let mut bytes = encoded(&Frame::new(Kind::Request, 2, vec![0; 60_000])).into_iter();
+            while near.write_u8(bytes.next().unwrap()).await.is_ok() {
+                sleep(Duration::from_secs(1)).await;
+            }
+            let took = begun.elapsed();
+            assert!(took >= ends_after && took < ends_after + HELLO, "{took:?}");
+        }
+        tasks.stop().await;
     }
 
     /// A call with one log entry, and where the record of that begins.

@@ -34,6 +34,14 @@ struct Waiting {
     since: Mutex<Option<Instant>>,
 }
 
+impl Waiting {
+    /// A frame waits no longer: it is being written.
+    fn has_begun(&self, frame: &Frame) {
+        self.bytes
+            .fetch_sub(frame.queued_bytes(), Ordering::Relaxed);
+    }
+}
+
 /// An outbox that does not keep its connection open.
 pub(super) struct WeakOutbox {
     frames: mpsc::WeakUnboundedSender<(Frame, Instant)>,
@@ -69,15 +77,15 @@ pub(super) fn outbox() -> (Outbox, Queued) {
 impl Outbox {
     /// Queues a frame, behind all others unless it is urgent; false if nothing is written any more.
     pub(super) fn send(&self, frame: Frame) -> bool {
+        let bytes = frame.queued_bytes();
+        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
         if frame.kind.is_urgent() {
             return self.urgent.send(frame).is_ok();
         }
-        let bytes = frame.body.len();
-        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.frames.send((frame, Instant::now())).is_ok()
     }
 
-    /// Bytes that wait to be written.
+    /// Bytes of memory that is taken by frames that wait to be written.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.waiting.bytes.load(Ordering::Relaxed)
     }
@@ -132,10 +140,8 @@ pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
             },
         }
         for (frame, since) in frames.drain(..) {
-            let is_urgent = frame.kind.is_urgent();
-            let bytes = frame.body.len();
-            if !is_urgent {
-                queued.waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            queued.waiting.has_begun(&frame);
+            if !frame.kind.is_urgent() {
                 *queued.waiting.since.lock() = Some(since);
             }
             if !wanted(&frame) {
@@ -147,6 +153,7 @@ pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
                     continue;
                 }
                 while let Ok(urgent) = queued.urgent.try_recv() {
+                    queued.waiting.has_begun(&urgent);
                     urgent.write(&mut buffer);
                 }
                 write_out(&mut stream, &mut buffer, &progress).await?;

@@ -29,7 +29,7 @@ const PEER: &str = "peer.placement.internal";
 const ADMIN: &str = "admin.placement.internal";
 
 /// Most of a name that is told.
-const OWNER_MAX: usize = 64;
+pub(crate) const OWNER_MAX: usize = 64;
 
 /// The name in a node's certificate that no other node of its cluster has.
 fn node_name(node: u64) -> String {

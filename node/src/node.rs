@@ -282,7 +282,8 @@ impl Node {
     fn serve_peers(&self, listener: Box<dyn Listener>, gate: Gate, inner: Arc<Inner>) {
         let calls = Arc::new(PeerService::new(self.bootstrap.clone(), inner));
         self.tasks.spawn(calls.clean());
-        let serve = crate::rpc::server::serve(listener, gate, calls, self.tasks.clone());
+        let damage = self.bootstrap.peers.damage.clone();
+        let serve = crate::rpc::server::serve(listener, gate, calls, damage, self.tasks.clone());
         self.tasks.spawn_vital("listening to other nodes", serve);
     }
 

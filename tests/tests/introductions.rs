@@ -8,16 +8,19 @@ use std::time::Duration;
 
 use placement_tests::cluster::Cluster;
 use placement_tests::process_cost::{forget_peak, memory};
+use xxhash_rust::xxh3::xxh3_64;
 
 const HELLO: u8 = 1;
 const REQUEST: u8 = 4;
 const PIECE: u8 = 10;
 const ANNOUNCED: usize = 90 << 20;
 
-/// The head of a frame whose body has so many bytes.
-fn head(kind: u8, body_bytes: usize) -> Vec<u8> {
-    let length = u32::try_from(9 + body_bytes).unwrap();
-    [&length.to_be_bytes()[..], &[kind], &[0; 8]].concat()
+/// The head of a frame with this body.
+fn head(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(21 + body.len()).unwrap().to_be_bytes();
+    let checked = [&length[..], &[kind], &[0; 8], &xxh3_64(body).to_be_bytes()].concat();
+    let checksum = xxh3_64(&checked) as u32;
+    [&checked[..], &checksum.to_be_bytes()].concat()
 }
 
 /// The hello of a node that only wants to get to know another one: a record with named fields (MessagePack).
@@ -51,16 +54,16 @@ fn announce(address: &str, kind: u8) -> usize {
         .set_write_timeout(Some(Duration::from_secs(5)))
         .unwrap();
     let hello = hello();
-    stream.write_all(&head(HELLO, hello.len())).unwrap();
+    stream.write_all(&head(HELLO, &hello)).unwrap();
     stream.write_all(&hello).unwrap();
     let mut welcome = [0; 5];
     stream.read_exact(&mut welcome).unwrap();
     assert_eq!(welcome[4], 2, "this introduction is not welcome");
     let body = vec![7; ANNOUNCED];
+    let head = head(kind, &body);
     let mut sent = 0;
     // A piece that is kept, and a frame that never ends.
     for bytes in [&body[..], &body[..ANNOUNCED - 1]] {
-        let head = head(kind, ANNOUNCED);
         for part in head.chunks(64).chain(bytes.chunks(1 << 20)) {
             if stream.write_all(part).is_err() {
                 return sent;

@@ -144,6 +144,8 @@ catalog! {
         "Calls to another node, as they went out";
     PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter bytes ["peer"]
         "Calls to another node, before some of them were compressed";
+    PEER_FRAMES_DAMAGED = "placement_peer_frames_damaged" Counter none []
+        "Frames between nodes that arrived damaged here; each ended its connection";
     MEMBER = "placement_member" Gauge none []
         "1 if this node belongs to a cluster";
     REMOVED = "placement_removed" Gauge none []

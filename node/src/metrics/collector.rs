@@ -128,6 +128,7 @@ impl Collector for NodeCollector {
             out.counters(&catalog::PEER_SENT, went_out)?;
             let plain = bytes.map(|(peer, (plain, _))| (peer, plain));
             out.counters(&catalog::PEER_SENT_PLAIN, plain)?;
+            out.counter(&catalog::PEER_FRAMES_DAMAGED, peers.damage.frames())?;
             out.gauge(&catalog::REMOVED, u64::from(replica.is_removed()))?;
             out.raft(replica)?;
             out.store(&store_metrics.read())?;

@@ -18,6 +18,7 @@ use placement_raft_store::wire::{self, RecordVersion};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use super::damage::Damage;
 use super::frame::{Frame, Kind, STRANGERS_BYTES_MAX};
 use super::joiner::Joiner;
 use super::message::{self, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
@@ -95,6 +96,8 @@ pub(crate) struct Extras {
     pub(crate) compress: Compress,
     /// Where it is counted what goes out.
     pub(crate) sent: Arc<Sent>,
+    /// Where it is counted what comes in damaged.
+    pub(crate) damage: Arc<Damage>,
 }
 
 /// An open connection. Clones are the same connection.
@@ -233,6 +236,7 @@ impl Channel {
             round_trips,
             compress,
             sent,
+            damage,
         } = extras;
         let packs =
             !is_introduction && welcome.unpacks && compress.between(&hello.region, &welcome.region);
@@ -259,7 +263,9 @@ impl Channel {
             outbox: outbox.downgrade(),
             joiner: Joiner::new(is_introduction),
             silence,
-            way: round_trips.map(|round_trips| (welcome.node, round_trips)),
+            node: welcome.node,
+            round_trips,
+            damage,
         };
         tasks.spawn(reader.run());
         let channel = Self {
@@ -438,15 +444,21 @@ struct Reader {
     outbox: WeakOutbox,
     joiner: Joiner,
     silence: Duration,
-    /// Which node is there, and where it is noted how long the way to it is.
-    way: Option<(u64, Arc<RoundTrips>)>,
+    /// Which node is there.
+    node: u64,
+    /// Where it is noted how long the way to it is.
+    round_trips: Option<Arc<RoundTrips>>,
+    damage: Arc<Damage>,
 }
 
 impl Reader {
     async fn run(mut self) {
         let reason = match self.serve().await {
             Ok(reason) => reason,
-            Err(error) => error.to_string(),
+            Err(error) => {
+                self.damage.note(self.node, &error);
+                error.to_string()
+            }
         };
         lock(&self.calls).close(&reason);
     }
@@ -497,8 +509,8 @@ impl Reader {
             }),
             Kind::Pong => {
                 let took = lock(&self.calls).pings.answered();
-                if let (Some(took), Some((node, round_trips))) = (took, &self.way) {
-                    round_trips.note(*node, took);
+                if let (Some(took), Some(round_trips)) = (took, &self.round_trips) {
+                    round_trips.note(self.node, took);
                 }
                 return;
             }

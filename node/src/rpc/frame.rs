@@ -1,11 +1,16 @@
-//! What travels between nodes: length, kind, call, body.
+//! What travels between nodes: length, kind, call, checksums, body.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 4 | length of what follows, big endian |
 //! | 1 | [`Kind`] |
 //! | 8 | number of the call, big endian; 0 where there is none |
+//! | 8 | XXH3 of the body, big endian |
+//! | 4 | the low half of the XXH3 of the 21 bytes before, big endian |
 //! | rest | the body |
+//!
+//! TCP's own checksum has 16 bits, and misses one damaged segment in 65,536. A length is believed only once
+//! the head's checksum is right, so that a damaged one is an error at once; nothing of a damaged frame is read further.
 //!
 //! The first frame of each side is a hello; it settles the version of all that follows.
 //!
@@ -17,6 +22,7 @@ use std::io;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use placement_raft_store::coverage::RarePath;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Longest message that is read, in bytes, whether or not it comes in pieces. The configuration keeps
 /// commands and batches well below.
@@ -28,7 +34,34 @@ pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a message in one piece.
 pub(crate) const PIECE_BYTES: usize = 16 * 1024;
 
-const HEAD: usize = 9;
+const LENGTH: usize = 4;
+/// What the head's checksum covers: the length, the kind, the call, the body's checksum.
+const CHECKED: usize = LENGTH + 1 + 8 + 8;
+/// Bytes before the body.
+const HEAD: usize = CHECKED + 4;
+
+/// A frame that did not arrive as it was sent.
+#[derive(Debug, thiserror::Error)]
+#[error("a frame arrived damaged: the checksum of its {part} is wrong")]
+pub(crate) struct Damaged {
+    part: &'static str,
+}
+
+impl Damaged {
+    /// Whether this is why a connection ends.
+    pub(super) fn is_cause_of(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+    }
+
+    fn error(part: &'static str) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, Self { part })
+    }
+}
+
+fn head_checksum(checked: &[u8]) -> u32 {
+    // The low half is as good a checksum as any.
+    xxh3_64(checked) as u32
+}
 
 /// What a frame is. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,35 +174,50 @@ impl Frame {
 
     /// Appends the frame to `out`.
     pub(crate) fn write(&self, out: &mut BytesMut) {
-        out.reserve(4 + HEAD + self.body.len());
-        let length = u32::try_from(HEAD + self.body.len())
+        out.reserve(HEAD + self.body.len());
+        let length = u32::try_from(HEAD - LENGTH + self.body.len())
             .expect("bodies are limited far below what a length can say");
+        let begun = out.len();
         out.put_u32(length);
         out.put_u8(self.kind.number());
         out.put_u64(self.call);
+        out.put_u64(xxh3_64(&self.body));
+        out.put_u32(head_checksum(&out[begun..]));
         out.put_slice(&self.body);
     }
 
     /// Takes the first whole frame out of `input`; `None` if there is none yet. It is an error if the
-    /// frame has more than `bytes_max`.
+    /// frame has more than `bytes_max`, or is [`Damaged`].
     pub(crate) fn read(input: &mut BytesMut, bytes_max: usize) -> io::Result<Option<Self>> {
-        if input.len() < 4 {
+        let Some(length) = input.first_chunk::<LENGTH>() else {
             return Ok(None);
-        }
-        let length = u32::from_be_bytes([input[0], input[1], input[2], input[3]]) as usize;
-        if !(HEAD..=bytes_max).contains(&length) {
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        if !(HEAD - LENGTH..=bytes_max).contains(&length) {
             return Err(invalid(format!(
                 "a frame of {length} bytes, where {bytes_max} are the most"
             )));
         }
-        if input.len() < 4 + length {
-            input.reserve(4 + length - input.len());
+        if input.len() < HEAD {
             return Ok(None);
         }
-        input.advance(4);
+        let (checked, mut checksum) = input[..HEAD].split_at(CHECKED);
+        if head_checksum(checked) != checksum.get_u32() {
+            return Err(Damaged::error("head"));
+        }
+        if input.len() < LENGTH + length {
+            input.reserve(LENGTH + length - input.len());
+            return Ok(None);
+        }
+        input.advance(LENGTH);
         let mut frame = input.split_to(length).freeze();
         let number = frame.get_u8();
         let call = frame.get_u64();
+        let checksum = frame.get_u64();
+        frame.advance(HEAD - CHECKED);
+        if xxh3_64(&frame) != checksum {
+            return Err(Damaged::error("body"));
+        }
         let kind = Kind::from_number(number)
             .ok_or_else(|| invalid(format!("a frame of unknown kind {number}")))?;
         Ok(Some(Self {
@@ -209,13 +257,35 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_error_and_reserves_no_memory() {
-        for bytes in [
-            [0xff; 13],
-            [0; 13],
-            [0, 0, 0, 9, 99, 0, 0, 0, 0, 0, 0, 0, 0],
-        ] {
+        for bytes in [[0xff; HEAD], [0; HEAD], [1; HEAD]] {
             let mut input = BytesMut::from(&bytes[..]);
-            assert!(Frame::read(&mut input, FRAME_BYTES_MAX).is_err());
+            let error = Frame::read(&mut input, FRAME_BYTES_MAX).unwrap_err();
+            assert!(input.capacity() < 1024, "{error}");
+        }
+        // Right checksums under a kind that no version has.
+        let mut bytes = BytesMut::new();
+        Frame::new(Kind::Pong, 0, Bytes::new()).write(&mut bytes);
+        bytes[LENGTH] = 99;
+        let checksum = head_checksum(&bytes[..CHECKED]);
+        bytes[CHECKED..HEAD].copy_from_slice(&checksum.to_be_bytes());
+        let error = Frame::read(&mut bytes, FRAME_BYTES_MAX).unwrap_err();
+        assert!(error.to_string().contains("unknown kind 99"), "{error}");
+    }
+
+    #[test]
+    fn each_damaged_bit_is_an_error_and_is_noticed_without_waiting_for_more() {
+        for body in [vec![], vec![0], (0..100).collect::<Vec<u8>>()] {
+            let mut whole = BytesMut::new();
+            Frame::new(Kind::Request, 7, body).write(&mut whole);
+            for bit in 0..8 * whole.len() {
+                let mut damaged = whole.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                let read = Frame::read(&mut damaged, FRAME_BYTES_MAX);
+                let error = read.expect_err("a damaged frame is read");
+                let is_length = bit / 8 < LENGTH;
+                assert!(is_length || Damaged::is_cause_of(&error), "{bit}: {error}");
+            }
+            assert!(Frame::read(&mut whole, FRAME_BYTES_MAX).unwrap().is_some());
         }
     }
 }

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::channel::{CallError, Channel, Extras, Lane};
+use super::damage::Damage;
 use super::message::{Hello, Method, VERSIONS};
 use super::packing::Traffic;
 use super::round_trips::RoundTrips;
@@ -45,6 +46,8 @@ pub(crate) struct Peers {
     pub(crate) round_trips: Arc<RoundTrips>,
     /// What was sent to them.
     pub(crate) traffic: Traffic,
+    /// What came in damaged, on connections that either side has made.
+    pub(crate) damage: Arc<Damage>,
     /// The region in which this node stands.
     region: String,
     compress: Compress,
@@ -85,6 +88,7 @@ impl Peers {
             lost: watch::Sender::default(),
             round_trips: Arc::default(),
             traffic: Traffic::default(),
+            damage: Arc::default(),
             region: String::new(),
             compress: Compress::default(),
         }
@@ -279,6 +283,7 @@ impl Peers {
             round_trips,
             compress: self.compress,
             sent: to.map(|to| self.traffic.to(to)).unwrap_or_default(),
+            damage: self.damage.clone(),
         };
         // On the node's own runtime, also for a request that is served on another one.
         let opened = self.tasks.run(async move {

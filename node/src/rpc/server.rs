@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::damage::Damage;
 use super::denied::Denied;
 use super::frame::{Frame, INTRODUCTION_BYTES_MAX, Kind, STRANGERS_BYTES_MAX};
 use super::joiner::Joiner;
@@ -248,6 +249,7 @@ struct Reception {
     /// How many more calls of introductions may be carried out at once.
     introductions: Arc<Semaphore>,
     said: Arc<Seldom>,
+    damage: Arc<Damage>,
     tasks: Tasks,
 }
 
@@ -256,6 +258,7 @@ pub(crate) async fn serve(
     mut listener: Box<dyn Listener>,
     gate: Gate,
     handler: Arc<dyn Handler>,
+    damage: Arc<Damage>,
     tasks: Tasks,
 ) {
     let reception = Reception {
@@ -264,6 +267,7 @@ pub(crate) async fn serve(
         open: Arc::default(),
         introductions: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
         said: Arc::default(),
+        damage,
         tasks: tasks.clone(),
     };
     loop {
@@ -313,7 +317,10 @@ impl Reception {
                 false => open.members.place(),
             }
         };
-        let served = self.serve(stream, buffer, &hello, version);
+        let served = async {
+            let served = self.serve(stream, buffer, &hello, version).await;
+            served.inspect_err(|error| self.damage.note(hello.from, error))
+        };
         let served = place.run_until_cancelled(served);
         let served = match hello.introduction {
             true => {
@@ -355,7 +362,8 @@ impl Reception {
         shown: Option<Shown>,
     ) -> std::io::Result<Option<(Hello, u16)>> {
         let handler = &self.handler;
-        let hello = match read_frame(stream, buffer, STRANGERS_BYTES_MAX).await? {
+        let first = read_frame(stream, buffer, STRANGERS_BYTES_MAX).await;
+        let hello = match first.inspect_err(|error| self.damage.note(0, error))? {
             Some(frame) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
             _ => return Err(std::io::Error::other("no hello came first")),
         };
@@ -658,7 +666,7 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use futures::FutureExt;
     use futures::future::Either;
@@ -687,6 +695,8 @@ mod tests {
         writes: Arc<()>,
         /// Whether those who call were removed.
         removed: AtomicBool,
+        damage: Arc<Damage>,
+        appends: AtomicU64,
     }
 
     impl Follower {
@@ -759,6 +769,7 @@ mod tests {
         ) -> BoxFuture<'_, ()> {
             Box::pin(async move {
                 while let Some(append) = appends.recv().await {
+                    self.appends.fetch_add(1, Ordering::Relaxed);
                     let Some((request, reply)) = append.read().await else {
                         return;
                     };
@@ -787,6 +798,7 @@ mod tests {
             open: Arc::default(),
             introductions: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
             said: Arc::default(),
+            damage: follower.damage.clone(),
             tasks: tasks.clone(),
         }
     }
@@ -845,10 +857,9 @@ mod tests {
     }
 
     fn encoded(frame: &Frame) -> Vec<u8> {
-        let length = u32::try_from(1 + 8 + frame.body.len()).unwrap();
-        let kind = [frame.kind as u8];
-        let call = frame.call.to_be_bytes();
-        [&length.to_be_bytes()[..], &kind, &call, &frame.body].concat()
+        let mut bytes = BytesMut::new();
+        frame.write(&mut bytes);
+        bytes.to_vec()
     }
 
     fn run<T>(work: impl Future<Output = T>) -> T {
@@ -868,17 +879,14 @@ mod tests {
 
         #[test]
         fn whatever_a_node_sends_after_its_hello_is_survived(
-            frames in vec((0..12_u8, 0..4_u64, 0..16_u8, vec(any::<u8>(), 0..200)), 0..12),
+            frames in vec((1..13_u8, 0..4_u64, 0..16_u8, vec(any::<u8>(), 0..200)), 0..12),
             noise in vec(any::<u8>(), 0..40),
         ) {
             let mut bytes = Vec::new();
             for (kind, call, method, body) in frames {
-                let length = u32::try_from(1 + 8 + 1 + body.len()).unwrap();
-                bytes.extend(length.to_be_bytes());
-                bytes.push(kind);
-                bytes.extend(call.to_be_bytes());
-                bytes.push(method);
-                bytes.extend(body);
+                let kind = Kind::from_number(kind).expect("these kinds exist");
+                let body = [&[method], &body[..]].concat();
+                bytes.extend(encoded(&Frame::new(kind, call, body)));
             }
             bytes.extend(noise);
             run(sent(&bytes, true));
@@ -1038,7 +1046,14 @@ mod tests {
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::default());
         let listener = TokioNet.bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        tasks.spawn(serve(listener, Gate::Plain, follower, tasks.clone()));
+        let damage = Arc::default();
+        tasks.spawn(serve(
+            listener,
+            Gate::Plain,
+            follower,
+            damage,
+            tasks.clone(),
+        ));
         let mut silent = Vec::new();
         for _ in 0..3 * STRANGERS_MAX {
             silent.push(TokioNet.connect(&address).await.unwrap());
@@ -1090,6 +1105,71 @@ mod tests {
                 sleep(Duration::from_millis(5)).await;
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_frame_that_arrives_damaged_ends_the_connection_and_is_not_read() {
+        let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+        let (body, _) = append(RecordVersion::NEWEST);
+        let call = [&[Method::Append as u8], &body[..]].concat();
+        let call = encoded(&Frame::new(Kind::Request, 1, call));
+        let mut hello_frame = encoded(&Frame::new(
+            Kind::Hello,
+            0,
+            wire::encode(RecordVersion::NAMED, &hello()),
+        ));
+        for bit in (0..8 * call.len()).step_by(5) {
+            let (mut near, far) = tokio::io::duplex(1 << 16);
+            receive(&follower, Box::new(far), &tasks);
+            near.write_all(&hello_frame).await.unwrap();
+            let mut damaged = call.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            near.write_all(&damaged).await.unwrap();
+            // It hangs up by itself, having said no more than welcome.
+            let mut answers = Vec::new();
+            let ended = timeout(PATIENCE, near.read_to_end(&mut answers)).await;
+            ended.expect("the connection is kept").unwrap();
+            let mut answers = BytesMut::from(&answers[..]);
+            let welcome = Frame::read(&mut answers, STRANGERS_BYTES_MAX).unwrap();
+            assert_eq!(welcome.unwrap().kind, Kind::Welcome);
+            assert!(answers.is_empty(), "bit {bit}");
+        }
+        assert_eq!(follower.appends.load(Ordering::Relaxed), 0);
+        let damaged = follower.damage.frames();
+        assert!(damaged > call.len() as u64, "{damaged}");
+
+        // A damaged hello, and a damaged answer.
+        *hello_frame.last_mut().unwrap() ^= 1;
+        let (mut near, far) = tokio::io::duplex(1 << 16);
+        receive(&follower, Box::new(far), &tasks);
+        near.write_all(&hello_frame).await.unwrap();
+        assert_eq!(near.read_to_end(&mut Vec::new()).await.unwrap(), 0);
+        assert_eq!(follower.damage.frames(), damaged + 1);
+
+        let (near, mut far) = tokio::io::duplex(1 << 16);
+        let welcome = Welcome {
+            version: *VERSIONS.end(),
+            node: 2,
+            level: Level::FIRST,
+            region: String::new(),
+            unpacks: true,
+        };
+        let welcome = wire::encode(RecordVersion::NAMED, &welcome);
+        write_frame(&mut far, &Frame::new(Kind::Welcome, 0, welcome))
+            .await
+            .unwrap();
+        let extras = Extras::default();
+        let damage = extras.damage.clone();
+        let opened = Channel::open(Box::new(near), &hello(), PATIENCE, extras, &tasks).await;
+        let (channel, _) = opened.unwrap();
+        let mut answer = encoded(&Frame::new(Kind::Response, 1, vec![1, 2, 3]));
+        *answer.last_mut().unwrap() ^= 1;
+        let mut call = channel.begin(Method::Probe, &[]).unwrap();
+        far.write_all(&answer).await.unwrap();
+        let lost = call.wait().await.unwrap_err();
+        assert!(lost.to_string().contains("arrived damaged"), "{lost}");
+        assert_eq!(damage.frames(), 1);
+        tasks.stop().await;
     }
 
     /// A connection that is an introduction, and was welcomed.

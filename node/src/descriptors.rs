@@ -1,7 +1,10 @@
 //! File descriptors: as many as the system gives this process, and no more connections than they allow.
 //! A node that runs out of them can reach neither its disk nor the other nodes.
 
+use std::sync::Arc;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::Semaphore;
 
 /// What a node needs beside its clients' connections: files of the disk, the other nodes, operators,
 /// and clients that are turned away.
@@ -20,21 +23,26 @@ pub(crate) fn raise() {
     }
 }
 
-/// So many connections of clients as the process has descriptors for, and no more than wanted.
-pub(crate) fn share(connections_max: usize) -> usize {
-    let Some(limit) = getrlimit(Resource::Nofile).current else {
-        return connections_max;
-    };
-    let share = share_of(usize::try_from(limit).unwrap_or(usize::MAX));
-    if share < connections_max {
+/// Places for connections of clients, as many as the process has descriptors for: all listeners share them.
+/// `connections_max` is what each of `listeners` takes at most.
+pub(crate) fn for_clients(listeners: usize, connections_max: usize) -> Arc<Semaphore> {
+    let wanted = listeners.saturating_mul(connections_max);
+    let limit = getrlimit(Resource::Nofile).current;
+    let share = limit.map_or(usize::MAX, |limit| {
+        share_of(usize::try_from(limit).unwrap_or(usize::MAX))
+    });
+    if share < wanted {
         tracing::warn!(
             limit,
             share,
-            wanted = connections_max,
-            "the system's limit of open files is too low for [api] max_connections"
+            wanted,
+            listeners,
+            "the system's limit of open files is too low for [api] max_connections on each listener"
         );
     }
-    share.min(connections_max)
+    Arc::new(Semaphore::new(
+        share.min(wanted).min(Semaphore::MAX_PERMITS),
+    ))
 }
 
 fn share_of(limit: usize) -> usize {

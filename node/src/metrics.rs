@@ -22,6 +22,7 @@ use crate::cluster::ReadMetrics;
 use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
 use crate::http::{Callers, Policy};
+use crate::keystone::Keystone;
 use crate::tls::Certificates;
 
 /// The form of the numbers.
@@ -64,6 +65,7 @@ impl Metrics {
         policies: Vec<Arc<Policy>>,
         callers: Arc<Mutex<Vec<Arc<Callers>>>>,
         audit: Arc<Numbers>,
+        keystone: Option<Arc<Keystone>>,
         certificates: Vec<(&'static str, Arc<Certificates>)>,
         site: Site,
     ) -> Self {
@@ -77,6 +79,7 @@ impl Metrics {
             policies,
             callers,
             audit,
+            keystone,
             certificates,
             site,
             space: space.clone(),

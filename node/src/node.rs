@@ -11,6 +11,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use placement_model::types::PartitionName;
 use placement_raft_store::{Views, Vote};
 use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
@@ -182,7 +183,7 @@ impl Node {
             offload: env.offload.clone(),
             before_search: env.before_search,
             readiness: Arc::new(checks.clone()),
-            keystone,
+            keystone: keystone.clone(),
             policy: policy.clone(),
             audit: audit.clone(),
             settings,
@@ -219,6 +220,7 @@ impl Node {
                 .collect(),
             partitions.callers(),
             audit.numbers(),
+            keystone.clone(),
             secured.certificates.clone(),
             node.config.site(),
         );
@@ -238,16 +240,18 @@ impl Node {
         let inner = Inner::new(orders.clone(), recording.clone());
         node.serve_peers(peer, secured.peer, inner);
         let port = ApiPort::new(slot, partitions, &node.checks, metrics.clone());
+        let places = descriptors::for_clients(1 + listeners.len(), node.config.api.max_connections);
         for (name, listener) in listeners {
             node.serve_api(
                 &env,
                 port.only(&name),
                 listener,
                 secured.api.clone(),
+                &places,
                 &metrics,
             );
         }
-        node.serve_api(&env, port, api, secured.api, &metrics);
+        node.serve_api(&env, port, api, secured.api, &places, &metrics);
         node.serve_admin(&env, admin, secured.admin, orders, &recording);
         for (_, certificates) in secured.certificates {
             node.tasks.spawn(certificates.watch(env.clock.clone()));
@@ -293,6 +297,7 @@ impl Node {
         port: ApiPort,
         listener: Box<dyn Listener>,
         gate: Gate,
+        places: &Arc<Semaphore>,
         metrics: &Metrics,
     ) {
         let settings = &self.config.api;
@@ -301,11 +306,12 @@ impl Node {
             answers: port,
             purpose: "the REST API",
             gate,
-            connections_max: descriptors::share(settings.max_connections),
+            connections_max: settings.max_connections,
             connections_per_address_max: match settings.max_connections_per_address {
                 0 => usize::MAX,
                 most => most,
             },
+            connections_left: places.clone(),
             pace: self.pace(),
             header_timeout: Duration::from_millis(self.config.api.header_timeout_ms),
             date: env.http_date,
@@ -375,6 +381,7 @@ impl Node {
             gate,
             connections_max: ADMIN_CONNECTIONS,
             connections_per_address_max: usize::MAX,
+            connections_left: Arc::new(Semaphore::new(ADMIN_CONNECTIONS)),
             pace: self.pace(),
             header_timeout: ADMIN_HEADER,
             date: env.http_date,

@@ -10,6 +10,7 @@ mod under_way;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -23,6 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::AsyncWriteExt;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -83,6 +85,8 @@ pub(crate) struct HttpServer<A> {
     pub(crate) gate: Gate,
     pub(crate) connections_max: usize,
     pub(crate) connections_per_address_max: usize,
+    /// What is left for the connections of all listeners together.
+    pub(crate) connections_left: Arc<Semaphore>,
     pub(crate) header_timeout: Duration,
     /// How fast clients have to take their answers.
     pub(crate) pace: Pace,
@@ -128,7 +132,11 @@ impl Drain {
 impl<A: Answers> HttpServer<A> {
     /// Takes connections until draining begins.
     pub(crate) async fn serve(self, mut listener: Box<dyn Listener>, tasks: Tasks) {
-        let places = Connections::new(self.connections_max, self.connections_per_address_max);
+        let places = Connections::new(
+            self.connections_max,
+            self.connections_per_address_max,
+            self.connections_left.clone(),
+        );
         let mut beyond = Newest::new(BEYOND_MAX);
         loop {
             let accepted = tokio::select! {

@@ -64,6 +64,11 @@ pub(crate) struct Cloud {
     pub(crate) revoked: Mutex<BTreeSet<String>>,
     /// What the documents of some tokens say besides.
     pub(crate) also: Mutex<BTreeMap<String, Value>>,
+    /// How long it takes to look up a token.
+    pub(crate) takes: Mutex<Duration>,
+    /// Tokens that are being looked up, and the most that ever were at once.
+    pub(crate) under_way: AtomicUsize,
+    pub(crate) most: AtomicUsize,
 }
 
 impl Cloud {
@@ -120,6 +125,11 @@ impl Cloud {
         let may_have_expired = query.contains("allow_expired=1");
         let asked = format!("{address} {subject} {may_have_expired}");
         self.asked.lock().push(asked);
+        let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(under_way, Ordering::Relaxed);
+        let takes = *self.takes.lock();
+        tokio::time::sleep(takes).await;
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
         if !self.logins.lock().contains(&own) {
             return Ok(answer(StatusCode::UNAUTHORIZED, &Value::Null));
         }

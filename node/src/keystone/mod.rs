@@ -11,10 +11,13 @@ pub(crate) mod in_memory;
 mod session;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use moka::future::Cache;
 use ring::digest::{SHA256, digest};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 pub(crate) use self::documents::Token;
 pub(crate) use self::session::Away;
@@ -33,9 +36,18 @@ const UNKNOWN_LASTS: Duration = Duration::from_secs(5);
 /// No token is longer than this, with a thousand roles in it.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
+/// Tokens that Keystone is asked about at once: each takes a connection. Further questions wait.
+const ASKED_MAX: usize = 64;
+
 /// Knows whose tokens are.
 pub struct Keystone {
     session: Session,
+    /// How many more questions may be asked.
+    places: Semaphore,
+    /// How many questions wait for a place.
+    waiting: AtomicU64,
+    /// How long one waits at most, and is asked at most.
+    deadline: Duration,
     clock: Arc<dyn Clock>,
     /// How long an answer about a token counts.
     lasts: Duration,
@@ -79,6 +91,9 @@ impl Keystone {
         });
         Ok(Self {
             session: Session::new(place, outgoing, clock.clone()),
+            places: Semaphore::new(ASKED_MAX),
+            waiting: AtomicU64::new(0),
+            deadline,
             clock,
             lasts: remembers,
             known,
@@ -116,7 +131,28 @@ impl Keystone {
         }
     }
 
+    /// How many questions wait until others are answered.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Waits until so few questions are under way that one more may be.
+    async fn place(&self) -> Result<SemaphorePermit<'_>, Away> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let _waiting = Waiting::among(&self.waiting);
+        match timeout(self.deadline, self.places.acquire()).await {
+            Ok(place) => Ok(place.expect("the semaphore is never closed")),
+            Err(_) => Err(Away(format!(
+                "{ASKED_MAX} questions are under way already, and within {} s it has answered too few of them",
+                self.deadline.as_secs_f32()
+            ))),
+        }
+    }
+
     async fn ask(&self, token: &str, may_have_expired: bool) -> Result<Known, Away> {
+        let _place = self.place().await?;
         let said = self.session.validate(token, may_have_expired).await?;
         let now = self.clock.now();
         let said = said.filter(|token| may_have_expired || !token.has_expired(now));
@@ -131,10 +167,24 @@ impl Keystone {
     }
 }
 
+/// One that waits is counted, until this is dropped.
+struct Waiting<'a>(&'a AtomicU64);
+
+impl<'a> Waiting<'a> {
+    fn among(all: &'a AtomicU64) -> Self {
+        all.fetch_add(1, Ordering::Relaxed);
+        Self(all)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
-
     use futures::future::join_all;
     use proptest::prelude::*;
 
@@ -170,6 +220,38 @@ mod tests {
                 Ok(())
             })?;
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_tokens_are_looked_up_at_once_and_the_others_wait_their_time() {
+        let (cloud, _, keystone) = keystone(300);
+        assert!(user_of(&keystone, "alice:100").await.is_some());
+        *cloud.takes.lock() = Duration::from_secs(1);
+        let tokens = (0..3 * ASKED_MAX).map(|number| format!("user{number}:100"));
+        let all = join_all(tokens.map(async |token| user_of(&keystone, &token).await));
+        let look = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            keystone.waiting()
+        };
+        let (all, waiting) = futures::join!(all, look);
+        assert!(all.iter().all(Option::is_some));
+        assert_eq!(waiting, 2 * ASKED_MAX as u64);
+        assert_eq!(cloud.most.load(Ordering::Relaxed), ASKED_MAX);
+        assert_eq!(keystone.waiting(), 0);
+
+        // Keystone that hangs is waited for no longer than its deadline, by all of them.
+        *cloud.takes.lock() = Duration::from_secs(3_600);
+        let begun = tokio::time::Instant::now();
+        let tokens = (0..2 * ASKED_MAX).map(|number| format!("late{number}:100"));
+        let ask = async |token: String| keystone.whose(&token, false).await;
+        let all = join_all(tokens.map(ask)).await;
+        assert!(all.iter().all(Result::is_err));
+        assert!(
+            begun.elapsed() <= 3 * keystone.deadline,
+            "{:?}",
+            begun.elapsed()
+        );
+        assert_eq!(keystone.waiting(), 0);
     }
 
     #[tokio::test]

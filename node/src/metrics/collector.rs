@@ -26,6 +26,7 @@ use crate::cluster::round_trips;
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
 use crate::http::{Callers, Policy};
+use crate::keystone::Keystone;
 use crate::tls::Certificates;
 
 /// Reads the numbers of one node.
@@ -38,6 +39,7 @@ pub(super) struct NodeCollector {
     /// Of each partition that was asked for.
     pub(super) callers: Arc<Mutex<Vec<Arc<Callers>>>>,
     pub(super) audit: Arc<Numbers>,
+    pub(super) keystone: Option<Arc<Keystone>>,
     pub(super) site: Site,
     pub(super) certificates: Vec<(&'static str, Arc<Certificates>)>,
     pub(super) space: Arc<Space>,
@@ -85,6 +87,9 @@ impl Collector for NodeCollector {
         out.http(&self.http)?;
         out.reads(&self.reads)?;
         out.counters(&catalog::HTTP_CALLERS_REFUSED, self.refused())?;
+        if let Some(keystone) = &self.keystone {
+            out.gauge(&catalog::KEYSTONE_WAITING, keystone.waiting())?;
+        }
         let refused = self.policies.iter().any(|policy| policy.is_refused());
         let refused = u64::from(refused);
         out.gauge(&catalog::POLICY_REFUSED, refused)?;

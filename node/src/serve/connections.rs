@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access;
 
@@ -12,6 +13,8 @@ use crate::access;
 #[derive(Clone)]
 pub(super) struct Connections {
     max: usize,
+    /// What is left for all listeners together.
+    shared: Arc<Semaphore>,
     per_address_max: usize,
     open: Arc<Mutex<Open>>,
 }
@@ -26,12 +29,14 @@ struct Open {
 pub(super) struct Place {
     connections: Connections,
     address: IpAddr,
+    _shared: OwnedSemaphorePermit,
 }
 
 impl Connections {
-    pub(super) fn new(max: usize, per_address_max: usize) -> Self {
+    pub(super) fn new(max: usize, per_address_max: usize, shared: Arc<Semaphore>) -> Self {
         Self {
             max,
+            shared,
             per_address_max,
             open: Arc::default(),
         }
@@ -45,11 +50,13 @@ impl Connections {
         if open.all >= self.max || here >= self.per_address_max {
             return None;
         }
+        let shared = self.shared.clone().try_acquire_owned().ok()?;
         open.all += 1;
         open.by_address.insert(address, here + 1);
         Some(Place {
             connections: self.clone(),
             address,
+            _shared: shared,
         })
     }
 }
@@ -77,7 +84,7 @@ mod tests {
 
     #[test]
     fn places_are_counted_in_all_and_by_address() {
-        let connections = Connections::new(3, 2);
+        let connections = Connections::new(3, 2, Arc::new(Semaphore::new(9)));
         let one = connections.place(peer("10.0.0.1"));
         let _two = connections.place(peer("::ffff:10.0.0.1"));
         assert!(connections.place(peer("10.0.0.1")).is_none());
@@ -89,8 +96,20 @@ mod tests {
     }
 
     #[test]
+    fn listeners_share_what_the_process_has() {
+        let shared = Arc::new(Semaphore::new(2));
+        let [one, other] = [(); 2].map(|()| Connections::new(2, 2, shared.clone()));
+        let _first = one.place(peer("10.0.0.1"));
+        let second = other.place(peer("10.0.0.1"));
+        assert!(one.place(peer("10.0.0.2")).is_none());
+        assert!(other.place(peer("10.0.0.2")).is_none());
+        drop(second);
+        assert!(one.place(peer("10.0.0.2")).is_some());
+    }
+
+    #[test]
     fn one_network_of_ipv6_is_one_address() {
-        let connections = Connections::new(9, 1);
+        let connections = Connections::new(9, 1, Arc::new(Semaphore::new(9)));
         let _one = connections.place(peer("fd00::1"));
         assert!(connections.place(peer("fd00::2:0:0:1")).is_none());
         assert!(connections.place(peer("fd00:0:0:1::1")).is_some());

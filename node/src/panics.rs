@@ -12,6 +12,28 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use placement_raft_store::LogId;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The longest core dump, in bytes. Not 0: that counts for files alone, and a program that takes dumps would get one;
+/// for this value the kernel makes none at all. Source: Linux, `do_coredump`.
+const CORE_BYTES: u64 = 1;
+
+/// Has the system write no core dump when the process ends in a panic: it would hold tokens, passwords and the state,
+/// and take long on a disk that is full or hangs.
+pub(crate) fn leave_no_core() {
+    let before = getrlimit(Resource::Core);
+    // Where the limit is lower already, it stays.
+    let limit = before
+        .maximum
+        .map_or(CORE_BYTES, |maximum| maximum.min(CORE_BYTES));
+    let limit = Rlimit {
+        current: Some(limit),
+        maximum: Some(limit),
+    };
+    if let Err(error) = setrlimit(Resource::Core, limit) {
+        tracing::warn!(%error, "core dumps cannot be forbidden; one would hold secrets");
+    }
+}
 
 /// How long the process waits for the lines that say why it ends.
 const LAST_WORDS: Duration = Duration::from_millis(500);

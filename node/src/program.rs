@@ -20,7 +20,7 @@ use crate::logging::{self, Logging};
 use crate::offline::{fetch, inspect, policy, recover, restore};
 use crate::permissions::{self, check_data_dir};
 use crate::tls::Secured;
-use crate::{Config, Env, Node, config, descriptors, supervisor};
+use crate::{Config, Env, Node, config, descriptors, panics, supervisor};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
 /// the other one to heartbeats.
@@ -250,6 +250,7 @@ fn runtime(name: &str, threads: Option<usize>) -> anyhow::Result<Runtime> {
 fn serve(matches: &ArgMatches, config: Config, logging: &Logging) -> anyhow::Result<()> {
     check_data_dir(&config.data_dir)?;
     descriptors::raise();
+    panics::leave_no_core();
     // The later one is dropped first: requests end before what they ask.
     let node = runtime("placement-node", Some(NODE_THREADS))?;
     let requests = runtime("placement-http", None)?;

@@ -1,48 +1,71 @@
 //! How long the store has been waiting for its disk: a disk that hangs gives no error.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
-/// The calls to the disk that are under way, one of each kind at most.
+/// The calls to the disk that are under way.
 #[derive(Debug, Default)]
-pub(crate) struct DiskWait {
-    log: Arc<Mutex<Option<Instant>>>,
-    state: Arc<Mutex<Option<Instant>>>,
+pub(crate) struct DiskWait(Arc<Mutex<Calls>>);
+
+/// When they began, in their order.
+#[derive(Debug, Default)]
+struct Calls {
+    begun: u64,
+    since: BTreeMap<u64, Instant>,
 }
 
 /// A call that is under way. It is over when this is dropped.
 #[derive(Debug)]
-pub(crate) struct UnderWay(Arc<Mutex<Option<Instant>>>);
-
-impl UnderWay {
-    fn begin(since: &Arc<Mutex<Option<Instant>>>) -> Self {
-        *since.lock() = Some(Instant::now());
-        Self(Arc::clone(since))
-    }
+pub(crate) struct UnderWay {
+    number: u64,
+    calls: Arc<Mutex<Calls>>,
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        *self.0.lock() = None;
+        self.calls.lock().since.remove(&self.number);
     }
 }
 
 impl DiskWait {
-    /// The log is written and synced.
-    pub(crate) fn for_log(&self) -> UnderWay {
-        UnderWay::begin(&self.log)
-    }
-
-    /// The rows of the state are written.
-    pub(crate) fn for_state(&self) -> UnderWay {
-        UnderWay::begin(&self.state)
+    /// A call to the disk begins.
+    pub(crate) fn begin(&self) -> UnderWay {
+        let mut calls = self.0.lock();
+        calls.begun += 1;
+        let number = calls.begun;
+        calls.since.insert(number, Instant::now());
+        UnderWay {
+            number,
+            calls: Arc::clone(&self.0),
+        }
     }
 
     /// How long the longest call that is under way has taken so far.
     pub(crate) fn longest(&self) -> Option<Duration> {
-        let since = [&self.log, &self.state].map(|since| *since.lock());
-        since.into_iter().flatten().map(|at| at.elapsed()).max()
+        let calls = self.0.lock();
+        let (_, first) = calls.since.first_key_value()?;
+        Some(first.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_call_that_is_under_way_counts() {
+        let waits = DiskWait::default();
+        assert!(waits.longest().is_none());
+        let first = waits.begin();
+        std::thread::sleep(Duration::from_millis(20));
+        let second = waits.begin();
+        assert!(waits.longest() >= Some(Duration::from_millis(20)));
+        drop(first);
+        assert!(waits.longest() < Some(Duration::from_millis(20)));
+        drop(second);
+        assert!(waits.longest().is_none());
     }
 }

@@ -231,6 +231,26 @@ fn entries_are_read_from_memory_and_disk_as_one_log() {
 }
 
 #[test]
+fn entries_that_the_log_has_dropped_are_not_passed_over() {
+    use futures::TryStreamExt;
+    let dir = new_dir();
+    run(async {
+        let mut store = open(options(dir.path())).unwrap();
+        append(&mut store.log, history(20)).await;
+        store.log.purge(log_id(1, 5)).await.unwrap();
+        let mut reader = store.log.get_log_reader().await;
+        // To another node nothing is sent that does not follow.
+        let sent = reader.limited_get_log_entries(6, 9).await.unwrap();
+        assert_eq!(sent, history(20)[6..9]);
+        assert_eq!(reader.limited_get_log_entries(3, 9).await.unwrap(), []);
+        // What is to be applied ends the node's part.
+        let streamed = reader.entries_stream(3..9).await;
+        let error = streamed.try_collect::<Vec<_>>().await.unwrap_err();
+        assert!(error.to_string().contains("entry 3 is wanted"), "{error}");
+    });
+}
+
+#[test]
 #[ignore = "no test of its own: the process that a_killed_process_loses_nothing_acknowledged kills"]
 fn child_that_appends_until_it_is_killed() {
     let dir = std::env::var("PLACEMENT_STORE_TEST_DIR").expect("started by the test that kills it");

@@ -1,9 +1,10 @@
 //! Notices a disk that hangs, which gives no error: a leader hands its office over, and in the end the
 //! process ends, so that the others need not wait for a node that is neither well nor gone.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use placement_raft_store::{StoreMetrics, runtime};
 use tokio::time::sleep;
 
 use super::leadership::hand_over;
@@ -21,6 +22,9 @@ const HAND_OVER: Duration = Duration::from_secs(5);
 pub(super) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     let hung = Duration::from_millis(replica.config.disk.hung_after_ms);
+    if !runtime::is_simulated() {
+        end_when_hung(Arc::downgrade(&node), node.store_metrics.clone(), hung);
+    }
     let mut said = Duration::ZERO;
     loop {
         sleep(EVERY).await;
@@ -29,13 +33,6 @@ pub(super) async fn watch(node: Arc<Running>) {
             continue;
         };
         let waits_ms = waits.as_millis() as u64;
-        if waits >= hung {
-            tracing::error!(
-                waits_ms,
-                "the disk hangs; the process ends, so that the others need not wait for this node"
-            );
-            panics::end_now();
-        }
         if waits >= SLOW.max(said * 2) {
             said = waits;
             tracing::warn!(waits_ms, "a call to the disk does not come back");
@@ -48,4 +45,30 @@ pub(super) async fn watch(node: Arc<Running>) {
             }
         }
     }
+}
+
+/// Ends the process once the disk hangs. On a thread of its own: those of Raft read the log, and hang in it with the
+/// disk.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "not in a simulation, where nothing blocks a thread"
+)]
+fn end_when_hung(node: Weak<Running>, store: StoreMetrics, hung: Duration) {
+    let watch = move || {
+        while node.strong_count() > 0 {
+            std::thread::sleep(EVERY);
+            let Some(waits) = store.waits_for_disk().filter(|waits| *waits >= hung) else {
+                continue;
+            };
+            tracing::error!(
+                waits_ms = waits.as_millis() as u64,
+                "the disk hangs; the process ends, so that the others need not wait for this node"
+            );
+            panics::end_now();
+        }
+    };
+    let begun = std::thread::Builder::new().name("disk-watch".to_owned());
+    begun
+        .spawn(watch)
+        .expect("a process that starts has room for one more thread");
 }

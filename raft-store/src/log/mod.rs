@@ -32,7 +32,7 @@ use crate::error::OpenError;
 use crate::health::Reporter;
 use crate::logged::LoggedCommand;
 use crate::observer::LogEvent;
-use crate::options::{Disk, StoreOptions};
+use crate::options::{Disk, Faults, StoreOptions};
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
 use crate::wire::{self, RecordVersion, WireEntry};
 use crate::write_version::WriteVersion;
@@ -293,9 +293,11 @@ impl LogReader {
             vec![]
         };
         drop(tail);
+        let under_way = self.shared.counters.disk_wait.begin();
         let mut entries =
             database::read(&self.shared.database, &snapshot, (start, border), bytes_max)
                 .map_err(|error| self.shared.fail("read", &error))?;
+        drop(under_way);
         if self.shared.faults().lose_request_ids {
             forget_who_asked(&mut entries);
         }
@@ -317,7 +319,13 @@ impl RaftLogReader<TypeConfig> for LogReader {
         start: u64,
         end: u64,
     ) -> Result<Vec<Entry>, io::Error> {
-        self.read((start, end), STEP_BYTES)
+        let entries = self.read((start, end), STEP_BYTES)?;
+        // What is sent to another node follows what that node has. openraft takes no entries for a heartbeat, and looks
+        // again what the node needs.
+        let is_whole = entries
+            .first()
+            .is_none_or(|first| first.log_id.index == start);
+        Ok(if is_whole { entries } else { Vec::new() })
     }
 
     async fn entries_stream<RB>(
@@ -332,8 +340,19 @@ impl RaftLogReader<TypeConfig> for LogReader {
         // Step by step, since a node that was away for long has more to apply than fits in memory.
         stream::try_unfold(start, move |next| {
             let step = reader.read((next, end), STEP_BYTES);
+            let shared = Arc::clone(&reader.shared);
             async move {
                 let entries = step?;
+                // What is applied has no hole, but where simulations inject one.
+                let is_checked = shared.faults() == Faults::default();
+                let wrong = |first: &&Entry| is_checked && first.log_id.index != next;
+                if let Some(first) = entries.first().filter(wrong) {
+                    let error = format!(
+                        "entry {next} is wanted, and {} is the next there is",
+                        first.log_id
+                    );
+                    return Err(shared.fail("read", &error));
+                }
                 let next = entries.last().map(|last| last.log_id.index + 1);
                 Ok::<_, io::Error>(next.map(|next| (entries, next)))
             }

@@ -69,7 +69,7 @@ pub(super) struct Shared {
     tail: Mutex<Tail>,
     failure: Mutex<Option<String>>,
     reporter: Reporter,
-    counters: Arc<Counters>,
+    pub(super) counters: Arc<Counters>,
     faults: Faults,
     /// The node that this is, and the vote that was found; both for bugs that simulations inject.
     node: Option<u64>,
@@ -249,7 +249,7 @@ impl Drop for Writer {
 fn write_for_real(shared: &Shared, mut reached: Reached, mut queue: mpsc::UnboundedReceiver<Job>) {
     while let Some(first) = queue.blocking_recv() {
         let (batch, mut waiting) = gather(shared, first, reached.noted(), &mut queue);
-        let under_way = shared.counters.disk_wait.for_log();
+        let under_way = shared.counters.disk_wait.begin();
         let mut result = shared.write_truncating(batch, &waiting, &mut reached);
         waiting.written(shared, &result);
         if waiting.wants_sync() && result.is_ok() {
@@ -257,9 +257,9 @@ fn write_for_real(shared: &Shared, mut reached: Reached, mut queue: mpsc::Unboun
             result = shared.sync();
             waiting.synced(shared, &result);
         }
-        drop(under_way);
         waiting.answer(shared, &result);
         waiting.note(&result, &mut reached);
+        drop(under_way);
     }
     shared.write_committed(reached.noted().last);
     reached.finish();
@@ -273,7 +273,7 @@ async fn write_simulated(
 ) {
     while let Some(first) = queue.recv().await {
         let (batch, mut waiting) = gather(&shared, first, reached.noted(), &mut queue);
-        let under_way = shared.counters.disk_wait.for_log();
+        let under_way = shared.counters.disk_wait.begin();
         let wrote =
             files::until_power_fails(|| shared.write_truncating(batch, &waiting, &mut reached));
         let Some(mut result) = wrote else {
@@ -299,9 +299,9 @@ async fn write_simulated(
                 return pending().await;
             }
         }
-        drop(under_way);
         waiting.answer(&shared, &result);
         waiting.note(&result, &mut reached);
+        drop(under_way);
     }
     shared.write_committed(reached.noted().last);
 }

@@ -189,7 +189,7 @@ impl Shared {
             self.database.put(&mut batch, version, *partition, &row);
         }
         self.database.put_applied(&mut batch, version, &applied);
-        let _under_way = self.counters.disk_wait.for_state();
+        let _under_way = self.counters.disk_wait.begin();
         self.database.write(batch).map_err(|error| {
             let words = self.database.failure("written", error.as_ref());
             self.reporter.report(&words);

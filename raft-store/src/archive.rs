@@ -128,10 +128,20 @@ impl BackupDir {
             let _ = fs::remove_file(&draft);
         }
         let info = made?;
-        for file in kept_files::superfluous(&self.files()?, keep) {
-            fs::remove_file(self.dir.join(file.name))?;
-        }
+        self.remove_superfluous(keep)?;
         Ok(info)
+    }
+
+    /// Removes what the newest `keep` backups do not need. Backups and the log are written by two tasks,
+    /// and either may find that the other was faster.
+    fn remove_superfluous(&self, keep: usize) -> io::Result<()> {
+        for file in kept_files::superfluous(&self.files()?, keep) {
+            match fs::remove_file(self.dir.join(file.name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn make(&self, draft: &Path, applied: &AppliedState) -> Result<BackupInfo, SnapshotError> {
@@ -272,6 +282,8 @@ impl LogArchive {
         wire::encode_into(&mut body, version, &header);
         write_frame(&mut file, &body)?;
         files::sync_dir(&dir.dir)?;
+        // A file ends where the next one begins: only now is it known whether a backup covers it.
+        dir.remove_superfluous(usize::MAX)?;
         Ok(file)
     }
 }

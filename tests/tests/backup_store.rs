@@ -225,6 +225,44 @@ async fn the_store_keeps_as_many_as_the_directory() {
     assert!((2..=3).contains(&kept), "{there:?}");
 }
 
+/// After a restart the log goes on in another file. The one before it goes here and there at once if a
+/// backup covers it: the next backup may be a day away.
+#[tokio::test]
+async fn log_that_a_backup_covers_goes_with_the_start_of_the_next_file() {
+    let mut drill = Drill::start(1, "every_s = 1\nkeep = 1").await;
+    drill.write("one").await;
+    let place = drill.place(1).await;
+    let local = drill.backups.path().join(&place);
+    let first_log = format!("log-{:020}", 0);
+    let started = Instant::now();
+    loop {
+        let applied = drill.cluster.admin_of(1).status().await.unwrap().applied;
+        let here = files(&local);
+        if here.contains_key(&first_log)
+            && here.contains_key(&format!("backup-{:020}", applied.unwrap()))
+        {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{here:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drill.cluster.stop_node(1).await.unwrap();
+    let file = drill.cluster.directory().join("placementd.toml");
+    let settings = fs::read_to_string(&file).unwrap();
+    let rarely = settings.replace("every_s = 1\n", "every_s = 3600\n");
+    assert_ne!(settings, rarely);
+    fs::write(file, rarely).unwrap();
+    drill.cluster.start_node(1).unwrap();
+    drill.cluster.wait_healthy().await.unwrap();
+    drill.write("two").await;
+    let started = Instant::now();
+    while files(&local).contains_key(&first_log) {
+        assert!(started.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drill.all_is_there(1).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_fails_is_warned_of_and_made_up_with_later() {
     let drill = Drill::start(1, "every_s = 3600").await;

@@ -191,6 +191,9 @@ pub struct NodeStatus {
     /// Why the times of elections do not fit them, if so.
     #[serde(default)]
     pub round_trip_problem: Option<String>,
+    /// How far its wall clock is ahead of those of a majority of the voters, if it is too far.
+    #[serde(default)]
+    pub clock_problem: Option<String>,
 }
 
 /// A token with which one node joins.

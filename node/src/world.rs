@@ -1,11 +1,12 @@
 //! Clock, UUIDs and long computations: injected, so that simulations stay deterministic.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use placement_model::types::Timestamp;
 use uuid::Uuid;
 
 use crate::panics;
@@ -18,6 +19,12 @@ pub trait Clock: Send + Sync {
 
     /// Time since some fixed moment; never goes back. Used for deadlines.
     fn monotonic(&self) -> Duration;
+}
+
+/// A time of a wall clock in microseconds since 1970; 0 before.
+pub(crate) fn micros(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// Makes UUIDs: of providers that are created without one, and of requests.

@@ -69,6 +69,8 @@ rare_paths! {
     WriteGivenUp = "forwarded write given up",
     /// A leader waited, before its first stamp, for what earlier ones had stamped.
     ClockSettled = "stamps of earlier leaders waited for",
+    /// A leader whose clock was ahead stamped by the clocks of a majority.
+    ClockBounded = "stamped by the clocks of a majority",
     /// A write was asked again, as its outcome was not known.
     WriteAskedAgain = "write of unknown outcome asked again",
     /// A write was refused, with the word that nothing was committed.

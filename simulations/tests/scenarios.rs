@@ -662,6 +662,20 @@ fn wall_clocks_that_jump_and_drift_are_no_matter() {
     assert!(report.counts.reads.bounded > 0, "{:?}", report.counts);
 }
 
+/// The clock of each node in turn is an hour ahead, so that of the leader is once, and the other two bound its stamps.
+#[test]
+fn a_leader_whose_clock_is_ahead_stamps_by_the_clocks_of_a_majority() {
+    let hour = |node| Fault::ClockStep(node, 3_600_000);
+    let faults = vec![
+        at(1000, 1500, hour(1)),
+        at(3000, 1500, hour(2)),
+        at(5000, 1500, hour(3)),
+    ];
+    let report = goes_well(quiet(23), faults);
+    let bounded = ran(&report, RarePath::ClockBounded);
+    assert!(bounded > 0, "{:?}", report.rare);
+}
+
 /// The same number never comes back: what had its disk was taken out, and a spare has its place.
 #[test]
 fn a_node_that_lost_its_disk_is_replaced_while_faults_go_on() {

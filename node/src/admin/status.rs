@@ -119,6 +119,8 @@ pub struct NodeStatus {
     pub round_trips: Vec<MeasuredRoundTrip>,
     /// Why the times of elections do not fit them, if so.
     pub round_trip_problem: Option<String>,
+    /// How far its wall clock is ahead of those of a majority of the voters, if it is too far.
+    pub clock_problem: Option<String>,
 }
 
 /// [`NodeStatus`] with what takes a moment to find out.
@@ -230,6 +232,7 @@ impl NodeStatus {
                 members: Vec::new(),
                 round_trips: Vec::new(),
                 round_trip_problem: None,
+                clock_problem: None,
             };
         };
         let replica = &running.replica;
@@ -296,6 +299,7 @@ impl NodeStatus {
                 })
                 .collect(),
             round_trip_problem: too_long(replica, &bootstrap.peers.round_trips),
+            clock_problem: running.wall.problem(),
         }
     }
 }

@@ -44,6 +44,7 @@ pub(crate) mod standards;
 mod standards_sync;
 mod start;
 pub(crate) mod succession;
+pub(crate) mod wall_time;
 pub(crate) mod write_door;
 mod write_ids;
 mod write_path;

@@ -14,6 +14,7 @@ use openraft::raft::{
 };
 use parking_lot::Mutex;
 use placement_model::Level;
+use placement_model::types::Timestamp;
 use placement_raft_store::wire::{self, RecordVersion, WireError, WireLogId};
 use placement_raft_store::{LogId, Raft, TypeConfig, Vote};
 use serde::Serialize;
@@ -37,6 +38,7 @@ use crate::rpc::message::{
     WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
+use crate::world::micros;
 
 /// How long nobody is let in after somebody came with a token that is none.
 const GUESS: Duration = Duration::from_secs(1);
@@ -351,6 +353,10 @@ impl Handler for PeerService {
 
     fn newest(&self) -> u16 {
         self.bootstrap.peers.newest()
+    }
+
+    fn clock(&self) -> Timestamp {
+        micros(self.bootstrap.env.clock.now())
     }
 
     fn level(&self) -> Level {

@@ -17,6 +17,7 @@ use tracing::Instrument;
 use super::backlog::Place;
 use super::replica::Replica;
 use super::stamp::Stamper;
+use super::wall_time::WallTime;
 use crate::rpc::message::{WriteCall, WriteReply};
 use crate::tasks::Tasks;
 
@@ -42,6 +43,7 @@ pub(super) struct Proposal {
 /// Takes proposals one after the other.
 pub(super) struct Proposer {
     replica: Arc<Replica>,
+    wall: Arc<WallTime>,
     stamper: Stamper,
     tasks: Tasks,
     /// The term for which the stamps of all leaders before are known.
@@ -49,10 +51,11 @@ pub(super) struct Proposer {
 }
 
 impl Proposer {
-    pub(super) fn new(replica: Arc<Replica>, stamper: Stamper, tasks: Tasks) -> Self {
+    pub(super) fn new(replica: Arc<Replica>, wall: Arc<WallTime>, tasks: Tasks) -> Self {
         Self {
             replica,
-            stamper,
+            wall,
+            stamper: Stamper::default(),
             tasks,
             settled: 0,
         }
@@ -81,6 +84,7 @@ impl Proposer {
         if self.replica.faults.stamp_by_the_clock {
             applied = None;
         }
+        let now = self.wall.now();
         let mut waiting = Vec::new();
         let mut commands = Vec::new();
         for proposal in batch {
@@ -100,7 +104,7 @@ impl Proposer {
                 sequence = call.request.sequence,
             );
             let stamped = Stamped {
-                at: self.stamper.stamp(applied),
+                at: self.stamper.stamp(now, applied),
                 request: Some(call.request),
                 command,
                 partition: call.destination.partition,

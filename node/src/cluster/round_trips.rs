@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::replica::Replica;
+use super::running::Running;
 use crate::rpc::channel::Lane;
-use crate::rpc::peers::Peers;
 use crate::rpc::round_trips::RoundTrips;
 use crate::tasks::Tasks;
 
@@ -42,11 +42,19 @@ pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
 }
 
 /// Measures for as long as this node runs.
-pub(super) async fn measure(replica: Arc<Replica>, peers: Arc<Peers>, tasks: Tasks) {
-    let mut said = false;
+pub(super) async fn measure(node: Arc<Running>, tasks: Tasks) {
+    let (replica, peers) = (&node.replica, &node.peers);
+    let (mut said, mut is_ahead) = (false, false);
     loop {
         sleep(EVERY).await;
-        if !said && let Some(words) = too_long(&replica, &peers.round_trips) {
+        let problem = node.wall.problem();
+        match &problem {
+            Some(words) if !is_ahead => tracing::warn!("{words}"),
+            None if is_ahead => tracing::info!("the clock agrees with those of a majority again"),
+            _ => {}
+        }
+        is_ahead = problem.is_some();
+        if !said && let Some(words) = too_long(replica, &peers.round_trips) {
             tracing::warn!("{words}");
             said = true;
         }

@@ -13,6 +13,7 @@ use super::own_past::OwnPast;
 use super::read_index::ReadIndex;
 use super::replica::Replica;
 use super::standards::Standards;
+use super::wall_time::WallTime;
 use super::write_path::WritePath;
 use crate::disk_space::Room;
 use crate::rpc::peers::Peers;
@@ -31,6 +32,7 @@ pub(crate) struct Running {
     pub(super) drafts: Drafts,
     pub(super) sending: Arc<Sending>,
     pub(crate) peers: Arc<Peers>,
+    pub(crate) wall: Arc<WallTime>,
     pub(super) past: Arc<OwnPast>,
     pub(super) deeds: Arc<dyn Deeds>,
 }

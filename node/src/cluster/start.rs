@@ -16,8 +16,8 @@ use super::read_index::{ReadIndex, Rounds};
 use super::read_metrics::ReadMetrics;
 use super::replica::Replica;
 use super::running::Running;
-use super::stamp::Stamper;
 use super::standards::Standards;
+use super::wall_time::WallTime;
 use super::write_ids::WriteIds;
 use super::write_path::WritePath;
 use super::{
@@ -106,15 +106,19 @@ pub(super) async fn start(
         peers: peers.clone(),
         past: past.clone(),
         deeds,
+        wall: Arc::new(WallTime::new(
+            env.clock.clone(),
+            replica.clone(),
+            peers.clone(),
+        )),
         replica: replica.clone(),
     });
-    let stamper = Stamper::new(env.clock.clone());
     let rounds = Rounds {
         replica: replica.clone(),
         peers: peers.clone(),
         metrics: read_metrics,
     };
-    let proposer = Proposer::new(replica.clone(), stamper, tasks.clone());
+    let proposer = Proposer::new(replica.clone(), running.wall.clone(), tasks.clone());
     tasks.spawn_vital("proposing writes", proposer.run(proposed));
     tasks.spawn_vital("confirming reads", rounds.run(waiting));
     tasks.spawn(leadership::leave_without(replica.clone(), tasks.clone()));
@@ -125,11 +129,7 @@ pub(super) async fn start(
         replica.clone(),
         peers.clone(),
     ));
-    tasks.spawn(round_trips::measure(
-        replica.clone(),
-        peers.clone(),
-        tasks.clone(),
-    ));
+    tasks.spawn(round_trips::measure(running.clone(), tasks.clone()));
     let follows = leadership::follow_members(replica.clone(), peers.clone());
     tasks.spawn_vital("following members that move", follows);
     tasks.spawn(standards_sync::run(running.clone()));

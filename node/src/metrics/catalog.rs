@@ -142,6 +142,8 @@ catalog! {
         "The way to another node and back, a smoothed mean; each node measures it to each voter, the leader to all";
     ROUND_TRIP_TOO_LONG = "placement_round_trip_too_long" Gauge none []
         "1 while the way to a voter is longer than the times of elections are made for; set [raft] round_trip_ms";
+    CLOCK_AHEAD = "placement_clock_ahead" Gauge seconds []
+        "How far this node's wall clock is ahead of what the clocks of a majority of the voters have reached; beyond 5 s a leader stamps writes by theirs";
     PEER_SENT = "placement_peer_sent" Counter bytes ["peer"]
         "Calls to another node, as they went out";
     PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter bytes ["peer"]

@@ -117,6 +117,7 @@ impl Collector for NodeCollector {
             store_metrics,
             kept,
             peers,
+            wall,
             ..
         }) = running.as_deref()
         {
@@ -127,6 +128,9 @@ impl Collector for NodeCollector {
             )?;
             let too_long = round_trips::too_long(replica, &peers.round_trips);
             out.gauge(&catalog::ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;
+            if let Some(ahead) = wall.ahead() {
+                out.gauge(&catalog::CLOCK_AHEAD, ahead as f64 / 1e6)?;
+            }
             let sent = peers.traffic.all();
             let bytes = sent.iter().map(|(peer, sent)| (*peer, sent.bytes()));
             let went_out = bytes.clone().map(|(peer, (_, packed))| (peer, packed));

@@ -13,11 +13,13 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::future::Either;
 use parking_lot::Mutex;
+use placement_model::types::Timestamp;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, RecordVersion};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use super::clocks::Clocks;
 use super::damage::Damage;
 use super::frame::{Frame, Kind, STRANGERS_BYTES_MAX};
 use super::joiner::Joiner;
@@ -87,11 +89,20 @@ pub(crate) enum Lane {
     Snapshot,
 }
 
+/// What the answers to pings tell of the other side.
+#[derive(Default)]
+pub(crate) struct Measures {
+    /// How far it is.
+    pub(crate) round_trips: Arc<RoundTrips>,
+    /// What its clock shows.
+    pub(crate) clocks: Arc<Clocks>,
+}
+
 /// What is to be done with a connection beside calling.
 #[derive(Default)]
 pub(crate) struct Extras {
-    /// Where it is noted how far the other side is.
-    pub(crate) round_trips: Option<Arc<RoundTrips>>,
+    /// Where it is noted what pings measure.
+    pub(crate) measures: Option<Measures>,
     /// Whether messages go packed.
     pub(crate) compress: Compress,
     /// Where it is counted what goes out.
@@ -233,7 +244,7 @@ impl Channel {
         let is_introduction = hello.introduction;
         let piece_bytes = message::piece_bytes(welcome.version, is_introduction);
         let Extras {
-            round_trips,
+            measures,
             compress,
             sent,
             damage,
@@ -264,7 +275,7 @@ impl Channel {
             joiner: Joiner::new(is_introduction),
             silence,
             node: welcome.node,
-            round_trips,
+            measures,
             damage,
         };
         tasks.spawn(reader.run());
@@ -446,8 +457,8 @@ struct Reader {
     silence: Duration,
     /// Which node is there.
     node: u64,
-    /// Where it is noted how long the way to it is.
-    round_trips: Option<Arc<RoundTrips>>,
+    /// Where it is noted what pings measure.
+    measures: Option<Measures>,
     damage: Arc<Damage>,
 }
 
@@ -509,8 +520,12 @@ impl Reader {
             }),
             Kind::Pong => {
                 let took = lock(&self.calls).pings.answered();
-                if let (Some(took), Some(round_trips)) = (took, &self.round_trips) {
-                    round_trips.note(self.node, took);
+                if let (Some(took), Some(measures)) = (took, &self.measures) {
+                    measures.round_trips.note(self.node, took);
+                    if let Some(shown) = frame.body.first_chunk() {
+                        let shown = Timestamp(i64::from_be_bytes(*shown));
+                        measures.clocks.note(self.node, shown, took);
+                    }
                 }
                 return;
             }
@@ -600,8 +615,12 @@ mod tests {
         let welcome = Frame::new(Kind::Welcome, 0, welcome);
         write_frame(&mut far, &welcome).await.unwrap();
         let (ways, tasks) = (Arc::<RoundTrips>::default(), Tasks::default());
+        let clocks = Arc::<Clocks>::default();
         let extras = Extras {
-            round_trips: Some(ways.clone()),
+            measures: Some(Measures {
+                round_trips: ways.clone(),
+                clocks: clocks.clone(),
+            }),
             ..Extras::default()
         };
         let hello = hello();
@@ -613,13 +632,16 @@ mod tests {
         channel.ping();
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert!(ways.all().is_empty());
-        let pong = Frame::new(Kind::Pong, 0, Bytes::new());
+        let pong = Frame::new(Kind::Pong, 0, 7_000_000_i64.to_be_bytes().to_vec());
         for _ in 0..2 {
             write_frame(&mut far, &pong).await.unwrap();
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
         let took = ways.all()[&2].least;
         assert!((30..32).contains(&took.as_millis()), "{took:?}");
+        // It was shown half a round trip ago, and the sleep has taken 1 ms.
+        let shown = clocks.of(2).unwrap().0;
+        assert!((7_015_000..7_018_000).contains(&shown), "{shown}");
     }
 
     #[tokio::test]

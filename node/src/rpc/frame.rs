@@ -80,7 +80,7 @@ pub(crate) enum Kind {
     Failure,
     /// Are you there?
     Ping,
-    /// I am.
+    /// I am; the body is what the wall clock shows, in microseconds since 1970, big endian.
     Pong,
     /// The caller sends no more on this stream of appends; the call number is the stream's.
     StreamEnd,

@@ -1,6 +1,7 @@
 //! Calls between nodes: framed, multiplexed, versioned, each with a deadline.
 
 pub(crate) mod channel;
+pub(crate) mod clocks;
 pub(crate) mod damage;
 pub(crate) mod denied;
 mod frame;

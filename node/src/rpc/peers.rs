@@ -14,7 +14,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::channel::{CallError, Channel, Extras, Lane};
+use super::channel::{CallError, Channel, Extras, Lane, Measures};
+use super::clocks::Clocks;
 use super::damage::Damage;
 use super::message::{Hello, Method, VERSIONS};
 use super::packing::Traffic;
@@ -44,6 +45,8 @@ pub(crate) struct Peers {
     lost: watch::Sender<BTreeSet<u64>>,
     /// How far the others are.
     pub(crate) round_trips: Arc<RoundTrips>,
+    /// What their clocks show.
+    pub(crate) clocks: Arc<Clocks>,
     /// What was sent to them.
     pub(crate) traffic: Traffic,
     /// What came in damaged, on connections that either side has made.
@@ -87,6 +90,7 @@ impl Peers {
             slots: Mutex::default(),
             lost: watch::Sender::default(),
             round_trips: Arc::default(),
+            clocks: Arc::default(),
             traffic: Traffic::default(),
             damage: Arc::default(),
             region: String::new(),
@@ -278,9 +282,13 @@ impl Peers {
         let (link, address) = (self.link.clone(), address.to_owned());
         let (connect, silence, tasks) = (self.connect, self.silence, self.tasks.clone());
         // On the others what is urgent may wait behind what is long.
-        let round_trips = (lane == Some(Lane::Control)).then(|| self.round_trips.clone());
+        let is_measured = lane == Some(Lane::Control);
+        let measures = is_measured.then(|| Measures {
+            round_trips: self.round_trips.clone(),
+            clocks: self.clocks.clone(),
+        });
         let extras = Extras {
-            round_trips,
+            measures,
             compress: self.compress,
             sent: to.map(|to| self.traffic.to(to)).unwrap_or_default(),
             damage: self.damage.clone(),
@@ -315,6 +323,10 @@ impl Peers {
         });
         let (channel, welcome) = opened.await?;
         self.note_level(welcome.node, welcome.level);
+        if is_measured {
+            // Before anything is asked: who is elected knows the clocks of those that have voted for it.
+            channel.ping();
+        }
         Ok(channel)
     }
 }

@@ -11,6 +11,7 @@ use futures::future::{AbortHandle, Abortable, BoxFuture};
 use openraft::raft::AppendEntriesRequest;
 use parking_lot::Mutex;
 use placement_model::Level;
+use placement_model::types::Timestamp;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, RecordVersion, WireError};
 use placement_raft_store::{TypeConfig, runtime};
@@ -197,6 +198,9 @@ pub(crate) trait Handler: Send + Sync + 'static {
 
     /// Whether a node that was welcome may call this now; if not, why. A connection may outlive what its node was.
     fn admits(&self, from: u64, method: Method) -> Result<(), Denied>;
+
+    /// What this node's wall clock shows.
+    fn clock(&self) -> Timestamp;
 
     /// Answers one call, with a record of the caller's version. `None`: it needs no answer.
     fn call(
@@ -520,7 +524,8 @@ impl Calls {
             }
             Kind::Ping => {
                 self.answers_read().await?;
-                self.outbox.send(Frame::new(Kind::Pong, 0, Bytes::new()));
+                let shown = self.handler.clock().0.to_be_bytes().to_vec();
+                self.outbox.send(Frame::new(Kind::Pong, 0, shown));
             }
             Kind::GivenUp => {
                 if let Some(write) = self.writes.lock().remove(&frame.call) {
@@ -738,6 +743,10 @@ mod tests {
 
         fn level(&self) -> Level {
             Level::FIRST
+        }
+
+        fn clock(&self) -> Timestamp {
+            Timestamp(7)
         }
 
         fn call(

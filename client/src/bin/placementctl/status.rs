@@ -86,6 +86,8 @@ struct MemberReport {
     round_trips: Vec<MeasuredRoundTrip>,
     /// Why the times of elections do not fit them.
     round_trip_problem: Option<String>,
+    /// How far its wall clock is ahead, if it is too far.
+    clock_problem: Option<String>,
 }
 
 impl ClusterReport {
@@ -166,7 +168,11 @@ fn warnings(survey: &Survey, newest: &NodeStatus) -> Vec<String> {
         if let Some(words) = &status.backup_problem {
             warnings.push(format!("backups of node {id}: {words}"));
         }
-        for words in [&status.round_trip_problem, &status.routing_problem] {
+        for words in [
+            &status.round_trip_problem,
+            &status.routing_problem,
+            &status.clock_problem,
+        ] {
             warnings.extend(words.iter().map(|words| format!("node {id}: {words}")));
         }
     }
@@ -306,6 +312,7 @@ impl MemberReport {
             digest: answer.and_then(|status| status.digest.clone()),
             level_max: answer.and_then(|status| status.level_max),
             round_trip_problem: answer.and_then(|status| status.round_trip_problem.clone()),
+            clock_problem: answer.and_then(|status| status.clock_problem.clone()),
             round_trips: answer.map_or_else(Vec::new, |status| status.round_trips.clone()),
         }
     }
@@ -412,6 +419,7 @@ mod tests {
             members: vec![member(1), member(2), member(3)],
             round_trips: Vec::new(),
             round_trip_problem: None,
+            clock_problem: None,
         }
     }
 

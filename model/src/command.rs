@@ -412,6 +412,9 @@ pub struct IssueJoinToken {
     pub above: u64,
     /// In whose place the node comes.
     pub replaces: Option<Replaced>,
+    /// When it ends by the clock of the leader that issues it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Takes a token back that nobody has come with.

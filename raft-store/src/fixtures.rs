@@ -292,6 +292,7 @@ fn joins() -> Vec<Command> {
             seconds: 3600,
             above: 3,
             replaces: Some(replaced()),
+            expires_at: None,
         }),
         Command::RevokeJoinToken(RevokeJoinToken { node: 4 }),
         Command::RedeemJoinToken(RedeemJoinToken {
@@ -584,6 +585,7 @@ fn join_row() -> JoinRow {
         until: Timestamp(1_700_000_000_000_000),
         nonce: Some("f00d".to_owned()),
         replaces: Some(replaced()),
+        expires_at: None,
     }
 }
 

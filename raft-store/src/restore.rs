@@ -173,6 +173,7 @@ impl Backup {
                     until: row.until,
                     nonce: Some(String::new()),
                     replaces: None,
+                    expires_at: None,
                 };
                 Change::PutJoin(node, over)
             });

@@ -364,6 +364,7 @@ fn join_command() -> impl Strategy<Value = Command> {
                 seconds,
                 above: 1,
                 replaces,
+                expires_at: None,
             })
         }),
         node().prop_map(|node| Command::RevokeJoinToken(RevokeJoinToken { node })),

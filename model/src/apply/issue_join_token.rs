@@ -35,6 +35,7 @@ impl Decide for IssueJoinToken {
             until: Timestamp(at.0.saturating_add(micros)),
             nonce: None,
             replaces: self.replaces.clone(),
+            expires_at: self.expires_at,
         };
         over.push(Change::PutJoin(node, row));
         Ok((Reply::Done, over))

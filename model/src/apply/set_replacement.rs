@@ -31,6 +31,7 @@ impl Decide for SetReplacement {
                     until: at,
                     nonce: Some(String::new()),
                     replaces: Some(replaced.clone()),
+                    expires_at: None,
                 }
             }
             _ => return Ok((Reply::Done, Changes::new())),

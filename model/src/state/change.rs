@@ -206,6 +206,9 @@ pub struct JoinRow {
     pub nonce: Option<String>,
     /// Whose place it takes, as long as it has not.
     pub replaces: Option<Replaced>,
+    /// When the token ends by the clock of a leader: stamps that were once ahead make `until` late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A node in whose place another one comes.

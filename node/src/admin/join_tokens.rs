@@ -58,7 +58,8 @@ struct Made {
 
 impl JoinTokenStatus {
     fn of(issued: Issued, now: i64) -> Self {
-        let until = seconds(issued.row.until);
+        let row = &issued.row;
+        let until = seconds(row.expires_at.map_or(row.until, |end| end.min(row.until)));
         Self {
             id: issued.node,
             until,

@@ -154,12 +154,15 @@ impl Membership<'_> {
                 })
             }
         };
+        let now = self.0.wall.now();
+        let micros = i64::try_from(seconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
         let command = Command::IssueJoinToken(IssueJoinToken {
             token,
             seconds,
             // A learner that was never written to is known to the membership alone.
             above: members.keys().next_back().copied().unwrap_or(0),
             replaces,
+            expires_at: Some(Timestamp(now.0.saturating_add(micros))),
         });
         let words = "a token for a node that is to join";
         self.0.carry_out(command, words).await
@@ -190,6 +193,10 @@ impl Membership<'_> {
         let (token, nonce) = (hash(token.as_bytes()), hash(nonce.as_bytes()));
         let row = self.good_row(id, &token)?;
         match &row.nonce {
+            // By the stamps it may be good for longer, if they were ahead when it was issued.
+            None if (row.expires_at).is_some_and(|end| self.0.wall.now() > end) => {
+                return Err(Refused::Conflict(TOO_LATE.to_owned()));
+            }
             None => {
                 if let Some(replaced) = &row.replaces {
                     self.must_be_gone(replaced.node, replaced.though_heard)

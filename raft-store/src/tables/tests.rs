@@ -119,12 +119,14 @@ fn join_row() -> impl Strategy<Value = JoinRow> {
         at(),
         nonce,
         proptest::option::of(replaced),
+        proptest::option::of(at()),
     )
-        .prop_map(|(token, until, nonce, replaces)| JoinRow {
+        .prop_map(|(token, until, nonce, replaces, expires_at)| JoinRow {
             token,
             until,
             nonce,
             replaces,
+            expires_at,
         })
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use placement_model::types::Timestamp;
-use placement_raft_store::StoreOptions;
+use placement_raft_store::{StoreOptions, Until};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::runtime::{Builder, Runtime};
@@ -185,10 +185,27 @@ fn fetch_backup(matches: &ArgMatches) -> anyhow::Result<()> {
 
 /// Makes the data directory of a member of a new cluster, which begins with a backup.
 fn begin_with_backup(matches: &ArgMatches) -> anyhow::Result<()> {
-    let (config, _) = load(matches)?;
-    config.validate()?;
+    let (config, _) = read(matches)?;
     check_data_dir(&config.data_dir)?;
-    let until = matches.get_one::<Timestamp>("until").copied();
+    // Before anything can be refused: a node that is started all the same must not begin empty.
+    placement_raft_store::begin_restore(&config.data_dir)?;
+    if config.cluster.joins() {
+        anyhow::bail!(
+            "this configuration has the node join a cluster by a token ([cluster] join), which gives it \
+             neither a number nor the other members. Take join and join_token_file out, and set node_id \
+             and initial_members, the same list for all nodes. Any numbers will do, those of the lost \
+             cluster too"
+        );
+    }
+    config.validate()?;
+    let until = match (
+        matches.get_one::<Timestamp>("until"),
+        matches.get_one::<u64>("until-index"),
+    ) {
+        (Some(time), _) => Until::Time(*time),
+        (None, Some(index)) => Until::Index(*index),
+        (None, None) => Until::End,
+    };
     let named = matches.get_one::<Uuid>("as").copied();
     restore::run(&config, &path(matches, "from"), until, named)
 }
@@ -429,6 +446,14 @@ fn command() -> Command {
                         "The moment that is restored, such as 2026-11-22T10:00:00Z, from a directory; \
                          otherwise the last one that is there",
                     ),
+            )
+            .arg(
+                Arg::new("until-index")
+                    .long("until-index")
+                    .value_name("N")
+                    .value_parser(clap::value_parser!(u64))
+                    .conflicts_with("until")
+                    .help("The last entry of the log that is restored, from a directory; see `inspect kept-log`"),
             )
             .arg(
                 Arg::new("as")

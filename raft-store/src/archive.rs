@@ -12,7 +12,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use placement_model::Level;
 use placement_model::types::Timestamp;
@@ -338,34 +338,155 @@ fn gap((from, to): (u64, u64), damage: Option<String>) -> LogLine {
     }
 }
 
-/// The newest backup in a directory whose last command is not later than a moment.
-pub(crate) fn newest_before(dir: &Path, until: Option<Timestamp>) -> Result<PathBuf, ArchiveError> {
+/// Up to where a history is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// As far as it goes.
+    End,
+    /// Commands that are stamped with this time or an earlier one.
+    Time(Timestamp),
+    /// The entry of this index, and those before it.
+    Index(u64),
+}
+
+impl Until {
+    fn is_before(self, entry: &Entry) -> bool {
+        match self {
+            Self::End => false,
+            Self::Time(until) => stamp(entry) > Some(until),
+            Self::Index(until) => entry.log_id.index > until,
+        }
+    }
+
+    /// Whether no later entry can belong to it. Stamps rise.
+    fn is_reached(self, applied: &AppliedState) -> bool {
+        match self {
+            Self::End => false,
+            Self::Time(until) => applied.last_stamp >= Some(until),
+            Self::Index(until) => applied.index() >= Some(until),
+        }
+    }
+}
+
+fn stamp(entry: &Entry) -> Option<Timestamp> {
+    match &entry.payload {
+        Payload::Normal(logged) => Some(logged.stamped().at),
+        Payload::Blank | Payload::Membership(_) => None,
+    }
+}
+
+/// An entry, and the time that it is stamped with if it is a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// The index.
+    pub index: u64,
+    /// The time.
+    pub at: Option<Timestamp>,
+}
+
+impl Stamp {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            index: entry.log_id.index,
+            at: stamp(entry),
+        }
+    }
+}
+
+/// Entries of the kept log that lie beyond what is restored, as far as they can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many.
+    pub entries: u64,
+    /// The first of them.
+    pub first: Stamp,
+    /// The last of them.
+    pub last: Stamp,
+}
+
+/// How a replay ended.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    /// Why it may have ended before what was asked for.
+    pub(crate) ends_early: Option<String>,
+    pub(crate) left_out: Option<LeftOut>,
+    /// The stamp that is furthest ahead of the time at which its file was last written, and by how
+    /// many microseconds.
+    pub(crate) ahead: Option<(Stamp, i64)>,
+}
+
+impl Replayed {
+    fn leave_out(&mut self, entry: &Entry) {
+        let last = Stamp::of(entry);
+        match &mut self.left_out {
+            Some(left) => {
+                left.entries += 1;
+                left.last = last;
+            }
+            none => {
+                *none = Some(LeftOut {
+                    entries: 1,
+                    first: last,
+                    last,
+                });
+            }
+        }
+    }
+
+    fn compare(&mut self, entry: &Entry, written: Timestamp) {
+        let Some(at) = stamp(entry) else { return };
+        let by = at.0.saturating_sub(written.0);
+        if self.ahead.is_none_or(|(_, most)| by > most) {
+            self.ahead = Some((Stamp::of(entry), by));
+        }
+    }
+}
+
+/// The newest backup in a directory that does not go beyond `until`.
+pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<PathBuf, ArchiveError> {
     let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
-    for (_, path) in backups.iter().rev() {
-        let time = backup_time(path).map_err(|error| ArchiveError::file(path, error))?;
-        if until.is_none_or(|until| time <= Some(until)) {
+    for (index, path) in backups.iter().rev() {
+        let fits = match until {
+            Until::End => true,
+            Until::Index(until) => *index <= until,
+            Until::Time(until) => {
+                let time = backup_time(path).map_err(|error| ArchiveError::file(path, error))?;
+                time <= Some(until)
+            }
+        };
+        if fits {
             return Ok(path.clone());
         }
     }
-    Err(ArchiveError::Missing(match backups.is_empty() {
-        true => format!("there is no backup in {}", dir.display()),
-        false => format!(
-            "every backup in {} is of a later moment than the one that is asked for",
-            dir.display()
-        ),
-    }))
+    let Some((oldest, _)) = backups.first() else {
+        let words = format!("there is no backup in {}", dir.display());
+        return Err(ArchiveError::Missing(words));
+    };
+    Err(ArchiveError::Missing(format!(
+        "every backup in {} is of a later moment than the one that is asked for: the oldest has come to \
+         entry {oldest}",
+        dir.display()
+    )))
 }
 
-/// Carries out what the log in a directory has after a state, up to a moment, by the ordinary rules.
-/// Returns why it ended before that moment, if it did.
+/// When a file was last written.
+fn written(path: &Path) -> io::Result<Timestamp> {
+    let since = fs::metadata(path)?.modified()?.duration_since(UNIX_EPOCH);
+    let micros = i64::try_from(since.unwrap_or_default().as_micros());
+    Ok(Timestamp(micros.unwrap_or(i64::MAX)))
+}
+
+/// Carries out what the log in a directory has after a state, up to `until`, by the ordinary rules.
+/// What lies beyond is counted.
 pub(crate) fn replay(
     dir: &Path,
     of: &Identity,
     applied: &mut AppliedState,
-    until: Option<Timestamp>,
+    until: Until,
     applier: &dyn Applier,
-) -> Result<Option<String>, ArchiveError> {
+) -> Result<Replayed, ArchiveError> {
     let logs = named(dir, LOG).map_err(|error| ArchiveError::file(dir, error))?;
+    let mut replayed = Replayed::default();
     let mut damage: Option<String> = None;
     for (at, (_, path)) in logs.iter().enumerate() {
         let next = applied.index().map_or(0, |last| last + 1);
@@ -373,17 +494,28 @@ pub(crate) fn replay(
             continue;
         }
         let found = read_log(path).and_then(|found| found.of(of));
-        let found = found.map_err(|error| ArchiveError::file(path, error))?;
+        let read = found.and_then(|found| Ok((found, written(path)?)));
+        let (found, written) = match read {
+            // What is beyond is only counted.
+            Err(_) if replayed.left_out.is_some() => continue,
+            read => read.map_err(|error| ArchiveError::file(path, error))?,
+        };
         for Kept { entry, .. } in found.entries {
             let next = applied.index().map_or(0, |last| last + 1);
             let index = entry.log_id.index;
-            if index < next {
+            let seen = replayed.left_out.map_or(next, |left| left.last.index + 1);
+            if index < seen {
+                continue;
+            }
+            replayed.compare(&entry, written);
+            if replayed.left_out.is_some() || until.is_before(&entry) && index == next {
+                replayed.leave_out(&entry);
                 continue;
             }
             if index > next {
-                // Stamps rise: what is missing is later.
-                if until.is_some() && applied.last_stamp >= until {
-                    return Ok(None);
+                if until.is_reached(applied) {
+                    replayed.leave_out(&entry);
+                    continue;
                 }
                 return Err(ArchiveError::Missing(format!(
                     "{} has no entries {next} to {}: what was written from there on cannot be \
@@ -396,9 +528,6 @@ pub(crate) fn replay(
             }
             if let Payload::Normal(logged) = &entry.payload {
                 let stamped = logged.stamped();
-                if until.is_some_and(|until| stamped.at > until) {
-                    return Ok(None);
-                }
                 let (_, changes) = applier.apply(index, &applied.cluster, stamped);
                 applied.cluster.commit(&changes);
                 applied.last_stamp = applied.last_stamp.max(Some(stamped.at));
@@ -411,10 +540,18 @@ pub(crate) fn replay(
         }
         damage = (found.bad).map(|reason| format!("{}: {reason}", path.display()));
     }
-    let end =
-        "the log that was kept ends there; whether anything was written after it is not known";
-    Ok((until.is_some() || damage.is_some())
-        .then(|| damage.map_or(end.to_owned(), |words| format!("{end}: {words}"))))
+    let is_all = match until {
+        Until::End => damage.is_none(),
+        Until::Index(until) => applied.index() >= Some(until),
+        Until::Time(_) => replayed.left_out.is_some(),
+    };
+    if !is_all {
+        let end =
+            "the log that was kept ends there; whether anything was written after it is not known";
+        replayed.ends_early =
+            Some(damage.map_or(end.to_owned(), |words| format!("{end}: {words}")));
+    }
+    Ok(replayed)
 }
 
 /// A file of the log, up to its end or the first bad frame.

@@ -25,6 +25,8 @@ const BOOT: &str = "boot";
 const JOIN_NONCE: &str = "join-nonce";
 /// Why this node takes no part any more, in words.
 const LEFT: &str = "left";
+/// A restore has begun here, and has not succeeded.
+const RESTORING: &str = "restore-unfinished";
 /// The entries that were made blank by hand, one in a line.
 const SKIPPED: &str = "skipped";
 
@@ -89,12 +91,54 @@ pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
             found,
         });
     }
+    check_restored(dir)?;
     if dir.join(LOG_DIR).exists() || dir.join(STATE_DIR).exists() {
         return Err(OpenError::NotEmpty {
             dir: dir.to_owned(),
         });
     }
     write_identity(dir, identity)
+}
+
+/// Notes, durably, that a directory is to be filled by a restore: until that has succeeded, no empty
+/// node is made of it.
+///
+/// # Errors
+/// [`OpenError::Exists`] if a node owns it already, [`OpenError::Locked`], or [`OpenError::Io`].
+pub fn begin_restore(dir: &Path) -> Result<(), OpenError> {
+    make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
+    let _lock = lock(dir)?;
+    if let Some(found) = identity(dir)? {
+        return Err(OpenError::Exists {
+            dir: dir.to_owned(),
+            found,
+        });
+    }
+    write_durably(dir, RESTORING, b"")
+}
+
+/// The directory is a restored node's.
+pub(crate) fn end_restore(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join(RESTORING);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(OpenError::io("remove", &path, error))
+        }
+        // Where a loss of power brings it back, the directory has an owner, and it says nothing.
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a directory in which a restore has begun and has not succeeded.
+///
+/// # Errors
+/// [`OpenError::RestoreUnfinished`].
+pub fn check_restored(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join(RESTORING);
+    match path.exists() {
+        true => Err(OpenError::RestoreUnfinished { path }),
+        false => Ok(()),
+    }
 }
 
 /// Gives a data directory to a node, also one that belongs to another.
@@ -119,7 +163,7 @@ pub(crate) fn claim(dir: &Path) -> Result<DirLock, OpenError> {
     }
     let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
     let names = names.map_err(|error| OpenError::io("list", dir, error))?;
-    let may_be_there = [LOCK, JOIN_NONCE, "lost+found"];
+    let may_be_there = [LOCK, JOIN_NONCE, RESTORING, "lost+found"];
     match names.iter().all(|one| {
         // What a node that was killed leaves of its door for operators holds nothing.
         may_be_there.iter().any(|name| one.file_name() == *name)

@@ -40,6 +40,16 @@ pub enum OpenError {
         /// The directory.
         dir: PathBuf,
     },
+    /// A new node was to be made where a restore did not succeed.
+    #[error(
+        "{path} says that `placementd restore` was refused here or did not finish: the node would begin \
+         with an empty state instead of the backup. Run the restore again; if an empty node is what is \
+         meant, remove that file"
+    )]
+    RestoreUnfinished {
+        /// What the restore has left.
+        path: PathBuf,
+    },
     /// Another process has it open.
     #[error(
         "the data directory {dir} is in use by another placementd{holder}: stop that one first, or \

@@ -49,9 +49,10 @@ pub mod wire;
 mod write_version;
 
 pub use applier::{Applier, Rules};
-pub use archive::{ArchiveError, BackupDir, LogArchive, inspect_kept_log};
+pub use archive::{ArchiveError, BackupDir, LeftOut, LogArchive, Stamp, Until, inspect_kept_log};
 pub use data_dir::{
-    boots, create, former_clusters, identity, in_use, join_nonce, leave, make_durably,
+    begin_restore, boots, check_restored, create, former_clusters, identity, in_use, join_nonce,
+    leave, make_durably,
 };
 pub use error::{JOIN_ANEW, OpenError};
 pub use gate::Gate;

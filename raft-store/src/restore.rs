@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use placement_model::Change;
-use placement_model::state::change::JoinRow;
-use placement_model::types::{PartitionId, Timestamp};
+use placement_model::state::change::{JoinRow, SessionRow};
+use placement_model::types::PartitionId;
 use serde::Serialize;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::applier::Applier;
-use crate::archive::{ArchiveError, newest_before, replay};
+use crate::archive::{ArchiveError, LeftOut, Replayed, Until, newest_before, replay};
 use crate::data_dir;
 use crate::error::OpenError;
 use crate::identity::Identity;
@@ -66,24 +66,24 @@ pub enum NewCluster {
 pub struct Backup {
     /// Which cluster it is of, and how far it has come.
     pub info: BackupInfo,
-    /// Why it ends before the moment that was asked for, or may.
+    /// Why it ends before what was asked for, or may.
     pub ends_early: Option<String>,
+    /// What the kept log has beyond it.
+    pub left_out: Option<LeftOut>,
+    /// Why a time does not say what was written before it, if so.
+    pub clock_was_ahead: Option<String>,
     applied: AppliedState,
 }
 
 impl Backup {
-    /// Reads a backup, whole; of a directory, the newest one of before `until`, and carries out what
-    /// the log that was kept with it has from there on, up to that moment.
+    /// Reads a backup, whole; of a directory, the newest one that does not go beyond `until`, and carries
+    /// out what the log that was kept with it has from there on.
     ///
     /// # Errors
     /// [`RestoreError::Backup`] or [`RestoreError::Archive`].
-    pub fn read(
-        from: &Path,
-        until: Option<Timestamp>,
-        applier: &dyn Applier,
-    ) -> Result<Self, RestoreError> {
+    pub fn read(from: &Path, until: Until, applier: &dyn Applier) -> Result<Self, RestoreError> {
         let is_dir = from.is_dir();
-        if until.is_some() && !is_dir {
+        if until != Until::End && !is_dir {
             return Err(RestoreError::Refused(format!(
                 "{} is of one moment; another one can be chosen of a directory that [backup] has \
                  filled",
@@ -101,13 +101,15 @@ impl Backup {
             epoch,
             node: 0,
         };
-        let ends_early = match is_dir {
+        let replayed = match is_dir {
             true => replay(from, &of, &mut applied, until, applier)?,
-            false => None,
+            false => Replayed::default(),
         };
         Ok(Self {
             info: BackupInfo::of(&of, &applied),
-            ends_early,
+            clock_was_ahead: clock_was_ahead(&replayed, until),
+            ends_early: replayed.ends_early,
+            left_out: replayed.left_out,
             applied,
         })
     }
@@ -132,18 +134,10 @@ impl Backup {
                 "node {node} is none of the members of the new cluster"
             ));
         }
-        if let Some(gone) = members
-            .keys()
-            .find(|id| self.applied.cluster.is_retired(**id))
-        {
-            return refused(format!(
-                "a node {gone} was removed from the cluster of this backup, which shuts out its \
-                 writes for ever: give the new one a number that was never used"
-            ));
-        }
         let _lock = data_dir::claim(&options.dir)?;
         self.make(options, members, identity)
             .inspect_err(|_| data_dir::clear(&options.dir))?;
+        data_dir::end_restore(&options.dir)?;
         Ok(identity)
     }
 
@@ -177,7 +171,15 @@ impl Backup {
                 };
                 Change::PutJoin(node, over)
             });
-        let over: Vec<Change> = over.collect();
+        let mut over: Vec<Change> = over.collect();
+        // The retired numbers were those of nodes that cannot reach this cluster, and its log begins empty: nothing
+        // late can come under them.
+        over.extend(applied.cluster.rows().filter_map(|(_, row)| match row {
+            Change::PutSession(node, _) if applied.cluster.is_retired(node) => {
+                Some(Change::PutSession(node, NEVER_STARTED))
+            }
+            _ => None,
+        }));
         applied.cluster.commit(&vec![(PartitionId::DEFAULT, over)]);
         let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
         put_in_place(options, &cache, &last, &applied)?;
@@ -215,6 +217,31 @@ impl Backup {
             _ => Ok(Identity::of_new_cluster(id, node)),
         }
     }
+}
+
+/// The session of a number that no node of the new cluster has had.
+const NEVER_STARTED: SessionRow = SessionRow {
+    boot: 0,
+    answered_below: 0,
+};
+
+/// Clocks of nodes may differ by so many microseconds without a warning.
+const CLOCKS_DIFFER_MAX: i64 = 5_000_000;
+
+/// What was written before a moment has earlier stamps only if no clock was ahead.
+fn clock_was_ahead(replayed: &Replayed, until: Until) -> Option<String> {
+    let (stamp, by) = replayed.ahead?;
+    let decides = matches!(until, Until::Time(_)) && by > CLOCKS_DIFFER_MAX;
+    decides.then(|| {
+        format!(
+            "the time in the log is ahead: entry {} is stamped {} s later than the file that has it was last \
+             written, so a leader's clock was wrong, and what is left out may have been written before the moment \
+             that was asked for. `placementd inspect kept-log` shows the entries; choose the last one by \
+             --until-index instead of --until",
+            stamp.index,
+            by / 1_000_000
+        )
+    })
 }
 
 fn from_halves(high: u64, low: u64) -> Uuid {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use common::{applied, apply, history, identity, new_dir, opened, run, stamp};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    AppliedState, Backup, BackupDir, Entry, RestoreError, Rules, inspect_kept_log,
+    AppliedState, Backup, BackupDir, Entry, RestoreError, Rules, Until, inspect_kept_log,
 };
 use tempfile::TempDir;
 
@@ -65,7 +65,7 @@ fn shorten(path: &Path, by: u64) {
 }
 
 fn at(dir: &BackupDir, index: u64) -> Result<(u64, String), RestoreError> {
-    let backup = Backup::read(dir.path(), Some(stamp(index)), &Rules)?;
+    let backup = Backup::read(dir.path(), Until::Time(stamp(index)), &Rules)?;
     Ok((backup.info.index, backup.info.digest))
 }
 
@@ -92,7 +92,7 @@ fn each_moment_comes_back_as_it_was() {
     for index in [20, 21, 30, 31, 39, 40, 41, 45, 46, 60] {
         assert_at(&dir, &states, index);
     }
-    let last = Backup::read(dir.path(), None, &Rules).unwrap();
+    let last = Backup::read(dir.path(), Until::End, &Rules).unwrap();
     assert_eq!((last.info.index, last.ends_early), (60, None));
     assert!(refusal(&dir, 19).contains("of a later moment"));
 }

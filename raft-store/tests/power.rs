@@ -15,7 +15,7 @@ use openraft::storage::RaftLogStorage;
 use placement_raft_store::simulation::{POINTS, START_POINTS, SimulatedDisk};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Backup, BackupDir, Disk, Rules, Store, StoreOptions, boots, create, open, runtime,
+    Backup, BackupDir, Disk, Rules, Store, StoreOptions, Until, boots, create, open, runtime,
 };
 use tempfile::TempDir;
 
@@ -231,7 +231,12 @@ fn a_backup_and_the_log_that_is_kept_are_found_again() {
         BackupDir::open(&root, identity(1)).unwrap()
     };
     let entries = |from: usize, to: u64| history(to).split_off(from);
-    let newest = |dir: &BackupDir| Backup::read(dir.path(), None, &Rules).unwrap().info.index;
+    let newest = |dir: &BackupDir| {
+        Backup::read(dir.path(), Until::End, &Rules)
+            .unwrap()
+            .info
+            .index
+    };
 
     let dir = BackupDir::open(&root, identity(1)).unwrap();
     dir.back_up(&states[0], 2).unwrap();

@@ -24,8 +24,8 @@ use common::{
 use openraft::storage::RaftLogStorage;
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Backup, BackupDir, NewCluster, Rules, Store, Vote, create, join_nonce, leave, recover,
-    skip_entry,
+    Backup, BackupDir, NewCluster, Rules, Store, Until, Vote, begin_restore, create, join_nonce,
+    leave, recover, skip_entry,
 };
 use skip::skipped;
 use tempfile::TempDir;
@@ -127,13 +127,15 @@ fn child_that_lives() {
         backups
     });
     step("read-backup");
-    let backup = Backup::read(backups.path(), None, &Rules).unwrap();
+    let backup = Backup::read(backups.path(), Until::End, &Rules).unwrap();
     let members = BTreeMap::from([(1, "node1:8779".to_owned())]);
     let anew = options(&root.join("anew").join("node"));
     step("restore");
     backup
         .restore(&anew, 1, &members, NewCluster::Drawn(7))
         .unwrap();
+    step("begin-restore");
+    begin_restore(&root.join("begun").join("node")).unwrap();
     step("restored");
     let alone = root.join("alone");
     create(&alone, identity(1)).unwrap();
@@ -389,6 +391,19 @@ fn what_is_called_durable_was_synced() {
                 path.ends_with("identity.new")
             }),
             ("its name", |path| path == "anew/node"),
+        ],
+    );
+    look(
+        "begin-restore",
+        &[
+            ("the directory above", |path| path == "begun"),
+            ("the note", |path| {
+                path == "begun/node/restore-unfinished.new"
+            }),
+            ("rename of the note", |path| {
+                path.ends_with("restore-unfinished.new")
+            }),
+            ("its name", |path| path == "begun/node"),
         ],
     );
     look(

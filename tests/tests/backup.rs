@@ -84,23 +84,25 @@ impl Writers {
     }
 }
 
-/// The digests that a node was seen to have, by entry.
-async fn watch(cluster: &Cluster, id: u64) -> (JoinHandle<()>, Arc<Mutex<BTreeMap<u64, String>>>) {
-    let seen = Arc::new(Mutex::new(BTreeMap::new()));
-    let (admin, noted) = (cluster.admin_of(id), seen.clone());
-    let watching = tokio::spawn(async move {
-        loop {
-            let status = admin.status().await.unwrap();
-            let mut noted = noted.lock().unwrap();
-            noted.insert(status.applied.unwrap(), status.digest.unwrap());
+/// The digest of the state after an entry, from the log that another node keeps with its backups.
+async fn digest_after(index: &str, kept: &Path) -> String {
+    let begun = Instant::now();
+    loop {
+        let scratch = Cluster::prepare(3, "").unwrap();
+        let told = printed(&restore(&scratch, 1, kept, &["--until-index", index]));
+        if told["index"] == index {
+            return told["digest"].clone();
         }
-    });
-    (watching, seen)
+        assert!(begun.elapsed() < Duration::from_secs(30), "{told:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
-    let cluster = Cluster::start(3).await.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let config = format!("[backup]\ndirectory = {:?}\n", directory.path());
+    let cluster = Cluster::start_with(3, &config).await.unwrap();
     // Else the new cluster does that, and its state is another one then.
     cluster.wait_raised().await.unwrap();
     let session = cluster.client().with_session();
@@ -110,40 +112,22 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
         .unwrap();
     let old_token = session.session_index().unwrap();
     let writers = Writers::start(&cluster);
-    let (watching, seen) = watch(&cluster, 3).await;
-
     tokio::time::sleep(Duration::from_millis(300)).await;
-
-    // The digest is that of another node at the same entry: looked for until one was seen there.
-    let mut taken = None;
-    for attempt in 0..200 {
-        let file = cluster.directory().join(format!("backup-{attempt}"));
-        let (place, path) = (cluster.place(1).admin(), file.clone());
-        let begun = Instant::now();
-        let output = tokio::task::spawn_blocking(move || {
-            let mut command = Command::new(binaries::placementctl().unwrap());
-            command
-                .args(["--endpoint", &place, "backup"])
-                .arg(path)
-                .output()
-                .unwrap()
-        });
-        let said = printed(&output.await.unwrap());
-        let ended = Instant::now();
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let digest = seen
-            .lock()
+    let file = cluster.directory().join("backup");
+    let (place, path) = (cluster.place(1).admin(), file.clone());
+    let begun = Instant::now();
+    let output = tokio::task::spawn_blocking(move || {
+        let mut command = Command::new(binaries::placementctl().unwrap());
+        command
+            .args(["--endpoint", &place, "backup"])
+            .arg(path)
+            .output()
             .unwrap()
-            .get(&said["index"].parse().unwrap())
-            .cloned();
-        if let Some(digest) = digest {
-            assert_eq!(said["digest"], digest, "after {attempt} attempts");
-            taken = Some((file, said, begun, ended));
-            break;
-        }
-    }
-    let (file, said, begun, ended) = taken.expect("no entry of a backup was seen on node 3");
-    watching.abort();
+    });
+    let said = printed(&output.await.unwrap());
+    let ended = Instant::now();
+    let kept = directory.path().join(&said["cluster_id"]).join("node-3");
+    assert_eq!(said["digest"], digest_after(&said["index"], &kept).await);
     // Writes go on for a while.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let writes = writers.stop().await;
@@ -292,6 +276,57 @@ async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
     let drawn_again = printed(&restore(&new, 3, &file, &[]));
     assert_ne!(drawn_again["new_cluster_id"], id);
     assert_ne!(drawn_again["new_epoch"], first["new_epoch"]);
+}
+
+/// The numbers begin again with the new cluster. Nodes that are started although their restore was refused do not
+/// begin empty.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does_not_start() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let client = cluster.client();
+    client
+        .create_provider(&NewProvider::named("kept"))
+        .await
+        .unwrap();
+    cluster.kill_9(3);
+    let removed = cluster.placementctl(&["members", "remove", "3"]).unwrap();
+    printed(&removed);
+    let file = cluster.directory().join("backup");
+    let said = printed(&back_up(&cluster, &file));
+
+    let mut new = Cluster::prepare(3, "").unwrap();
+    let token = ["--join", "127.0.0.1:1", "--join-token-file", "/nowhere"];
+    for id in new.ids() {
+        let words = refusal(&restore(&new, id, &file, &token), 1);
+        assert!(words.contains("set node_id and initial_members"), "{words}");
+        new.start_node(id).unwrap();
+        let ended = new.process(id).wait(Duration::from_secs(30)).unwrap();
+        assert!(!ended.success());
+        let log = new.log(id, 20);
+        assert!(log.contains("Run the restore again"), "{log}");
+    }
+    let first = printed(&restore(&new, 1, &file, &[]));
+    assert_eq!(first["digest"], said["digest"]);
+    for id in [2, 3] {
+        printed(&restore(
+            &new,
+            id,
+            &file,
+            &["--as", &first["new_cluster_id"]],
+        ));
+    }
+    for id in new.ids() {
+        new.start_node(id).unwrap();
+    }
+    new.wait_healthy().await.unwrap();
+    new.assert_equal_states().await;
+    assert!(new.has_provider("kept").await);
+    for (client, name) in new.clients().into_iter().zip(["n1", "n2", "n3"]) {
+        client
+            .create_provider(&NewProvider::named(name))
+            .await
+            .unwrap();
+    }
 }
 
 #[tokio::test]

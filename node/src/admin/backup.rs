@@ -69,7 +69,7 @@ impl BackupReport {
     }
 }
 
-fn rfc3339(stamp: Timestamp) -> Option<String> {
+pub(crate) fn rfc3339(stamp: Timestamp) -> Option<String> {
     let nanos = i128::from(stamp.0) * 1_000;
     let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
     moment.format(&Rfc3339).ok()

@@ -66,6 +66,7 @@ use crate::http::{NOTHING_COMMITTED, Policy};
 use crate::metrics::{Format, Metrics};
 pub use backup::BackupReport;
 pub(crate) use backup::OneAtATime;
+pub(crate) use backup::rfc3339;
 pub use check::Report;
 pub use join_tokens::NewJoinToken;
 pub(crate) use network_door::{NetworkDoor, enter};

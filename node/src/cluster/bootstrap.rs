@@ -87,7 +87,7 @@ impl Bootstrap {
                 self.check_neighbours(&identity).await?;
                 self.join(identity).await.map(|_| ())
             }
-            None => Ok(()),
+            None => Ok(placement_raft_store::check_restored(&self.config.data_dir)?),
         }
     }
 

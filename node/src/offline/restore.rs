@@ -6,17 +6,16 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::Context;
-use placement_model::types::Timestamp;
-use placement_raft_store::{Backup, BackupInfo, NewCluster};
+use placement_raft_store::{Backup, BackupInfo, NewCluster, Stamp, Until};
 use uuid::Uuid;
 
-use crate::admin::BackupReport;
+use crate::admin::{BackupReport, rfc3339};
 use crate::{Config, Env};
 
 /// Reads a backup, whole, and says what it holds; of a directory, what a restore from it would come to.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
-        let backup = Backup::read(path, None, &*Env::production().storage.applier)?;
+        let backup = Backup::read(path, Until::End, &*Env::production().storage.applier)?;
         say(&backup.info);
         warn(&backup);
         return Ok(());
@@ -39,7 +38,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
 pub(crate) fn run(
     config: &Config,
     from: &Path,
-    until: Option<Timestamp>,
+    until: Until,
     named: Option<Uuid>,
 ) -> anyhow::Result<()> {
     let env = Env::production();
@@ -60,6 +59,14 @@ pub(crate) fn run(
     options.dir = config.data_dir.clone();
     let identity = backup.restore(&options, config.node_id, &members, cluster)?;
     say(&backup.info);
+    if let Some(left) = &backup.left_out {
+        println!(
+            "left_out: {} entries, {} to {}",
+            left.entries,
+            words(left.first),
+            words(left.last)
+        );
+    }
     warn(&backup);
     let new = identity.cluster;
     println!("new_cluster_id: {new}\nnew_epoch: {}", identity.epoch);
@@ -84,9 +91,19 @@ pub(crate) fn run(
 }
 
 fn warn(backup: &Backup) {
-    if let Some(why) = &backup.ends_early {
+    for why in [&backup.ends_early, &backup.clock_was_ahead]
+        .into_iter()
+        .flatten()
+    {
         eprintln!("placementd: warning: {why}");
     }
+}
+
+fn words(stamp: Stamp) -> String {
+    let at = stamp.at.and_then(rfc3339);
+    at.map_or(stamp.index.to_string(), |at| {
+        format!("{} ({at})", stamp.index)
+    })
 }
 
 fn say(info: &BackupInfo) {

@@ -1,0 +1,340 @@
+//! New clusters that begin with a backup of one that has lived: restarts, removed and replaced nodes, join
+//! tokens, partitions, log files of several starts, and more rows than go into one frame or one batch.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use common::{
+    CLUSTER, append, blank, entry, identity, log_id, logged, membership, new_dir, opened, options,
+    provider, run, stamp,
+};
+use openraft::storage::RaftLogStorage;
+use placement_model::command::{
+    CreatePartition, CreateProvider, IssueJoinToken, RedeemJoinToken, RequestId, RetireNode,
+};
+use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
+use placement_model::{Change, Cluster, Command, Stamped};
+use placement_raft_store::wire::RecordVersion;
+use placement_raft_store::{
+    AppliedState, Backup, BackupDir, Entry, NewCluster, OpenError, Payload, RestoreError, Rules,
+    StoredMembership, Until, begin_restore, boots, check_restored, create, recover,
+};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// Enough rows of 200 bytes for several frames and more than one batch.
+const MANY: u64 = 24_000;
+const SOUTH: PartitionId = PartitionId(1);
+
+fn command(index: u64, command: Command) -> Entry {
+    entry(1, index, command)
+}
+
+/// The same entry with another command in it.
+fn with(mut one: Entry, change: impl FnOnce(&mut Stamped)) -> Entry {
+    if let Payload::Normal(command) = &one.payload {
+        let mut stamped = command.stamped().clone();
+        change(&mut stamped);
+        one.payload = Payload::Normal(logged(stamped));
+    }
+    one
+}
+
+/// As node 1 writes it after so many starts.
+fn of_boot(boot: u64, one: Entry) -> Entry {
+    with(one, |stamped| {
+        stamped.request = stamped.request.map(|id| RequestId { boot, ..id });
+    })
+}
+
+fn token(index: u64, token: &str) -> Entry {
+    let issue = IssueJoinToken {
+        token: token.to_owned(),
+        seconds: 3600,
+        above: 3,
+        replaces: None,
+        expires_at: None,
+    };
+    command(index, Command::IssueJoinToken(issue))
+}
+
+/// A provider in the partition, by a long name.
+fn in_the_south(index: u64) -> Entry {
+    let create = Command::CreateProvider(CreateProvider {
+        uuid: ProviderUuid(Uuid::from_u128(u128::from(index) + 1)),
+        name: format!("{index}-{}", "x".repeat(150)).try_into().unwrap(),
+        parent: None,
+    });
+    with(command(index, create), |stamped| stamped.partition = SOUTH)
+}
+
+/// Node 1 has started three times, node 3 was replaced by node 4, which came with a token, and another token is open.
+fn life(last: u64) -> Vec<Entry> {
+    let name = "south".to_owned().try_into().unwrap();
+    let redeem = RedeemJoinToken {
+        node: 4,
+        token: "spent".to_owned(),
+        nonce: "nonce".to_owned(),
+    };
+    let head = vec![
+        membership(0, 0, &[1, 2, 3]),
+        blank(1, 1),
+        provider(1, 2),
+        of_boot(2, provider(1, 3)),
+        provider(1, 4),
+        token(5, "spent"),
+        command(6, Command::RedeemJoinToken(redeem)),
+        membership(1, 7, &[1, 2, 3, 4]),
+        membership(1, 8, &[1, 2, 4]),
+        command(9, Command::RetireNode(RetireNode { node: 3 })),
+        token(10, "open"),
+        command(11, Command::CreatePartition(CreatePartition { name })),
+    ];
+    head.into_iter()
+        .chain((12..=last).map(|index| match index % 2 {
+            0 => provider(1, index),
+            _ => in_the_south(index),
+        }))
+        .filter(|entry| entry.log_id.index <= last)
+        .map(|entry| match entry.log_id.index {
+            0..4 => entry,
+            _ => of_boot(3, entry),
+        })
+        .collect()
+}
+
+fn carry_out(entries: &[Entry]) -> AppliedState {
+    let mut applied = AppliedState::default();
+    for entry in entries {
+        match &entry.payload {
+            Payload::Normal(logged) => {
+                let (_, changes) = applied.cluster.apply(logged.stamped());
+                applied.cluster.commit(&changes);
+                applied.last_stamp = Some(logged.stamped().at);
+            }
+            Payload::Membership(members) => {
+                applied.membership = StoredMembership::new(Some(entry.log_id), members.clone());
+            }
+            Payload::Blank => {}
+        }
+        applied.last = Some(entry.log_id);
+    }
+    applied
+}
+
+fn voters(ids: &[u64]) -> BTreeMap<u64, String> {
+    ids.iter().map(|id| (*id, format!("node{id}:1"))).collect()
+}
+
+/// What clients have: everything but sessions and joins, which belong to the nodes.
+fn of_clients(cluster: &Cluster) -> BTreeSet<String> {
+    let rows = cluster.rows().filter(|(_, row)| {
+        !matches!(
+            row,
+            Change::PutSession(..) | Change::PutOutcome(..) | Change::PutJoin(..)
+        )
+    });
+    rows.map(|row| format!("{row:?}")).collect()
+}
+
+fn restore(backup: &Backup, dir: &Path, node: u64, cluster: NewCluster) -> Uuid {
+    let members = voters(&[1, 2, 3]);
+    let restored = backup.restore(&options(dir), node, &members, cluster);
+    restored.unwrap().cluster
+}
+
+#[test]
+fn a_cluster_that_has_lived_begins_again_under_its_old_numbers() {
+    let whole = carry_out(&life(MANY));
+    assert!(whole.cluster.is_retired(3));
+    let root = TempDir::new().unwrap();
+    let kept = BackupDir::open(root.path(), identity(1)).unwrap();
+    kept.back_up(&whole, 1).unwrap();
+    let backup = Backup::read(kept.path(), Until::End, &Rules).unwrap();
+    assert_eq!(backup.info.digest, whole.digest().to_string());
+
+    let dirs = [(); 3].map(|()| TempDir::new().unwrap());
+    let dir = |node: u64| dirs[usize::try_from(node).unwrap() - 1].path();
+    let new = restore(&backup, dir(1), 1, NewCluster::Drawn(7));
+    for node in [2, 3] {
+        assert_eq!(
+            restore(&backup, dir(node), node, NewCluster::Named(new)),
+            new
+        );
+    }
+    let mut digests = BTreeSet::new();
+    for node in [1, 2, 3] {
+        // The node refuses to start if it has started less often than its state says, or if rows are missing.
+        let applied = run(async { opened(dir(node)).views.current() });
+        digests.insert(applied.digest().to_string());
+        let cluster = &applied.cluster;
+        assert_eq!(of_clients(cluster), of_clients(&whole.cluster));
+        assert_eq!(applied.last_stamp, whole.last_stamp);
+        for id in 1..=5 {
+            assert!(!cluster.is_retired(id), "node {id}");
+        }
+        let joins = cluster.default_partition().joins();
+        for (id, row) in joins {
+            let is_spent = row.token.is_empty() && row.nonce.is_some();
+            assert!(
+                is_spent,
+                "the token of node {id} lets it into the new cluster"
+            );
+        }
+        assert!(cluster.partition(SOUTH).is_some());
+    }
+    assert_eq!(digests.len(), 1, "all nodes begin with the same");
+    assert!(boots(dir(1)).unwrap() > 3, "node 1 had started three times");
+}
+
+/// The log is kept in a file for each start of the node, with a backup in between.
+#[test]
+fn every_entry_of_a_life_can_be_the_last_one_that_is_restored() {
+    let (root, last) = (TempDir::new().unwrap(), 40);
+    let entries = life(last);
+    let kept = BackupDir::open(root.path(), identity(1)).unwrap();
+    let up_to = |index: u64| carry_out(&life(index));
+    for end in [5, 9, 20, last] {
+        let mut log = kept.log().unwrap();
+        let next = log.next();
+        let these = entries.iter().filter(|one| one.log_id.index >= next);
+        let these: Vec<_> = (these.filter(|one| one.log_id.index <= end).cloned()).collect();
+        log.append(RecordVersion::NEWEST, &these).unwrap();
+        if end == 5 || end == 20 {
+            kept.back_up(&up_to(end - 2), 9).unwrap();
+        }
+    }
+    for index in 3..=last {
+        let by_index = Backup::read(kept.path(), Until::Index(index), &Rules).unwrap();
+        assert_eq!(by_index.info.digest, up_to(index).digest().to_string());
+        assert_eq!((by_index.info.index, by_index.ends_early), (index, None));
+        let left = by_index.left_out;
+        assert_eq!(left.map_or(0, |left| left.entries), last - index);
+        if let Some(left) = left {
+            assert_eq!((left.first.index, left.last.index), (index + 1, last));
+            assert_eq!(left.last.at, Some(stamp(last)));
+        }
+        // The same by the time of the entry, if it has one.
+        if carry_out(&life(index)).last_stamp == Some(stamp(index)) {
+            let by_time = Backup::read(kept.path(), Until::Time(stamp(index)), &Rules).unwrap();
+            assert_eq!(by_time.info.digest, by_index.info.digest);
+            assert_eq!(by_time.clock_was_ahead, None);
+        }
+    }
+    let beyond = Backup::read(kept.path(), Until::Index(99), &Rules).unwrap();
+    assert!(
+        beyond
+            .ends_early
+            .unwrap()
+            .contains("the log that was kept ends there")
+    );
+    assert_eq!((beyond.info.index, beyond.left_out), (last, None));
+    let before = Backup::read(kept.path(), Until::Index(2), &Rules).unwrap_err();
+    assert!(
+        before
+            .to_string()
+            .contains("the oldest has come to entry 3"),
+        "{before}"
+    );
+}
+
+/// The clock of a leader was a day ahead for one entry, and the stamps of all later ones follow it.
+#[test]
+fn a_moment_that_the_stamps_have_overtaken_is_warned_of() {
+    let root = TempDir::new().unwrap();
+    let kept = BackupDir::open(root.path(), identity(1)).unwrap();
+    let entries = life(30);
+    kept.back_up(&carry_out(&life(12)), 1).unwrap();
+    let day = 86_400_000_000;
+    let ahead = entries.into_iter().map(|one| match one.log_id.index {
+        0..=20 => one,
+        _ => with(one, |stamped| stamped.at.0 += day),
+    });
+    let ahead: Vec<_> = ahead.collect();
+    let mut log = kept.log().unwrap();
+    log.append(RecordVersion::NEWEST, &ahead).unwrap();
+    // The file was written one second after the time of its last entry, by a right clock.
+    let file = File::options()
+        .write(true)
+        .open(kept.path().join(format!("log-{:020}", 0)))
+        .unwrap();
+    let micros = u64::try_from(stamp(30).0).unwrap() + 1_000_000;
+    file.set_modified(UNIX_EPOCH + Duration::from_micros(micros))
+        .unwrap();
+
+    let now = Timestamp(stamp(30).0 + 2_000_000);
+    let read = |until| Backup::read(kept.path(), until, &Rules).unwrap();
+    let by_time = read(Until::Time(now));
+    assert_eq!(by_time.info.index, 20);
+    let left = by_time.left_out.unwrap();
+    assert_eq!(
+        (left.entries, left.first.index, left.last.index),
+        (10, 21, 30)
+    );
+    let words = by_time.clock_was_ahead.unwrap();
+    assert!(
+        words.contains("--until-index") && words.contains("86399 s"),
+        "{words}"
+    );
+    let by_index = read(Until::Index(30));
+    assert_eq!((by_index.info.index, by_index.clock_was_ahead), (30, None));
+    assert_eq!(by_index.left_out, None);
+}
+
+#[test]
+fn a_restore_that_did_not_succeed_keeps_an_empty_node_away() {
+    let root = TempDir::new().unwrap();
+    let kept = BackupDir::open(root.path(), identity(1)).unwrap();
+    kept.back_up(&carry_out(&life(12)), 1).unwrap();
+    let backup = Backup::read(kept.path(), Until::End, &Rules).unwrap();
+    let dir = TempDir::new().unwrap();
+    begin_restore(dir.path()).unwrap();
+    let other = NewCluster::Named(CLUSTER);
+    let refused = backup.restore(&options(dir.path()), 1, &voters(&[1, 2, 3]), other);
+    assert!(matches!(refused, Err(RestoreError::Refused(_))));
+    let empty = create(dir.path(), identity(1)).unwrap_err();
+    assert!(matches!(empty, OpenError::RestoreUnfinished { .. }));
+    assert!(
+        empty.to_string().contains("Run the restore again"),
+        "{empty}"
+    );
+
+    begin_restore(dir.path()).unwrap();
+    restore(&backup, dir.path(), 1, NewCluster::Drawn(7));
+    check_restored(dir.path()).unwrap();
+    assert!(matches!(
+        begin_restore(dir.path()),
+        Err(OpenError::Exists { .. })
+    ));
+}
+
+/// One node of a cluster that has lived goes on alone, with all of it.
+#[test]
+fn a_cluster_that_has_lived_goes_on_with_one_node() {
+    let dir = new_dir();
+    let entries = life(60);
+    let whole = carry_out(&entries);
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, entries).await;
+        let committed = Some(log_id(1, 50));
+        store.log.save_committed(committed).await.unwrap();
+        append(&mut store.log, vec![blank(1, 61)]).await;
+    });
+    let new = Uuid::from_u128(7);
+    recover(&options(dir.path()), new).unwrap();
+    let applied = run(async {
+        let mut store = opened(dir.path());
+        let all = common::read_all(&mut store.log).await;
+        common::apply(&mut store.machine, all).await;
+        store.views.current()
+    });
+    assert_eq!(applied.digest(), whole.digest());
+    assert!(applied.cluster.is_retired(3), "the history goes on");
+    assert_eq!(applied.membership.voter_ids().collect::<Vec<_>>(), [1]);
+}

@@ -17,7 +17,7 @@ use openraft::storage::RaftLogStorage;
 use placement_model::command::{
     CreatePartition, CreateProvider, IssueJoinToken, RedeemJoinToken, RequestId, RetireNode,
 };
-use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
+use placement_model::types::{PartitionId, ProviderUuid, Routes, Timestamp};
 use placement_model::{Change, Cluster, Command, Stamped};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
@@ -93,7 +93,13 @@ fn life(last: u64) -> Vec<Entry> {
         membership(1, 8, &[1, 2, 4]),
         command(9, Command::RetireNode(RetireNode { node: 3 })),
         token(10, "open"),
-        command(11, Command::CreatePartition(CreatePartition { name })),
+        command(
+            11,
+            Command::CreatePartition(CreatePartition {
+                name,
+                routes: Routes::default(),
+            }),
+        ),
     ];
     head.into_iter()
         .chain((12..=last).map(|index| match index % 2 {

@@ -44,6 +44,8 @@ pub struct Plan {
     pub certain: Option<LogId>,
     /// The last entry of its log. What follows the certain ones is committed by the recovery.
     pub last: Option<LogId>,
+    /// Whether the state has come further than the log.
+    is_overtaken: bool,
     /// The term in which it goes on.
     term: u64,
     level: Level,
@@ -115,6 +117,7 @@ fn plan(found: &Inspection) -> Result<Plan, String> {
         members: members.clone(),
         certain: applied.max(log.committed).map(LogId::from),
         last: last.max(applied).map(LogId::from),
+        is_overtaken: applied > last,
         term: terms.into_iter().flatten().max().unwrap_or_default() + 1,
         level: Level(state.level),
         member: members.members[&identity.node].clone(),
@@ -154,6 +157,13 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     );
     data_dir::note_recovered(dir, was.cluster, &trace)?;
     data_dir::write_identity(dir, is)?;
+    // Entries may be missing between the log and a state that has overtaken it. The log begins behind them: with an entry
+    // beyond, the next start would take it for no part of the log.
+    if plan.is_overtaken
+        && let Some(last) = &plan.last
+    {
+        log.begin_behind(RecordVersion::of(plan.level), last)?;
+    }
     let entry = Entry::new(id, Payload::Membership(alone));
     log.go_on(RecordVersion::of(plan.level), &entry)?;
     Ok(Recovered { was, is, entry: id })

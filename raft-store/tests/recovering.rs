@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use common::{
-    CLUSTER, append, blank, history, identity, log_id, membership, new_dir, opened, options,
-    read_all, run,
+    CLUSTER, append, apply, blank, history, identity, log_id, membership, new_dir, opened, options,
+    read_all, replay, run,
 };
 use openraft::storage::{RaftLogReader, RaftLogStorage};
 use placement_raft_store::{
@@ -73,6 +73,35 @@ fn it_keeps_its_whole_log_in_a_new_term_under_a_new_name() {
     assert_eq!(found.recovered.len(), 1);
     assert!(found.problems.is_empty(), "{:?}", found.problems);
     assert!(refusal(recover(&options, NEW)).contains("only voter of its cluster already"));
+}
+
+/// The power fails after the rows were flushed and before the log was synced.
+#[test]
+fn a_node_whose_state_is_ahead_of_its_log_stays_the_only_voter() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(9)).await;
+        apply(&mut store.machine, history(20)).await;
+        store.drafts.flush().await.unwrap();
+    });
+    let done = recover(&options(dir.path()), NEW).unwrap();
+    assert_eq!(done.entry, log_id(2, 21));
+    for _ in 0..2 {
+        run(async {
+            let mut store = opened(dir.path());
+            let entries = read_all(&mut store.log).await;
+            let [only] = &entries[..] else {
+                panic!("{entries:?}");
+            };
+            let Payload::Membership(alone) = &only.payload else {
+                panic!("{only}");
+            };
+            assert_eq!(alone.voter_ids().collect::<Vec<_>>(), [1]);
+            replay(&mut store).await;
+            assert_eq!(store.views.applied_index(), Some(20), "not committed yet");
+        });
+    }
 }
 
 #[test]

@@ -190,6 +190,9 @@ impl BackupDir {
     pub fn log(&self) -> io::Result<LogArchive> {
         let next = match named(&self.dir, LOG)?.last() {
             Some((first, path)) => {
+                // What a process has left that was killed, or whose sync failed, need not be on the disk.
+                files::sync(&File::open(path)?)?;
+                files::sync_dir(&self.dir)?;
                 let found = read_log(path).and_then(|found| found.of(&self.identity));
                 let last = found
                     .ok()

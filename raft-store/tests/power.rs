@@ -213,6 +213,25 @@ fn a_snapshot_that_was_installed_is_found_again() {
 
 /// What this node keeps for the day on which the cluster is lost.
 #[test]
+fn a_kept_log_that_a_killed_process_has_left_unsynced_is_durable_once_it_is_gone_on_with() {
+    let aside = TempDir::new().unwrap();
+    let kept = BackupDir::open(aside.path(), identity(1)).unwrap();
+    let mut log = kept.log().unwrap();
+    log.append(RecordVersion::NEWEST, &history(20)).unwrap();
+    let machine = Machine::new();
+    let root = machine.top.path().join("backups");
+    let dir = BackupDir::open(&root, identity(1)).unwrap();
+    for file in std::fs::read_dir(kept.path()).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), dir.path().join(file.file_name())).unwrap();
+    }
+    assert_eq!(dir.log().unwrap().next(), 21);
+    machine.disk.cut_power(&machine.dir()).unwrap();
+    let dir = BackupDir::open(&root, identity(1)).unwrap();
+    assert_eq!(dir.log().unwrap().next(), 21);
+}
+
+#[test]
 fn a_backup_and_the_log_that_is_kept_are_found_again() {
     let states_dir = new_dir();
     let states = run(async {

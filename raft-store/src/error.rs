@@ -163,6 +163,20 @@ pub enum OpenError {
         /// What it lacks.
         lost: String,
     },
+    /// The note of how far the log has come is gone or damaged, so it is not known whether the log is whole.
+    #[error(
+        "{path} is {what}: it says how far the log has come, and without it a log that has lost acknowledged writes \
+         or a vote looks like a whole one. Put the whole data directory back as it was when the node last ran; if \
+         that is impossible, {}. If the rest of the directory is sure to be as the node left it, or no other \
+         node is left, have the log taken as it is: printf unknown > {path}",
+        JOIN_ANEW
+    )]
+    ReachedLost {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// The count of the node's starts is gone, or older than the rest.
     #[error(
         "{path} says that node {} of cluster {} has started {boots} times, but its data are of a \

@@ -109,18 +109,29 @@ fn a_log_that_was_put_back_from_an_older_copy_is_noticed() {
     assert_lost(dir.path(), "entry T1-N1.9; its end is at T1-N1.3");
 }
 
-/// A note that cannot be read says nothing, and a directory of an older version has none.
 #[test]
-fn without_its_note_a_log_is_opened_as_it_is() {
+fn without_its_note_a_log_is_opened_only_by_an_operators_word() {
     let dir = new_dir();
     run(async {
         append(&mut opened(dir.path()).log, history(9)).await;
     });
     let note = dir.path().join("reached");
+    let assert_refused = |what: &str| {
+        let error = refusal(dir.path());
+        let words = error.to_string();
+        assert!(matches!(error, OpenError::ReachedLost { .. }), "{words}");
+        assert!(words.contains(&format!("reached is {what}")), "{words}");
+        assert!(words.contains("printf unknown > "), "{words}");
+    };
     fs::write(&note, b"nonsense").unwrap();
-    run(async { assert_eq!(read_all(&mut opened(dir.path()).log).await, history(9)) });
+    assert_refused("damaged");
+    fs::write(&note, b"").unwrap();
+    assert_refused("damaged");
     fs::remove_file(&note).unwrap();
+    assert_refused("missing");
+    fs::write(&note, b"unknown\n").unwrap();
     run(async { assert_eq!(read_all(&mut opened(dir.path()).log).await, history(9)) });
+    // The word held for one start.
     flip_a_bit_is_noticed_again(dir.path());
 }
 

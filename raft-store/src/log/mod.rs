@@ -9,6 +9,7 @@ mod writer;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
@@ -166,7 +167,10 @@ impl LogStore {
 }
 
 /// The log of a node that does not run, for changes by hand.
-pub(crate) struct LogEditor(LogDatabase);
+pub(crate) struct LogEditor {
+    database: LogDatabase,
+    dir: PathBuf,
+}
 
 impl LogEditor {
     /// Opens a log that has lost nothing.
@@ -175,12 +179,15 @@ impl LogEditor {
         if let Some(mark) = reached::noted(&options.dir)? {
             check_nothing_lost(&database, &database.ends()?, mark)?;
         }
-        Ok(Self(database))
+        Ok(Self {
+            database,
+            dir: options.dir.clone(),
+        })
     }
 
     /// The entry at an index, if it is there.
     pub(crate) fn entry(&self, index: u64) -> Result<Option<Entry>, OpenError> {
-        self.0.entry_at(index)
+        self.database.entry_at(index)
     }
 
     /// Has the log begin behind the entry that the state has come to, durably.
@@ -189,13 +196,17 @@ impl LogEditor {
         version: RecordVersion,
         applied: &LogId,
     ) -> Result<(), OpenError> {
-        self.0.begin_behind(version, applied)
+        self.database.begin_behind(version, applied)?;
+        let vote = self.database.ends()?.vote;
+        let last = Some(*applied);
+        Reached::begin(&self.dir, Mark { last, vote })?;
+        Ok(())
     }
 
     /// Puts a blank entry in the place of another, durably.
     pub(crate) fn make_blank(&self, version: RecordVersion, id: LogId) -> Result<(), OpenError> {
         let blank = Entry::new(id, Payload::Blank);
-        self.0
+        self.database
             .replace(id.index, &wire::encode(version, &WireEntry::from(&blank)))
     }
 
@@ -203,7 +214,7 @@ impl LogEditor {
     pub(crate) fn go_on(&self, version: RecordVersion, entry: &Entry) -> Result<(), OpenError> {
         let leader = entry.log_id.committed_leader_id();
         let vote = Vote::new_committed(leader.term, leader.node_id);
-        self.0
+        self.database
             .append_with_vote(version, entry.log_id.index, &WireEntry::from(entry), &vote)
     }
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::data_dir;
 use crate::error::OpenError;
 use crate::files;
 use crate::types::{LogId, Vote};
@@ -23,6 +24,8 @@ const NAME: &str = "reached";
 /// One sector, which a disk writes as a whole.
 const LENGTH: usize = 512;
 const CHECKSUM: usize = 8;
+/// What an operator writes into it who takes the log as it is.
+const UNKNOWN: &[u8] = b"unknown";
 
 /// What is known to be on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -85,22 +88,34 @@ impl Mark {
     }
 }
 
-/// Reads what was noted in a data directory, if it was and can be read.
+/// Reads what was noted in a data directory. `None`: nothing yet, or an operator takes the log as it is.
 pub(super) fn noted(dir: &Path) -> Result<Option<Mark>, OpenError> {
     let path = path(dir);
+    let lost = |what| OpenError::ReachedLost {
+        path: path.clone(),
+        what,
+    };
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // It is made before the first start is counted.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return match data_dir::boots(dir)? {
+                0 => Ok(None),
+                _ => Err(lost("missing")),
+            };
+        }
         Err(error) => return Err(OpenError::io("read", &path, error)),
     };
-    let mark = Mark::decode(&bytes);
-    if mark.is_none() {
+    if bytes.trim_ascii() == UNKNOWN {
         tracing::warn!(
             file = %path.display(),
-            "this file is damaged, so it is not known whether the log has lost anything"
+            "by an operator's word the log is taken as it is, whether or not it has lost anything"
         );
+        return Ok(None);
     }
-    Ok(mark)
+    Mark::decode(&bytes)
+        .map(Some)
+        .ok_or_else(|| lost("damaged"))
 }
 
 fn path(dir: &Path) -> PathBuf {

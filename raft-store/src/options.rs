@@ -34,6 +34,8 @@ pub struct StoreOptions {
     pub block_cache_bytes: usize,
     /// Bytes of RocksDB's write buffers, for each of the two databases.
     pub write_buffer_bytes: usize,
+    /// Bytes of rows that are written at once where a snapshot replaces the state.
+    pub replace_batch_bytes: usize,
     /// Changes of rows that are applied and not written, until they are written at once.
     pub rows_behind: usize,
     /// An apply batch that takes longer is logged with its timings.
@@ -57,6 +59,7 @@ impl StoreOptions {
             log_queue_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
             write_buffer_bytes: 64 << 20,
+            replace_batch_bytes: 4 << 20,
             rows_behind: 16_384,
             slow_apply: Duration::from_millis(100),
             faults: Faults::default(),

@@ -63,6 +63,58 @@ fn rows_that_wait_to_be_written_are_not_written_over_a_snapshot() {
     });
 }
 
+/// A large state is written in many batches.
+#[test]
+fn a_state_of_many_batches_is_found_whole_after_a_restart() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), new_dir());
+        let mut leader = opened(leader_dir.path());
+        apply(&mut leader.machine, history(300)).await;
+        let snapshot = build(&mut leader).await;
+        let options = StoreOptions {
+            replace_batch_bytes: 500,
+            ..common::options(follower_dir.path())
+        };
+        let mut follower = open(options).unwrap();
+        take_over(&mut follower, &snapshot).await;
+        drop(follower);
+        let follower = opened(follower_dir.path());
+        assert_eq!(applied(&follower).last, applied(&leader).last);
+        assert_eq!(applied(&follower).digest(), applied(&leader).digest());
+    });
+}
+
+/// What is applied while the rows are being flushed is not covered: the log behind a cover is cut.
+#[test]
+fn a_cover_claims_no_entry_that_was_applied_while_it_flushed() {
+    run(async {
+        for _ in 0..5 {
+            let dir = new_dir();
+            let mut store = opened(dir.path());
+            apply(&mut store.machine, history(100)).await;
+            let drafts = store.drafts.clone();
+            let cover = tokio::spawn(async move { drafts.cover().await.unwrap() });
+            let mut index = 100;
+            while !cover.is_finished() {
+                index += 1;
+                apply(&mut store.machine, vec![provider(1, index)]).await;
+            }
+            cover.await.unwrap();
+            let builder = store.machine.try_create_snapshot_builder(false).await;
+            let covered = builder.unwrap().build_snapshot().await.unwrap();
+            drop(store);
+            fs::remove_dir_all(dir.path().join("snapshots")).unwrap();
+            let store = opened(dir.path());
+            let found = applied(&store).last;
+            assert!(
+                found >= covered.meta.last_log_id,
+                "{:?} was covered, and {found:?} is durable",
+                covered.meta.last_log_id
+            );
+        }
+    });
+}
+
 #[test]
 fn a_follower_far_behind_takes_over_the_whole_state() {
     run(async {

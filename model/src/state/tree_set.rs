@@ -144,6 +144,11 @@ pub fn chunk_trees(key: u32, chunk: &Chunk) -> impl Iterator<Item = u32> + '_ {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::collection::{btree_set, vec};
+    use proptest::{prop_assert_eq, proptest};
+
     use super::*;
 
     #[test]
@@ -158,6 +163,24 @@ mod tests {
         set.remove(5);
         assert!(!set.contains(64) && set.contains(63));
         assert_eq!(before.iter().collect::<Vec<_>>(), numbers);
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_that_absorbs_others_has_the_trees_of_all(
+            sets in vec(btree_set(0..20 * CHUNK_TREES, 0..40), 1..5),
+        ) {
+            let mut all = TreeSet::default();
+            let mut expected = BTreeSet::new();
+            for set in &sets {
+                let other: TreeSet = set.iter().copied().collect();
+                all.absorb(&other);
+                expected.extend(set);
+                prop_assert_eq!(other.iter().collect::<BTreeSet<_>>(), set.clone());
+                prop_assert_eq!(all.iter().collect::<Vec<_>>(), Vec::from_iter(expected.clone()));
+            }
+            prop_assert_eq!(all, expected.into_iter().collect());
+        }
     }
 
     #[test]

@@ -29,13 +29,12 @@ const META: &str = "meta";
 const APPLIED: &[u8] = b"applied";
 const INSTALLING: &[u8] = b"installing";
 
-/// Bytes of rows written at once when a whole state is put in place.
-const BATCH_BYTES: usize = 4 << 20;
-
 #[derive(Debug)]
 pub(super) struct StateDatabase {
     pub(super) db: Arc<DB>,
     pub(super) dir: PathBuf,
+    /// Bytes of rows written at once when a whole state is put in place.
+    batch_bytes: usize,
     /// A bug that simulations inject.
     believes_rows: bool,
 }
@@ -63,6 +62,7 @@ impl StateDatabase {
         Ok(Self {
             db: Arc::new(db),
             dir,
+            batch_bytes: store.replace_batch_bytes,
             believes_rows: store.faults.believe_rows,
         })
     }
@@ -76,6 +76,7 @@ impl StateDatabase {
         Ok(Self {
             db: Arc::new(db),
             dir,
+            batch_bytes: store.replace_batch_bytes,
             believes_rows: store.faults.believe_rows,
         })
     }
@@ -309,7 +310,7 @@ impl StateDatabase {
         }
         for (partition, change) in applied.cluster.rows() {
             self.put(&mut batch, version, partition, &change);
-            if batch.size_in_bytes() > BATCH_BYTES {
+            if batch.size_in_bytes() > self.batch_bytes {
                 self.write(std::mem::take(&mut batch))?;
             }
         }

@@ -166,6 +166,30 @@ mod tests {
         assert_eq!(waiters.wait(7, || true).await, Ok(()));
     }
 
+    /// The one order of two threads in which a wake-up could be lost: the entry is applied after it was found not to be,
+    /// and before who waits for it is noted.
+    #[tokio::test]
+    async fn an_entry_that_is_applied_while_its_waiter_comes_in_wakes_it() {
+        let waiters = Waiters::default();
+        let (looked, applies) = std::sync::mpsc::channel();
+        let waker = waiters.clone();
+        let (woke, is_over) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            applies.recv().unwrap();
+            waker.wake(5);
+            woke.send(()).unwrap();
+        });
+        let waiter = waiters.enter(5, || {
+            looked.send(()).unwrap();
+            // Time enough to wake those who are noted already, if that is possible now.
+            let _ = is_over.recv_timeout(std::time::Duration::from_millis(200));
+            false
+        });
+        let mut waiter = waiter.unwrap().expect("it was not applied yet");
+        thread.join().unwrap();
+        assert_eq!(poll_immediate(waiter.told()).await, Some(Some(())));
+    }
+
     #[tokio::test]
     async fn who_gives_up_leaves_nothing_behind() {
         let waiters = Waiters::default();

@@ -114,7 +114,8 @@ pub fn begin_restore(dir: &Path) -> Result<(), OpenError> {
             found,
         });
     }
-    write_durably(dir, RESTORING, b"")
+    let words = b"`placementd restore` has begun here and has not succeeded\n";
+    write_durably(dir, RESTORING, words)
 }
 
 /// The directory is a restored node's.

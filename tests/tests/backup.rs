@@ -289,7 +289,9 @@ async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does
         .await
         .unwrap();
     cluster.kill_9(3);
-    let removed = cluster.placementctl(&["members", "remove", "3"]).unwrap();
+    let removed = cluster
+        .placementctl(&["members", "remove", "3", "--yes"])
+        .unwrap();
     printed(&removed);
     let file = cluster.directory().join("backup");
     let said = printed(&back_up(&cluster, &file));

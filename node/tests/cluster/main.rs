@@ -6,6 +6,7 @@
     reason = "a test that cannot go on ends, and it is the real world here"
 )]
 
+mod clocks;
 mod divergence;
 mod estate;
 mod formation;

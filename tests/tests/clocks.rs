@@ -1,0 +1,131 @@
+//! The wall clock of one machine is a day ahead for a moment.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
+
+use placement_client::NewProvider;
+use placement_tests::backups::{printed, restore};
+use placement_tests::cluster::Cluster;
+use placement_tests::skip::skipped;
+
+/// Stands between a process and its wall clock: while a file is there, it is a day later.
+const SHIM: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, time);
+    const char *gate = getenv("PLACEMENT_TEST_AHEAD_WHILE");
+    if (clock == CLOCK_REALTIME && gate && access(gate, F_OK) == 0) time->tv_sec += 86400;
+    return result;
+}
+"#;
+
+/// `None` without a C compiler.
+fn shim(dir: &Path) -> Option<PathBuf> {
+    let (source, library) = (dir.join("clock.c"), dir.join("clock.so"));
+    fs::write(&source, SHIM).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status();
+    let is_there = compiled.is_ok_and(|status| status.success());
+    is_there.then_some(library)
+}
+
+async fn write(cluster: &Cluster, name: &str) {
+    let client = cluster.client().with_patience(Duration::from_secs(30));
+    client
+        .create_provider(&NewProvider::named(name))
+        .await
+        .unwrap();
+}
+
+async fn lead(cluster: &Cluster, id: u64) {
+    if cluster.leader().await.unwrap() != id {
+        cluster
+            .admin_of(id)
+            .transfer_leader(Some(id))
+            .await
+            .unwrap();
+    }
+}
+
+/// What is acknowledged is restored by the time of the operator's own watch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_clock_was_ahead_costs_no_write_when_a_moment_is_restored() {
+    let mut cluster = Cluster::prepare(3, "").unwrap();
+    let Some(shim) = shim(cluster.directory()) else {
+        return skipped("a clock that is ahead", "there is no C compiler");
+    };
+    let backups = cluster.directory().join("backups");
+    let gate = cluster.directory().join("clock-is-ahead");
+    let variable = |name: &str, value: String| (name.to_owned(), value);
+    cluster.options_mut().environment = vec![
+        variable("LD_PRELOAD", shim.display().to_string()),
+        variable("PLACEMENT_TEST_AHEAD_WHILE", gate.display().to_string()),
+    ];
+    cluster.start_node(1).unwrap();
+    cluster.options_mut().environment = vec![variable(
+        "PLACEMENTD_BACKUP_DIRECTORY",
+        backups.display().to_string(),
+    )];
+    cluster.start_node(2).unwrap();
+    cluster.options_mut().environment.clear();
+    cluster.start_node(3).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    let cluster_id = cluster.admin_of(2).status().await.unwrap().cluster_id;
+    let kept = backups.join(cluster_id.unwrap()).join("node-2");
+    let names = |kept: &Path| -> Vec<String> {
+        let entries = fs::read_dir(kept).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect()
+    };
+    let begun = Instant::now();
+    while !names(&kept).iter().any(|name| name.starts_with("backup-")) {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    lead(&cluster, 1).await;
+    fs::write(&gate, "").unwrap();
+    write(&cluster, "a").await;
+    let warned = cluster.admin_of(1).status().await.unwrap().clock_problem;
+    let warned = warned.unwrap();
+    assert!(warned.contains("s ahead of the clocks"), "{warned}");
+    fs::remove_file(&gate).unwrap();
+    lead(&cluster, 2).await;
+    write(&cluster, "b").await;
+    let status = cluster.admin_of(2).status().await.unwrap();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = moment(since.unwrap().as_secs() + 1);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    for id in cluster.ids() {
+        cluster.kill_9(id);
+    }
+    let new = Cluster::prepare(3, "").unwrap();
+    let output = restore(&new, 1, &kept, &["--until", &now]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let told = printed(&output);
+    assert_eq!(Some(&told["digest"]), status.digest.as_ref(), "{said}");
+    assert!(!said.contains("the time in the log is ahead"), "{said}");
+}
+
+/// A moment as `date -u +%FT%TZ` writes it.
+fn moment(seconds: u64) -> String {
+    let output = Command::new("date")
+        .args(["-u", "-d", &format!("@{seconds}"), "+%FT%TZ"])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}

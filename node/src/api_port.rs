@@ -2,7 +2,6 @@
 //! request goes to one of them by the routes in the state of the cluster, or by the listener that it came by; a request
 //! that is no partition's is refused.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +19,9 @@ use placement_raft_store::AppliedState;
 use tokio::time::Instant;
 
 use crate::access::{self, Peer};
+use crate::cluster::Running;
 use crate::cluster::slot::Slot;
+use crate::cluster::standards::LACKING;
 use crate::health::{HealthChecks, LIVEZ, READYZ};
 use crate::http::{Misdirected, OPENAPI, PathPrefix, PublicAddress, Service};
 use crate::metrics::{Metrics, Requests};
@@ -93,50 +94,95 @@ impl Shared {
         Face::new(api, self.checks.clone(), requests)
     }
 
-    /// Whose a request is.
-    fn route(&self, request: &Request<Body>) -> Result<Arc<Face>, Misdirected> {
+    /// Whose a request is, as far as this node knows without asking another one.
+    fn look(&self, request: &Request<Body>) -> Result<Arc<Face>, Unsure> {
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
         let public = self.default.api.public();
         // Balancers ask these of a node, by whichever address.
         if path == "/" || self.default.is_beside(&path) {
             return Ok(self.default.clone());
         }
-        let running = self.slot.get();
-        let running = running.filter(|running| running.standards.are_present());
-        let Some(running) = running else {
+        let is_of_default = is_of_default(&public.prefix, &path);
+        if let Some(running) = self.running() {
+            let applied: Arc<AppliedState> = running.replica.views.current();
+            match owner(&applied.cluster, public, &path, || public.host(request)) {
+                Ok((name, by)) if is_of_default || !name.is_default() => {
+                    return Ok(self.face_of(name, by));
+                }
+                _ => {}
+            }
+        } else if is_of_default {
             // The doors wait until this node knows more, and look then.
-            return match is_of_default(&public.prefix, &path) {
-                true => Ok(self.default.clone()),
-                false => Err(Misdirected::Unknown(self.slot.outside())),
-            };
-        };
-        let applied: Arc<AppliedState> = running.replica.views.current();
-        let (name, by) = owner(&applied.cluster, public, &path, request)?;
-        if by == RoutedBy::AnyHost {
             return Ok(self.default.clone());
+        }
+        Err(Unsure {
+            path: path.into_owned(),
+            host: public.host(request),
+        })
+    }
+
+    /// Whose it is, for a request that is no partition's in this node's state: that may be behind.
+    async fn look_again(&self, unsure: Unsure) -> Result<Arc<Face>, Misdirected> {
+        let Unsure { path, host } = unsure;
+        let public = self.default.api.public();
+        let Some(running) = self.running() else {
+            return Err(Misdirected::Unknown(match self.slot.get() {
+                Some(_) => LACKING.to_owned(),
+                None => self.slot.outside(),
+            }));
+        };
+        // Where no leader can say so, what this node knows has to do.
+        let _ = (running.read_index)
+            .linearize(Instant::now() + self.slot.wait())
+            .await;
+        let applied: Arc<AppliedState> = running.replica.views.current();
+        let (name, by) = owner(&applied.cluster, public, &path, || host)?;
+        Ok(self.face_of(name, by))
+    }
+
+    /// The running member, once its state can say which partitions there are.
+    fn running(&self) -> Option<Arc<Running>> {
+        let running = self.slot.get()?;
+        running.standards.are_present().then_some(running)
+    }
+
+    fn face_of(&self, name: PartitionName, by: RoutedBy) -> Arc<Face> {
+        if by == RoutedBy::AnyHost {
+            return self.default.clone();
         }
         let key = (name, by);
         if let Some(face) = self.faces.lock().get(&key) {
-            return Ok(face.clone());
+            return face.clone();
         }
         let face = self.face(&key.0, Some(key.1.clone()));
         let mut faces = self.faces.lock();
         if faces.len() >= FACES_MAX {
             faces.clear();
         }
-        Ok(faces.entry(key).or_insert(face).clone())
+        faces.entry(key).or_insert(face).clone()
     }
+}
+
+/// What a request is routed by, where this node's state does not say whose it is.
+struct Unsure {
+    path: String,
+    host: Option<String>,
 }
 
 /// The partition whose a request is, and why.
 fn owner(
     cluster: &Cluster,
     public: &PublicAddress,
-    path: &Cow<'_, str>,
-    request: &Request<Body>,
+    path: &str,
+    host: impl FnOnce() -> Option<String>,
 ) -> Result<(PartitionName, RoutedBy), Misdirected> {
-    let host = || public.host(request);
-    let (id, by) = (cluster.route(path, host)).ok_or_else(|| Misdirected::Host(host()))?;
+    let mut asked = None;
+    let host = || {
+        asked = host();
+        asked.clone()
+    };
+    let routed = cluster.route(path, host);
+    let (id, by) = routed.ok_or_else(|| Misdirected::Host(asked))?;
     if let RoutedBy::Prefix(prefix) = &by
         && prefix.path().covers(&public.prefix)
     {
@@ -147,7 +193,7 @@ fn owner(
     }
     let is_alone = cluster.partitions().next().is_none();
     if id.is_default() && !is_alone && !is_of_default(&public.prefix, path) {
-        return Err(Misdirected::Path(path.clone().into_owned()));
+        return Err(Misdirected::Path(path.to_owned()));
     }
     let name = cluster
         .name_of(id)
@@ -210,7 +256,10 @@ impl Answers for ApiPort {
         let http = &self.shared.metrics.http;
         let routed = match &self.only {
             Some(only) => Ok(only.clone()),
-            None => self.shared.route(&request),
+            None => match self.shared.look(&request) {
+                Ok(face) => Ok(face),
+                Err(unsure) => self.shared.look_again(unsure).await,
+            },
         };
         let face = match routed {
             Ok(face) => face,
@@ -236,5 +285,102 @@ impl Answers for ApiPort {
             requests.count();
         }
         served.response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement_model::command::{Command, CreatePartition, RoutePartition, Stamped};
+    use placement_model::types::{PartitionId, Routes, Timestamp};
+
+    use super::*;
+
+    /// A cluster with partitions north, below /north, and south, for a host.
+    fn clouds() -> Cluster {
+        let mut cluster = Cluster::default();
+        let host = |text: &str| placement_model::types::Route::Host(text.parse().unwrap());
+        let prefix = |text: &str| placement_model::types::Route::Prefix(text.parse().unwrap());
+        let routes = |route| -> Routes { vec![route].try_into().unwrap() };
+        for command in [
+            Command::RoutePartition(RoutePartition {
+                name: PartitionName::default(),
+                routes: routes(host("default.example")),
+            }),
+            Command::CreatePartition(CreatePartition {
+                name: "north".parse().unwrap(),
+                routes: routes(prefix("/north")),
+            }),
+            Command::CreatePartition(CreatePartition {
+                name: "south".parse().unwrap(),
+                routes: routes(host("south.example")),
+            }),
+        ] {
+            let (_, changes) = cluster.apply(&Stamped {
+                at: Timestamp(1),
+                request: None,
+                command,
+                partition: PartitionId::DEFAULT,
+                routes: 0,
+            });
+            cluster.commit(&changes);
+        }
+        cluster
+    }
+
+    fn owner_of(prefix: &str, host: Option<&str>, path: &str) -> Result<String, Misdirected> {
+        let public = PublicAddress {
+            prefix: prefix.parse().unwrap(),
+            ..PublicAddress::default()
+        };
+        let mut request = Request::builder().uri(path);
+        if let Some(host) = host {
+            request = request.header("host", host);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        owner(&clouds(), &public, path, || public.host(&request)).map(|(name, _)| name.to_string())
+    }
+
+    #[test]
+    fn a_request_is_the_partitions_that_has_its_path_or_its_host() {
+        let default = Some("default.example:8778");
+        for (host, path, name) in [
+            (default, "/traits", "default"),
+            (default, "/north/traits", "north"),
+            (None, "/north", "north"),
+            (Some("SOUTH.example."), "/traits", "south"),
+            (Some("south.example"), "/no/such/path", "south"),
+        ] {
+            assert_eq!(owner_of("", host, path).as_deref(), Ok(name), "{path}");
+        }
+        assert_eq!(
+            owner_of("/p", default, "/p/no/such/path").as_deref(),
+            Ok("default")
+        );
+    }
+
+    #[test]
+    fn what_no_partition_has_is_refused() {
+        let default = Some("default.example");
+        let host = |host: Option<&str>| Err(Misdirected::Host(host.map(str::to_owned)));
+        let path = |path: &str| Err(Misdirected::Path(path.to_owned()));
+        assert_eq!(owner_of("", None, "/traits"), host(None));
+        assert_eq!(owner_of("", Some("x"), "/traits"), host(Some("x")));
+        assert_eq!(
+            owner_of("", default, "/nroth/traits"),
+            path("/nroth/traits")
+        );
+        assert_eq!(owner_of("/p", default, "/traits"), path("/traits"));
+    }
+
+    #[test]
+    fn a_node_whose_default_api_is_below_a_partitions_prefix_refuses_both() {
+        let default = Some("default.example");
+        for path in ["/north/traits", "/north/placement/traits"] {
+            let refused = owner_of("/north/placement", default, path);
+            assert!(
+                matches!(refused, Err(Misdirected::Prefix { .. })),
+                "{refused:?}"
+            );
+        }
     }
 }

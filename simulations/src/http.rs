@@ -12,7 +12,7 @@ use crate::operation::Request;
 /// Where every simulated node serves the REST API.
 pub const API_PORT: u16 = 8778;
 /// Port of the default partition's API, where the clients are in another one.
-pub(crate) const DEFAULT_PORT: u16 = 8779;
+pub(crate) const DEFAULT_PORT: u16 = 18778;
 
 /// The name of a node in the simulated network.
 pub fn node_name(node: u64) -> String {

@@ -63,9 +63,9 @@ pub(super) fn may_be_routed(
             return Err(Refusal::DefaultWithoutHost);
         }
     }
-    for row in others() {
-        let taken = |route: &&Route| row.routing.routes.iter().any(|other| other.meets(route));
-        if let Some(route) = routes.iter().find(taken) {
+    for route in routes.iter() {
+        let meets = |row: &&PartitionRow| row.routing.routes.iter().any(|one| one.meets(route));
+        if let Some(row) = others().find(meets) {
             return Err(Refusal::RouteTaken {
                 route: route.clone(),
                 partition: row.name.clone(),

@@ -81,7 +81,7 @@ struct NewRoutes {
 }
 
 impl NewRoutes {
-    fn said(&self) -> String {
+    fn describe(&self) -> String {
         format!("hosts {:?}, prefixes {:?}", self.hosts, self.prefixes)
     }
 
@@ -150,7 +150,7 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Response 
         }) => (name, NewRoutes { hosts, prefixes }),
         Err(response) => return *response,
     };
-    let said = format!("create partition {name:?}: {}", routes.said());
+    let said = format!("create partition {name:?}: {}", routes.describe());
     let parsed = name.parse().and_then(|name| Ok((name, routes.parse()?)));
     let response = match parsed {
         Ok((name, routes)) => match admin.may_route(&routes) {
@@ -175,7 +175,7 @@ pub(super) async fn route(
         Ok(routes) => routes,
         Err(response) => return *response,
     };
-    let said = format!("route partition {name:?}: {}", routes.said());
+    let said = format!("route partition {name:?}: {}", routes.describe());
     let response = match (name.parse(), routes.parse()) {
         (Ok(name), Ok(routes)) => match admin.may_route(&routes) {
             Ok(()) => {

@@ -20,7 +20,7 @@ pub(super) fn responses(route: &Route, variants: &[&Operation], about: &About) -
     }
     let guarded = variants.iter().any(|variant| variant.policy.is_some());
     if guarded {
-        for status in [401, 403] {
+        for status in [401, 403, 421] {
             put(status, response(status));
         }
     }

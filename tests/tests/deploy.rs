@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use http::StatusCode;
+use placement_client::{ApiRequest, Client, Trust};
 use placement_tests::cluster::Cluster;
 use placement_tests::keystone::{Keystone, Who};
 use placement_tests::ports::Ports;
 use placement_tests::python::{environment, run};
 use placement_tests::skip::skipped;
 use placement_tests::{binaries, osc};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const PASSWORD: &str = "the-password-of-placement";
 const OPERATOR: Who<'_> = Who {
@@ -178,6 +180,34 @@ async fn openstack_s_client_comes_through_haproxy_to_whichever_node_is_there() {
     for _ in 0..2 {
         assert_eq!(openstack.does(OPERATOR, list), "host\n");
     }
+    // A client chooses neither scheme, nor host, nor path of what it is sent back.
+    let trust = Trust {
+        ca_file: Some(haproxy.authority.clone()),
+        ..Trust::default()
+    };
+    let (endpoint, path) = haproxy.url.rsplit_once('/').unwrap();
+    let token = keystone.token(OPERATOR).await.unwrap();
+    let client = Client::trusting([endpoint], trust)
+        .unwrap()
+        .with_token(&token);
+    let mut request = ApiRequest::post(&format!("/{path}/resource_providers"))
+        .microversion("1.39")
+        .json(&json!({"name": "another"}));
+    for (name, value) in [
+        ("forwarded", "proto=http;host=evil.example"),
+        ("x-forwarded-proto", "http"),
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-prefix", "/evil"),
+    ] {
+        request = request.header(name, value);
+    }
+    let made = client.request_once(request).await.unwrap();
+    assert_eq!(made.status, StatusCode::OK, "{made:?}");
+    let location = made.headers["location"].to_str().unwrap();
+    assert!(
+        location.starts_with(&format!("{}/resource_providers/", haproxy.url)),
+        "{location}"
+    );
 }
 
 /// Reads the section with keystoneauth and asks for the list of providers.

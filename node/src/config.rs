@@ -253,7 +253,7 @@ section! {
         /// Most allocations in a body: a class of a provider for a consumer is one.
         allocations: usize = 100_000,
         /// Longest record of a command in the log, in bytes; one that is longer is answered 413. Between
-        /// 64 KiB and 64 MiB.
+        /// 64 KiB and 32 MiB.
         command_bytes: usize = 4 * 1024 * 1024,
     }
 }

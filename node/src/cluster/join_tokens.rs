@@ -33,12 +33,16 @@ impl JoinToken {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (node, secret) = text.trim().split_once('-')?;
         let node = node.parse().ok().filter(|node| *node > 0)?;
-        let fits = |c: char| c.is_ascii_alphanumeric();
-        let is_secret = (1..=Self::SECRET_MAX).contains(&secret.len()) && secret.chars().all(fits);
-        is_secret.then(|| Self {
+        Self::is_secret(secret).then(|| Self {
             node,
             secret: secret.to_owned(),
         })
+    }
+
+    /// Whether this may be a secret, by its form.
+    fn is_secret(text: &str) -> bool {
+        let fits = |c: char| c.is_ascii_alphanumeric();
+        (1..=Self::SECRET_MAX).contains(&text.len()) && text.chars().all(fits)
     }
 }
 
@@ -124,6 +128,23 @@ impl Slot {
 }
 
 impl Membership<'_> {
+    /// Whether a call has the form of one of a node that joins.
+    ///
+    /// # Errors
+    /// What the node that calls is answered: it need not wait for it.
+    pub(super) fn must_be_well_formed(call: &JoinCall) -> Result<(), Refused> {
+        match JoinToken::is_secret(&call.token) && call.node > 0 {
+            true => Ok(()),
+            false => Err(Refused::NotFound(UNKNOWN.to_owned())),
+        }
+    }
+
+    /// Whether the token is that of a node that is awaited, as far as this node has applied the log.
+    pub(super) fn knows_token(&self, call: &JoinCall) -> bool {
+        self.good_row(call.node, &hash(call.token.as_bytes()))
+            .is_ok()
+    }
+
     /// Whether a number is kept for who comes with a token.
     pub(super) fn is_awaited(&self, id: u64) -> bool {
         let applied = self.replica().views.current();
@@ -270,7 +291,38 @@ pub(crate) fn seconds(until: Timestamp) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::alone::Alone;
     use super::*;
+
+    #[tokio::test]
+    async fn of_two_machines_that_come_with_one_token_at_once_one_is_let_in() {
+        let alone = Alone::start().await;
+        let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];
+        let issued = alone.bootstrap.slot.issue_token(fresh, 600, None);
+        let (token, _) = issued.await.unwrap();
+        let token = JoinToken::read(&token).unwrap();
+        let come = async |nonce: u128| {
+            let call = JoinCall {
+                node: token.node,
+                token: token.secret.clone(),
+                nonce: Uuid::from_u128(nonce),
+                told: placement_raft_store::Member {
+                    peer: "127.0.0.1:2".to_owned(),
+                    ..Default::default()
+                },
+            };
+            Membership(&alone.running).let_in(call).await
+        };
+        // Both have looked at the token before either has redeemed it, as with two leaders one after the other.
+        let outcomes = futures::join!(come(1), come(2));
+        let outcomes = [outcomes.0, outcomes.1];
+        let is_used = |outcome: &&Result<(), Refused>| matches!(outcome, Err(Refused::Conflict(words)) if words == USED);
+        assert_eq!(outcomes.iter().filter(is_used).count(), 1, "{outcomes:?}");
+        // The other one is let in as far as it can be: no node listens at its address.
+        let is_away = |outcome: &&Result<(), Refused>| matches!(outcome, Err(Refused::Unavailable(words)) if words.starts_with("the new node at"));
+        assert_eq!(outcomes.iter().filter(is_away).count(), 1, "{outcomes:?}");
+        alone.stop().await;
+    }
 
     #[test]
     fn a_token_is_a_number_and_a_secret() {

@@ -195,6 +195,13 @@ impl Membership<'_> {
                 }
             }
             MembershipChange::Promote { id, force } => self.promote(id, force).await,
+            MembershipChange::Remove { id, force } if id == self.replica().me => {
+                // Who leads next takes this node out: once out, it could not have its own number closed.
+                match self.hand_over_to_be_removed(force).await {
+                    Ok(()) => return ChangeReply::NotLeader,
+                    Err(refused) => Err(refused),
+                }
+            }
             MembershipChange::Remove { id, force } => self.remove(id, force).await,
             MembershipChange::Demote { id, force } => self.demote(id, force).await,
             MembershipChange::TransferLeader { to } => self.transfer(to).await,
@@ -373,12 +380,23 @@ impl Membership<'_> {
     }
 
     async fn remove(&self, id: u64, force: bool) -> Result<(), Refused> {
+        if self.is_removed_by_half(id) {
+            return self.retire(id).await;
+        }
         self.must_be_member(id)?;
         let (now, mut voters) = self.now();
         if voters.remove(&id) {
             self.must_go_on(id, &voters, force).await?;
         }
         self.take_out(id, now, voters).await
+    }
+
+    /// Hands leadership over if the cluster can do without this node.
+    async fn hand_over_to_be_removed(&self, force: bool) -> Result<(), Refused> {
+        let (me, (_, mut left)) = (self.replica().me, self.now());
+        left.remove(&me);
+        self.must_go_on(me, &left, force).await?;
+        self.hand_over(None).await.map(drop)
     }
 
     /// Takes out a node that has no vote among `voters`.
@@ -391,8 +409,14 @@ impl Membership<'_> {
         let mut members = self.replica().members();
         members.remove(&id);
         self.set_membership(unchanged, voters, members).await?;
-        self.retire(id).await;
-        Ok(())
+        self.retire(id).await
+    }
+
+    /// Whether a node was taken out, and what it may still send is not shut out yet.
+    fn is_removed_by_half(&self, id: u64) -> bool {
+        let applied = self.replica().views.current();
+        let is_retired = applied.cluster.is_retired(id);
+        self.was_member(id) && !is_retired && !self.replica().is_member(id)
     }
 
     /// Whether the cluster can do with `left` once `id` has no vote any more.
@@ -462,17 +486,17 @@ impl Membership<'_> {
     }
 
     /// What a removed node may still send is not carried out, and its number is not given again.
-    pub(super) async fn retire(&self, id: u64) {
+    pub(super) async fn retire(&self, id: u64) -> Result<(), Refused> {
         let command = Command::RetireNode(RetireNode { node: id });
         let deadline = Instant::now() + self.replica().config.wait();
         let request_id = format!("removal of node {id}");
-        if let Err(error) = self.0.writes.commit(command, request_id, deadline).await {
-            tracing::warn!(
-                node = id,
-                ?error,
-                "the removed node's writes could not be shut out: do not use its number again"
-            );
-        }
+        let retired = self.0.writes.commit(command, request_id, deadline).await;
+        retired.map(drop).map_err(|error| {
+            Refused::Unavailable(format!(
+                "node {id} is no member any more, but what it may still send is not shut out yet \
+                 ({error}): remove it once more, and do not use its number again"
+            ))
+        })
     }
 
     async fn transfer(&self, to: Option<u64>) -> Result<(), Refused> {
@@ -631,4 +655,106 @@ pub(super) async fn invite(
     peers
         .introduce(address, Method::Invite, &invitation, INTRODUCTION)
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use placement_model::command::{RaiseLevel, RequestId};
+    use placement_model::types::PartitionId;
+    use placement_raft_store::wire::{self, Blob, RecordVersion};
+
+    use super::super::alone::Alone;
+    use super::*;
+    use crate::rpc::message::{WriteCall, WriteReply};
+
+    fn member(id: u64) -> Member {
+        Member {
+            peer: format!("192.0.2.{id}:8779"),
+            ..Member::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_is_refused_if_another_one_was_made_since_it_was_decided() {
+        let alone = Alone::start().await;
+        let membership = Membership(&alone.running);
+        // Two operators add a node each. Both decisions begin with the same membership.
+        let [(first, voters), (second, _)] = [(); 2].map(|()| membership.now());
+        let with = |id| {
+            let mut members = alone.running.replica.members();
+            members.insert(id, member(id));
+            members
+        };
+        let (with_2, with_3) = (with(2), with(3));
+        let added = membership.set_membership(first, voters.clone(), with_2);
+        added.await.unwrap();
+        let refused = membership
+            .set_membership(second, voters.clone(), with_3)
+            .await;
+        assert!(
+            matches!(&refused, Err(Refused::Conflict(words)) if words.contains("another change")),
+            "{refused:?}"
+        );
+        let has_2 = |replica: &Replica| replica.is_member(2);
+        alone.becomes("a member beside node 2", has_2).await;
+        assert!(!alone.running.replica.is_member(3));
+        // Decided again, it is made.
+        let (now, _) = membership.now();
+        membership
+            .set_membership(now, voters, with(3))
+            .await
+            .unwrap();
+        let has_all = |replica: &Replica| replica.members().keys().copied().eq([1, 2, 3]);
+        alone.becomes("one of three members", has_all).await;
+        alone.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_removal_that_stopped_half_way_is_completed_by_another_one() {
+        let alone = Alone::start().await;
+        let (replica, membership) = (&alone.running.replica, Membership(&alone.running));
+        let (now, voters) = membership.now();
+        let mut members = replica.members();
+        members.insert(2, member(2));
+        membership
+            .set_membership(now, voters.clone(), members.clone())
+            .await
+            .unwrap();
+        let has_2 = |replica: &Replica| replica.is_member(2);
+        alone.becomes("a member beside node 2", has_2).await;
+        // It has written, which the cluster remembers.
+        let command = Command::RaiseLevel(RaiseLevel { to: Level::NEWEST });
+        let written = WriteCall {
+            request: RequestId {
+                origin: 2,
+                boot: 1,
+                sequence: 1,
+                answered_below: 1,
+            },
+            request_id: "a write of node 2".to_owned(),
+            command: Blob(wire::encode(RecordVersion::NEWEST, &command).into()),
+            patience_ms: 0,
+            partition: PartitionId::DEFAULT,
+        };
+        let deadline = Instant::now() + DEADLINE;
+        let reply = alone.running.writes.propose(written, deadline).await;
+        assert!(matches!(reply, WriteReply::Written { .. }), "{reply:?}");
+        // The leader that took it out did not come to the second half.
+        members.remove(&2);
+        let (now, _) = membership.now();
+        membership
+            .set_membership(now, voters, members)
+            .await
+            .unwrap();
+        alone
+            .becomes("alone again", |replica| !has_2(replica))
+            .await;
+        let is_retired = || replica.views.current().cluster.is_retired(2);
+        assert!(!is_retired());
+        membership.remove(2, false).await.unwrap();
+        assert!(is_retired());
+        let refused = membership.remove(2, false).await;
+        assert!(matches!(refused, Err(Refused::NotFound(_))), "{refused:?}");
+        alone.stop().await;
+    }
 }

@@ -4,6 +4,8 @@
 //! `read_door`, `peer_service`).
 
 mod addresses;
+#[cfg(test)]
+mod alone;
 mod autopilot;
 pub(crate) mod backlog;
 mod backups;

@@ -54,8 +54,10 @@ pub(crate) struct PeerService {
     bootstrap: Arc<Bootstrap>,
     operated: Arc<dyn Operated>,
     intake: Intake,
-    /// Held while a node is let in: one at a time, and nobody guesses fast.
+    /// Held while a node with a known token is let in: one at a time.
     joining: tokio::sync::Mutex<()>,
+    /// Held while a token that is not known is looked at: guessing is slow, and keeps no known token waiting.
+    guessing: tokio::sync::Mutex<()>,
 }
 
 impl PeerService {
@@ -65,6 +67,7 @@ impl PeerService {
             operated,
             intake: Intake::default(),
             joining: tokio::sync::Mutex::default(),
+            guessing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -152,7 +155,14 @@ impl PeerService {
         if !is_direct && !replica.is_member(caller.node) {
             return Err(Denied::Misused("a node asks for itself to be let in"));
         }
-        let Ok(_turn) = self.joining.try_lock() else {
+        if let Err(refused) = Membership::must_be_well_formed(&call) {
+            return Ok(ChangeReply::Refused(refused));
+        }
+        let turns = match Membership(&running).knows_token(&call) {
+            true => &self.joining,
+            false => &self.guessing,
+        };
+        let Ok(_turn) = turns.try_lock() else {
             let words = "another node is being let in: ask again";
             return Ok(ChangeReply::Refused(Refused::Unavailable(words.to_owned())));
         };
@@ -475,4 +485,151 @@ fn answer_append(reply: Reply, result: Result<StreamAppendResult<TypeConfig>, Fa
     };
     let records = reply.records;
     reply.send(answer.map(|answer| wire::encode(records, &answer)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use placement_raft_store::Member;
+    use uuid::Uuid;
+
+    use super::super::alone::Alone;
+    use super::super::replica::Replica;
+    use super::*;
+
+    struct NoOperators;
+
+    impl Operated for NoOperators {
+        fn carry_out(&self, _: u64, _: Order) -> BoxFuture<'_, OrderReply> {
+            unreachable!("no order is given in these tests")
+        }
+    }
+
+    async fn service() -> (Alone, PeerService) {
+        let alone = Alone::start().await;
+        let service = PeerService::new(alone.bootstrap.clone(), Arc::new(NoOperators));
+        (alone, service)
+    }
+
+    fn hello(alone: &Alone, from: u64) -> Hello {
+        Hello {
+            oldest: 1,
+            newest: 3,
+            cluster: alone.bootstrap.peers.cluster(),
+            from,
+            to: Some(1),
+            introduction: false,
+            level: Level::NEWEST,
+            region: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_removed_node_calls_in_vain_and_an_unknown_one_gives_no_orders() {
+        let (alone, service) = service().await;
+        let running = &alone.running;
+        let set_members = async |ids: &[u64]| {
+            let membership = Membership(running);
+            let members: BTreeMap<u64, Member> =
+                ids.iter().map(|id| (*id, Member::default())).collect();
+            let (now, voters) = membership.now();
+            membership
+                .set_membership(now, voters, members)
+                .await
+                .unwrap();
+            let is_set = |replica: &Replica| replica.members().keys().eq(ids);
+            alone.becomes("one of these members", is_set).await;
+        };
+        set_members(&[1, 2, 3]).await;
+        for node in [1, 2, 3] {
+            service.greet(&hello(&alone, node)).unwrap();
+            service.admits(node, Method::Admin).unwrap();
+        }
+        // This node may lag behind: what is unknown to it may be a new member, and even lead.
+        for method in [
+            Method::Append,
+            Method::Vote,
+            Method::Snapshot,
+            Method::ReadIndex,
+        ] {
+            service.admits(4, method).unwrap();
+        }
+        for method in [Method::Admin, Method::Operate] {
+            let refused = service.admits(4, method);
+            assert!(matches!(refused, Err(Denied::NotAMember { node: 4, .. })));
+        }
+
+        set_members(&[1, 2]).await;
+        Membership(running).retire(3).await.unwrap();
+        for method in [
+            Method::Append,
+            Method::Vote,
+            Method::PreVote,
+            Method::TransferLeader,
+            Method::Snapshot,
+            Method::Write,
+            Method::ReadIndex,
+            Method::Admin,
+            Method::Operate,
+        ] {
+            let refused = service.admits(3, method).unwrap_err();
+            assert!(
+                matches!(refused, Denied::Removed { node: 3, .. }),
+                "{method:?}"
+            );
+        }
+        let refused = service.greet(&hello(&alone, 3)).unwrap_err();
+        assert!(
+            refused.to_string().starts_with("node 3 was removed"),
+            "{refused}"
+        );
+        service.greet(&hello(&alone, 2)).unwrap();
+        alone.stop().await;
+    }
+
+    #[tokio::test]
+    async fn guessing_tokens_keeps_no_node_with_a_token_waiting() {
+        let (alone, service) = service().await;
+        let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];
+        let (token, _) = (alone.bootstrap.slot)
+            .issue_token(fresh, 600, None)
+            .await
+            .unwrap();
+        let (node, secret) = token.split_once('-').unwrap();
+        let node: u64 = node.parse().unwrap();
+        let come = async |token: &str| {
+            let call = JoinCall {
+                node,
+                token: token.to_owned(),
+                nonce: Uuid::from_u128(9),
+                told: Member {
+                    peer: "127.0.0.1:2".to_owned(),
+                    ..Member::default()
+                },
+            };
+            let caller = Caller { node, protocol: 3 };
+            match service.join(caller, call).await.unwrap() {
+                ChangeReply::Refused(refused) => refused.to_string(),
+                reply => panic!("{reply:?}"),
+            }
+        };
+        let begun = Instant::now();
+        // It has no form of a token, and need not be looked up.
+        assert!(come("no token").await.contains("no node is awaited"));
+        assert!(begun.elapsed() < GUESS / 2);
+        let guesses = futures::future::join_all((0..20).map(|_| come("guess")));
+        let known = async {
+            sleep(GUESS / 10).await;
+            come(secret).await
+        };
+        let (guesses, known) = futures::join!(guesses, known);
+        assert!(known.starts_with("the new node at"), "{known}");
+        let looked_up = guesses
+            .iter()
+            .filter(|words| words.contains("no node is awaited"));
+        assert_eq!(looked_up.count(), 1, "{guesses:?}");
+        assert!(begun.elapsed() >= GUESS, "guessing is fast");
+        alone.stop().await;
+    }
 }

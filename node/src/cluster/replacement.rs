@@ -127,7 +127,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         return Ok(Step::Next);
     }
     if !replaced.stays && !replica.views.current().cluster.is_retired(old) {
-        owner.retire(old).await;
+        owner.retire(old).await?;
         return Ok(Step::Next);
     }
     // In a change of its own: openraft does not take it together with a removal.

@@ -173,8 +173,14 @@ impl WritePath {
                 WriteReply::Busy { reason } if unsure.is_none() => {
                     return Err(Unavailable::Busy { reason });
                 }
-                WriteReply::TooLarge { bytes, bytes_max } => {
+                WriteReply::TooLarge { bytes, bytes_max } if unsure.is_none() => {
                     return Err(Unavailable::TooLarge { bytes, bytes_max });
+                }
+                // An attempt before may have been committed.
+                WriteReply::TooLarge { bytes, bytes_max } => {
+                    format!(
+                        "the leader takes commands of {bytes_max} bytes, and this one has {bytes}"
+                    )
                 }
                 WriteReply::NoSpace { reason } | WriteReply::Busy { reason } => reason,
                 WriteReply::NotLeader { .. } => "no leader is known".to_owned(),

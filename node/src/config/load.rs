@@ -389,13 +389,14 @@ impl Config {
             ));
         }
         self.validate_in_flight()?;
-        const COMMAND: RangeInclusive<usize> = 64 * 1024..=64 * 1024 * 1024;
+        const COMMAND: RangeInclusive<usize> = 64 * 1024..=32 * 1024 * 1024;
         if !COMMAND.contains(&self.limits.command_bytes) {
             return Err(ConfigError::invalid(
                 "limits.command_bytes",
                 format!(
                     "must be between {} and {}: nodes have commands of their own, and a command \
-                     travels between them as one message",
+                     travels between them as one message, and its rows in one frame of a snapshot, with \
+                     what belongs to them",
                     COMMAND.start(),
                     COMMAND.end()
                 ),
@@ -665,6 +666,11 @@ mod tests {
             (
                 "node_id = 1\n[raft]\nelection_max_ms = 1000",
                 "raft.election_max_ms",
+            ),
+            // Its rows would not fit into a frame of a snapshot.
+            (
+                "node_id = 1\n[limits]\ncommand_bytes = 67108864",
+                "limits.command_bytes",
             ),
             ("node_id = 1\n[api]\nprefix = \"placement\"", "api.prefix"),
             ("node_id = 1\n[api]\nprefix = \"/a//b\"", "api.prefix"),

@@ -106,6 +106,9 @@ async fn the_leader_can_be_removed_and_the_last_voter_cannot() {
     machines[0].create(1).await;
     knows_that_it_was_removed(&removed).await;
     removed.kill().await;
+    // It was removed whole: its number is closed.
+    let (status, body) = machines[0].admin("DELETE", &path, "").await;
+    assert_eq!(status, 404, "{body}");
     let path = format!("/v1/members/{}", machines[0].id());
     let (status, body) = machines[0].admin("DELETE", &path, "").await;
     assert_eq!(status, 409, "{body}");

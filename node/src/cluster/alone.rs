@@ -1,0 +1,97 @@
+//! For tests: a member that is a cluster of its own, and listens nowhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_model::Level;
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
+
+use super::addresses::Addresses;
+use super::bootstrap::Bootstrap;
+use super::deeds::{Deed, Deeds};
+use super::replica::Replica;
+use super::running::Running;
+use super::slot::Slot;
+use crate::config::Config;
+use crate::env::Env;
+use crate::rpc::message::VERSIONS;
+use crate::rpc::peers::Peers;
+use crate::tasks::Tasks;
+use crate::tls::Link;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The member, and what it stands on.
+pub(super) struct Alone {
+    pub(super) bootstrap: Arc<Bootstrap>,
+    pub(super) running: Arc<Running>,
+    _dir: TempDir,
+}
+
+struct NotKept;
+
+impl Deeds for NotKept {
+    fn tell(&self, _: Deed) {}
+}
+
+impl Alone {
+    /// Node 1, which leads and has raised the feature level.
+    pub(super) async fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config {
+            node_id: 1,
+            data_dir: dir.path().join("data"),
+            ..Config::default()
+        };
+        config.raft.heartbeat_ms = 50;
+        config.raft.election_min_ms = 200;
+        config.raft.election_max_ms = 400;
+        let (config, env, tasks) = (Arc::new(config), Env::production(), Tasks::here());
+        let link = Link::new(env.net.clone(), None);
+        let patience = Duration::from_secs(1);
+        let newest = *VERSIONS.end();
+        let peers = Peers::new(link, 1, patience, patience, newest, tasks.clone());
+        let addresses = Addresses {
+            api: "127.0.0.1:1".to_owned(),
+            peer: "127.0.0.1:2".to_owned(),
+            admin: String::new(),
+        };
+        let bootstrap = Arc::new(Bootstrap {
+            slot: Arc::new(Slot::new(1, config.wait())),
+            env,
+            config,
+            addresses,
+            peers: Arc::new(peers),
+            read_metrics: Arc::default(),
+            deeds: Arc::new(NotKept),
+            tasks,
+            joining: Mutex::new(()),
+        });
+        bootstrap.form_on_demand(Default::default()).await.unwrap();
+        let running = bootstrap.slot.get().unwrap();
+        let alone = Self {
+            bootstrap,
+            running,
+            _dir: dir,
+        };
+        let is_raised = |replica: &Replica| replica.level() == Level::NEWEST;
+        alone.becomes("of the newest level", is_raised).await;
+        alone
+    }
+
+    /// Waits until it is so.
+    pub(super) async fn becomes(&self, what: &str, is_so: impl Fn(&Replica) -> bool) {
+        let begun = Instant::now();
+        while !is_so(&self.running.replica) {
+            assert!(begun.elapsed() < PATIENCE, "it does not become {what}");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub(super) async fn stop(self) {
+        self.running.stop().await;
+        self.bootstrap.tasks.stop().await;
+    }
+}

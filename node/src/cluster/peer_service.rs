@@ -489,8 +489,6 @@ fn answer_append(reply: Reply, result: Result<StreamAppendResult<TypeConfig>, Fa
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use placement_raft_store::Member;
     use uuid::Uuid;
 
@@ -531,8 +529,11 @@ mod tests {
         let running = &alone.running;
         let set_members = async |ids: &[u64]| {
             let membership = Membership(running);
-            let members: BTreeMap<u64, Member> =
-                ids.iter().map(|id| (*id, Member::default())).collect();
+            let mut members = running.replica.members();
+            members.retain(|id, _| ids.contains(id));
+            for id in ids {
+                members.entry(*id).or_default();
+            }
             let (now, voters) = membership.now();
             membership
                 .set_membership(now, voters, members)

@@ -125,7 +125,7 @@ struct Calls {
     waiting: BTreeMap<u64, oneshot::Sender<Result<Bytes, CallError>>>,
     /// When something was last heard.
     heard: Instant,
-    /// Since when an answer is due and nothing was heard, whether or not anybody still waits for
+    /// Since when an answer (a pong too) is due and nothing was heard, whether or not anybody still waits for
     /// it: callers that give up early, one after the other, must not hide that the path is dead.
     quiet_since: Option<Instant>,
     pings: Pings,
@@ -147,6 +147,11 @@ impl Pings {
         self.measured.get_or_insert((self.sent, Instant::now()));
     }
 
+    /// Whether one of them is not answered yet.
+    fn is_due(&self) -> bool {
+        self.answered < self.sent
+    }
+
     /// How long the one that is measured has taken, if this is its answer.
     fn answered(&mut self) -> Option<Duration> {
         self.answered += 1;
@@ -163,7 +168,8 @@ impl Calls {
     fn hear(&mut self) {
         let now = Instant::now();
         self.heard = now;
-        self.quiet_since = (!self.waiting.is_empty()).then_some(now);
+        let is_due = !self.waiting.is_empty() || self.pings.is_due();
+        self.quiet_since = is_due.then_some(now);
     }
 
     /// Whether a frame is still to be sent. A write that was given up while it waited is not: where the
@@ -405,6 +411,8 @@ impl Channel {
         // If the connection is gone, so is the stream.
         self.outbox
             .send(Frame::new(Kind::StreamEnd, stream, Bytes::new()));
+        // It has no answer, and a connection that loses it is dead.
+        self.ping();
     }
 }
 
@@ -413,6 +421,7 @@ fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
     let mut calls = lock(calls);
     if outbox.send(Frame::new(Kind::Ping, 0, Bytes::new())) {
         calls.pings.sent();
+        calls.quiet_since.get_or_insert_with(Instant::now);
     }
 }
 
@@ -519,7 +528,12 @@ impl Reader {
                 Err(error) => CallError::Failed(error.to_string()),
             }),
             Kind::Pong => {
-                let took = lock(&self.calls).pings.answered();
+                let mut calls = lock(&self.calls);
+                let took = calls.pings.answered();
+                if calls.waiting.is_empty() && !calls.pings.is_due() {
+                    calls.quiet_since = None;
+                }
+                drop(calls);
                 if let (Some(took), Some(measures)) = (took, &self.measures) {
                     measures.round_trips.note(self.node, took);
                     if let Some(shown) = frame.body.first_chunk() {
@@ -644,10 +658,33 @@ mod tests {
         assert!((7_015_000..7_018_000).contains(&shown), "{shown}");
     }
 
-    #[tokio::test]
-    async fn an_idle_connection_is_kept() {
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_is_kept_while_its_pings_are_answered() {
+        let (channel, mut far, _tasks) = struck_dumb().await;
+        for _ in 0..3 {
+            let mut buffer = BytesMut::new();
+            let ping = read_frame(&mut far, &mut buffer, STRANGERS_BYTES_MAX).await;
+            assert_eq!(ping.unwrap().unwrap().kind, Kind::Ping);
+            let pong = Frame::new(Kind::Pong, 0, Bytes::new());
+            write_frame(&mut far, &pong).await.unwrap();
+            tokio::time::sleep(SILENCE * 3).await;
+            assert!(!channel.is_closed());
+        }
+    }
+
+    /// A leader that comes to need it would lose `silence_ms` to it.
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_whose_ping_is_not_answered_is_given_up() {
         let (channel, _far, _tasks) = struck_dumb().await;
-        tokio::time::sleep(SILENCE * 3).await;
-        assert!(!channel.is_closed());
+        tokio::time::sleep(IDLE_PING + SILENCE * 2).await;
+        assert!(channel.is_closed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_loses_the_end_of_a_stream_is_given_up() {
+        let (channel, _far, _tasks) = struck_dumb().await;
+        channel.end_stream(1);
+        tokio::time::sleep(SILENCE * 2).await;
+        assert!(channel.is_closed());
     }
 }

@@ -424,19 +424,22 @@ impl Replica {
         })
     }
 
-    /// As the leader: the other voter that has most of the log.
-    pub(crate) fn best_successor(&self) -> Option<u64> {
-        let voters: Vec<u64> = self.membership().membership().voter_ids().collect();
-        voters
+    /// As the leader: whether leadership may be handed to a voter. One that does not answer or lacks much of the log
+    /// cannot take over, and the cluster would take no writes until the attempt is given up.
+    pub(super) fn may_take_over(&self, id: u64) -> bool {
+        id != self.me
+            && self.voters().contains(&id)
+            && self.is_heard(id)
+            && (self.faults.prefer_those_behind || self.has_caught_up(id))
+    }
+
+    /// As the leader: of the voters that may take over the one that has most of the log.
+    pub(super) fn best_successor(&self) -> Option<u64> {
+        let fit = self
+            .voters()
             .into_iter()
-            .filter(|voter| *voter != self.me)
-            .min_by_key(|voter| {
-                (
-                    !self.is_heard(*voter),
-                    self.lag(*voter).unwrap_or(u64::MAX),
-                    *voter,
-                )
-            })
+            .filter(|id| self.may_take_over(*id));
+        fit.min_by_key(|id| (self.lag(*id), *id))
     }
 
     /// How many entries that a quorum has are not applied here yet.

@@ -59,7 +59,7 @@ pub(super) async fn watch(node: Arc<Running>) {
                 ),
             }
         }
-        let roomy = others.iter().find(|(_, short)| !**short);
+        let roomy = (others.iter()).find(|(id, short)| !**short && replica.may_take_over(**id));
         if mine && let Some((to, _)) = roomy {
             tracing::warn!(
                 to,

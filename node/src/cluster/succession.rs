@@ -103,14 +103,11 @@ pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
 /// Hands leadership over if this node leads and another one can, `patience` at most. Gives who leads.
 pub(crate) async fn step_aside(node: &Running, patience: Duration) -> Result<Option<u64>, String> {
     let replica = &node.replica;
-    if replica.leads() {
+    if replica.leads() && replica.voters().len() > 1 {
         let preference = &replica.config.cluster.leader_preference;
         let better = better(node, preference, usize::MAX).await;
-        let to = better.map(|(to, _)| to).or(replica.best_successor());
-        if to.is_some() {
-            let to = hand_over(replica, to, patience).await?;
-            tracing::info!(to, "handed leadership over");
-        }
+        let to = hand_over(replica, better.map(|(to, _)| to), patience).await?;
+        tracing::info!(to, "handed leadership over");
     }
     Ok(replica.leader().map(|leader| leader.id))
 }
@@ -124,14 +121,9 @@ fn own_rank(replica: &Replica, preference: &[String]) -> usize {
 async fn better(node: &Running, preference: &[String], than: usize) -> Option<(u64, Site)> {
     let replica = &node.replica;
     let members = replica.members();
-    let voters = replica.voters();
-    let fit = members.into_iter().filter(|(id, member)| {
-        *id != replica.me
-            && voters.contains(id)
-            && rank(preference, &member.site) < than
-            && replica.is_heard(*id)
-            && (replica.faults.prefer_those_behind || replica.has_caught_up(*id))
-    });
+    let fit = members
+        .into_iter()
+        .filter(|(id, member)| rank(preference, &member.site) < than && replica.may_take_over(*id));
     let asked = fit.map(|(id, member)| async move {
         is_willing(node, id, &member)
             .await

@@ -1,8 +1,83 @@
 use std::time::Duration;
 
+use futures::future::select_all;
+use placement_raft_store::Disk;
+use placement_raft_store::simulation::SimulatedDisk;
 use tokio::time::Instant;
 
-use crate::estate::{cluster, eventually, machines, settled};
+use crate::estate::{Machine, cluster, cluster_of, create, eventually, machines, settled};
+
+/// A disk on which syncs take no time, until it is told to hang.
+fn disk_of(machine: &mut Machine) -> SimulatedDisk {
+    let disk = SimulatedDisk::new(machine.id(), Duration::ZERO..=Duration::from_millis(1));
+    machine.env.storage.disk = Disk::Simulated(disk.clone());
+    disk
+}
+
+fn hang(disks: &[SimulatedDisk], which: [usize; 2], hangs: bool) {
+    for nth in which {
+        disks[nth].set_hanging(hangs);
+    }
+}
+
+/// Writes through a leader whose followers bring nothing to their disks.
+async fn write_in_vain(leader: &Machine, numbers: std::ops::Range<u128>) {
+    let written = numbers.map(|number| leader.submit(create(number)));
+    let written = tokio::time::timeout(Duration::from_secs(1), select_all(written.map(Box::pin)));
+    assert!(written.await.is_err(), "no follower has any on its disk");
+}
+
+/// Followers whose disks hang are heard, and lack what was written since.
+#[tokio::test(flavor = "multi_thread")]
+async fn drain_and_stop_hand_leadership_to_no_voter_that_lags() {
+    let mut machines = machines(3);
+    let mut disks = Vec::new();
+    for machine in &mut machines {
+        machine.config.raft.promote_lag_max = 5;
+        machine.config.disk.hung_after_ms = 0;
+        disks.push(disk_of(machine));
+    }
+    let mut machines = cluster_of(machines).await;
+    let leader = settled(&machines).await;
+    machines[leader].create(1).await;
+    let followers = [(leader + 1) % 3, (leader + 2) % 3];
+    hang(&disks, followers, true);
+    write_in_vain(&machines[leader], 2..20).await;
+    let term = machines[leader].node().status().term;
+    let (status, body) = machines[leader].admin("POST", "/v1/drain", "").await;
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("no voter can take over"), "{body}");
+    for follower in followers {
+        let lacks = format!("node {} lacks ", machines[follower].id());
+        assert!(body.contains(&lacks), "{body}");
+    }
+    assert!(machines[leader].leads());
+    assert_eq!(machines[leader].node().status().term, term);
+
+    // The nodes that are not drained come back, and leadership goes where all is.
+    hang(&disks, followers, false);
+    eventually("followers that have caught up", || {
+        let views = machines[followers[0]].node().views()?;
+        (views.applied_index()? >= 20).then_some(())
+    })
+    .await;
+    let (status, body) = machines[leader].admin("POST", "/v1/drain", "").await;
+    assert_eq!(status, 200, "{body}");
+    let now = settled(&machines).await;
+    assert_ne!(now, leader);
+
+    let others = [(now + 1) % 3, (now + 2) % 3];
+    hang(&disks, others, true);
+    write_in_vain(&machines[now], 30..50).await;
+    let term = machines[now].node().status().term;
+    machines[now].shutdown().await;
+    let of_others = others.map(|other| machines[other].node().status().term);
+    assert_eq!(
+        of_others, [term; 2],
+        "no other node was made to stand for election"
+    );
+    hang(&disks, others, false);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_moves_leadership_to_a_chosen_node_by_asking_any() {

@@ -51,6 +51,8 @@ pub(crate) struct Replica {
     pub(super) leader_changes: AtomicU64,
     /// How many members this node has put into the place of others, as the leader.
     replacements: AtomicU64,
+    /// How often this node, as the leader, stopped sending entries to a member that lacked too many.
+    given_up_streams: AtomicU64,
     /// The others have said that this node was removed.
     removed: AtomicBool,
     /// As the leader: whether the disks of a majority have room.
@@ -120,6 +122,7 @@ impl Replica {
             faults,
             leader_changes: AtomicU64::new(0),
             replacements: AtomicU64::new(0),
+            given_up_streams: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             room: AtomicBool::new(true),
         }
@@ -185,6 +188,16 @@ impl Replica {
     /// Notes one.
     pub(super) fn note_replacement(&self) {
         self.replacements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often it stopped sending entries to a member, so that the log could be cut.
+    pub(crate) fn given_up_streams(&self) -> u64 {
+        self.given_up_streams.load(Ordering::Relaxed)
+    }
+
+    /// Notes one.
+    pub(super) fn note_given_up_stream(&self) {
+        self.given_up_streams.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Why this node takes no part in the cluster any more, if so: its disk has failed, or Raft has

@@ -11,11 +11,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_raft_store::TypeConfig;
+use placement_raft_store::{LogId, TypeConfig};
 use tokio::time::{Instant, sleep};
 
 use super::error::Refused;
 use super::running::Running;
+use crate::rpc::channel::Lane;
 
 /// How long openraft may take to hear of a snapshot that is built.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -81,6 +82,30 @@ pub(super) async fn watch(node: Arc<Running>) {
     }
 }
 
+/// As the leader: has a member that lacks more than the log is to keep be sent a snapshot.
+///
+/// While entries are sent to a member, openraft removes none that it has not acknowledged. One that takes them
+/// more slowly than they come would keep all of the log. Once its stream has ended, the log is cut, and the
+/// member is sent the state.
+pub(super) async fn end_streams_of_those_behind(node: Arc<Running>) {
+    loop {
+        sleep(SENDING).await;
+        if !node.replica.leads() || node.sending.under_way().is_some() {
+            continue;
+        }
+        if let Some((to, lag)) = node.keeps_the_log() {
+            tracing::warn!(
+                to,
+                lag,
+                "the log was kept for a member that takes entries more slowly than they come; it is to be sent a snapshot"
+            );
+            node.replica.note_given_up_stream();
+            node.peers
+                .close(to, Lane::Log, "it lacks more than the log is to keep");
+        }
+    }
+}
+
 /// Whether so many entries of the log outweigh a state of so many bytes.
 fn outweighs(entries: u64, bytes: u64) -> bool {
     bytes <= LIGHT_BYTES || entries.saturating_mul(ENTRY_BYTES) >= bytes / 2
@@ -101,26 +126,77 @@ fn due_after(covered: u64, after: u64) -> u64 {
     covered + after.div_ceil(2)
 }
 
+/// Where the log begins, and where it may begin.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    covered: Option<u64>,
+    purged: Option<u64>,
+    log_keep: u64,
+}
+
+impl Ends {
+    /// The last entry that the log was cut behind, with `log_keep` entries kept before it. A start covers all that it has
+    /// applied without cutting anything, so what is covered does not tell: of a node that restarts often
+    /// nothing would ever be cut.
+    fn cut_behind(&self) -> u64 {
+        let cut = self.purged.map_or(0, |purged| purged + self.log_keep);
+        cut.min(self.covered.unwrap_or_default())
+    }
+
+    /// The last entry that is to be removed from the log.
+    fn to_be_removed(&self) -> u64 {
+        self.covered
+            .unwrap_or_default()
+            .saturating_sub(self.log_keep)
+    }
+}
+
 impl Running {
     /// The last entry behind which openraft may cut the log.
     fn covered(&self) -> Option<u64> {
         (self.replica).raft_metrics(|metrics| metrics.snapshot.map(|id| id.index()))
     }
 
+    fn ends(&self) -> Ends {
+        let index = |id: Option<LogId>| id.map(|id| id.index());
+        (self.replica).raft_metrics(|metrics| Ends {
+            covered: index(metrics.snapshot),
+            purged: index(metrics.purged),
+            log_keep: self.replica.config.raft.log_keep,
+        })
+    }
+
+    /// The member for which the log is kept that was to be cut, and how many entries it lacks.
+    fn keeps_the_log(&self) -> Option<(u64, u64)> {
+        let raft = &self.replica.config.raft;
+        let ends = self.ends();
+        if ends.purged.unwrap_or_default() + raft.snapshot_after >= ends.to_be_removed() {
+            return None;
+        }
+        let members = self.replica.members().into_keys();
+        let lags = members.filter_map(|id| Some((id, self.replica.lag(id)?)));
+        let behind = lags.filter(|(id, lag)| {
+            *id != self.replica.me
+                && *lag > raft.snapshot_after + raft.log_keep
+                && self.replica.is_heard(*id)
+        });
+        behind.max_by_key(|(_, lag)| *lag)
+    }
+
     fn log_outweighs_the_state(&self) -> bool {
         let applied = self.replica.views.applied_index().unwrap_or_default();
-        let entries = applied.saturating_sub(self.covered().unwrap_or_default());
+        let entries = applied.saturating_sub(self.ends().cut_behind());
         outweighs(entries, self.room.snapshot_bytes())
     }
 
     fn is_due_after(&self, flushed: u64) -> u64 {
-        let covered = self.covered().unwrap_or_default().max(flushed);
+        let covered = self.ends().cut_behind().max(flushed);
         due_after(covered, self.replica.config.raft.snapshot_after)
     }
 
     fn is_due_at(&self, flushed: u64) -> u64 {
         let replica = &self.replica;
-        let covered = self.covered().unwrap_or_default().max(flushed);
+        let covered = self.ends().cut_behind().max(flushed);
         let members = replica.members();
         let place = members.range(..replica.me).count() as u64;
         let places = (members.len() as u64).max(place + 1);
@@ -194,6 +270,43 @@ mod tests {
                 assert!(covered <= 21 * after, "{covered}");
             }
         }
+    }
+
+    /// Each start finds its whole log applied, and openraft takes that for its snapshot.
+    #[test]
+    fn a_node_that_restarts_often_cuts_its_log_all_the_same() {
+        let (after, log_keep, bytes) = (20_000, 20_000, 50 << 20);
+        let (mut applied, mut purged, mut longest) = (0, None, 0);
+        for start in 0..200 {
+            let ends = Ends {
+                covered: Some(applied).filter(|_| start > 0),
+                purged,
+                log_keep,
+            };
+            applied += 9_000;
+            let entries = applied - ends.cut_behind();
+            let is_due = applied >= due_after(ends.cut_behind(), after);
+            if is_due && outweighs(entries, bytes) {
+                let covers = Ends {
+                    covered: Some(applied),
+                    ..ends
+                };
+                purged = Some(covers.to_be_removed());
+            }
+            longest = longest.max(applied - purged.unwrap_or_default());
+        }
+        let outweighs_it = (bytes / 2 / ENTRY_BYTES) + log_keep + after;
+        assert!(longest < outweighs_it, "{longest} entries in the log");
+    }
+
+    #[test]
+    fn after_a_snapshot_came_in_the_log_is_weighed_from_there() {
+        let ends = Ends {
+            covered: Some(500),
+            purged: Some(500),
+            log_keep: 100,
+        };
+        assert_eq!(ends.cut_behind(), 500);
     }
 
     #[test]

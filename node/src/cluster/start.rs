@@ -156,6 +156,7 @@ pub(super) async fn start(
     }
     tasks.spawn(membership::complete_addresses(running.clone()));
     tasks.spawn(snapshots::watch(running.clone()));
+    tasks.spawn(snapshots::end_streams_of_those_behind(running.clone()));
     tasks.spawn(replacement::run(running.clone()));
     if config.cluster.autopilot_after_s > 0 {
         let after = Duration::from_secs(config.cluster.autopilot_after_s);

@@ -164,6 +164,8 @@ catalog! {
         "The number of the leader, 0 if none is known";
     REPLACEMENTS = "placement_replacements" Counter none []
         "Members that this node has put into the place of others, as the leader: by a join token, or by the autopilot";
+    GIVEN_UP_STREAMS = "placement_raft_given_up_streams" Counter none []
+        "How often this node, as the leader, stopped sending entries to a member that lacked more than [raft] snapshot_after + log_keep of them, so that it is sent a snapshot and the log is cut";
     RAFT_LEADER_CHANGES = "placement_raft_leader_changes" Counter none []
         "How often this node has seen another leader or none since it started";
     RAFT_LAST_LOG_INDEX = "placement_raft_last_log_index" Gauge none []

@@ -265,6 +265,7 @@ impl Out<'_> {
             self.gauge(metric, value)?;
         }
         self.counter(&catalog::REPLACEMENTS, replica.replacements())?;
+        self.counter(&catalog::GIVEN_UP_STREAMS, replica.given_up_streams())?;
         self.counter(&catalog::RAFT_LEADER_CHANGES, replica.leader_changes())?;
         if let Some(staleness) = replica.freshness.staleness() {
             self.gauge(&catalog::STALENESS, staleness.as_secs_f64())?;

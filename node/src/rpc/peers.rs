@@ -191,6 +191,16 @@ impl Peers {
         }
     }
 
+    /// Gives up the connection of one kind to a node, if there is one, with all calls on it.
+    pub(crate) fn close(&self, to: u64, lane: Lane, reason: &str) {
+        let slots = self.slots.lock();
+        if let Some((_, attempt)) = slots.get(&(to, lane))
+            && let Some(Ok(channel)) = &*attempt.borrow()
+        {
+            channel.close(reason);
+        }
+    }
+
     fn begin(self: &Arc<Self>, to: u64, address: String, lane: Lane) -> Attempt {
         let (ended, attempt) = watch::channel(None);
         let peers = self.clone();

@@ -2,6 +2,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use placement_raft_store::Disk;
+use placement_raft_store::simulation::SimulatedDisk;
 use placement_raft_store::wire::{self, Blob, RecordVersion, WireSnapshotMeta, WireVote};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
@@ -240,4 +242,40 @@ async fn what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun(
     );
     assert_eq!(incoming(), 0);
     assert_eq!(to.node().status().storage_failure, None);
+}
+
+/// While openraft sends entries to a member, it removes none that the member has not acknowledged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader() {
+    let mut machines = machines(3);
+    let mut disks = Vec::new();
+    for machine in &mut machines {
+        machine.config.raft.snapshot_after = 30;
+        machine.config.raft.log_keep = 10;
+        machine.config.disk.hung_after_ms = 0;
+        let disk = SimulatedDisk::new(machine.id(), Duration::ZERO..=Duration::from_millis(1));
+        machine.env.storage.disk = Disk::Simulated(disk.clone());
+        disks.push(disk);
+        machine.start().await;
+    }
+    let leader = settled(&machines).await;
+    let slow = (leader + 1) % 3;
+    machines[leader].create(1).await;
+    converged(&machines).await;
+    disks[slow].set_hanging(true);
+    for number in 2..200 {
+        machines[leader].create(number).await;
+    }
+    eventually("a log that is cut", || {
+        let purged = machines[leader].node().status().purged;
+        (purged > Some(100)).then_some(())
+    })
+    .await;
+    let (_, metrics) = machines[leader].admin("GET", "/metrics", "").await;
+    let given_up = "placement_raft_given_up_streams_total ";
+    let given_up = metrics.lines().find_map(|line| line.strip_prefix(given_up));
+    assert_ne!(given_up, Some("0"), "{metrics}");
+    disks[slow].set_hanging(false);
+    converged(&machines).await;
+    assert!(machines[slow].sees(199).await);
 }

@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use placement_model::types::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
 use crate::panics;
@@ -19,6 +20,11 @@ pub trait Clock: Send + Sync {
 
     /// Time since some fixed moment; never goes back. Used for deadlines.
     fn monotonic(&self) -> Duration;
+
+    /// How long the machine was suspended since some fixed moment: timers stand still meanwhile.
+    fn suspended(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// A time of a wall clock in microseconds since 1970; 0 before.
@@ -85,6 +91,13 @@ impl Clock for RealWorld {
 
     fn monotonic(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    fn suspended(&self) -> Duration {
+        let since_boot = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+        // In this order, so that it is never less than it was.
+        let awake = since_boot(ClockId::Monotonic);
+        since_boot(ClockId::Boottime).saturating_sub(awake)
     }
 }
 

@@ -24,6 +24,7 @@ use placement_raft_store::wire::WireVote;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::freshness::Moment;
 use super::read_metrics::ReadMetrics;
 use super::read_quorum::{self, Asker, Point};
 use super::replica::{Leader, REMOVED, Replica};
@@ -54,7 +55,7 @@ impl ReadIndex {
             return Err(Unavailable::nothing_committed(REMOVED));
         }
         if self.replica.failure().is_none() && self.replica.rules_alone() {
-            self.replica.freshness.confirm(Instant::now());
+            self.replica.freshness.confirm(self.replica.freshness.now());
             return Ok(());
         }
         let (answer, asked) = oneshot::channel();
@@ -71,7 +72,7 @@ impl ReadIndex {
         };
         self.replica.apply_up_to(point.index, deadline).await?;
         let asked = match self.replica.faults.fresh_as_of_the_answer {
-            true => Instant::now(),
+            true => self.replica.freshness.now(),
             false => point.asked,
         };
         self.replica.freshness.confirm(asked);
@@ -88,7 +89,7 @@ pub(super) struct Waiting {
 /// A state at `index` has all that was acknowledged before `asked`.
 #[derive(Debug, Clone, Copy)]
 struct ReadPoint {
-    asked: Instant,
+    asked: Moment,
     index: u64,
 }
 
@@ -116,10 +117,10 @@ impl Rounds {
             let Some(latest) = waiting.iter().map(|read| read.deadline).max() else {
                 continue;
             };
-            let asked = Instant::now();
+            let asked = self.replica.freshness.now();
             match self.ask(latest).await {
                 Ok(index) => {
-                    self.metrics.round(waiting.len(), asked.elapsed());
+                    self.metrics.round(waiting.len(), asked.at.elapsed());
                     if waiting.len() > 1 {
                         RarePath::RoundShared.ran();
                     }

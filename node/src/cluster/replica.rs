@@ -20,6 +20,7 @@ use super::freshness::Freshness;
 use crate::config::Config;
 use crate::doors::{PlacementIndex, Position, Unavailable, View};
 use crate::env::Faults;
+use crate::world::Clock;
 
 /// What a removed node says of itself.
 pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop it; to bring the \
@@ -107,13 +108,14 @@ impl Replica {
         views: Views,
         health: Health,
         config: Arc<Config>,
+        clock: Arc<dyn Clock>,
         faults: Faults,
     ) -> Self {
         Self {
             me: identity.node,
             identity,
             views,
-            freshness: Freshness::default(),
+            freshness: Freshness::new(clock),
             server_metrics: raft.server_metrics(),
             metrics: raft.metrics(),
             raft,

@@ -83,6 +83,7 @@ pub(super) async fn start(
         store.views,
         store.health,
         config.clone(),
+        env.clock.clone(),
         env.faults,
     ));
     // What the cluster has reached, the configuration takes back from no one.

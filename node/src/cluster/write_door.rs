@@ -36,10 +36,10 @@ impl Writes {
     ) -> Result<Written, Unavailable> {
         // What a command takes is not known yet, and counted elsewhere.
         let place = self.backlog.place(0).map_err(busy)?;
-        let begun = Instant::now();
-        let deadline = begun + self.slot.wait();
+        let deadline = Instant::now() + self.slot.wait();
         let node = self.slot.running(deadline).await?;
         let replica = &node.replica;
+        let begun = replica.freshness.now();
         // Once they are in the state of this node, they stand before this write in the log.
         node.standards.wait(deadline).await?;
         let committed = (node.writes)

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
 use placement_node::doors::{Consistency, PlacementIndex, Unavailable};
+use placement_raft_store::Disk;
+use placement_raft_store::simulation::SimulatedDisk;
 use tokio::time::Instant;
 
 use crate::estate::{cluster, has, machines, settled};
@@ -15,6 +17,41 @@ async fn a_token_gives_read_your_writes_on_another_node() {
         assert!(has(&view.state, number));
         assert!(view.position.index >= Some(written.index));
     }
+}
+
+/// It leads before it knows what of its log was committed: it must have its first entry on its disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_only_voter_reads_all_that_it_has_acknowledged_after_a_restart() {
+    let mut machines = cluster(1).await;
+    for number in 1..10 {
+        machines[0].create(number).await;
+    }
+    machines[0].kill().await;
+    let slow = Duration::from_millis(500);
+    let disk = SimulatedDisk::new(1, slow..=slow);
+    machines[0].env.storage.disk = Disk::Simulated(disk);
+    machines[0].start().await;
+    let view = loop {
+        match machines[0].view(Consistency::Linearizable).await {
+            Ok(view) => break view,
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    };
+    assert!(has(&view.state, 9), "{:?}", view.position);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_after_a_write_is_complete_as_of_when_the_write_began() {
+    let mut machines = machines(1);
+    let slow = Duration::from_millis(300);
+    let disk = SimulatedDisk::new(1, slow..=slow);
+    machines[0].env.storage.disk = Disk::Simulated(disk);
+    machines[0].config.reads.probe_ms = 0;
+    machines[0].start().await;
+    settled(&machines).await;
+    let written = machines[0].create(1).await;
+    let staleness = written.view.position.staleness.unwrap();
+    assert!(staleness >= slow / 2, "{staleness:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -660,7 +660,7 @@ pub(super) async fn invite(
 #[cfg(test)]
 mod tests {
     use placement_model::command::{RaiseLevel, RequestId};
-    use placement_model::types::PartitionId;
+    use placement_model::types::Destination;
     use placement_raft_store::wire::{self, Blob, RecordVersion};
 
     use super::super::alone::Alone;
@@ -734,7 +734,7 @@ mod tests {
             request_id: "a write of node 2".to_owned(),
             command: Blob(wire::encode(RecordVersion::NEWEST, &command).into()),
             patience_ms: 0,
-            partition: PartitionId::DEFAULT,
+            destination: Destination::DEFAULT,
         };
         let deadline = Instant::now() + DEADLINE;
         let reply = alone.running.writes.propose(written, deadline).await;

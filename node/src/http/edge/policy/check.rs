@@ -510,7 +510,7 @@ mod tests {
             ("user_id:%(user_id)s", false),
             ("'None':%(user_id)s", false),
             ("'xNone':x%(user_id)s", false),
-            ("role:admi%(user_id)s", false),
+            ("role:admin%(user_id)s", false),
             ("not user_id:%(user_id)s", true),
             ("is_admin_project:True", true),
             ("is_admin_project:False", false),

@@ -411,7 +411,8 @@ impl Clouds {
                 | Change::DeleteResourceClass(_)
                 | Change::DeleteTrait(_)
                 | Change::DeleteConsumer(_)
-                | Change::DeleteOutcome(..) => None,
+                | Change::DeleteOutcome(..)
+                | Change::DeleteJoin(_) => None,
                 row => Some((*id, row.clone())),
             }
         });

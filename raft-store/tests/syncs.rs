@@ -178,7 +178,7 @@ fn read_trace(text: &str, root: &Path) -> BTreeMap<String, Vec<Done>> {
         } else if call.starts_with("fsync(") || call.starts_with("fdatasync(") {
             // fdatasync(5</path>) = 0
             let path = call.split(['<', '>']).nth(1).unwrap_or_default();
-            if call.contains("unfinished") {
+            if call.contains("<unfinished") {
                 under_way.insert(process.to_owned(), short(path));
             } else {
                 done.push(Done::Synced(short(path)));

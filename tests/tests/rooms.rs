@@ -84,6 +84,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["own_past.rs"],
             &["read_index.rs"],
             &["propose.rs", "removal.rs", "round_trips.rs"],
+            &["wall_time.rs"],
             &["replica.rs", "stamp.rs", "write_ids.rs"],
             &[
                 "freshness.rs",

@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::replica::Replica;
-use super::running::Running;
+use super::wall_time::WallTime;
 use crate::rpc::channel::Lane;
+use crate::rpc::peers::Peers;
 use crate::rpc::round_trips::RoundTrips;
 use crate::tasks::Tasks;
 
@@ -42,19 +43,23 @@ pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
 }
 
 /// Measures for as long as this node runs.
-pub(super) async fn measure(node: Arc<Running>, tasks: Tasks) {
-    let (replica, peers) = (&node.replica, &node.peers);
+pub(super) async fn measure(
+    replica: Arc<Replica>,
+    peers: Arc<Peers>,
+    wall: Arc<WallTime>,
+    tasks: Tasks,
+) {
     let (mut said, mut is_ahead) = (false, false);
     loop {
         sleep(EVERY).await;
-        let problem = node.wall.problem();
+        let problem = wall.problem();
         match &problem {
             Some(words) if !is_ahead => tracing::warn!("{words}"),
             None if is_ahead => tracing::info!("the clock agrees with those of a majority again"),
             _ => {}
         }
         is_ahead = problem.is_some();
-        if !said && let Some(words) = too_long(replica, &peers.round_trips) {
+        if !said && let Some(words) = too_long(&replica, &peers.round_trips) {
             tracing::warn!("{words}");
             said = true;
         }

@@ -130,7 +130,12 @@ pub(super) async fn start(
         replica.clone(),
         peers.clone(),
     ));
-    tasks.spawn(round_trips::measure(running.clone(), tasks.clone()));
+    tasks.spawn(round_trips::measure(
+        replica.clone(),
+        peers.clone(),
+        running.wall.clone(),
+        tasks.clone(),
+    ));
     let follows = leadership::follow_members(replica.clone(), peers.clone());
     tasks.spawn_vital("following members that move", follows);
     tasks.spawn(standards_sync::run(running.clone()));

@@ -661,8 +661,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_kept_while_its_pings_are_answered() {
         let (channel, mut far, _tasks) = struck_dumb().await;
+        let mut buffer = BytesMut::new();
+        let hello = read_frame(&mut far, &mut buffer, STRANGERS_BYTES_MAX).await;
+        assert_eq!(hello.unwrap().unwrap().kind, Kind::Hello);
         for _ in 0..3 {
-            let mut buffer = BytesMut::new();
             let ping = read_frame(&mut far, &mut buffer, STRANGERS_BYTES_MAX).await;
             assert_eq!(ping.unwrap().unwrap().kind, Kind::Ping);
             let pong = Frame::new(Kind::Pong, 0, Bytes::new());

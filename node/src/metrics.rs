@@ -9,21 +9,14 @@ mod space;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use placement_raft_store::Site;
 use prometheus_client::registry::Registry;
 
 use self::collector::NodeCollector;
+pub(crate) use self::collector::Sources;
 use self::http::HttpMetrics;
 pub(crate) use self::http::Requests;
 use self::space::Space;
-use crate::audit::Numbers;
-use crate::cluster::ReadMetrics;
-use crate::cluster::slot::Slot;
 use crate::disk_space::DiskSpace;
-use crate::http::{Callers, Policy};
-use crate::keystone::Keystone;
-use crate::tls::Certificates;
 
 /// The form of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,29 +52,13 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(
-        slot: Arc<Slot>,
-        reads: Arc<ReadMetrics>,
-        policies: Vec<Arc<Policy>>,
-        callers: Arc<Mutex<Vec<Arc<Callers>>>>,
-        audit: Arc<Numbers>,
-        keystone: Option<Arc<Keystone>>,
-        certificates: Vec<(&'static str, Arc<Certificates>)>,
-        site: Site,
-    ) -> Self {
+    pub(crate) fn new(sources: Sources) -> Self {
         let http = HttpMetrics::new();
         let space = Arc::new(Space::default());
         let mut registry = Registry::default();
         registry.register_collector(Box::new(NodeCollector {
-            slot,
+            sources,
             http: http.clone(),
-            reads,
-            policies,
-            callers,
-            audit,
-            keystone,
-            certificates,
-            site,
             space: space.clone(),
         }));
         Self {

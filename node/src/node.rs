@@ -35,7 +35,7 @@ use crate::env::{Env, Listener};
 use crate::health::{HealthChecks, Recent};
 use crate::http::{Api, AuthStrategy, Policy};
 use crate::keystone::Keystone;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Sources};
 pub use crate::partitions::ReloadError;
 use crate::partitions::{self, NamedPolicy, Partitions};
 use crate::rpc::message::VERSIONS;
@@ -212,18 +212,18 @@ impl Node {
             tasks,
             requests,
         };
-        let metrics = Metrics::new(
-            slot.clone(),
-            read_metrics,
-            once(policy)
+        let metrics = Metrics::new(Sources {
+            slot: slot.clone(),
+            reads: read_metrics,
+            policies: once(policy)
                 .chain(node.policies.iter().map(|(_, own)| own.clone()))
                 .collect(),
-            partitions.callers(),
-            audit.numbers(),
-            keystone.clone(),
-            secured.certificates.clone(),
-            node.config.site(),
-        );
+            callers: partitions.callers(),
+            audit: audit.numbers(),
+            keystone,
+            certificates: secured.certificates.clone(),
+            site: node.config.site(),
+        });
         let metrics = Arc::new(metrics);
         let orders = Admin {
             bootstrap: node.bootstrap.clone(),

@@ -29,19 +29,24 @@ use crate::http::{Callers, Policy};
 use crate::keystone::Keystone;
 use crate::tls::Certificates;
 
+/// What the numbers of one node are read from.
+pub(crate) struct Sources {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) reads: Arc<ReadMetrics>,
+    /// Those in force, of all partitions.
+    pub(crate) policies: Vec<Arc<Policy>>,
+    /// Of each partition that was asked for.
+    pub(crate) callers: Arc<Mutex<Vec<Arc<Callers>>>>,
+    pub(crate) audit: Arc<Numbers>,
+    pub(crate) keystone: Option<Arc<Keystone>>,
+    pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
+    pub(crate) site: Site,
+}
+
 /// Reads the numbers of one node.
 pub(super) struct NodeCollector {
-    pub(super) slot: Arc<Slot>,
+    pub(super) sources: Sources,
     pub(super) http: HttpMetrics,
-    pub(super) reads: Arc<ReadMetrics>,
-    /// Those in force, of all partitions.
-    pub(super) policies: Vec<Arc<Policy>>,
-    /// Of each partition that was asked for.
-    pub(super) callers: Arc<Mutex<Vec<Arc<Callers>>>>,
-    pub(super) audit: Arc<Numbers>,
-    pub(super) keystone: Option<Arc<Keystone>>,
-    pub(super) site: Site,
-    pub(super) certificates: Vec<(&'static str, Arc<Certificates>)>,
     pub(super) space: Arc<Space>,
 }
 
@@ -54,7 +59,7 @@ impl std::fmt::Debug for NodeCollector {
 impl NodeCollector {
     /// As the cluster knows it; empty before it belongs to one.
     fn name(&self) -> String {
-        let known = self.slot.get().and_then(|running| {
+        let known = self.sources.slot.get().and_then(|running| {
             let me = running.replica.me;
             Some(running.replica.member(me)?.name_of(me))
         });
@@ -64,7 +69,7 @@ impl NodeCollector {
     /// How many requests of all partitions were refused, by the setting.
     fn refused(&self) -> BTreeMap<&'static str, u64> {
         let mut refused = BTreeMap::new();
-        let all = self.callers.lock();
+        let all = self.sources.callers.lock();
         for (setting, count) in all.iter().flat_map(|callers| callers.refused()) {
             *refused.entry(setting).or_insert(0) += count;
         }
@@ -79,26 +84,34 @@ impl Collector for NodeCollector {
         let name = self.name();
         out.begin(&catalog::SITE)?
             .encode_family(&[
-                ("region", self.site.region.as_str()),
-                ("zone", self.site.zone.as_str()),
+                ("region", self.sources.site.region.as_str()),
+                ("zone", self.sources.site.zone.as_str()),
                 ("name", name.as_str()),
             ])?
             .encode_gauge(&1u64)?;
         out.http(&self.http)?;
-        out.reads(&self.reads)?;
+        out.reads(&self.sources.reads)?;
         out.counters(&catalog::HTTP_CALLERS_REFUSED, self.refused())?;
-        if let Some(keystone) = &self.keystone {
+        if let Some(keystone) = &self.sources.keystone {
             out.gauge(&catalog::KEYSTONE_WAITING, keystone.waiting())?;
         }
-        let refused = self.policies.iter().any(|policy| policy.is_refused());
+        let refused = self
+            .sources
+            .policies
+            .iter()
+            .any(|policy| policy.is_refused());
         let refused = u64::from(refused);
         out.gauge(&catalog::POLICY_REFUSED, refused)?;
-        let mistakes = self.policies.iter().map(|policy| policy.mistakes().len());
+        let mistakes = self
+            .sources
+            .policies
+            .iter()
+            .map(|policy| policy.mistakes().len());
         let mistakes = mistakes.sum::<usize>() as u64;
         out.gauge(&catalog::POLICY_MISTAKES, mistakes)?;
         out.counter(&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines())?;
-        out.audit(&self.audit)?;
-        let ends = (self.certificates.iter()).filter_map(|(door, shown)| {
+        out.audit(&self.sources.audit)?;
+        let ends = (self.sources.certificates.iter()).filter_map(|(door, shown)| {
             let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
             Some((*door, end.as_secs()))
         });
@@ -110,7 +123,7 @@ impl Collector for NodeCollector {
         if let Some(free) = self.space.free() {
             out.gauge(&catalog::DISK_FREE, free)?;
         }
-        let running = self.slot.get();
+        let running = self.sources.slot.get();
         out.gauge(&catalog::MEMBER, u64::from(running.is_some()))?;
         if let Some(Running {
             replica,

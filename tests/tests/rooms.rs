@@ -59,7 +59,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
             &["partition_door.rs"],
             &["write_door.rs", "read_door.rs", "peer_service.rs"],
             &["snapshot_intake.rs"],
-            &["joining.rs"],
+            &["alone.rs", "joining.rs"],
             &["sites.rs"],
             &["bootstrap.rs"],
             &["start.rs", "succession.rs"],

@@ -5,6 +5,7 @@ use placement_raft_store::wire::{self, RecordVersion, WireLogId, WireVote};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::estate::{Machine, cluster, create, eventually, has, settled};
 
@@ -124,11 +125,16 @@ pub(crate) async fn connected(from: &Machine, to: &Machine) -> TcpStream {
     stream
 }
 
+/// Bytes of the two checksums of a frame, before its body.
+const CHECKSUMS: usize = 8 + 4;
+
 pub(crate) async fn write_frame(stream: &mut TcpStream, kind: u8, call: u64, body: &[u8]) {
-    let length = u32::try_from(9 + body.len()).unwrap();
+    let length = u32::try_from(9 + CHECKSUMS + body.len()).unwrap();
     let mut frame = length.to_be_bytes().to_vec();
     frame.push(kind);
     frame.extend(call.to_be_bytes());
+    frame.extend(xxh3_64(body).to_be_bytes());
+    frame.extend((xxh3_64(&frame) as u32).to_be_bytes());
     frame.extend(body);
     stream.write_all(&frame).await.unwrap();
 }
@@ -138,5 +144,6 @@ pub(crate) async fn read_frame(stream: &mut TcpStream) -> Vec<u8> {
     let length = stream.read_u32().await.unwrap();
     let mut frame = vec![0; usize::try_from(length).unwrap()];
     stream.read_exact(&mut frame).await.unwrap();
+    frame.drain(9..9 + CHECKSUMS);
     frame
 }

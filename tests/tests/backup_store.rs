@@ -249,7 +249,7 @@ async fn log_that_a_backup_covers_goes_with_the_start_of_the_next_file() {
     drill.cluster.stop_node(1).await.unwrap();
     let file = drill.cluster.directory().join("placementd.toml");
     let settings = fs::read_to_string(&file).unwrap();
-    let rarely = settings.replace("every_s = 1\n", "every_s = 3600\n");
+    let rarely = settings.replace("\nevery_s = 1\n", "\nevery_s = 3600\n");
     assert_ne!(settings, rarely);
     fs::write(file, rarely).unwrap();
     drill.cluster.start_node(1).unwrap();

@@ -182,7 +182,7 @@ fn owner(
         asked.clone()
     };
     let routed = cluster.route(path, host);
-    let (id, by) = routed.ok_or_else(|| Misdirected::Host(asked))?;
+    let (id, by) = routed.ok_or(Misdirected::Host(asked))?;
     if let RoutedBy::Prefix(prefix) = &by
         && prefix.path().covers(&public.prefix)
     {

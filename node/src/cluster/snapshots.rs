@@ -144,7 +144,7 @@ impl Ends {
     }
 
     /// The last entry that is to be removed from the log.
-    fn to_be_removed(&self) -> u64 {
+    fn removable_up_to(&self) -> u64 {
         self.covered
             .unwrap_or_default()
             .saturating_sub(self.log_keep)
@@ -170,7 +170,7 @@ impl Running {
     fn keeps_the_log(&self) -> Option<(u64, u64)> {
         let raft = &self.replica.config.raft;
         let ends = self.ends();
-        if ends.purged.unwrap_or_default() + raft.snapshot_after >= ends.to_be_removed() {
+        if ends.purged.unwrap_or_default() + raft.snapshot_after >= ends.removable_up_to() {
             return None;
         }
         let members = self.replica.members().into_keys();
@@ -291,7 +291,7 @@ mod tests {
                     covered: Some(applied),
                     ..ends
                 };
-                purged = Some(covers.to_be_removed());
+                purged = Some(covers.removable_up_to());
             }
             longest = longest.max(applied - purged.unwrap_or_default());
         }

@@ -169,6 +169,10 @@ mod tests {
     /// The one order of two threads in which a wake-up could be lost: the entry is applied after it was found not to be,
     /// and before who waits for it is noted.
     #[tokio::test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no simulation: two threads at once are what is tested"
+    )]
     async fn an_entry_that_is_applied_while_its_waiter_comes_in_wakes_it() {
         let waiters = Waiters::default();
         let (looked, applies) = std::sync::mpsc::channel();

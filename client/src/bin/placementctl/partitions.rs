@@ -17,7 +17,7 @@ pub(crate) enum PartitionsAction {
         routes: Routes,
     },
     /// Gives a partition these hosts and prefixes in place of those that it has, on all nodes at once. Without any, no
-    /// request is its own but those to a listener of [[partitions]].
+    /// request is its own but those to a listener of `[[partitions]]`.
     Route {
         /// Its name; default: the one that was there first, which has hosts only.
         name: String,

@@ -48,7 +48,7 @@ compile_rocksdb() (
         fail "scripts/lib/rocksdb.sh has the compiler flags of librocksdb-sys $rocksdb_flags_version, and Cargo.lock has $(rocksdb_version): compare them with build.rs of that version, then change rocksdb_flags_version"
     sys=$(crate_sources librocksdb-sys)
     lz4=$(crate_sources lz4-sys)
-    [ -f "$sys/rocksdb_lib_sources.txt" ] && [ -f "$lz4/liblz4/lib/lz4.h" ] ||
+    [[ -f $sys/rocksdb_lib_sources.txt && -f $lz4/liblz4/lib/lz4.h ]] ||
         fail "the sources of RocksDB and LZ4 are not in \"$sys\" and \"$lz4\", where cargo says that they are"
     read -ra cxx <<<"${CXX:-c++}"
     read -ra cpu <<<"$(rocksdb_cpu_flags)"

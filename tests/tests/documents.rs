@@ -88,15 +88,20 @@ fn flags(words: &[String]) -> impl Iterator<Item = &str> {
         .map(|word| word.split('=').next().unwrap_or(word))
 }
 
-/// The words that name a subcommand: those before the first flag, value or placeholder.
-fn subcommands(words: &[String]) -> Vec<&str> {
-    words[1..]
-        .iter()
-        .map(String::as_str)
-        .take_while(|word| {
-            word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
-        })
-        .collect()
+/// The help of the subcommand that the words name: they stand before the first flag, value or placeholder.
+fn help_of_subcommand(program: &Path, words: &[String]) -> Result<String, String> {
+    let names = words[1..].iter().map(String::as_str).take_while(|word| {
+        word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
+    });
+    let (mut help, mut named) = (help_of(program, &[])?, Vec::new());
+    for name in names {
+        if !help.contains("\nCommands:\n") {
+            break;
+        }
+        named.push(name);
+        help = help_of(program, &named)?;
+    }
+    Ok(help)
 }
 
 fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
@@ -108,7 +113,7 @@ fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
         * 2;
     let (before, after) = words[1..].split_at(global.min(words.len() - 1));
     let rest: Vec<_> = [&words[..1], after].concat();
-    let help = help_of(program, &subcommands(&rest))?;
+    let help = help_of_subcommand(program, &rest)?;
     for flag in flags(before).chain(flags(&rest)) {
         if !help.contains(flag) {
             return Err(format!("`{flag}` is not in its help"));

@@ -354,7 +354,7 @@ async fn a_request_that_is_no_partitions_is_refused_by_every_node() {
         let (done, text) = said(&cluster, arguments);
         assert!(!done && text.contains(words), "{arguments:?}: {text}");
     }
-    let route = ["partitions", "route", "south", "--host", "sur.example"];
+    let route = ["partitions", "route", "south", "--host", "east.example"];
     let (done, words) = said(&cluster, &route);
     assert!(done, "{words}");
     for node in cluster.ids() {
@@ -364,7 +364,7 @@ async fn a_request_that_is_no_partitions_is_refused_by_every_node() {
         cluster.assert_equal_states().await;
         let old = south.ask(ApiRequest::get("/resource_providers")).await;
         assert_eq!(old.status, StatusCode::MISDIRECTED_REQUEST);
-        let host = Some("sur.example");
+        let host = Some("east.example");
         let client = cluster.client_of(node);
         assert_eq!(Cloud { client, host }.hosts().await, of_all_nodes("south"));
     }

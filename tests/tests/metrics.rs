@@ -44,13 +44,16 @@ async fn busy_leader(cluster: &Cluster) -> u64 {
         .create_provider(&NewProvider::named("host"))
         .await
         .unwrap();
+    // While there is one partition, each path is its own.
+    for path in ["/resource_providers/cows", "/cows"] {
+        client.request(ApiRequest::get(path)).await.unwrap();
+    }
     cluster
         .create_partition("north", &[], &["/north"])
         .await
         .unwrap();
-    for path in ["/resource_providers/cows", "/cows", "/north/traits"] {
-        client.request(ApiRequest::get(path)).await.unwrap();
-    }
+    let north = ApiRequest::get("/north/traits");
+    client.request(north).await.unwrap();
     leader
 }
 

@@ -320,6 +320,7 @@ impl Membership<'_> {
         if members.is_empty() {
             return Ok(());
         }
+        self.must_vote()?;
         let change = ChangeMembers::SetNodes(members);
         let raft = &self.replica().raft;
         match raft.change_membership_if(change, true, [unchanged]).await {
@@ -583,6 +584,18 @@ impl Membership<'_> {
         (unchanged, stored.membership().voter_ids().collect())
     }
 
+    /// A leader that gives up its vote leads until that is committed. openraft takes no other change from it then.
+    fn must_vote(&self) -> Result<(), Refused> {
+        let stored = self.replica().membership();
+        let mut voters = stored.membership().voter_ids();
+        match voters.any(|id| id == self.replica().me) {
+            true => Ok(()),
+            false => Err(Refused::Unavailable(
+                "the leader gives up its vote, and another one follows: try again".to_owned(),
+            )),
+        }
+    }
+
     /// Sets the membership, if it is still the one that the change was decided on.
     pub(super) async fn set_membership(
         &self,
@@ -592,6 +605,7 @@ impl Membership<'_> {
     ) -> Result<(), Refused> {
         let membership = RaftMembership::new(vec![voters], members)
             .map_err(|error| Refused::Conflict(error.to_string()))?;
+        self.must_vote()?;
         let append = self
             .replica()
             .raft

@@ -113,7 +113,7 @@ catalog! {
     HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter none ["limit"]
         "Requests answered 429, by the setting of [callers] or [[partitions]] that they would have exceeded";
     KEYSTONE_WAITING = "placement_keystone_waiting" Gauge none []
-        "Tokens whose look-up in Keystone waits until others are looked up; absent with other strategies of [auth]";
+        "Tokens whose look-up in Keystone waits until others are looked up; 0 with other strategies of [auth]";
     POLICY_REFUSED = "placement_policy_refused" Gauge none []
         "1 while the policy files were changed and cannot be used, and the rules from before are in force";
     POLICY_MISTAKES = "placement_policy_mistakes" Gauge none []

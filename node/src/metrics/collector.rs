@@ -92,9 +92,8 @@ impl Collector for NodeCollector {
         out.http(&self.http)?;
         out.reads(&self.sources.reads)?;
         out.counters(&catalog::HTTP_CALLERS_REFUSED, self.refused())?;
-        if let Some(keystone) = &self.sources.keystone {
-            out.gauge(&catalog::KEYSTONE_WAITING, keystone.waiting())?;
-        }
+        let waiting = self.sources.keystone.as_ref().map_or(0, |it| it.waiting());
+        out.gauge(&catalog::KEYSTONE_WAITING, waiting)?;
         let refused = self
             .sources
             .policies

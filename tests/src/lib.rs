@@ -19,6 +19,7 @@ pub mod process_cost;
 pub mod python;
 pub mod s3;
 pub mod sample;
+pub mod shim;
 pub mod skip;
 pub mod torture;
 

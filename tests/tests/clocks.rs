@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use placement_client::NewProvider;
 use placement_tests::backups::{printed, restore};
 use placement_tests::cluster::Cluster;
-use placement_tests::skip::skipped;
+use placement_tests::{shim, skip::skipped};
 
 /// Stands between a process and its wall clock: while a file is there, it is a day later.
 const SHIM: &str = r#"
@@ -28,19 +28,6 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
     return result;
 }
 "#;
-
-/// `None` without a C compiler.
-fn shim(dir: &Path) -> Option<PathBuf> {
-    let (source, library) = (dir.join("clock.c"), dir.join("clock.so"));
-    fs::write(&source, SHIM).unwrap();
-    let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&library, &source])
-        .arg("-ldl")
-        .status();
-    let is_there = compiled.is_ok_and(|status| status.success());
-    is_there.then_some(library)
-}
 
 async fn write(cluster: &Cluster, name: &str) {
     let client = cluster.client().with_patience(Duration::from_secs(30));
@@ -64,7 +51,7 @@ async fn lead(cluster: &Cluster, id: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_whose_clock_was_ahead_costs_no_write_when_a_moment_is_restored() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
-    let Some(shim) = shim(cluster.directory()) else {
+    let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
         return skipped("a clock that is ahead", "there is no C compiler");
     };
     let backups = cluster.directory().join("backups");

@@ -4,13 +4,11 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use placement_client::NewProvider;
 use placement_tests::cluster::Cluster;
-use placement_tests::skip::skipped;
+use placement_tests::{shim, skip::skipped};
 use uuid::Uuid;
 
 /// Stands between a process and its disk: while a file is there, no sync comes back, or no write to the note how far
@@ -50,20 +48,6 @@ int fsync(int fd) {
 }
 "#;
 
-/// `None` without a C compiler.
-fn shim(dir: &Path) -> Option<PathBuf> {
-    let (source, library) = (dir.join("shim.c"), dir.join("shim.so"));
-    fs::write(&source, SHIM).unwrap();
-    let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&library, &source])
-        .arg("-ldl")
-        .status();
-    compiled
-        .is_ok_and(|status| status.success())
-        .then_some(library)
-}
-
 #[tokio::test]
 async fn a_hung_disk_costs_the_leader_its_office_and_then_ends_its_process() {
     hang("PLACEMENT_TEST_HANGS_WHILE").await;
@@ -89,7 +73,7 @@ fn core_limits(pid: u32) -> Vec<u64> {
 async fn hang(variable: &str) {
     let config = "[disk]\nhung_after_ms = 12000\n[cluster]\nwait_ms = 2000\n";
     let mut cluster = Cluster::prepare(3, config).unwrap();
-    let Some(shim) = shim(cluster.directory()) else {
+    let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
         skipped("a disk that hangs", "there is no C compiler");
         return;
     };

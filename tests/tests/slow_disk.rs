@@ -3,13 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use placement_client::NewProvider;
 use placement_tests::cluster::Cluster;
-use placement_tests::skip::skipped;
+use placement_tests::{shim, skip::skipped};
 use uuid::Uuid;
 
 /// Stands between a process and its disk: while a file is there, each sync takes two seconds.
@@ -28,24 +26,10 @@ int fdatasync(int fd) {
 
 const SYNC: Duration = Duration::from_secs(2);
 
-/// `None` without a C compiler.
-fn shim(dir: &Path) -> Option<PathBuf> {
-    let (source, library) = (dir.join("shim.c"), dir.join("shim.so"));
-    fs::write(&source, SHIM).unwrap();
-    let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&library, &source])
-        .arg("-ldl")
-        .status();
-    compiled
-        .is_ok_and(|status| status.success())
-        .then_some(library)
-}
-
 /// A cluster whose followers are slow from now on, and its leader; `None` without a C compiler.
 async fn with_slow_followers() -> Option<(Cluster, u64)> {
     let mut cluster = Cluster::prepare(3, "").unwrap();
-    let Some(shim) = shim(cluster.directory()) else {
+    let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
         skipped("disks that are slow", "there is no C compiler");
         return None;
     };

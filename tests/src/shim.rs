@@ -1,0 +1,24 @@
+//! Libraries that are loaded into a node before the C library, and change what its calls do.
+
+#![allow(clippy::unwrap_used)] // A test may fail.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles the C source of such a library, for `LD_PRELOAD`. `None` without a C compiler.
+///
+/// # Panics
+/// If the source cannot be written into the directory.
+pub fn compile(dir: &Path, source: &str) -> Option<PathBuf> {
+    let (file, library) = (dir.join("shim.c"), dir.join("shim.so"));
+    fs::write(&file, source).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .args([&library, &file])
+        .arg("-ldl")
+        .status();
+    compiled
+        .is_ok_and(|status| status.success())
+        .then_some(library)
+}

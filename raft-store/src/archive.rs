@@ -29,6 +29,7 @@ use crate::machine::{
     AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, read_frame, write_backup,
     write_frame,
 };
+use crate::runtime;
 use crate::synced::Synced;
 use crate::types::{Entry, Payload};
 use crate::wire::{self, RecordVersion, WireEntry};
@@ -39,8 +40,6 @@ const MAGIC: &[u8; 8] = b"PLACELOG";
 const FORMAT: u32 = 1;
 const HEADER: u8 = 1;
 const ENTRY: u8 = 2;
-/// A file of the log is followed by another one when it is longer than this.
-const LOG_FILE_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
@@ -251,9 +250,10 @@ impl LogArchive {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
         };
+        let file_bytes = runtime::limits().archive_file;
         // After an error it is not known what is in the file.
         let file = match self.file.take() {
-            Some(file) if first.log_id.index == self.next && file.length < LOG_FILE_BYTES => file,
+            Some(file) if first.log_id.index == self.next && file.length < file_bytes => file,
             _ => self.begin(first.log_id.index, version)?,
         };
         let mut target = BufWriter::new(file);

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::applier::{Applier, Rules};
 use crate::observer::LogObserver;
+use crate::runtime;
 use crate::simulation::SimulatedDisk;
 
 /// What a store is opened with. Start from [`StoreOptions::new`].
@@ -59,7 +60,7 @@ impl StoreOptions {
             log_queue_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
             write_buffer_bytes: 64 << 20,
-            replace_batch_bytes: 4 << 20,
+            replace_batch_bytes: runtime::limits().install_batch,
             rows_behind: 16_384,
             slow_apply: Duration::from_millis(100),
             faults: Faults::default(),
@@ -108,6 +109,12 @@ pub struct Faults {
     pub install_without_traits: bool,
     /// Takes learners for voters when the membership is read back at the start.
     pub count_learners: bool,
+    /// Takes a state for durable that was applied while the rows were flushed.
+    pub cover_what_is_not_flushed: bool,
+    /// A node of a restored cluster begins to count its starts again.
+    pub restore_forgets_boots: bool,
+    /// A restored cluster lets in whoever has a token of the one that it was.
+    pub restore_keeps_tokens: bool,
     /// Does not hold the rows against their digest at the start.
     pub believe_rows: bool,
 }

@@ -21,18 +21,72 @@ use tokio::task::{JoinError, JoinHandle};
 use crate::files;
 use crate::gate::Gate;
 
+/// Sizes at which work is split, in bytes. The product has one set; a simulation draws smaller ones, so that
+/// small states reach the code behind them. And how late threads are, which in the product they are of themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// A frame between nodes that is longer goes in pieces of this size.
+    pub piece: usize,
+    /// Rows in one frame of a snapshot or backup.
+    pub snapshot_frame: usize,
+    /// Rows in one write when a whole state is put in place.
+    pub install_batch: usize,
+    /// Log entries in one write.
+    pub log_batch: usize,
+    /// A file of the archived log that is longer is followed by another one.
+    pub archive_file: u64,
+    /// Entries in a message that are longer are read off the async threads.
+    pub read_inline: usize,
+    /// Rows that are written and not flushed, until they are flushed.
+    ///
+    /// Only a simulation looks at it: in the product RocksDB flushes its write buffers in threads of its own, and
+    /// what is on disk would depend on when they run.
+    pub rows_buffer: usize,
+    /// One in so many times a thread of a simulation comes to its work late, by up to [`Limits::late`].
+    pub late_one_in: u64,
+    /// The longest that it is late.
+    pub late: Duration,
+}
+
+impl Limits {
+    /// Those of the product.
+    pub const PRODUCT: Self = Self {
+        piece: 16 << 10,
+        snapshot_frame: 1 << 20,
+        install_batch: 4 << 20,
+        log_batch: 16 << 20,
+        archive_file: 8 << 20,
+        read_inline: 64 << 10,
+        rows_buffer: usize::MAX,
+        late_one_in: 16,
+        late: Duration::from_millis(8),
+    };
+}
+
 thread_local! {
     static SIMULATED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
+    static LIMITS: Cell<Limits> = const { Cell::new(Limits::PRODUCT) };
 }
 
 /// Turns the calling thread into a simulation, until the guard is dropped. Everything random that
 /// [`Runtime`] hands out afterwards on this thread follows from `seed`.
 pub fn simulate(seed: u64) -> SimulationGuard {
+    simulate_within(seed, Limits::PRODUCT)
+}
+
+/// As [`simulate`], with other limits.
+pub fn simulate_within(seed: u64, limits: Limits) -> SimulationGuard {
     let before = SIMULATED.with(|cell| cell.replace(Some(StdRng::seed_from_u64(seed))));
     SimulationGuard {
         before,
+        limits: LIMITS.replace(limits),
         thread_bound: PhantomData,
     }
+}
+
+/// The limits of the calling thread.
+pub fn limits() -> Limits {
+    LIMITS.get()
 }
 
 /// Whether the calling thread is a simulation.
@@ -45,6 +99,7 @@ pub fn is_simulated() -> bool {
 #[derive(Debug)]
 pub struct SimulationGuard {
     before: Option<StdRng>,
+    limits: Limits,
     // The switch belongs to one thread, so its guard may not leave it.
     thread_bound: PhantomData<*const ()>,
 }
@@ -53,6 +108,7 @@ impl Drop for SimulationGuard {
     fn drop(&mut self) {
         let before = self.before.take();
         SIMULATED.with(|cell| *cell.borrow_mut() = before);
+        LIMITS.set(self.limits);
     }
 }
 
@@ -151,7 +207,29 @@ where
     }
 }
 
-/// Runs blocking work off the async threads; in a simulation at once, in place.
+/// Other tasks take so many turns at most before a thread of a simulation has begun, and before its result is seen.
+const TURNS_MAX: u64 = 3;
+
+/// In a simulation, lets other tasks go on for as long as a thread may take to come to its work: for some turns,
+/// now and then for some milliseconds. Elsewhere threads do that themselves.
+pub async fn scheduled() {
+    if !is_simulated() {
+        return;
+    }
+    let drawn = random_u64();
+    for _ in 0..drawn % (TURNS_MAX + 1) {
+        tokio::task::yield_now().await;
+    }
+    let (drawn, limits) = (drawn / (TURNS_MAX + 1), limits());
+    if drawn.is_multiple_of(limits.late_one_in) {
+        let thousandths = drawn / limits.late_one_in % 1000;
+        let late = limits.late.mul_f64(thousandths as f64 / 1000.0);
+        tokio::time::sleep(late).await;
+    }
+}
+
+/// Runs blocking work off the async threads; in a simulation in a task of its own, while others go on before
+/// and after it. What was begun is ended, whether or not it is still waited for.
 ///
 /// # Panics
 /// If `work` panics.
@@ -161,14 +239,20 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    if is_simulated() {
-        return match files::until_power_fails(work) {
-            Some(value) => value,
-            // Nothing of this machine goes on.
-            None => std::future::pending().await,
-        };
-    }
-    match tokio::task::spawn_blocking(work).await {
+    let handle = match is_simulated() {
+        true => spawn(async move {
+            scheduled().await;
+            match files::until_power_fails(work) {
+                Some(value) => value,
+                // Nothing of this machine goes on.
+                None => std::future::pending().await,
+            }
+        }),
+        false => tokio::task::spawn_blocking(work),
+    };
+    let done = handle.await;
+    scheduled().await;
+    match done {
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

@@ -22,6 +22,7 @@ use std::io;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use placement_raft_store::coverage::RarePath;
+use placement_raft_store::runtime::Limits;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Longest message that is read, in bytes, whether or not it comes in pieces. The configuration keeps
@@ -31,8 +32,8 @@ pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
 pub(crate) const STRANGERS_BYTES_MAX: usize = 4 * 1024;
 /// Longest frame of an introduction, in bytes: who calls has not been shown to be a member.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of a message in one piece.
-pub(crate) const PIECE_BYTES: usize = 16 * 1024;
+/// Bytes of a message in one piece, in the product.
+pub(crate) const PIECE_BYTES: usize = Limits::PRODUCT.piece;
 
 const LENGTH: usize = 4;
 /// What the head's checksum covers: the length, the kind, the call, the body's checksum.

@@ -11,11 +11,11 @@ use placement_model::{Level, Outcome};
 use placement_raft_store::wire::{
     self, Blob, RecordVersion, WireEntry, WireError, WireLogId, WireSnapshotMeta, WireVote,
 };
-use placement_raft_store::{Entry, Member, TypeConfig};
+use placement_raft_store::{Entry, Member, TypeConfig, runtime};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::frame::{FRAME_BYTES_MAX, PIECE_BYTES};
+use super::frame::FRAME_BYTES_MAX;
 
 /// The versions of the protocol that this binary speaks. The feature `rehearsal` is one ahead.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> =
@@ -40,7 +40,7 @@ pub(crate) fn records(protocol: u16) -> RecordVersion {
 /// Bytes of a message in one piece, by the version of the protocol. An introduction is short and goes whole.
 pub(crate) fn piece_bytes(protocol: u16, is_introduction: bool) -> usize {
     match protocol >= PIECES && !is_introduction {
-        true => PIECE_BYTES,
+        true => runtime::limits().piece,
         false => FRAME_BYTES_MAX,
     }
 }

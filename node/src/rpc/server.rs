@@ -51,9 +51,6 @@ const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How often it is looked whether a caller reads its answers.
 const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 
-/// Entries of more bytes are read where they hold up nobody.
-const READ_INLINE_BYTES: usize = 64 * 1024;
-
 /// One append of a stream, and where its answer goes.
 pub(crate) struct StreamedAppend {
     append: Append,
@@ -74,7 +71,7 @@ impl StreamedAppend {
             reply,
             unreadable,
         } = self;
-        let read = match append.entries_bytes() > READ_INLINE_BYTES {
+        let read = match append.entries_bytes() > runtime::limits().read_inline {
             true => runtime::blocking(|| append.into_request()).await,
             false => append.into_request(),
         };

@@ -30,9 +30,6 @@ use crate::simulation::SimulatedDisk;
 use crate::types::{LogId, TypeConfig, Vote};
 use crate::write_version::WriteVersion;
 
-/// Bytes of entries that go into one batch; what waits beyond them goes into the next.
-const BATCH_BYTES: usize = 16 << 20;
-
 /// A sync that takes longer is logged.
 const SLOW_SYNC: Duration = Duration::from_millis(500);
 
@@ -338,10 +335,11 @@ fn gather(
         mark: noted,
         ..Waiting::default()
     };
+    let batch_bytes = runtime::limits().log_batch;
     let mut next = Some(first);
     while let Some(job) = next {
         waiting.add(shared, &mut batch, job);
-        next = if batch.size_in_bytes() < BATCH_BYTES {
+        next = if batch.size_in_bytes() < batch_bytes {
             queue.try_recv().ok()
         } else {
             None

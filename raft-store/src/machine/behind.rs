@@ -1,10 +1,11 @@
 //! Rows are written behind apply. Apply changes the state in memory and notes which rows that was about;
-//! a thread looks up what has become of them, and writes that in one batch with the entry it stands at.
+//! a thread (in a simulation a task) looks up what has become of them, and writes that in one batch with the entry it stands at.
 //!
 //! The rows have no write-ahead log, so what was not flushed is applied again after a crash, written or
 //! not. Before a flush that something is promised on, everything is written ([`Behind::write`]).
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -22,6 +23,7 @@ use crate::error::OpenError;
 use crate::health::Reporter;
 use crate::options::{Disk, StoreOptions};
 use crate::rocks;
+use crate::runtime;
 
 /// So many times [`StoreOptions::rows_behind`] may wait. Beyond, apply waits for the disk.
 const BEHIND_MOST: usize = 8;
@@ -31,14 +33,19 @@ const BEHIND_MOST: usize = 8;
 pub(super) struct Behind {
     shared: Arc<Shared>,
     due: usize,
-    /// `None` in a simulation, where whoever notes the row that makes it due writes.
-    writer: Option<Writer>,
+    writer: Writer,
 }
 
+/// What writes when it is due: a thread, or a task of a simulated node.
 #[derive(Debug)]
-struct Writer {
-    wake: SyncSender<()>,
-    thread: JoinHandle<()>,
+enum Writer {
+    Thread {
+        /// `None` once it has to end.
+        wake: Option<SyncSender<()>>,
+        thread: Option<JoinHandle<()>>,
+    },
+    /// Whether one has been spawned that has not begun.
+    Task(Arc<AtomicBool>),
 }
 
 #[derive(Debug)]
@@ -76,8 +83,8 @@ impl Behind {
             counters,
         });
         let writer = match options.disk {
-            Disk::Real => Some(Writer::start(&shared)?),
-            Disk::Simulated(_) => None,
+            Disk::Real => Writer::start(&shared)?,
+            Disk::Simulated(_) => Writer::Task(Arc::default()),
         };
         Ok(Self {
             shared,
@@ -105,14 +112,11 @@ impl Behind {
         if waiting < self.due {
             return Ok(());
         }
-        match &self.writer {
-            // If it has been woken already, it looks again at what waits.
-            Some(writer) if waiting < self.due.saturating_mul(BEHIND_MOST) => {
-                let _ = writer.wake.try_send(());
-                Ok(())
-            }
-            _ => self.write(),
+        if waiting >= self.due.saturating_mul(BEHIND_MOST) {
+            return self.write();
         }
+        self.writer.wake(&self.shared);
+        Ok(())
     }
 
     /// Writes everything noted so far; what is flushed afterwards has it.
@@ -136,10 +140,10 @@ impl Behind {
 
 impl Drop for Behind {
     fn drop(&mut self) {
-        if let Some(Writer { wake, thread }) = self.writer.take() {
-            drop(wake);
+        if let Writer::Thread { wake, thread } = &mut self.writer {
+            drop(wake.take());
             // If it has panicked, that was said where it did.
-            let _ = thread.join();
+            let _ = thread.take().map(JoinHandle::join);
         }
     }
 }
@@ -160,7 +164,33 @@ impl Writer {
                 }
             })
             .map_err(|error| OpenError::io("start a thread that writes to", &dir, error))?;
-        Ok(Self { wake, thread })
+        Ok(Self::Thread {
+            wake: Some(wake),
+            thread: Some(thread),
+        })
+    }
+
+    /// If it has been woken already, it looks again at what waits.
+    fn wake(&self, shared: &Arc<Shared>) {
+        match self {
+            Self::Thread { wake, .. } => {
+                let _ = wake.as_ref().map(|wake| wake.try_send(()));
+            }
+            Self::Task(is_woken) => {
+                if is_woken.swap(true, Ordering::Relaxed) {
+                    return;
+                }
+                let (is_woken, shared) = (Arc::clone(is_woken), Arc::downgrade(shared));
+                runtime::spawn(async move {
+                    runtime::scheduled().await;
+                    is_woken.store(false, Ordering::Relaxed);
+                    // Of a store that is closed the rest is applied again. Who comes next is told why it failed.
+                    if let Some(shared) = shared.upgrade() {
+                        let _ = shared.write();
+                    }
+                });
+            }
+        }
     }
 }
 

@@ -274,24 +274,34 @@ impl Core {
     /// Makes the rows durable, so that the log can be cut behind the state as it is now: openraft is given it as
     /// its snapshot. It costs what has changed since the last time, and an error ends nothing, unless RocksDB takes
     /// no writes any more.
-    pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
+    pub(super) async fn cover(self: Arc<Self>) -> io::Result<Arc<AppliedState>> {
+        // Before they are flushed: what is applied meanwhile may not be among them.
+        let mut applied = self.current();
+        let core = Arc::clone(&self);
+        runtime::blocking(move || core.flush()).await?;
+        if self.faults.cover_what_is_not_flushed {
+            applied = self.current();
+        }
+        Ok(runtime::blocking(move || self.covered(applied)).await)
+    }
+
+    fn flush(&self) -> io::Result<()> {
         let _writing = self.writing.lock();
         let started = Instant::now();
-        let applied = self.current();
         self.counted(self.make_rows_durable())?;
-        tracing::info!(
-            covers = applied.index(),
-            took_ms = millis(started.elapsed()),
-            "the rows are durable"
-        );
+        tracing::info!(took_ms = millis(started.elapsed()), "the rows are durable");
         files::point("the rows are flushed", &self.database.dir);
+        Ok(())
+    }
+
+    fn covered(&self, applied: Arc<AppliedState>) -> Arc<AppliedState> {
         self.snapshots.cut_up_to(applied.last);
         if self.faults.older_snapshot_returns
             && let Some(before) = self.older.lock().replace(Arc::clone(&applied))
         {
             self.publisher.put_back(before.as_ref().clone());
         }
-        Ok(applied)
+        applied
     }
 
     /// What a node is sent that needs more than the log has: what another one is being sent, or the state as it

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Change, Cluster, Level};
@@ -35,6 +36,8 @@ pub(super) struct StateDatabase {
     pub(super) dir: PathBuf,
     /// Bytes of rows written at once when a whole state is put in place.
     batch_bytes: usize,
+    /// Bytes that were written since the last flush.
+    unflushed: AtomicUsize,
     /// A bug that simulations inject.
     believes_rows: bool,
 }
@@ -63,6 +66,7 @@ impl StateDatabase {
             db: Arc::new(db),
             dir,
             batch_bytes: store.replace_batch_bytes,
+            unflushed: AtomicUsize::default(),
             believes_rows: store.faults.believe_rows,
         })
     }
@@ -77,6 +81,7 @@ impl StateDatabase {
             db: Arc::new(db),
             dir,
             batch_bytes: store.replace_batch_bytes,
+            unflushed: AtomicUsize::default(),
             believes_rows: store.faults.believe_rows,
         })
     }
@@ -265,7 +270,13 @@ impl StateDatabase {
     pub(super) fn write(&self, batch: WriteBatch) -> Result<(), rocksdb::Error> {
         let mut options = WriteOptions::default();
         options.disable_wal(true);
-        self.db.write_opt(batch, &options)
+        let bytes = batch.size_in_bytes();
+        self.db.write_opt(batch, &options)?;
+        let unflushed = self.unflushed.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        match unflushed > runtime::limits().rows_buffer {
+            true => self.sync(),
+            false => Ok(()),
+        }
     }
 
     /// Makes everything written so far durable.
@@ -273,6 +284,7 @@ impl StateDatabase {
         let families = families().map(|name| rocks::family(&self.db, name));
         let mut options = FlushOptions::default();
         options.set_wait(true);
+        self.unflushed.store(0, Ordering::Relaxed);
         self.db.flush_cfs_opt(&families, &options)
     }
 

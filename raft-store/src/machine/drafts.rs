@@ -34,12 +34,15 @@ impl Drafts {
     /// storage has failed ([`Health`](crate::Health)).
     pub async fn cover(&self) -> io::Result<()> {
         let core = self.core()?;
-        let covered = Arc::clone(&self.covered);
-        runtime::blocking(move || {
-            *covered.lock() = Some(core.cover()?);
-            Ok(())
-        })
-        .await
+        let applied = core.cover().await?;
+        let mut covered = self.covered.lock();
+        if covered
+            .as_ref()
+            .is_none_or(|before| before.last <= applied.last)
+        {
+            *covered = Some(applied);
+        }
+        Ok(())
     }
 
     /// Makes the rows durable as they are now, so that the next start applies less of the log again. The log

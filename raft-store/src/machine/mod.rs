@@ -183,10 +183,7 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
         let applied = match &self.from {
             Source::Covered(applied) => Arc::clone(applied),
-            Source::Rows(core) => {
-                let core = Arc::clone(core);
-                runtime::blocking(move || core.cover()).await?
-            }
+            Source::Rows(core) => Arc::clone(core).cover().await?,
         };
         Ok(applied.to_snapshot())
     }

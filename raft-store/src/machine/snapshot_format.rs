@@ -34,8 +34,6 @@ const HEADER: u8 = 1;
 const ROWS: u8 = 2;
 const FOOTER: u8 = 3;
 
-/// A frame of rows is closed when it is longer than this.
-const FRAME_BYTES: usize = 1 << 20;
 /// A frame that claims to be longer than this is damage.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
@@ -144,6 +142,7 @@ pub(super) fn write(
     };
     target.write_all(MAGIC)?;
     write_record(target, version, HEADER, &header)?;
+    let frame_bytes = runtime::limits().snapshot_frame;
     let mut rows = 0;
     let mut body = vec![ROWS];
     for (partition, change) in applied.cluster.rows() {
@@ -153,7 +152,7 @@ pub(super) fn write(
         push_bytes(&mut body, &row.key)?;
         push_bytes(&mut body, &value)?;
         rows += 1;
-        if body.len() > FRAME_BYTES {
+        if body.len() > frame_bytes {
             write_frame(target, &body)?;
             body.truncate(1);
         }

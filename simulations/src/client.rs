@@ -84,5 +84,10 @@ pub async fn work(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> 
         .be_content(|| shared.phase.get() == Phase::Calm)
         .await;
     shared.content.set(shared.content.get() + 1);
+    shared.until(Phase::Further).await;
+    while shared.phase.get() == Phase::Further {
+        client.step(parameters.writes_percent).await;
+    }
+    shared.content.set(shared.content.get() + 1);
     Ok(())
 }

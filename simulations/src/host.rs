@@ -1,6 +1,7 @@
 //! A simulated machine: data directory, disk and the node that runs on it, across crashes.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -13,12 +14,15 @@ use placement_model::standard::StandardNames;
 use placement_model::state::Digest;
 use placement_node::{Config, Env, Node};
 use placement_raft_store::simulation::SimulatedDisk;
-use placement_raft_store::{Disk, Gate, StoreOptions, boots, rot_row};
+use placement_raft_store::{
+    Backup, Disk, Gate, NewCluster, StoreOptions, boots, identity, rot_row, write_backup,
+};
 use tempfile::TempDir;
 use tokio::sync::Notify;
+use uuid::Uuid;
 
 use crate::http::{API_PORT, DEFAULT_PORT, node_name};
-use crate::invariants::Role;
+use crate::invariants::{Role, liveness};
 use crate::ledger::SharedLedger;
 use crate::mutant::{self, Mutant};
 use crate::neighbour::{self, Neighbour};
@@ -128,7 +132,10 @@ impl Host {
                     *self.refused.borrow_mut() = Some(error.to_string());
                     return std::future::pending().await;
                 }
-                started => started?,
+                started => started.map_err(|error| {
+                    let name = liveness::NAME;
+                    format!("{name}: node {} does not start: {error}", self.node)
+                })?,
             };
             let neighbour = self.neighbour(&node);
             *self.running.borrow_mut() = Some(node);
@@ -283,6 +290,52 @@ impl Host {
         self.disk.wipe(&self.data_dir())
     }
 
+    /// Writes a backup, if the node runs. Returns the last entry that it has.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn back_up(&self, file: &Path) -> io::Result<Option<u64>> {
+        let running = self.running.borrow();
+        let Some(applied) = running
+            .as_ref()
+            .and_then(Node::views)
+            .map(|views| views.current())
+        else {
+            return Ok(None);
+        };
+        let identity = identity(&self.data_dir()).map_err(io::Error::other)?;
+        let (Some(index), Some(identity)) = (applied.index(), identity) else {
+            return Ok(None);
+        };
+        write_backup(&mut fs::File::create(file)?, &identity, &applied)?;
+        Ok(Some(index))
+    }
+
+    /// Has the node, which does not run and has no data, begin a new cluster with a backup, or as a further member
+    /// of one.
+    ///
+    /// # Errors
+    /// What is wrong with the backup or the disk.
+    pub fn restore(&self, file: &Path, cluster: NewCluster) -> anyhow::Result<Uuid> {
+        let members = (1..=self.parameters.nodes)
+            .map(|node| (node, format!("{}:{PEER_PORT}", node_name(node))))
+            .collect();
+        let storage = self.storage();
+        let backup = Backup::read(file, None, storage.applier.as_ref())?;
+        let options = StoreOptions {
+            dir: self.data_dir(),
+            ..storage
+        };
+        Ok(backup
+            .restore(&options, self.node, &members, cluster)?
+            .cluster)
+    }
+
+    /// The node may be refused when it starts, and stays away then.
+    pub fn may_be_refused(&self) {
+        self.note(true);
+    }
+
     /// From its next start on the node joins with this token.
     ///
     /// # Errors
@@ -356,6 +409,13 @@ impl Host {
         let running = self.running.borrow();
         let views = running.as_ref().and_then(Node::views);
         views.is_none_or(|views| views.current().cluster.agrees_with_recount())
+    }
+
+    /// How far the node has applied the log, and who is a member then.
+    pub fn members(&self) -> Option<(u64, BTreeSet<u64>)> {
+        let current = self.running.borrow().as_ref()?.views()?.current();
+        let nodes = current.membership.membership().nodes();
+        Some((current.index()?, nodes.map(|(node, _)| *node).collect()))
     }
 
     /// How far the node has applied the log, and its state's digest.
@@ -438,6 +498,23 @@ impl Host {
             .seed
             .stream(&format!("ids {} {}", self.node, self.starts.get()));
         let world = Arc::new(SimulatedWorld::new(self.wall.clone(), ids));
+        Env {
+            net: Arc::new(TurmoilNet::new(self.bandwidth.clone())),
+            clock: world.clone(),
+            ids: world.clone(),
+            requests: None,
+            offload: world,
+            storage: self.storage(),
+            standards: StandardNames::of_this_binary(),
+            protocol: self.is_older().then_some(OLDER_PROTOCOL),
+            around_read_door: mutant::read_door(self.mutant),
+            before_search: mutant::before_search(self.mutant),
+            faults: mutant::node(self.mutant),
+            http_date: false,
+        }
+    }
+
+    fn storage(&self) -> StoreOptions {
         let rules = mutant::rules(self.mutant, self.node);
         let mut storage = StoreOptions::new("");
         storage.applier = self.ledger.applier(self.node, rules);
@@ -449,22 +526,9 @@ impl Host {
         storage.rows_behind = self.parameters.knobs.rows_behind;
         storage.block_cache_bytes = 1 << 20;
         // Never full: RocksDB would empty it in a thread of its own, and what a loss of power leaves of the
-        // state would depend on when that was.
+        // state would depend on when that was. `Limits::rows_buffer` stands for it.
         storage.write_buffer_bytes = 8 << 20;
-        Env {
-            net: Arc::new(TurmoilNet::new(self.bandwidth.clone())),
-            clock: world.clone(),
-            ids: world.clone(),
-            requests: None,
-            offload: world,
-            storage,
-            standards: StandardNames::of_this_binary(),
-            protocol: self.is_older().then_some(OLDER_PROTOCOL),
-            around_read_door: mutant::read_door(self.mutant),
-            before_search: mutant::before_search(self.mutant),
-            faults: mutant::node(self.mutant),
-            http_date: false,
-        }
+        storage
     }
 }
 
@@ -482,7 +546,7 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// A directory that vanishes with the machine, in memory where there is such a place.
-fn scratch() -> io::Result<TempDir> {
+pub(crate) fn scratch() -> io::Result<TempDir> {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() {
         TempDir::new_in(memory)

@@ -1,7 +1,7 @@
 //! What the nodes applied, seen from outside all of them: each command passes here with its place
 //! in the log, on every node, also when a node repeats it after a crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -79,6 +79,17 @@ impl SharedLedger {
 }
 
 impl Ledger {
+    /// All nodes were lost, and begin again behind a place in the log, with these voters. Returns the log until now.
+    pub fn begin_again(&mut self, behind: u64, voters: BTreeSet<u64>) -> BTreeMap<u64, Stamped> {
+        let before = self.log.clone();
+        self.log.retain(|index, _| *index <= behind);
+        self.last.values_mut().for_each(|last| *last = behind);
+        self.logs = Logs::behind(behind, voters);
+        self.invariants = invariants::all();
+        self.log_invariants = invariants::of_logs();
+        before
+    }
+
     /// The logs of all nodes.
     pub fn logs(&self) -> &Logs {
         &self.logs

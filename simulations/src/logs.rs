@@ -19,6 +19,9 @@ pub struct EntryId {
 /// Sets of voters, each of which must have a majority: two while the membership changes.
 pub type Voters = Vec<BTreeSet<u64>>;
 
+/// All members, and whether each has a vote.
+pub type Members = BTreeMap<u64, bool>;
+
 /// An entry, as far as it is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
@@ -28,6 +31,8 @@ pub struct Written {
     pub digest: u64,
     /// If it says who votes.
     pub voters: Option<Voters>,
+    /// If it says who the members are.
+    pub members: Option<Members>,
 }
 
 /// What happened to the log of a node.
@@ -66,6 +71,8 @@ pub struct NodeLog {
     pub durable: Option<u64>,
     /// Who votes, by the entries that say so.
     pub voters: BTreeMap<u64, Voters>,
+    /// Who the members are, by the entries that say so.
+    pub members: BTreeMap<u64, Members>,
     /// The vote that is on disk.
     pub vote: Option<Vote>,
     /// What was removed behind the last entry, the last time that anything was.
@@ -108,18 +115,22 @@ impl From<&LogId> for EntryId {
 
 impl From<&Entry> for Written {
     fn from(entry: &Entry) -> Self {
-        let (said, voters) = match &entry.payload {
-            Payload::Blank => ("blank".to_owned(), None),
-            Payload::Normal(logged) => (format!("{:?}", logged.stamped()), None),
+        let (said, voters, members) = match &entry.payload {
+            Payload::Blank => ("blank".to_owned(), None, None),
+            Payload::Normal(logged) => (format!("{:?}", logged.stamped()), None, None),
             Payload::Membership(membership) => {
                 let voters = membership.get_joint_config().clone();
-                (format!("{membership:?}"), Some(voters))
+                let votes = |node: &u64| voters.iter().any(|set| set.contains(node));
+                let nodes = membership.nodes();
+                let members = nodes.map(|(node, _)| (*node, votes(node))).collect();
+                (format!("{membership:?}"), Some(voters), Some(members))
             }
         };
         Self {
             id: EntryId::from(&entry.log_id),
             digest: xxh3_64(said.as_bytes()),
             voters,
+            members,
         }
     }
 }
@@ -164,6 +175,9 @@ impl NodeLog {
         if let Some(voters) = &written.voters {
             self.voters.insert(written.id.index, voters.clone());
         }
+        if let Some(members) = &written.members {
+            self.members.insert(written.id.index, members.clone());
+        }
     }
 
     fn note(&mut self, happened: &Happened) {
@@ -183,6 +197,7 @@ impl NodeLog {
                 let end = last.map_or(0, |last| last.index + 1);
                 self.truncated = self.entries.split_off(&end);
                 self.voters.split_off(&end);
+                self.members.split_off(&end);
                 self.durable = self.durable.min(last.map(|last| last.index));
             }
             Happened::Purged(upto) => {
@@ -207,6 +222,14 @@ impl NodeLog {
 }
 
 impl Logs {
+    /// Those of a cluster whose nodes all begin with a state, which says who votes.
+    pub fn behind(index: u64, voters: BTreeSet<u64>) -> Self {
+        Self {
+            voters: BTreeMap::from([(index, vec![voters])]),
+            ..Self::default()
+        }
+    }
+
     /// The log of a node.
     pub fn of(&self, node: u64) -> &NodeLog {
         const NONE: &NodeLog = &NodeLog {
@@ -214,6 +237,7 @@ impl Logs {
             purged: None,
             durable: None,
             voters: BTreeMap::new(),
+            members: BTreeMap::new(),
             vote: None,
             truncated: BTreeMap::new(),
             received: BTreeSet::new(),

@@ -32,8 +32,12 @@ pub enum Order {
     Add(u64),
     /// Make it a voter.
     Promote(u64),
+    /// Make a voter a learner; tried once.
+    Demote(u64),
     /// Take a node out.
     Remove(u64),
+    /// Take a node out that runs; tried once.
+    Retire(u64),
     /// Have a node out of the way of requests and leadership; tried once.
     Drain(u64),
     /// Take that back. A node that has started since is not drained any more.
@@ -47,6 +51,8 @@ pub enum Order {
     },
     /// Take its token back.
     Revoke(u64),
+    /// Make a token for a node, and keep it.
+    Token(u64),
 }
 
 /// How an order ended.
@@ -78,12 +84,15 @@ impl fmt::Display for Order {
             Order::Transfer(node) => write!(f, "hand leadership to node {node}"),
             Order::Add(node) => write!(f, "add node {node}"),
             Order::Promote(node) => write!(f, "promote node {node}"),
+            Order::Demote(node) => write!(f, "demote node {node}"),
             Order::Remove(node) => write!(f, "remove node {node}"),
+            Order::Retire(node) => write!(f, "remove node {node}, which runs"),
             Order::Drain(node) => write!(f, "drain node {node}"),
             Order::Undrain(node) => write!(f, "undrain node {node}"),
             Order::Join { spare, old } => {
                 write!(f, "have node {spare} join in the place of node {old}")
             }
+            Order::Token(node) => write!(f, "make a token for node {node}"),
             Order::Revoke(node) => write!(f, "take the token for node {node} back"),
         }
     }
@@ -110,6 +119,29 @@ impl Desk {
         let shown = self.shown.take().into_iter();
         let tokens = self.tokens.borrow();
         shown.map(|node| (node, tokens[&node].clone())).collect()
+    }
+
+    /// The token that was made for a node.
+    pub fn token(&self, node: u64) -> Option<String> {
+        self.tokens.borrow().get(&node).cloned()
+    }
+
+    /// One try at a token.
+    async fn issue(&self, node: u64, through: u64) -> Option<Done> {
+        let wanted = json!({ "ttl_s": 24 * 3600 });
+        let asked = ask_for("POST", "/v1/join-tokens".to_owned(), wanted, through);
+        let (status, words) = timeout(PATIENCE, asked).await.ok().and_then(Result::ok)?;
+        let body: Value = serde_json::from_str(&words).unwrap_or_default();
+        match status {
+            201 if body["id"] == node => {
+                let token = body["token"].as_str().unwrap_or_default();
+                self.tokens.borrow_mut().insert(node, token.to_owned());
+                Some(Done::Yes)
+            }
+            // Its number is another one, as an earlier try was not answered, or the cluster knows no tokens.
+            201 | 404 | 409 => Some(Done::Refused(words)),
+            _ => None,
+        }
     }
 
     /// One try at a replacement by a token. What cannot be done so is done by numbers.
@@ -187,6 +219,7 @@ impl Desk {
                 };
                 let tried = match order {
                     Order::Join { spare, old } => self.replace(spare, old, through).await,
+                    Order::Token(node) => self.issue(node, through).await,
                     order => carry_out(order, through).await,
                 };
                 if let Some(done) = tried {
@@ -205,7 +238,12 @@ impl Desk {
 async fn carry_out(order: Order, through: u64) -> Option<Done> {
     let answer = timeout(PATIENCE, ask(order, through)).await;
     let answer = answer.ok().and_then(Result::ok);
-    if let Order::Transfer(_) | Order::Drain(_) | Order::Undrain(_) = order {
+    if let Order::Transfer(_)
+    | Order::Drain(_)
+    | Order::Undrain(_)
+    | Order::Demote(_)
+    | Order::Retire(_) = order
+    {
         return Some(match answer {
             Some((200 | 204, _)) => Done::Yes,
             Some((_, words)) => Done::Refused(words),
@@ -239,11 +277,12 @@ async fn ask(order: Order, through: u64) -> anyhow::Result<(u16, String)> {
             ("POST", "/v1/members".to_owned(), body)
         }
         Order::Promote(id) => ("POST", format!("/v1/members/{id}/promote"), json!({})),
-        Order::Remove(id) => ("DELETE", format!("/v1/members/{id}"), json!({})),
+        Order::Demote(id) => ("POST", format!("/v1/members/{id}/demote"), json!({})),
+        Order::Remove(id) | Order::Retire(id) => ("DELETE", format!("/v1/members/{id}"), json!({})),
         Order::Drain(_) => ("POST", "/v1/drain".to_owned(), json!({})),
         Order::Undrain(_) => ("DELETE", "/v1/drain".to_owned(), json!({})),
         Order::Revoke(id) => ("DELETE", format!("/v1/join-tokens/{id}"), json!({})),
-        Order::Join { .. } => unreachable!("that takes more than one request"),
+        Order::Join { .. } | Order::Token(_) => unreachable!("that takes more than one request"),
     };
     ask_for(method, path, body, through).await
 }

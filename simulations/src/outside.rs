@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use placement_node::world::{Clock, Offload, UuidSource};
+use placement_raft_store::runtime;
 use rand::rngs::SmallRng;
 use uuid::Uuid;
 
@@ -112,8 +113,7 @@ impl UuidSource for SimulatedWorld {
 
 impl Offload for SimulatedWorld {
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
-        work();
-        Box::pin(std::future::ready(()))
+        Box::pin(runtime::blocking(work))
     }
 }
 

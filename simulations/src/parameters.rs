@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use placement_model::types::PartitionId;
 use placement_node::Config;
+use placement_raft_store::runtime::Limits;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 
@@ -18,6 +19,9 @@ const ELECTIONS: u32 = 10;
 const SET_UP_REQUESTS: u32 = 30;
 /// Requests that a client may need after the storm until enough of them were writes.
 const CALM_REQUESTS: u32 = 50;
+
+/// How many voters a cluster is formed of.
+const VOTERS: [u64; 14] = [1, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5, 5, 5];
 
 /// How long an operator waits for answers that are lost.
 const OPERATOR: Duration = Duration::from_secs(60);
@@ -73,12 +77,18 @@ pub struct Parameters {
     pub storm: Duration,
     /// Mean time between two faults.
     pub fault_every: Duration,
-    /// Whether one node stays away until the calm is over.
+    /// Whether a minority stays away until the calm is over.
     pub minority_stays_down: bool,
+    /// Whether it is cut off from all others then, and not without power.
+    pub minority_is_cut_off: bool,
     /// How long a node waits for a leader or a quorum before it answers 503.
     pub wait: Duration,
     /// Machines that wait until they are added to the cluster.
     pub spares: u64,
+    /// Whether two operators change the cluster at the same time, and no node is lost.
+    pub two_operators: bool,
+    /// Whether all nodes are lost in the middle of the run, and the cluster is restored from a backup.
+    pub is_lost: bool,
     /// Whether the storm begins with the first step, before the cluster has formed.
     pub storm_from_the_start: bool,
     /// In how many of its first starts each node is of an older binary, which speaks the first version of
@@ -160,6 +170,8 @@ pub struct Knobs {
     pub log_cache_bytes: usize,
     /// Changes of rows that are applied before they are written.
     pub rows_behind: usize,
+    /// Sizes that the product has as constants.
+    pub limits: Limits,
 }
 
 impl Default for Knobs {
@@ -175,6 +187,7 @@ impl Default for Knobs {
             hung_after: Duration::from_millis(config.disk.hung_after_ms),
             log_cache_bytes: 4 << 10,
             rows_behind: 50,
+            limits: Limits::PRODUCT,
         }
     }
 }
@@ -198,7 +211,38 @@ impl Knobs {
             hung_after: ms(*[0, 30_000].choose(random).expect("not empty")),
             log_cache_bytes: *[0, 4 << 10, 1 << 20].choose(random).expect("not empty"),
             rows_behind: *[1, 50, 16_384].choose(random).expect("not empty"),
+            limits: limits(seed),
         }
+    }
+}
+
+/// In half of the runs each is small enough for the few rows that there are, or what the product has.
+fn limits(seed: Seed) -> Limits {
+    let random = &mut seed.stream("limits");
+    let product = Limits::PRODUCT;
+    if random.random_bool(0.5) {
+        return product;
+    }
+    Limits {
+        piece: *[64, 1 << 10, product.piece]
+            .choose(random)
+            .expect("not empty"),
+        snapshot_frame: *[1, 200, 2000, product.snapshot_frame]
+            .choose(random)
+            .expect("not empty"),
+        install_batch: *[1, 500, 4000, product.install_batch]
+            .choose(random)
+            .expect("not empty"),
+        log_batch: *[1, 1000, product.log_batch]
+            .choose(random)
+            .expect("not empty"),
+        read_inline: *[0, 500, product.read_inline]
+            .choose(random)
+            .expect("not empty"),
+        rows_buffer: *[2000, 20_000, product.rows_buffer]
+            .choose(random)
+            .expect("not empty"),
+        ..product
     }
 }
 
@@ -279,14 +323,29 @@ impl Parameters {
 
     /// Whether one node may be lost for good: all others come back.
     pub fn spares_a_node(&self) -> bool {
-        !self.minority_stays_down && !self.storm_from_the_start
+        !self.minority_stays_down && !self.storm_from_the_start && self.nodes > 2
+    }
+
+    /// The same run, but that the cluster is lost in the middle of it. A machine waits with a token of it.
+    pub fn lost(self) -> Self {
+        Self {
+            is_lost: true,
+            spares: 1,
+            two_operators: false,
+            minority_stays_down: false,
+            storm_from_the_start: false,
+            older_starts: Vec::new(),
+            our_client: OurClient::Absent,
+            clouds: Clouds::Alone,
+            ..self
+        }
     }
 
     /// The choices that follow from `seed`, in one place (`places.rs`).
     pub fn from_seed(seed: Seed) -> Self {
         let random = &mut seed.stream("parameters");
         let ms = Duration::from_millis;
-        let nodes = if random.random_bool(0.25) { 5 } else { 3 };
+        let nodes = *VOTERS.choose(random).expect("not empty");
         let heartbeat = ms(*[50, 100, 150].choose(random).expect("not empty"));
         let latency_max = ms(*[2, 5, 10, 30].choose(random).expect("not empty"));
         let sync_max = ms(*[1, 5, 20, 60, 250].choose(random).expect("not empty"));
@@ -323,9 +382,12 @@ impl Parameters {
             storm: ms(random.random_range(6000..12000)),
             fault_every: ms(*[400, 800, 1600].choose(random).expect("not empty")),
             // All initial members have to be there until the cluster has formed.
-            minority_stays_down: random.random_bool(0.15) && !storm_from_the_start,
+            minority_stays_down: random.random_bool(0.15) && !storm_from_the_start && nodes > 2,
+            minority_is_cut_off: seed.stream("cut off").random_bool(0.5),
             wait: ms(*[200, 800, 2000, 5000].choose(random).expect("not empty")),
             spares: 0,
+            two_operators: false,
+            is_lost: false,
             storm_from_the_start,
             older_starts: older_starts(seed, nodes),
             clouds: Clouds::from_seed(seed),
@@ -339,11 +401,28 @@ impl Parameters {
             // Those nodes know of no partitions, and some never come to it.
             false => drawn.clouds.at_first(),
         };
-        let changes = seed.stream("area members").random_bool(0.25);
-        let spares = u64::from(changes && drawn.spares_a_node());
+        let members = &mut seed.stream("area members");
+        let (changes, two_operators) = (members.random_bool(0.3), members.random_bool(0.5));
+        // Two grow three voters to five; one is put in the place of a node that is lost.
+        let (spares, two_operators) = match changes && !drawn.minority_stays_down {
+            true if two_operators && !drawn.storm_from_the_start => (2, true),
+            true => (u64::from(drawn.spares_a_node()), false),
+            false => (0, false),
+        };
+        let is_lost = seed.stream("lost").random_bool(0.1);
+        if is_lost && spares == 0 && !drawn.minority_stays_down && !storm_from_the_start {
+            let storm = drawn.storm / 2;
+            return Self {
+                wait,
+                storm,
+                ..drawn
+            }
+            .lost();
+        }
         Self {
             wait,
             spares,
+            two_operators,
             clouds,
             ..drawn
         }

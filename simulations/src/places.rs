@@ -14,7 +14,7 @@ const ONE_IN: u32 = 6;
 /// is another one for that.
 pub fn place(parameters: Parameters) -> Parameters {
     let random = &mut parameters.seed.stream("far apart");
-    if !random.random_ratio(1, ONE_IN) {
+    if !random.random_ratio(1, ONE_IN) || parameters.is_lost {
         return parameters;
     }
     let mut regions = Regions::draw(random);

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use placement_raft_store::coverage;
+use placement_raft_store::{coverage, runtime};
 
 use crate::faults::{Happened, Planned};
 use crate::history::{Event, History};
@@ -28,7 +28,8 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
         },
         ..parameters.clone()
     };
-    let _simulation = placement_raft_store::runtime::simulate(parameters.seed.number("raft"));
+    let limits = parameters.knobs.limits;
+    let _simulation = runtime::simulate_within(parameters.seed.number("raft"), limits);
     trace::begin();
     coverage::begin();
     net::connections();
@@ -68,8 +69,19 @@ fn judge(
     let history = shared.history.borrow().clone();
     let ledger = ledger.lock();
     let finding = witness::check(&history, &ledger.log);
-    let opinion = wgl::check(&history, &finding);
+    // What consumers had before is known to nobody but the backup.
+    let opinion = match course.lost {
+        Some(_) => wgl::Opinion::default(),
+        None => wgl::check(&history, &finding),
+    };
     let mut violations = course.violations;
+    if let Some((before, log)) = &course.lost {
+        let finding = witness::check(before, log);
+        violations.extend(finding.violations.iter().cloned());
+        violations.extend(wgl::check(before, &finding).violations);
+        violations.extend(staleness::check(before));
+        violations.extend(before.events.iter().filter_map(witness::broken_answer));
+    }
     violations.extend(ledger.violations.iter().cloned());
     violations.extend(finding.violations.iter().cloned());
     violations.extend(opinion.violations);

@@ -22,6 +22,10 @@ pub enum Phase {
     Storm,
     /// All is mended: every request must succeed again before long.
     Calm,
+    /// Clients go on for a while: nothing fails, so no request may be turned away.
+    Further,
+    /// What they have asked is answered.
+    Answered,
     /// Everything is read once more, from every node.
     Scan,
     /// Over.
@@ -34,6 +38,8 @@ pub struct Shared {
     pub parameters: Parameters,
     /// What everybody saw.
     pub history: RefCell<History>,
+    /// What they had asked of a cluster that was lost: so many requests.
+    pub before: Cell<usize>,
     /// Where the run is.
     pub phase: Cell<Phase>,
     /// The names over which the clients meet.
@@ -42,7 +48,7 @@ pub struct Shared {
     pub nodes: RefCell<Vec<u64>>,
     /// What the last client shall ask of every node.
     pub questions: RefCell<Vec<Question>>,
-    /// Clients that have done their part in the calm.
+    /// How often a client has done its part since all was mended: in the calm, and once more after it.
     pub content: Cell<usize>,
 }
 
@@ -58,6 +64,7 @@ impl Shared {
         Rc::new(Self {
             parameters,
             history: RefCell::new(history),
+            before: Cell::new(0),
             phase: Cell::new(Phase::Setup),
             names,
             nodes: RefCell::new(nodes),
@@ -69,12 +76,27 @@ impl Shared {
     /// Writes down that a request is being sent.
     pub(crate) fn begin(&self, client: usize, node: u64, operation: Operation) -> usize {
         let mut history = self.history.borrow_mut();
-        history.begin(client, node, operation, now())
+        self.before.get() + history.begin(client, node, operation, now())
     }
 
     /// Writes down what came of a request.
     pub(crate) fn end(&self, event: usize, end: End) {
-        self.history.borrow_mut().end(event, now(), end);
+        // What was asked of a cluster that was lost is not answered any more.
+        if let Some(event) = event.checked_sub(self.before.get()) {
+            self.history.borrow_mut().end(event, now(), end);
+        }
+    }
+
+    /// All is lost that is behind a place in the log. Returns what everybody saw until now.
+    pub(crate) fn begin_again(&self, behind: u64) -> History {
+        let again = History {
+            partition: self.parameters.clouds.partition(),
+            behind,
+            ..History::default()
+        };
+        let before = self.history.replace(again);
+        self.before.set(self.before.get() + before.events.len());
+        before
     }
 
     /// Waits until the run is in `phase` or further.

@@ -15,8 +15,8 @@ use placement_simulations::invariants::{
     Applied, Hint, Leadership, NAMES, Role, all, applied_never_falls, carried_out_once,
     commit_immutable, commit_on_a_quorum, committed_stays, equal_digest, generations_rise,
     indexes_agree, leader_completeness, log_is_kept, log_matching, no_503_without_a_fault, of_logs,
-    one_command_per_write_id, one_committed_leader_per_term, own_vote, refusals_change_nothing,
-    staleness, stamps_rise, votes_rise,
+    one_change_of_members, one_command_per_write_id, one_committed_leader_per_term, own_vote,
+    refusals_change_nothing, staleness, stamps_rise, votes_rise,
 };
 use placement_simulations::ledger::SharedLedger;
 use placement_simulations::logs::{EntryId, Happened, Logs, Written};
@@ -66,6 +66,7 @@ fn entry(id: EntryId) -> Written {
         id,
         digest: 1,
         voters: None,
+        members: None,
     }
 }
 
@@ -140,6 +141,31 @@ fn an_entry_that_a_minority_has_on_disk_may_not_be_committed() {
     cluster.happens(2, Happened::Appended(entry(id(1, 1, 1))));
     cluster.happens(1, Happened::Committed(id(1, 1, 1)));
     cluster.wrong.breaks(commit_on_a_quorum::NAME);
+}
+
+#[test]
+fn a_membership_differs_from_the_one_before_in_one_node() {
+    let set = |cluster: &mut Cluster, index, members: &[(u64, bool)]| {
+        let voters = members.iter().filter(|(_, votes)| *votes);
+        let written = Written {
+            voters: Some(vec![voters.map(|(node, _)| *node).collect()]),
+            members: Some(members.iter().copied().collect()),
+            ..entry(id(1, 1, index))
+        };
+        for node in 1..=3 {
+            cluster.happens(node, Happened::Appended(written.clone()));
+            cluster.happens(node, Happened::Synced(Some(written.id)));
+        }
+        cluster.happens(1, Happened::Committed(written.id));
+    };
+    let three = [(1, true), (2, true), (3, true)];
+    let mut cluster = Cluster::of_three();
+    set(&mut cluster, 1, &three);
+    set(&mut cluster, 2, &[three.as_slice(), &[(4, false)]].concat());
+    set(&mut cluster, 3, &[three.as_slice(), &[(4, true)]].concat());
+    cluster.wrong.is_right();
+    set(&mut cluster, 4, &[three.as_slice(), &[(5, false)]].concat());
+    cluster.wrong.breaks(one_change_of_members::NAME);
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! Some tens of seeds that are always the same, and some that nobody has run before.
 //!
-//! `PLACEMENT_SIM_SEEDS` says how many, from `PLACEMENT_SIM_FIRST` on. `PLACEMENT_SIM_FRESH` says
-//! how many fresh ones, which `PLACEMENT_SIM_COMMIT` chooses: `scripts/test` gives the commit.
+//! `PLACEMENT_SIM_SEEDS` says how many, from `PLACEMENT_SIM_FIRST` on. `PLACEMENT_SIM_FRESH_S` says for how many
+//! seconds fresh ones are run, which `PLACEMENT_SIM_COMMIT` chooses: `scripts/test` gives the commit.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::Write;
-use std::time::Duration;
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use placement_simulations::campaign::{Subject, fresh};
 use placement_simulations::faults::Fault;
@@ -23,7 +24,15 @@ use skip::skipped;
 mod skip;
 
 const SEEDS: u64 = 40;
-const FRESH: u64 = 10;
+const FRESH_S: u64 = 10;
+/// Fresh seeds of one commit are below so many, and those of another far from them.
+const FRESH_MAX: u64 = 100_000;
+/// One of so many seeds runs twice, and must give the same.
+const TWICE_ONE_IN: u64 = 10;
+/// How much of its bound a recovery may take at the median and at the 95th percentile of the fixed seeds, in percent. They
+/// are the same each time, but for what a change of the product makes of them.
+const RECOVERY_MEDIAN_MAX: u128 = 6;
+const RECOVERY_P95_MAX: u128 = 20;
 /// As many as the smallest machine that runs this has cores.
 const WORKERS: usize = 2;
 /// How often a swarm would say how far it is.
@@ -60,17 +69,17 @@ fn say(line: impl Display) {
     writeln!(std::io::stderr(), "{line}").expect("standard error takes a line");
 }
 
-/// Runs the seeds, and fails if one does or if too little happened in it.
-fn hold(what: &str, first: u64, count: u64) -> Vec<Report> {
+/// Runs seeds, all of them or until a moment, and fails if one does or if too little happened in it.
+fn hold(what: &str, seeds: Range<u64>, until: Option<Instant>) -> Vec<Report> {
     say(format!(
-        "{what}: {count} seeds: scripts/simulate swarm --seeds {first}..{}",
-        first + count
+        "{what}: scripts/simulate swarm --seeds {}..{}",
+        seeds.start, seeds.end
     ));
     let swarm = Swarm {
         subject: Subject::Product,
-        seeds: first..first + count,
+        seeds: seeds.clone(),
         in_regions: false,
-        until: None,
+        until,
         jobs: WORKERS,
     };
     let mut reports = Vec::new();
@@ -78,12 +87,45 @@ fn hold(what: &str, first: u64, count: u64) -> Vec<Report> {
     reports.sort_by_key(|report: &Report| report.parameters.seed.0);
     say(format!("{what}: {summary}"));
     assert!(summary.is_well(), "{summary}");
-    assert_eq!(summary.seeds as u64, count);
+    assert!(until.is_some() || summary.seeds as u64 == seeds.end - seeds.start);
     for report in &reports {
         something_happened(report);
     }
-    enough_happened(&reports);
+    if reports.len() as u64 >= ENOUGH {
+        enough_happened(&reports);
+    }
     reports
+}
+
+/// The same seed gives the same run, whatever runs beside it.
+fn runs_twice_alike(reports: &[Report]) {
+    let some = (reports.iter()).filter(|one| one.parameters.seed.0.is_multiple_of(TWICE_ONE_IN));
+    for first in some {
+        let seed = first.parameters.seed;
+        let second = Subject::Product.run(seed);
+        assert!(
+            first.history.digest() == second.history.digest(),
+            "two runs of a seed differ: {}",
+            Subject::Product.replay(seed)
+        );
+    }
+}
+
+/// Recovery takes far less than its bounds, and goes on to.
+fn recovers_soon(reports: &[Report]) {
+    let mut percents: Vec<u128> = (reports.iter())
+        .map(|report| report.counts.calm_percent())
+        .collect();
+    percents.sort_unstable();
+    let (median, p95) = (
+        percents[percents.len() / 2],
+        percents[percents.len() * 95 / 100],
+    );
+    say(format!(
+        "recovery took {median} % of its bound at the median, {p95} % at the 95th percentile"
+    ));
+    assert!(median <= RECOVERY_MEDIAN_MAX, "median: {median} %");
+    assert!(p95 <= RECOVERY_P95_MAX, "95th percentile: {p95} %");
 }
 
 #[test]
@@ -92,7 +134,8 @@ fn the_promises_hold_whatever_fails() {
     let count = environment("PLACEMENT_SIM_SEEDS", SEEDS).unwrap();
     let first = from_environment("PLACEMENT_SIM_FIRST");
     let first = number("PLACEMENT_SIM_FIRST", first.as_deref(), 1).unwrap();
-    let reports = hold("the fixed seeds", first, count);
+    let reports = hold("the fixed seeds", first..first + count, None);
+    runs_twice_alike(&reports);
     if count < ENOUGH {
         skipped(
             "whether every kind of fault, snapshots, elections and repetitions happened",
@@ -101,13 +144,19 @@ fn the_promises_hold_whatever_fails() {
     } else {
         everything_happened(&reports);
         everything_was_asked_for(&reports);
+        recovers_soon(&reports);
     }
-    let fresh_count = environment("PLACEMENT_SIM_FRESH", FRESH).unwrap();
+    let seconds = environment("PLACEMENT_SIM_FRESH_S", FRESH_S).unwrap();
     let name = from_environment("PLACEMENT_SIM_COMMIT").unwrap_or_else(|| {
         say("PLACEMENT_SIM_COMMIT is not set: the fresh seeds are the same as the last time");
         "no commit".to_owned()
     });
-    hold("the fresh seeds", fresh(&name).0, fresh_count);
+    let (first, until) = (
+        fresh(&name).0,
+        Instant::now() + Duration::from_secs(seconds),
+    );
+    let reports = hold("the fresh seeds", first..first + FRESH_MAX, Some(until));
+    assert!(!reports.is_empty(), "no fresh seed was run");
 }
 
 /// Gates against a run that proves nothing because nothing happened in it.
@@ -339,6 +388,6 @@ fn what_the_environment_says_is_understood_or_refused() {
 fn each_commit_has_its_own_fresh_seeds() {
     let (one, other) = (fresh("6791e26"), fresh("c40efff"));
     assert_eq!(one, fresh("6791e26"));
-    assert!(one.0.abs_diff(other.0) > FRESH, "{one:?} {other:?}");
+    assert!(one.0.abs_diff(other.0) > FRESH_MAX, "{one:?} {other:?}");
     assert!(one.0 > 1_000_000_000, "nobody counts up to {one:?}");
 }

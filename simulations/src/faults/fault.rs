@@ -32,6 +32,14 @@ pub enum Fault {
     Learner(u64),
     /// An operator hands leadership to this node.
     Transfer(u64),
+    /// An operator adds a spare machine, and makes it a voter.
+    Grow(u64),
+    /// An operator makes this node a learner, and then a voter again.
+    Demote(u64),
+    /// An operator takes this node out, which runs.
+    Retire(u64),
+    /// An operator takes out the leader.
+    RetireLeader,
     /// The process of one node is killed: what it wrote is there, synced or not.
     Kill(u64),
     /// The process of the leader is killed.
@@ -155,6 +163,10 @@ impl Fault {
             Fault::Replace(_) => "replace",
             Fault::Learner(_) => "learner",
             Fault::Transfer(_) => "transfer",
+            Fault::Grow(_) => "grow",
+            Fault::Demote(_) => "demote",
+            Fault::Retire(_) => "retire",
+            Fault::RetireLeader => "retire-leader",
             Fault::Kill(_) => "kill",
             Fault::KillLeader => "kill-leader",
             Fault::Restart(_) => "restart",
@@ -208,7 +220,7 @@ impl Fault {
     }
 
     /// All kinds, for the gate that says each was seen.
-    pub const KINDS: [&'static str; 59] = [
+    pub const KINDS: [&'static str; 63] = [
         "power-cut",
         "power-cut-leader",
         "power-cut-followers",
@@ -219,6 +231,10 @@ impl Fault {
         "power-cut-at",
         "replace",
         "transfer",
+        "grow",
+        "demote",
+        "retire",
+        "retire-leader",
         "kill",
         "kill-leader",
         "restart",
@@ -280,6 +296,7 @@ impl Fault {
             Fault::KillLeader => at_leader(Fault::Kill),
             Fault::RestartLeader => at_leader(Fault::Restart),
             Fault::PauseLeader => at_leader(Fault::Pause),
+            Fault::RetireLeader => at_leader(Fault::Retire),
             Fault::IsolateLeader => at_leader(Fault::Isolate),
             Fault::DeafenLeader => at_leader(Fault::Deafen),
             Fault::HoldLeader => at_leader(Fault::Hold),
@@ -291,7 +308,8 @@ impl Fault {
             Fault::SplitLeader => (leader.into_iter())
                 .map(|leader| {
                     let others = all.clone().filter(|node| *node != leader);
-                    let few = usize::try_from((nodes - 1) / 2).expect("few nodes") - 1;
+                    let minority = usize::try_from((nodes - 1) / 2).expect("few nodes");
+                    let few = minority.saturating_sub(1);
                     Fault::Split(others.take(few).chain([leader]).collect())
                 })
                 .collect(),
@@ -378,6 +396,10 @@ impl fmt::Display for Fault {
             }
             Fault::Learner(node) => write!(f, "node {node} is added as a learner"),
             Fault::Transfer(node) => write!(f, "leadership is handed to node {node}"),
+            Fault::Grow(node) => write!(f, "node {node} is added as a voter"),
+            Fault::Demote(node) => write!(f, "node {node} loses its vote and gets it back"),
+            Fault::Retire(node) => write!(f, "node {node} is taken out"),
+            Fault::RetireLeader => write!(f, "the leader is taken out"),
             Fault::Kill(node) => write!(f, "node {node} is killed"),
             Fault::KillLeader => write!(f, "the leader is killed"),
             Fault::Restart(node) => write!(f, "node {node} is asked to stop"),

@@ -72,6 +72,12 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
         planned.extend(series(parameters, members, 2.0, |random| {
             Fault::Transfer(random.random_range(1..=nodes))
         }));
+    }
+    if parameters.is_lost {
+        // The spare has a token, and nobody is replaced.
+    } else if parameters.two_operators {
+        planned.extend(orders(parameters));
+    } else if parameters.spares > 0 {
         let random = &mut parameters.seed.stream("faults replace");
         planned.push(Planned {
             begins: parameters.storm.mul_f64(random.random_range(0.1..0.6)),
@@ -100,7 +106,7 @@ fn series(
             true => random.random_range(50..1000),
             false => random.random_range(1000..4000),
         };
-        let fault = draw(random);
+        let fault = alone(draw(random), parameters.nodes);
         // What is late may be very late.
         let longer = match fault {
             Fault::Hold(_) | Fault::HoldLeader | Fault::HoldLink(..) => 2.5,
@@ -115,6 +121,37 @@ fn series(
         });
         let pause = random.random_range(0.2..1.8) * seldom;
         begins += parameters.fault_every.mul_f64(pause);
+    }
+    planned
+}
+
+/// What two operators do at the same time: both add a voter, one takes votes and gives them back, and may take a
+/// node out that runs.
+fn orders(parameters: &Parameters) -> Vec<Planned> {
+    let (random, nodes) = (
+        &mut parameters.seed.stream("faults orders"),
+        parameters.nodes,
+    );
+    let at = |when: f64, fault| Planned {
+        begins: parameters.storm.mul_f64(when),
+        lasts: Duration::ZERO,
+        fault,
+    };
+    let (first, spare) = (random.random_range(0.0..0.4), nodes + parameters.learners());
+    let mut planned: Vec<Planned> = (1..=parameters.spares)
+        .map(|number| at(first, Fault::Grow(spare + number)))
+        .collect();
+    for _ in 0..random.random_range(0..=3) {
+        let node = random.random_range(1..=nodes);
+        planned.push(at(random.random_range(0.0..0.9), Fault::Demote(node)));
+    }
+    match random.random_range(0..4) {
+        0 => planned.push(at(random.random_range(0.4..0.9), Fault::RetireLeader)),
+        1 => {
+            let node = random.random_range(1..=nodes);
+            planned.push(at(random.random_range(0.4..0.9), Fault::Retire(node)));
+        }
+        _ => {}
     }
     planned
 }
@@ -179,8 +216,31 @@ const AREAS: [Area; 6] = [
     },
 ];
 
+/// What a fault between nodes comes to where there is one.
+fn alone(fault: Fault, nodes: u64) -> Fault {
+    match fault {
+        Fault::SlowLink(..)
+        | Fault::LossyLink(..)
+        | Fault::CutLink(..)
+        | Fault::CutWay(..)
+        | Fault::Flap(..)
+        | Fault::HoldLink(..)
+        | Fault::Split(_)
+        | Fault::SplitLeader
+        | Fault::Bridge(_)
+            if nodes == 1 =>
+        {
+            Fault::Kill(1)
+        }
+        fault => fault,
+    }
+}
+
 fn two(random: &mut SmallRng, nodes: u64) -> (u64, u64) {
     let node = random.random_range(1..=nodes);
+    if nodes == 1 {
+        return (node, node);
+    }
     let other = (node + random.random_range(1..nodes) - 1) % nodes + 1;
     (node, other)
 }

@@ -1,9 +1,9 @@
 //! What is committed is on the disks of a quorum of the voters (Raft paper, 5.3; and the promise of the
 //! architecture: acknowledged means synced by a majority, of both sets of voters while they change).
 //!
-//! Looked at when the first node comes to know. The voters are those of the last membership in the
-//! log at that place, or of any that follows: an entry that is committed later may be committed by
-//! the voters of a later membership.
+//! Looked at when the first node comes to know. The voters are those of the last membership in its
+//! log at that place, or of the first that follows: that one is in force before it is committed, and a
+//! second one is not written before then.
 
 use super::{Hint, LogInvariant};
 use crate::logs::{Happened, Logs, Voters};
@@ -37,7 +37,7 @@ impl LogInvariant for CommitOnAQuorum {
         let covered = logs.voters.range(..=covered).next_back();
         let known = known.into_iter().chain(covered);
         let known = known.max_by_key(|(index, _)| **index);
-        let later = log.voters.range(upto.index + 1..);
+        let later = log.voters.range(upto.index + 1..).take(1);
         let memberships: Vec<&Voters> = known.into_iter().chain(later).map(|one| one.1).collect();
         let has = |node: &u64| logs.of(*node).has_durably(*upto);
         let agrees = |voters: &Voters| {
@@ -46,7 +46,17 @@ impl LogInvariant for CommitOnAQuorum {
             };
             voters.iter().all(has_majority)
         };
-        if memberships.is_empty() || memberships.iter().any(|voters| agrees(voters)) {
+        if memberships.is_empty() {
+            // The first membership is an entry like others.
+            return match logs.voters.range(..=upto.index).next_back() {
+                None => Ok(()),
+                Some(_) => Err(format!(
+                    "node {} knows {upto} to be committed, and has no membership",
+                    hint.node
+                )),
+            };
+        }
+        if memberships.iter().any(|voters| agrees(voters)) {
             return Ok(());
         }
         let all = memberships

@@ -16,14 +16,14 @@ pub const NAME: &str = "generations rise";
 #[derive(Debug, Default)]
 pub struct GenerationsRise {
     consumers: BTreeSet<ConsumerUuid>,
-    /// Per node, as a node may be behind the others or begin again after a crash.
-    last: BTreeMap<u64, Last>,
+    /// Per node and partition, as a node may be behind the others or begin again after a crash.
+    last: BTreeMap<(u64, PartitionId), Last>,
+    /// The last entry that each node has applied.
+    applied: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug, Default)]
 struct Last {
-    index: u64,
-    partition: PartitionId,
     providers: BTreeMap<ProviderUuid, Generation>,
     consumers: BTreeMap<ConsumerUuid, Generation>,
 }
@@ -36,11 +36,7 @@ impl Invariant for GenerationsRise {
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
         raised(applied)?;
         self.learn(&applied.stamped.command);
-        let mut now = Last {
-            index: applied.index,
-            partition: applied.stamped.partition,
-            ..Last::default()
-        };
+        let mut now = Last::default();
         let nodes = applied.after.trees().flat_map(|(_, tree)| &tree.nodes);
         for node in nodes {
             now.providers.insert(node.uuid, node.generation);
@@ -50,13 +46,22 @@ impl Invariant for GenerationsRise {
                 now.consumers.insert(uuid.clone(), consumer.generation);
             }
         }
-        let before = self.last.insert(applied.node, now).unwrap_or_default();
-        let now = &self.last[&applied.node];
-        if (before.index + 1, before.partition) != (now.index, now.partition) {
-            // A snapshot, a blank entry, another partition or a crash lies between; a provider may have been deleted
-            // and made anew, a consumer released.
-            return Ok(());
+        let (node, index) = (applied.node, applied.index);
+        if self.applied.insert(node, index) != index.checked_sub(1) {
+            // A snapshot, a blank entry or a crash lies between; a provider may have been deleted and made again, a
+            // consumer released.
+            self.last.retain(|(one, _), _| *one != node);
         }
+        for change in applied.changes {
+            if let Change::PutPartition(partition, _) = change {
+                self.last.remove(&(node, *partition));
+            }
+        }
+        let place = (node, applied.stamped.partition);
+        let before = self.last.insert(place, now);
+        let (Some(before), now) = (before, &self.last[&place]) else {
+            return Ok(());
+        };
         fallen(&before.providers, &now.providers)?;
         fallen(&before.consumers, &now.consumers)
     }

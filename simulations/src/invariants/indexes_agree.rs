@@ -10,7 +10,7 @@ use super::{Applied, Invariant};
 pub const NAME: &str = "indexes agree";
 
 /// A recount costs as much as loading the state.
-const EVERY: u64 = 64;
+const EVERY: u64 = 16;
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Leadership moves to a preferred site only from who has led for a while, and only when a voter of a better site is
-//! up and has caught up; once nothing fails it moves to better sites, and not otherwise
-//! (`node/src/cluster/succession.rs`).
+//! up and has caught up; once nothing fails it moves to better sites, and not otherwise, nor at all where all stand in
+//! one place (`node/src/cluster/succession.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Seen<'a> {
 
 /// See the module.
 pub struct LeaderSettles {
-    regions: Regions,
+    regions: Option<Regions>,
     voters: u64,
     election_max: Duration,
     found: u64,
@@ -49,10 +49,10 @@ pub struct LeaderSettles {
 }
 
 impl LeaderSettles {
-    /// For a run in regions.
-    pub fn new(parameters: &Parameters) -> Option<Self> {
-        Some(Self {
-            regions: parameters.regions.clone()?,
+    /// For a run.
+    pub fn new(parameters: &Parameters) -> Self {
+        Self {
+            regions: parameters.regions.clone(),
             voters: parameters.nodes,
             election_max: 2 * parameters.election,
             found: 0,
@@ -60,7 +60,14 @@ impl LeaderSettles {
             leads: BTreeMap::new(),
             log: VecDeque::new(),
             in_calm: None,
-        })
+        }
+    }
+
+    /// How far behind the best a node is as a leader.
+    fn rank(&self, node: u64) -> usize {
+        self.regions
+            .as_ref()
+            .map_or(0, |regions| regions.rank(node))
     }
 
     /// Looks at one step.
@@ -114,13 +121,17 @@ impl LeaderSettles {
                 "{NAME}: node {leader} looks for a better site after it has led for {led:?}"
             ));
         }
+        let (learners, lag_max) = match &self.regions {
+            Some(regions) => (regions.learners, regions.lag_max),
+            None => (0, 0),
+        };
         let is_drained = (seen.has_drained)(leader);
         let far = self.log.front().map_or(0, |(_, index)| *index);
         let is_fit = |node: u64, up: Duration| {
-            let is_better = is_drained || self.regions.rank(node) < self.regions.rank(leader);
-            let is_voter = node <= self.voters || node > self.voters + self.regions.learners;
+            let is_better = is_drained || self.rank(node) < self.rank(leader);
+            let is_voter = node <= self.voters || node > self.voters + learners;
             let is_up = up + 2 * self.election_max + ASKS >= now;
-            let has_come_so_far = last(logs.of(node)) + self.regions.lag_max >= far;
+            let has_come_so_far = last(logs.of(node)) + lag_max >= far;
             node != leader && is_better && is_voter && is_up && has_come_so_far
         };
         let mut up = self.up.iter();
@@ -130,7 +141,7 @@ impl LeaderSettles {
         Err(format!(
             "{NAME}: node {leader} hands over, and no voter of a better site is up and has come to entry {far}, {} \
              aside",
-            self.regions.lag_max
+            lag_max
         ))
     }
 
@@ -139,7 +150,7 @@ impl LeaderSettles {
             return Ok(());
         }
         let before = self.in_calm.replace(leader).unwrap_or(leader);
-        let is_better = self.regions.rank(leader) < self.regions.rank(before);
+        let is_better = self.rank(leader) < self.rank(before);
         match before == leader || is_better || (seen.has_drained)(before) {
             true => Ok(()),
             false => Err(format!(

@@ -22,11 +22,13 @@ pub mod log_is_kept;
 pub mod log_matching;
 pub mod no_503_without_a_fault;
 pub mod no_over_allocation;
+pub mod one_change_of_members;
 pub mod one_command_per_write_id;
 pub mod one_committed_leader_per_term;
 pub mod one_start_per_leader;
 pub mod own_vote;
 pub mod refusals_change_nothing;
+pub mod restored_is_another;
 pub mod stamps_rise;
 pub mod usages_are_sums;
 pub mod votes_are_kept;
@@ -43,7 +45,7 @@ pub use leadership::Leadership;
 pub use placement_witness::{promise as from_history, staleness};
 
 /// The names of all promises.
-pub const NAMES: [&str; 35] = [
+pub const NAMES: [&str; 38] = [
     applied_never_falls::NAME,
     carried_out_once::NAME,
     commit_immutable::NAME,
@@ -58,6 +60,7 @@ pub const NAMES: [&str; 35] = [
     from_history::LINEARIZABLE,
     from_history::NOTHING_COMMITTED,
     from_history::REAL_TIME,
+    from_history::SAYS_WHAT_IT_KEEPS,
     from_history::SESSION,
     generations_rise::NAME,
     indexes_agree::NAME,
@@ -68,11 +71,13 @@ pub const NAMES: [&str; 35] = [
     log_matching::NAME,
     no_503_without_a_fault::NAME,
     no_over_allocation::NAME,
+    one_change_of_members::NAME,
     one_command_per_write_id::NAME,
     one_committed_leader_per_term::NAME,
     one_start_per_leader::NAME,
     own_vote::NAME,
     refusals_change_nothing::NAME,
+    restored_is_another::NAME,
     staleness::NAME,
     stamps_rise::NAME,
     usages_are_sums::NAME,
@@ -179,6 +184,7 @@ pub fn of_logs() -> Vec<Box<dyn LogInvariant + Send>> {
         Box::<leader_completeness::LeaderCompleteness>::default(),
         Box::<log_is_kept::LogIsKept>::default(),
         Box::<log_matching::LogMatching>::default(),
+        Box::<one_change_of_members::OneChangeOfMembers>::default(),
         Box::<one_committed_leader_per_term::OneCommittedLeaderPerTerm>::default(),
         Box::<own_vote::OwnVote>::default(),
         Box::<votes_rise::VotesOnDiskRise>::default(),

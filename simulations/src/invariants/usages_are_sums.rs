@@ -12,9 +12,6 @@ use super::{Applied, Invariant};
 /// Its name in complaints.
 pub const NAME: &str = "usages are sums";
 
-/// A sum that has gone wrong stays wrong, so not each command is looked at.
-const EVERY: u64 = 4;
-
 /// See the module.
 #[derive(Debug, Default)]
 pub struct UsagesAreSums {
@@ -40,39 +37,39 @@ impl Invariant for UsagesAreSums {
             .extend(consumers.iter().map(|one| one.consumer.clone()));
         self.projects
             .extend(consumers.iter().map(|one| one.project.clone()));
-        if !applied.index.is_multiple_of(EVERY) {
-            return Ok(());
-        }
-        providers(applied)?;
+        self.providers(applied)?;
         self.projects(applied)
     }
 }
 
-fn providers(applied: &Applied<'_>) -> Result<(), String> {
-    for node in applied.after.trees().flat_map(|(_, tree)| &tree.nodes) {
-        let uuid = &node.uuid;
-        let (Some(held), Some(used)) = (
-            applied.after.provider_allocations(uuid),
-            applied.after.provider_usages(uuid),
-        ) else {
-            return Err(format!("{uuid} cannot be asked for"));
-        };
-        let mut sums = BTreeMap::new();
-        for (class, amount) in held.consumers.iter().flat_map(|one| &one.resources) {
-            *sums.entry(class.clone()).or_default() += amount;
-        }
-        let mut usages = used.usages;
-        usages.retain(|_, amount: &mut u64| *amount > 0);
-        if usages != sums {
-            return Err(format!(
-                "{uuid} has usages {usages:?}, but {sums:?} is allocated"
-            ));
-        }
-    }
-    Ok(())
-}
-
 impl UsagesAreSums {
+    fn providers(&mut self, applied: &Applied<'_>) -> Result<(), String> {
+        for node in applied.after.trees().flat_map(|(_, tree)| &tree.nodes) {
+            let uuid = &node.uuid;
+            let (Some(held), Some(used)) = (
+                applied.after.provider_allocations(uuid),
+                applied.after.provider_usages(uuid),
+            ) else {
+                return Err(format!("{uuid} cannot be asked for"));
+            };
+            // Some may be known from a backup alone.
+            let consumers = held.consumers.iter().map(|one| one.consumer.clone());
+            self.consumers.extend(consumers);
+            let mut sums = BTreeMap::new();
+            for (class, amount) in held.consumers.iter().flat_map(|one| &one.resources) {
+                *sums.entry(class.clone()).or_default() += amount;
+            }
+            let mut usages = used.usages;
+            usages.retain(|_, amount: &mut u64| *amount > 0);
+            if usages != sums {
+                return Err(format!(
+                    "{uuid} has usages {usages:?}, but {sums:?} is allocated"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn projects(&self, applied: &Applied<'_>) -> Result<(), String> {
         let mut sums: BTreeMap<ProjectId, u64> = BTreeMap::new();
         for consumer in self

@@ -19,6 +19,62 @@ fn again_and_again(fault: Fault, every: Duration, lasts: Duration, count: u32) -
         .collect()
 }
 
+/// The run that is drawn from the seed, of three or five voters, whom nobody changes.
+fn several(seed: Seed) -> Parameters {
+    let drawn = Parameters::from_seed(seed);
+    Parameters {
+        nodes: if drawn.nodes == 5 { 5 } else { 3 },
+        spares: 0,
+        two_operators: false,
+        is_lost: false,
+        ..drawn
+    }
+}
+
+/// Threads often come to their work late.
+fn late_threads(parameters: &mut Parameters) {
+    parameters.knobs.limits.late_one_in = 2;
+    parameters.knobs.limits.late = Duration::from_millis(30);
+}
+
+/// The log is cut behind snapshots while much is written, and the power of one node after the other fails.
+pub(super) fn power_cuts_behind_snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let mut parameters = Parameters {
+        nodes: 3,
+        snapshot_every: 15,
+        keep_in_log: 0,
+        sync_max: Duration::from_millis(1),
+        clients: 12,
+        writes_percent: 100,
+        pause_max: Duration::from_millis(10),
+        storm: Duration::from_secs(12),
+        storm_from_the_start: false,
+        minority_stays_down: false,
+        ..several(seed)
+    };
+    late_threads(&mut parameters);
+    let faults = (1..=20).map(|number| Planned {
+        begins: Duration::from_millis(500 * number),
+        lasts: Duration::from_millis(100),
+        fault: Fault::PowerCut(1 + number % 3),
+    });
+    let faults = faults.collect();
+    (parameters, faults)
+}
+
+/// All is lost but a backup; processes are killed before and after it.
+pub(super) fn lost(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        nodes: 3,
+        storm: Duration::from_secs(4),
+        ..several(seed)
+    }
+    .lost();
+    let (every, lasts) = (Duration::from_millis(900), Duration::from_millis(200));
+    let faults = again_and_again(Fault::KillLeader, every, lasts, 3);
+    (parameters, faults)
+}
+
 /// Syncs are slow, and the power of all nodes fails again and again: a majority must lose the same
 /// entry. Among the runs as they are drawn, about one in twenty loses an acknowledged write.
 pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
@@ -26,7 +82,7 @@ pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
         sync_min: Duration::from_millis(50),
         sync_max: Duration::from_millis(250),
         writes_percent: 80,
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let (every, lasts) = (Duration::from_millis(1500), Duration::from_millis(100));
     let faults = again_and_again(Fault::PowerCutAll, every, lasts, 4);
@@ -38,7 +94,7 @@ pub(super) fn neighbours(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         clouds: Clouds::First,
         older_starts: Vec::new(),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let faults = crate::faults::plan(&parameters);
     (parameters, faults)
@@ -53,7 +109,7 @@ pub(super) fn leaders_fall(seed: Seed, wait: Duration) -> (Parameters, Vec<Plann
         sync_min: Duration::from_millis(1),
         sync_max: Duration::from_millis(20),
         wait,
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let (every, lasts) = (Duration::from_millis(1500), Duration::from_millis(300));
     let faults = again_and_again(Fault::PowerCutLeader, every, lasts, 5);
@@ -66,7 +122,7 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
         clients: 5,
         writes_percent: 40,
         pause_max: Duration::from_millis(10),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let (every, lasts) = (Duration::from_millis(2000), Duration::from_millis(1500));
     let faults = again_and_again(Fault::IsolateLeader, every, lasts, 4);
@@ -81,7 +137,7 @@ pub(super) fn two_leaders_are_heard(seed: Seed) -> (Parameters, Vec<Planned>) {
         clients: 12,
         writes_percent: 40,
         pause_max: Duration::from_millis(10),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let (mut faults, lasts) = (Vec::new(), Duration::from_millis(1500));
     for round in 0..5 {
@@ -111,7 +167,7 @@ pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
         sync_max: Duration::from_millis(30),
         clients: 12,
         pause_max: Duration::from_millis(10),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let faults = (1..=6).map(|round| Planned {
         begins: Duration::from_millis(1800 * round - 1300),
@@ -129,7 +185,7 @@ pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
         sync_max: Duration::from_millis(1),
         clients: 8,
         pause_max: Duration::from_millis(10),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let links = [(1, 2), (2, 3), (1, 3), (1, 2), (2, 3), (1, 3)];
     let faults = (0_u64..).zip(links).map(|(number, (one, other))| Planned {
@@ -149,7 +205,7 @@ pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<
         sync_max: Duration::from_millis(1),
         clients,
         pause_max: Duration::from_millis(10),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     (parameters, Vec::new())
 }
@@ -166,7 +222,7 @@ pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
         pause_max: Duration::from_millis(10),
         snapshot_every: 1000,
         storm: Duration::from_secs(9),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let ms = Duration::from_millis;
     let mut faults = Vec::new();
@@ -206,7 +262,7 @@ pub(super) fn snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
         keep_in_log: 0,
         pause_max: Duration::from_millis(10),
         writes_percent: 80,
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let (every, lasts) = (Duration::from_millis(2500), Duration::from_millis(1500));
     let faults = again_and_again(Fault::PowerCut(1), every, lasts, 3);
@@ -239,7 +295,7 @@ pub(super) fn long_tails(seed: Seed) -> (Parameters, Vec<Planned>) {
         snapshot_every: 1000,
         storm: Duration::from_secs(9),
         storm_from_the_start: false,
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let ms = Duration::from_millis;
     let mut faults = Vec::new();
@@ -274,7 +330,7 @@ pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
         storm: Duration::from_secs(12),
         storm_from_the_start: false,
         minority_stays_down: false,
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let ms = Duration::from_millis;
     let at = |begins, lasts, fault| Planned {
@@ -304,7 +360,7 @@ pub(super) fn split_appends(seed: Seed) -> (Parameters, Vec<Planned>) {
         clients: 12,
         writes_percent: 80,
         pause_max: Duration::from_millis(10),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     parameters.knobs.append_bytes = 1;
     parameters.knobs.append_entries = 1000;
@@ -321,7 +377,7 @@ pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
         pause_max: Duration::from_millis(10),
         wait: Duration::from_millis(200),
         storm_from_the_start: false,
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let faults = (1..=3).map(|node| Planned {
         begins: Duration::from_millis(1500 * node),
@@ -361,7 +417,7 @@ fn loses_one(seed: Seed, snapshot_every: u64) -> Parameters {
         spares: 0,
         storm_from_the_start: false,
         storm: Duration::from_secs(9),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     }
 }
 
@@ -376,7 +432,7 @@ fn three_regions_and_an_edge(seed: Seed, preference: Vec<usize>) -> Parameters {
         minority_stays_down: false,
         spares: 0,
         older_starts: Vec::new(),
-        ..Parameters::from_seed(seed)
+        ..several(seed)
     };
     let regions = Regions {
         preference,

@@ -53,6 +53,7 @@ pub(super) fn around(mutant: Option<Mutant>) -> fn(Arc<dyn ReadDoor>) -> Arc<dyn
                 age.checked_sub(Duration::from_secs(3)).unwrap_or(age)
             }))
         },
+        Some(Mutant::OtherEpoch) => |door| Arc::new(OfAnotherEpoch(door)),
         Some(Mutant::StateOfTheReadBefore) => |door| {
             Arc::new(OneBehind {
                 door,
@@ -128,6 +129,24 @@ impl ReadDoor for Younger {
 
     fn position(&self) -> Position {
         self.rejuvenated(self.0.position())
+    }
+}
+
+struct OfAnotherEpoch(Arc<dyn ReadDoor>);
+
+impl ReadDoor for OfAnotherEpoch {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        Box::pin(async move {
+            let mut view = self.0.view(consistency).await?;
+            if let Some(index) = &mut view.position.index {
+                index.epoch += 1;
+            }
+            Ok(view)
+        })
+    }
+
+    fn position(&self) -> Position {
+        self.0.position()
     }
 }
 

@@ -20,8 +20,8 @@ use crate::invariants::{
     equal_digest, from_history, generations_rise, indexes_agree, leader_completeness,
     leader_settles, liveness, log_is_kept, log_matching, no_503_without_a_fault,
     no_over_allocation, one_command_per_write_id, one_committed_leader_per_term,
-    one_start_per_leader, own_vote, refusals_change_nothing, staleness, stamps_rise,
-    usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
+    one_start_per_leader, own_vote, refusals_change_nothing, restored_is_another, staleness,
+    stamps_rise, usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
 };
 use crate::parameters::Parameters;
 use crate::report::Report;
@@ -170,6 +170,14 @@ mutants! {
     RowsUnproved, "rows-unproved", equal_digest::NAME;
     /// A node starts on an older copy of its data directory.
     OlderCopyTakesPart, "older-copy-takes-part", log_is_kept::NAME;
+    /// A state is taken for durable that was applied while the rows were flushed.
+    CoverWhatIsNotFlushed, "cover-what-is-not-flushed", liveness::NAME;
+    /// Reads name another history than writes.
+    OtherEpoch, "other-epoch", from_history::SAYS_WHAT_IT_KEEPS;
+    /// A restored node begins to count its starts again.
+    RestoreForgetsBoots, "restore-forgets-boots", liveness::NAME;
+    /// A restored cluster lets in whoever has a token of the one that it was.
+    RestoreKeepsTokens, "restore-keeps-tokens", restored_is_another::NAME;
     /// A search takes what is reserved for free.
     ReservedIgnored, "reserved-ignored", from_history::ANSWERS_FOLLOW;
     /// Leadership moves to a preferred site whether or not anybody there has caught up.
@@ -228,6 +236,8 @@ impl Mutant {
             Mutant::AgeBeginsAgain => courses::edge_is_cut_off(seed),
             Mutant::PartitionForgotten => courses::neighbours(seed),
             Mutant::RowsUnproved => courses::rotten_rows(seed),
+            Mutant::CoverWhatIsNotFlushed => courses::power_cuts_behind_snapshots(seed),
+            Mutant::RestoreForgetsBoots | Mutant::RestoreKeepsTokens => courses::lost(seed),
             Mutant::OlderCopyTakesPart => courses::copied_disks(seed),
             Mutant::SnapshotsWithoutSessions
             | Mutant::StaleIndexes
@@ -260,6 +270,9 @@ pub fn store(mutant: Option<Mutant>) -> Faults {
         Some(Mutant::InstallWithoutTraits) => faults.install_without_traits = true,
         Some(Mutant::CountLearners) => faults.count_learners = true,
         Some(Mutant::RowsUnproved) => faults.believe_rows = true,
+        Some(Mutant::RestoreForgetsBoots) => faults.restore_forgets_boots = true,
+        Some(Mutant::RestoreKeepsTokens) => faults.restore_keeps_tokens = true,
+        Some(Mutant::CoverWhatIsNotFlushed) => faults.cover_what_is_not_flushed = true,
         _ => {}
     }
     faults

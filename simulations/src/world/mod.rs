@@ -1,6 +1,7 @@
 //! The course of a run, from outside of all nodes: steps of time, faults that begin and end
 //! (`storm.rs`), and what must come true before long once all is mended.
 
+mod restored;
 mod sites;
 mod storm;
 
@@ -8,11 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use placement_model::Stamped;
 use placement_raft_store::coverage::{self, RarePath};
 use turmoil::Sim;
 
 use crate::client::work;
-use crate::faults::{Happened, Kinds, Links, Planned};
+use crate::faults::{Fault, Happened, Kinds, Links, Planned};
+use crate::history::History;
 use crate::host::Host;
 use crate::invariants::leader_settles::{LeaderSettles, Seen};
 use crate::invariants::{Leadership, indexes_agree, liveness, votes_are_kept};
@@ -25,6 +28,9 @@ use crate::scan::scan;
 use crate::shared::{Phase, Shared};
 use crate::story::{Life, Story};
 use crate::{outside, trace, witness};
+
+/// How long clients go on once nothing fails.
+const FURTHER: Duration = Duration::from_millis(1500);
 
 /// What a run leaves behind beside history and ledger.
 #[derive(Default)]
@@ -48,6 +54,8 @@ pub(crate) struct Course {
     /// How long the cluster took after the storm until every client got its writes through.
     pub(crate) calm: Duration,
     pub(crate) story: Story,
+    /// What was seen of a cluster that was lost, and its log.
+    pub(crate) lost: Option<(History, BTreeMap<u64, Stamped>)>,
     /// From when on nobody should be turned away.
     pub(crate) calm_since: Option<Duration>,
 }
@@ -62,10 +70,18 @@ pub(crate) struct World {
     down: BTreeMap<u64, usize>,
     links: Links,
     desk: Rc<Desk>,
-    /// Machines that are no members: spares that wait, and those that were replaced.
+    /// That of a second operator.
+    deputy: Rc<Desk>,
+    /// Machines that are no members: spares that wait, and those that were replaced or taken out.
     outside: BTreeSet<u64>,
-    /// Where leadership is to be and how it comes there, in a run in regions.
-    settles: Option<LeaderSettles>,
+    /// Machines that have lost what they knew, and are asked nothing any more.
+    wiped: BTreeSet<u64>,
+    /// Those that stay away until the calm is over.
+    away: BTreeSet<u64>,
+    /// Whether they are there again.
+    has_come_back: bool,
+    /// Where leadership is to be and how it comes there.
+    settles: LeaderSettles,
     /// How many complaints of the ledger bear the moment at which they were seen.
     seen: usize,
     pub(crate) course: Course,
@@ -103,6 +119,10 @@ impl World {
         }
         let desk = Rc::new(Desk::default());
         sim.client("operator", desk.clone().work(parameters.nodes));
+        let deputy = Rc::new(Desk::default());
+        if parameters.two_operators {
+            sim.client("deputy", deputy.clone().work(parameters.nodes));
+        }
         sim.client("scanner", scan(shared.clone()));
         clients.push("scanner".to_owned());
         let world = Self {
@@ -114,6 +134,10 @@ impl World {
             down: BTreeMap::new(),
             links: Links::default(),
             desk,
+            deputy,
+            wiped: BTreeSet::new(),
+            away: BTreeSet::new(),
+            has_come_back: false,
             outside: (parameters.nodes + 1..=parameters.machines()).collect(),
             settles: LeaderSettles::new(parameters),
             seen: 0,
@@ -156,12 +180,19 @@ impl World {
         if nobody_is_lost && !parameters.storm_from_the_start {
             self.course.calm_since = Some(self.sim.elapsed());
         }
-        let stays_down = self.storm(faults)?;
-        self.mend(stays_down)?;
+        self.storm(faults)?;
+        if self.shared.parameters.is_lost {
+            self.mend();
+            self.steps(set_up, "the cluster did not form after the storm", formed)?;
+            self.lose_all(calm)?;
+            self.storm(faults)?;
+        }
+        self.mend();
         self.steps(set_up, "the cluster did not form after the storm", formed)?;
-        let ordered = |world: &Self| world.desk.is_empty();
+        let ordered = |world: &Self| world.desk.is_empty() && world.deputy.is_empty();
         self.steps(changes, "the cluster was not changed as ordered", ordered)?;
         self.take_in();
+        self.is_closed();
         self.put_back(calm)?;
         self.recount("once all was mended");
         self.begins("all is mended, each client has to get writes through");
@@ -173,9 +204,20 @@ impl World {
         self.course.calm = self.steps(calm, unheard, content)?;
         // A node behind a connection that the storm left dumb may be the last to hear of them.
         self.steps(calm, "not every node caught up", Self::converged)?;
+        // A change that nobody was told of may have been made since.
+        self.take_in();
+        self.steps(calm, "not every node caught up", Self::converged)?;
         let has_settled = |world: &Self| world.sim.elapsed() >= settled;
         self.steps(calm, "time stands still", has_settled)?;
         self.course.calm_since.get_or_insert(self.sim.elapsed());
+        self.begins("nothing fails, and clients go on");
+        self.shared.phase.set(Phase::Further);
+        let over = self.sim.elapsed() + FURTHER;
+        let is_over = |world: &Self| world.sim.elapsed() >= over;
+        self.steps(calm, "time stands still", is_over)?;
+        self.shared.phase.set(Phase::Answered);
+        let stopped = |world: &Self| world.shared.content.get() == 2 * clients;
+        self.steps(calm, "not every request was answered", stopped)?;
         let partition = self.shared.parameters.clouds.partition();
         let names = &self.shared.names;
         let questions = witness::every_question(&self.ledger.lock().log, partition, names);
@@ -188,10 +230,10 @@ impl World {
         self.steps(scan, silent, done)?;
         self.steps(calm, "the nodes did not converge", Self::converged)?;
         self.rest()?;
-        if let Some(node) = stays_down {
-            self.begins("the node that stayed away is started");
-            self.start(node);
-            self.steps(calm, "the late node did not converge", Self::converged)?;
+        if !self.away.is_empty() {
+            self.begins("the nodes that stayed away come back");
+            self.come_back();
+            self.steps(calm, "the late nodes did not converge", Self::converged)?;
         }
         self.recount("at the end");
         Ok(())
@@ -265,16 +307,14 @@ impl World {
                 roles.push(role);
             }
         }
-        if let Some(settles) = &mut self.settles {
-            let seen = Seen {
-                now: self.sim.elapsed(),
-                roles: &roles,
-                found: coverage::times(RarePath::BetterSite),
-                has_drained: &|node| self.desk.has_drained(node),
-                is_calm: self.course.calm_since.is_some(),
-            };
-            settles.observe(&seen, self.ledger.lock().logs())?;
-        }
+        let seen = Seen {
+            now: self.sim.elapsed(),
+            roles: &roles,
+            found: coverage::times(RarePath::BetterSite),
+            has_drained: &|node| self.desk.has_drained(node),
+            is_calm: self.course.calm_since.is_some() && !self.has_come_back,
+        };
+        self.settles.observe(&seen, self.ledger.lock().logs())?;
         self.leave_out_the_rotten();
         for (node, token) in self.desk.take_tokens() {
             self.kill(node);
@@ -284,15 +324,24 @@ impl World {
         Ok(())
     }
 
-    /// The spares that an operator has made voters are asked like the others.
+    /// From now on all members are asked, and no others: what operators did not hear of was done or not.
     fn take_in(&mut self) {
         self.course.orders = self.desk.done();
-        for (order, done) in &self.course.orders {
-            if let (Order::Promote(node) | Order::Join { spare: node, .. }, Done::Yes) =
-                (order, done)
-                && self.outside.remove(node)
-            {
-                self.shared.nodes.borrow_mut().push(*node);
+        self.course.orders.extend(self.deputy.done());
+        let known = self.hosts.values().filter_map(|host| host.members());
+        let Some((_, members)) = known.max_by_key(|(index, _)| *index) else {
+            return;
+        };
+        let mut nodes = self.shared.nodes.borrow_mut();
+        for node in self.hosts.keys() {
+            let is_asked = nodes.contains(node);
+            match members.contains(node) && !self.wiped.contains(node) {
+                true if self.outside.remove(node) && !is_asked => nodes.push(*node),
+                true => {}
+                false => {
+                    self.outside.insert(*node);
+                    nodes.retain(|one| one != node);
+                }
             }
         }
     }
@@ -313,7 +362,8 @@ impl World {
         let mut applied = self
             .hosts
             .iter()
-            .filter(|(node, _)| !self.down.contains_key(node) && !self.outside.contains(node))
+            .filter(|(node, _)| !self.down.contains_key(node))
+            .filter(|(node, _)| !self.outside.contains(node) && !self.away.contains(node))
             .map(|(_, host)| host.applied());
         let first = applied.next().flatten();
         first.is_some() && applied.all(|one| one == first)
@@ -328,7 +378,7 @@ impl World {
     }
 
     /// Ends what is left of the storm, lost connections aside.
-    fn mend(&mut self, stays_down: Option<u64>) -> turmoil::Result {
+    fn mend(&mut self) {
         for (node, host) in &self.hosts {
             host.slow_disk(false);
             for (other, peer) in self.hosts.range(node + 1..) {
@@ -336,9 +386,26 @@ impl World {
                 self.sim.repair(host.name.as_str(), peer.name.as_str());
             }
         }
-        if let Some(node) = stays_down {
+        for node in self.away.clone() {
             self.shared.nodes.borrow_mut().retain(|one| *one != node);
+            if !self.down.contains_key(&node) {
+                self.cut(Fault::Isolate(node));
+                self.cut(Fault::CutClients(node));
+            }
         }
-        Ok(())
+    }
+
+    /// Those that stayed away are there again.
+    fn come_back(&mut self) {
+        self.has_come_back = true;
+        for node in std::mem::take(&mut self.away) {
+            match self.down.contains_key(&node) {
+                true => self.start(node),
+                false => {
+                    self.mend_ways(Fault::Isolate(node));
+                    self.mend_ways(Fault::CutClients(node));
+                }
+            }
+        }
     }
 }

@@ -32,8 +32,8 @@ struct Going {
 }
 
 impl World {
-    /// Faults begin and end. Returns the node that stays down, if one shall.
-    pub(super) fn storm(&mut self, faults: &[Planned]) -> turmoil::Result<Option<u64>> {
+    /// Faults begin and end. At the end a minority goes, if it shall stay away.
+    pub(super) fn storm(&mut self, faults: &[Planned]) -> turmoil::Result {
         let began = self.sim.elapsed();
         let mut coming = faults.iter().copied().peekable();
         let mut going: Vec<Going> = Vec::new();
@@ -66,18 +66,23 @@ impl World {
         for one in &mut going {
             self.come_and_go(one, self.shared.parameters.storm)?;
         }
-        let stays_down = self
-            .shared
-            .parameters
-            .minority_stays_down
-            .then(|| self.leader().unwrap_or(1));
-        if let Some(node) = stays_down {
-            self.power_cut(node)?;
+        let parameters = &self.shared.parameters;
+        let (nodes, is_cut_off) = (parameters.nodes, parameters.minority_is_cut_off);
+        if parameters.minority_stays_down {
+            let minority = usize::try_from((nodes - 1) / 2).expect("few nodes");
+            let first = self.leader().filter(|leader| *leader <= nodes).unwrap_or(1);
+            let in_turn = (0..nodes).map(|step| 1 + (first - 1 + step) % nodes);
+            self.away = in_turn.take(minority).collect();
+        }
+        for node in self.away.clone() {
+            if !is_cut_off {
+                self.power_cut(node)?;
+            }
         }
         for one in going {
             self.end(&one)?;
         }
-        Ok(stays_down)
+        Ok(())
     }
 
     /// Puts the disk of a node back to its copy, if it was copied and all others come to know before long that
@@ -188,6 +193,7 @@ impl World {
                 self.shared.nodes.borrow_mut().retain(|one| *one != node);
                 let spare = self.outside.iter().next().copied();
                 self.outside.insert(node);
+                self.wiped.insert(node);
                 let by_token = self.shared.parameters.seed.number("join").is_multiple_of(2);
                 match spare {
                     // Its number is the next one, if it was never used.
@@ -204,6 +210,17 @@ impl World {
             }
             Fault::Learner(node) => self.desk.order([Order::Add(node)]),
             Fault::Transfer(node) => self.desk.order([Order::Transfer(node)]),
+            Fault::Grow(node) => {
+                let desk = match node.is_multiple_of(2) {
+                    true => &self.desk,
+                    false => &self.deputy,
+                };
+                desk.order([Order::Add(node), Order::Promote(node)]);
+            }
+            Fault::Demote(node) => {
+                (self.deputy).order([Order::Demote(node), Order::Promote(node)]);
+            }
+            Fault::Retire(node) => self.deputy.order([Order::Retire(node)]),
             Fault::Kill(node) => self.kill(node),
             Fault::Restart(node) => self.stop(node),
             Fault::Pause(node) => self.hosts[&node].pause(),
@@ -257,7 +274,13 @@ impl World {
                 self.start(node);
             }
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(false),
-            Fault::Replace(_) | Fault::Learner(_) | Fault::Transfer(_) | Fault::PutBack(_) => {}
+            Fault::Replace(_)
+            | Fault::Learner(_)
+            | Fault::Transfer(_)
+            | Fault::Grow(_)
+            | Fault::Demote(_)
+            | Fault::Retire(_)
+            | Fault::PutBack(_) => {}
             Fault::Thin(node) => self.hosts[&node].bandwidth.set(0),
             Fault::Pause(node) => self.hosts[&node].resume(),
             Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),
@@ -317,13 +340,13 @@ impl World {
         self.hosts.len() as u64
     }
 
-    fn cut(&mut self, fault: Fault) {
+    pub(super) fn cut(&mut self, fault: Fault) {
         for (from, to) in self.ways(fault) {
             self.links.cut(&self.sim, &from, &to);
         }
     }
 
-    fn mend_ways(&mut self, fault: Fault) {
+    pub(super) fn mend_ways(&mut self, fault: Fault) {
         for (from, to) in self.ways(fault) {
             self.links.mend(&self.sim, &from, &to);
         }

@@ -50,7 +50,9 @@ impl Beliefs {
         if answer.status >= 500 {
             return;
         }
-        self.token = self.token.max(answer.index);
+        let is_of_another = |own: &Token| answer.index.is_some_and(|new| new.epoch != own.epoch);
+        // Of two clusters the one that answers now counts.
+        self.token = (self.token.filter(|own| !is_of_another(own))).max(answer.index);
         match operation {
             Operation::Read(question, _) => self.learn_read(&question.asked, answer),
             Operation::Write(write) => self.learn_write(write, answer.status),

@@ -108,7 +108,11 @@ impl<V: Venue> Client<V> {
         let node = self.node();
         if !self.workload.percent(writes_percent) {
             let question = self.workload.question(self.venue.names());
-            let level = self.workload.level(self.beliefs.token);
+            // What another cluster has said is of no use in this one.
+            let furthest = self.venue.furthest().map(|token| token.epoch);
+            let token = self.beliefs.token;
+            let token = token.filter(|token| Some(token.epoch) == furthest);
+            let level = self.workload.level(token);
             self.perform(node, Operation::Read(question, level)).await;
             return false;
         }

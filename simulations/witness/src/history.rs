@@ -13,6 +13,8 @@ use crate::operation::{Operation, Token};
 pub struct History {
     /// The partition in which all clients are.
     pub partition: PartitionId,
+    /// Up to here the log is of before: it was restored from a backup.
+    pub behind: u64,
     /// One per request.
     pub events: Vec<Event>,
     /// What our own client made of several requests, where it was asked.

@@ -19,6 +19,9 @@ pub const LINEARIZABLE: &str = "linearizable reads";
 pub const SESSION: &str = "session reads";
 /// A bounded read is at or after whatever was acknowledged so long before it was asked for.
 pub const BOUNDED: &str = "bounded reads";
+/// Each answer names the history that it is of, and says that it keeps what was asked for, or more
+/// (docs/consistency.md: `Placement-Index`, `Placement-Effective-Consistency`).
+pub const SAYS_WHAT_IT_KEEPS: &str = "answers say what they keep";
 /// What our own client says of all its requests together is so, and it asks no node for less than it was
 /// shown (`client/DESIGN.md`).
 pub const CLIENT: &str = "our client tells the truth";

@@ -43,6 +43,7 @@ pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
     one_answer_each(history, &mut finding);
     resolve(history, log, &effects, &mut finding);
     check_order(history, &mut finding);
+    check_headers(history, &mut finding);
     check_calls(history, &mut finding);
     finding
 }
@@ -213,7 +214,7 @@ fn resolve(
             Operation::Read(..) => None,
         })
         .collect();
-    for (index, stamped) in log {
+    for (index, stamped) in log.range(history.behind + 1..) {
         let own = effects.get(index).filter(|(first, _)| first == index);
         let Some(effect) = own.filter(|_| !claimed.contains(index)) else {
             continue;
@@ -341,6 +342,56 @@ fn check_order(history: &History, finding: &mut Finding) {
         }
     }
     finding.violations.extend(late);
+}
+
+/// What answers say of themselves is what was asked for.
+fn check_headers(history: &History, finding: &mut Finding) {
+    let answered = |event: &Event| event.answer().filter(|one| one.status < 500).cloned();
+    let first = history
+        .events
+        .iter()
+        .find_map(|event| answered(event)?.index);
+    for event in &history.events {
+        let Some(answer) = answered(event) else {
+            continue;
+        };
+        let (epoch, own) = (
+            first.map(|one| one.epoch),
+            answer.index.map(|one| one.epoch),
+        );
+        let said = answer.effective.as_deref().unwrap_or("-");
+        // What is refused for its form depends on no state.
+        let depends = said != "none" || answer.status != 400;
+        let wrong = match keeps(&event.operation) {
+            _ if own.is_some() && own != epoch => format!(
+                "it is of epoch {}, and the first answer was of {}",
+                own.unwrap_or_default(),
+                epoch.unwrap_or_default()
+            ),
+            kept if depends && kept != said => format!("it says {said}, and {kept} was asked for"),
+            _ => continue,
+        };
+        finding.violations.push(format!(
+            "{}: {wrong}\n    {}",
+            promise::SAYS_WHAT_IT_KEEPS,
+            event.line()
+        ));
+    }
+}
+
+/// What `Placement-Effective-Consistency` has to say.
+fn keeps(operation: &Operation) -> String {
+    match operation {
+        Operation::Write(_) | Operation::Read(_, Level::Default | Level::Linearizable) => {
+            "linearizable".to_owned()
+        }
+        Operation::Read(_, Level::Session(_)) => "session".to_owned(),
+        Operation::Read(_, Level::Bounded(ms)) => {
+            let seconds = Duration::from_millis(*ms).as_secs_f64();
+            format!("bounded;max={seconds}")
+        }
+        Operation::Read(_, Level::Local) => "local".to_owned(),
+    }
 }
 
 /// What our own client said is what came of its requests.

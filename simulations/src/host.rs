@@ -15,7 +15,7 @@ use placement_model::state::Digest;
 use placement_node::{Config, Env, Node};
 use placement_raft_store::simulation::SimulatedDisk;
 use placement_raft_store::{
-    Backup, Disk, Gate, NewCluster, StoreOptions, boots, identity, rot_row, write_backup,
+    Backup, Disk, Gate, NewCluster, StoreOptions, Until, boots, identity, rot_row, write_backup,
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -321,7 +321,7 @@ impl Host {
             .map(|node| (node, format!("{}:{PEER_PORT}", node_name(node))))
             .collect();
         let storage = self.storage();
-        let backup = Backup::read(file, None, storage.applier.as_ref())?;
+        let backup = Backup::read(file, Until::End, storage.applier.as_ref())?;
         let options = StoreOptions {
             dir: self.data_dir(),
             ..storage

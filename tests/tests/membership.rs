@@ -116,6 +116,28 @@ async fn a_fresh_node_joins_is_promoted_and_another_one_leaves() {
 }
 
 #[tokio::test]
+async fn a_leader_that_is_demoted_leads_no_longer_and_gets_its_vote_back() {
+    let cluster = Cluster::start(3).await.unwrap();
+    let leader = cluster.leader().await.unwrap();
+    let id = leader.to_string();
+    ctl(&cluster, &["members", "demote", &id]);
+    let json = status(&cluster);
+    assert_eq!(
+        member(&json, leader).unwrap()["role"],
+        "learner",
+        "{json:#}"
+    );
+    assert_ne!(cluster.leader().await.unwrap(), leader);
+    ctl(&cluster, &["members", "promote", &id]);
+    let json = status(&cluster);
+    assert_ne!(
+        member(&json, leader).unwrap()["role"],
+        "learner",
+        "{json:#}"
+    );
+}
+
+#[tokio::test]
 async fn a_removed_node_that_goes_on_running_gives_no_orders() {
     let cluster = Cluster::start(3).await.unwrap();
     ctl(&cluster, &["members", "remove", "3", "--yes"]);

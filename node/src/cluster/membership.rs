@@ -195,9 +195,12 @@ impl Membership<'_> {
                 }
             }
             MembershipChange::Promote { id, force } => self.promote(id, force).await,
-            MembershipChange::Remove { id, force } if id == self.replica().me => {
-                // Who leads next takes this node out: once out, it could not have its own number closed.
-                match self.hand_over_to_be_removed(force).await {
+            MembershipChange::Remove { id, force } | MembershipChange::Demote { id, force }
+                if id == self.replica().me =>
+            {
+                // The next leader carries it out. A leader without a vote would lead on, as openraft lets every
+                // member; once out, it could not have its own number closed.
+                match self.hand_over_without_vote(force).await {
                     Ok(()) => return ChangeReply::NotLeader,
                     Err(refused) => Err(refused),
                 }
@@ -320,7 +323,6 @@ impl Membership<'_> {
         if members.is_empty() {
             return Ok(());
         }
-        self.must_vote()?;
         let change = ChangeMembers::SetNodes(members);
         let raft = &self.replica().raft;
         match raft.change_membership_if(change, true, [unchanged]).await {
@@ -392,8 +394,8 @@ impl Membership<'_> {
         self.take_out(id, now, voters).await
     }
 
-    /// Hands leadership over if the cluster can do without this node.
-    async fn hand_over_to_be_removed(&self, force: bool) -> Result<(), Refused> {
+    /// Hands leadership over if the cluster can do without the vote of this node.
+    async fn hand_over_without_vote(&self, force: bool) -> Result<(), Refused> {
         let (me, (_, mut left)) = (self.replica().me, self.now());
         left.remove(&me);
         self.must_go_on(me, &left, force).await?;
@@ -584,18 +586,6 @@ impl Membership<'_> {
         (unchanged, stored.membership().voter_ids().collect())
     }
 
-    /// A leader that gives up its vote leads until that is committed. openraft takes no other change from it then.
-    fn must_vote(&self) -> Result<(), Refused> {
-        let stored = self.replica().membership();
-        let mut voters = stored.membership().voter_ids();
-        match voters.any(|id| id == self.replica().me) {
-            true => Ok(()),
-            false => Err(Refused::Unavailable(
-                "the leader gives up its vote, and another one follows: try again".to_owned(),
-            )),
-        }
-    }
-
     /// Sets the membership, if it is still the one that the change was decided on.
     pub(super) async fn set_membership(
         &self,
@@ -605,7 +595,6 @@ impl Membership<'_> {
     ) -> Result<(), Refused> {
         let membership = RaftMembership::new(vec![voters], members)
             .map_err(|error| Refused::Conflict(error.to_string()))?;
-        self.must_vote()?;
         let append = self
             .replica()
             .raft

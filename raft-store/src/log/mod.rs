@@ -9,7 +9,6 @@ mod writer;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
@@ -169,7 +168,7 @@ impl LogStore {
 /// The log of a node that does not run, for changes by hand.
 pub(crate) struct LogEditor {
     database: LogDatabase,
-    dir: PathBuf,
+    options: StoreOptions,
 }
 
 impl LogEditor {
@@ -181,7 +180,7 @@ impl LogEditor {
         }
         Ok(Self {
             database,
-            dir: options.dir.clone(),
+            options: options.clone(),
         })
     }
 
@@ -197,9 +196,10 @@ impl LogEditor {
         applied: &LogId,
     ) -> Result<(), OpenError> {
         self.database.begin_behind(version, applied)?;
+        synced(&self.options, &self.database)?;
         let vote = self.database.ends()?.vote;
         let last = Some(*applied);
-        Reached::begin(&self.dir, Mark { last, vote })?;
+        Reached::begin(&self.options.dir, Mark { last, vote })?;
         Ok(())
     }
 

@@ -274,13 +274,17 @@ impl StateDatabase {
         self.db.write_opt(batch, &options)?;
         let unflushed = self.unflushed.fetch_add(bytes, Ordering::Relaxed) + bytes;
         match unflushed > runtime::limits().rows_buffer {
-            true => self.sync(),
+            true => self.flush(),
             false => Ok(()),
         }
     }
 
     /// Makes everything written so far durable.
     pub(super) fn sync(&self) -> Result<(), rocksdb::Error> {
+        self.flush()
+    }
+
+    fn flush(&self) -> Result<(), rocksdb::Error> {
         let families = families().map(|name| rocks::family(&self.db, name));
         let mut options = FlushOptions::default();
         options.set_wait(true);

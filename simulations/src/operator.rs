@@ -1,6 +1,6 @@
 //! The one who changes the cluster while it runs: through the door for operators, as `placementctl` does.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::rc::Rc;
@@ -68,7 +68,8 @@ pub enum Done {
 #[derive(Debug, Default)]
 pub struct Desk {
     orders: RefCell<VecDeque<Order>>,
-    busy: Cell<bool>,
+    /// What is being carried out, and what was last answered.
+    current: RefCell<Option<(Order, String)>>,
     done: RefCell<Vec<(Order, Done)>>,
     /// Nodes that have ever been told to get out of the way.
     drained: RefCell<BTreeSet<u64>>,
@@ -190,7 +191,20 @@ impl Desk {
 
     /// Whether nothing is left to be done.
     pub fn is_empty(&self) -> bool {
-        self.orders.borrow().is_empty() && !self.busy.get()
+        self.orders.borrow().is_empty() && self.current.borrow().is_none()
+    }
+
+    /// What is left to be done, and what the node answered that was last asked for it.
+    pub fn left(&self) -> String {
+        let current = self.current.borrow();
+        let (now, said) = current.as_ref().map_or_else(
+            || ("nothing".to_owned(), "nothing"),
+            |(order, said)| (order.to_string(), said.as_str()),
+        );
+        let then: Vec<String> = (self.orders.borrow().iter())
+            .map(ToString::to_string)
+            .collect();
+        format!("now: {now}, answered by: {said}; then: {}", then.join(", "))
     }
 
     /// What came of the orders so far.
@@ -210,7 +224,7 @@ impl Desk {
                 sleep(PAUSE / 10).await;
                 continue;
             };
-            self.busy.set(true);
+            *self.current.borrow_mut() = Some((order, String::new()));
             let done = loop {
                 turn += 1;
                 let through = match order {
@@ -220,7 +234,13 @@ impl Desk {
                 let tried = match order {
                     Order::Join { spare, old } => self.replace(spare, old, through).await,
                     Order::Token(node) => self.issue(node, through).await,
-                    order => carry_out(order, through).await,
+                    order => {
+                        let answer = timeout(PATIENCE, ask(order, through)).await;
+                        let answer = answer.ok().and_then(Result::ok);
+                        let said = format!("node {through}: {answer:?}");
+                        *self.current.borrow_mut() = Some((order, said));
+                        ended(order, answer)
+                    }
                 };
                 if let Some(done) = tried {
                     break done;
@@ -229,15 +249,13 @@ impl Desk {
             };
             tracing::info!(%order, ?done, "an order has ended");
             self.done.borrow_mut().push((order, done));
-            self.busy.set(false);
+            *self.current.borrow_mut() = None;
         }
     }
 }
 
-/// One try, through one node. `None`: it has to be tried again.
-async fn carry_out(order: Order, through: u64) -> Option<Done> {
-    let answer = timeout(PATIENCE, ask(order, through)).await;
-    let answer = answer.ok().and_then(Result::ok);
+/// How an order has ended by an answer. `None`: it has to be tried again.
+fn ended(order: Order, answer: Option<(u16, String)>) -> Option<Done> {
     if let Order::Transfer(_)
     | Order::Drain(_)
     | Order::Undrain(_)

@@ -402,7 +402,7 @@ impl Parameters {
             false => drawn.clouds.at_first(),
         };
         let members = &mut seed.stream("area members");
-        let (changes, two_operators) = (members.random_bool(0.3), members.random_bool(0.5));
+        let (changes, two_operators) = (members.random_bool(0.4), members.random_bool(0.5));
         // Two grow three voters to five; one is put in the place of a node that is lost.
         let (spares, two_operators) = match changes && !drawn.minority_stays_down {
             true if two_operators && !drawn.storm_from_the_start => (2, true),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use placement_witness::client::Venue;
 
-use crate::history::{Answer, End, History};
+use crate::history::{Answer, End, Event, History};
 use crate::http::call;
 use crate::operation::{Operation, Question, Token};
 use crate::parameters::Parameters;
@@ -38,8 +38,10 @@ pub struct Shared {
     pub parameters: Parameters,
     /// What everybody saw.
     pub history: RefCell<History>,
-    /// What they had asked of a cluster that was lost: so many requests.
-    pub before: Cell<usize>,
+    /// Requests were numbered up to here when the cluster was lost.
+    before: Cell<usize>,
+    /// So many of them were under way then: what reaches a node late is carried out by the restored cluster.
+    under_way: Cell<usize>,
     /// Where the run is.
     pub phase: Cell<Phase>,
     /// The names over which the clients meet.
@@ -65,6 +67,7 @@ impl Shared {
             parameters,
             history: RefCell::new(history),
             before: Cell::new(0),
+            under_way: Cell::new(0),
             phase: Cell::new(Phase::Setup),
             names,
             nodes: RefCell::new(nodes),
@@ -76,26 +79,36 @@ impl Shared {
     /// Writes down that a request is being sent.
     pub(crate) fn begin(&self, client: usize, node: u64, operation: Operation) -> usize {
         let mut history = self.history.borrow_mut();
-        self.before.get() + history.begin(client, node, operation, now())
+        let event = history.begin(client, node, operation, now());
+        self.before.get() + event - self.under_way.get()
     }
 
     /// Writes down what came of a request.
     pub(crate) fn end(&self, event: usize, end: End) {
         // What was asked of a cluster that was lost is not answered any more.
         if let Some(event) = event.checked_sub(self.before.get()) {
+            let event = event + self.under_way.get();
             self.history.borrow_mut().end(event, now(), end);
         }
     }
 
     /// All is lost that is behind a place in the log. Returns what everybody saw until now.
     pub(crate) fn begin_again(&self, behind: u64) -> History {
+        let open = |event: &&Event| event.end == End::Open;
+        let under_way: Vec<Event> = {
+            let history = self.history.borrow();
+            history.events.iter().filter(open).cloned().collect()
+        };
+        let count = under_way.len();
         let again = History {
             partition: self.parameters.clouds.partition(),
             behind,
+            events: under_way,
             ..History::default()
         };
         let before = self.history.replace(again);
-        self.before.set(self.before.get() + before.events.len());
+        let numbered = before.events.len() - self.under_way.replace(count);
+        self.before.set(self.before.get() + numbered);
         before
     }
 

@@ -153,7 +153,16 @@ impl Story {
         self.log.insert(index, stamped);
     }
 
-    fn event(&mut self, (sent, ended): (u64, u64), operation: Operation, end: End) {
+    fn event(&mut self, (sent, ended): (u64, u64), operation: Operation, mut end: End) {
+        if let End::Answer(answer) = &mut end {
+            let effective = match &operation {
+                Operation::Read(_, Level::Session(_)) => "session",
+                Operation::Read(_, Level::Bounded(_)) => "bounded;max=0.1",
+                Operation::Read(_, Level::Local) => "local",
+                _ => "linearizable",
+            };
+            answer.effective = Some(effective.to_owned());
+        }
         let event = self
             .history
             .begin(0, 1, operation, Duration::from_millis(sent));

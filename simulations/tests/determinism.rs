@@ -57,7 +57,7 @@ fn one_seed_is_one_history() {
         }
         let second = traced(seed);
         assert!(
-            first.trace.0 > 10_000,
+            first.trace.0 > 1_000,
             "packets were seen: {:?}",
             first.trace
         );

@@ -205,7 +205,7 @@ fn on_what_clients_write_with_repetitions() {
 #[test]
 fn clients_write_everything_and_are_refused_for_everything() {
     let (mut done, mut refusals) = (BTreeMap::new(), BTreeMap::new());
-    for seed in 0..60 {
+    for seed in 0..80 {
         let mut pair = Pair::new(seed);
         for _ in 0..150 {
             let Some(write) = pair.next() else { continue };

@@ -48,6 +48,8 @@ fn quiet(seed: u64) -> Parameters {
         knobs: Knobs::default(),
         older_starts: Vec::new(),
         clouds: Clouds::Alone,
+        is_lost: false,
+        two_operators: false,
         ..Parameters::from_seed(Seed(seed))
     }
 }

@@ -31,8 +31,8 @@ const FRESH_MAX: u64 = 100_000;
 const TWICE_ONE_IN: u64 = 10;
 /// How much of its bound a recovery may take at the median and at the 95th percentile of the fixed seeds, in percent. They
 /// are the same each time, but for what a change of the product makes of them.
-const RECOVERY_MEDIAN_MAX: u128 = 6;
-const RECOVERY_P95_MAX: u128 = 20;
+const RECOVERY_MEDIAN_MAX: u128 = 3;
+const RECOVERY_P95_MAX: u128 = 15;
 /// As many as the smallest machine that runs this has cores.
 const WORKERS: usize = 2;
 /// How often a swarm would say how far it is.

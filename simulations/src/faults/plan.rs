@@ -145,9 +145,9 @@ fn orders(parameters: &Parameters) -> Vec<Planned> {
         let node = random.random_range(1..=nodes);
         planned.push(at(random.random_range(0.0..0.9), Fault::Demote(node)));
     }
-    match random.random_range(0..4) {
-        0 => planned.push(at(random.random_range(0.4..0.9), Fault::RetireLeader)),
-        1 => {
+    match random.random_range(0..5) {
+        0 | 1 => planned.push(at(random.random_range(0.4..0.9), Fault::RetireLeader)),
+        2 | 3 => {
             let node = random.random_range(1..=nodes);
             planned.push(at(random.random_range(0.4..0.9), Fault::Retire(node)));
         }

@@ -190,7 +190,14 @@ impl World {
         self.mend();
         self.steps(set_up, "the cluster did not form after the storm", formed)?;
         let ordered = |world: &Self| world.desk.is_empty() && world.deputy.is_empty();
-        self.steps(changes, "the cluster was not changed as ordered", ordered)?;
+        self.steps(changes, "the cluster was not changed as ordered", ordered)
+            .map_err(|error| {
+                format!(
+                    "{error}; one operator: {}; the other: {}",
+                    self.desk.left(),
+                    self.deputy.left()
+                )
+            })?;
         self.take_in();
         self.is_closed();
         self.put_back(calm)?;

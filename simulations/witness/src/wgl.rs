@@ -188,7 +188,10 @@ fn of_event(
     let of =
         |named: &placement_model::types::ConsumerUuid| named.to_string() == consumer.to_string();
     if let Command::DeleteAllocations(DeleteAllocations { consumer: released }) = &write.command {
-        return of(released).then_some(Seen::Released(status == 204));
+        return match status {
+            204 | 404 if of(released) => Some(Seen::Released(status == 204)),
+            _ => None,
+        };
     }
     let all = claims(&write.command);
     let claim = all.iter().find(|claim| of(&claim.consumer))?;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use placement_model::types::PartitionId;
-use placement_model::{Outcome, Stamped};
+use placement_model::{Outcome, Refusal, Stamped};
 
 use crate::history::{Answer, End, Event, History, Said};
 use crate::inquiry::last_questions;
@@ -398,10 +398,12 @@ fn keeps(operation: &Operation) -> String {
 fn check_calls(history: &History, finding: &mut Finding) {
     let mut shown: BTreeMap<usize, Token> = BTreeMap::new();
     for call in &history.calls {
-        let in_the_log = call
-            .requests
-            .iter()
-            .filter(|number| finding.effects.contains_key(*number));
+        // A command that was refused as its partition's routes had changed is in the log, and may be sent again.
+        let in_the_log = (call.requests.iter()).filter(|number| {
+            (finding.effects.get(*number)).is_some_and(|(_, outcome)| {
+                !matches!(outcome, Outcome::Refused(Refusal::RoutesChanged(_)))
+            })
+        });
         let (in_the_log, last) = (in_the_log.count(), call.requests.last());
         let last = last.and_then(|number| history.events[*number].answer());
         let wrong = match &call.said {
@@ -429,7 +431,8 @@ fn check_calls(history: &History, finding: &mut Finding) {
                 wrong.push(format!("it asks for {asked} after it was shown {shown}"));
             }
             // One that came in the moment in which the client lost patience was seen by nobody: it asked again.
-            let is_seen = call.requests.last() == Some(number);
+            let is_seen =
+                call.requests.last() == Some(number) && matches!(call.said, Said::Answered(_));
             let success = event
                 .answer()
                 .filter(|one| is_seen && (200..300).contains(&one.status));

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use common::{applied, apply, history, identity, new_dir, opened, run, stamp};
+use placement_raft_store::runtime::{Limits, simulate_within};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
     AppliedState, Backup, BackupDir, Entry, RestoreError, Rules, Until, inspect_kept_log,
@@ -38,8 +39,9 @@ fn entries(from: u64, to: u64) -> Vec<Entry> {
 fn log(dir: &BackupDir, to: u64) -> u64 {
     let mut log = dir.log().unwrap();
     let from = log.next();
-    log.append(RecordVersion::NEWEST, &entries(from, to))
-        .unwrap();
+    for some in entries(from, to).chunks(3) {
+        log.append(RecordVersion::NEWEST, some).unwrap();
+    }
     from
 }
 
@@ -81,20 +83,41 @@ fn refusal(dir: &BackupDir, index: u64) -> String {
 
 #[test]
 fn each_moment_comes_back_as_it_was() {
+    assert_eq!(
+        each_moment_back(&states(60)),
+        3,
+        "one file of the log for each start"
+    );
+}
+
+#[test]
+fn each_moment_comes_back_from_a_log_in_many_files() {
+    let limits = Limits {
+        archive_file: 400,
+        ..Limits::PRODUCT
+    };
+    let states = states(60);
+    let _simulation = simulate_within(1, limits);
+    let files = each_moment_back(&states);
+    assert!(files > 6, "{files}");
+}
+
+/// Returns how many files of the log there are.
+fn each_moment_back(states: &BTreeMap<u64, AppliedState>) -> usize {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
-    let states = states(60);
     log(&dir, 30);
     dir.back_up(&states[&20], 3).unwrap();
     dir.back_up(&states[&40], 3).unwrap();
     assert_eq!(log(&dir, 45), 31);
     assert_eq!(log(&dir, 60), 46);
     for index in [20, 21, 30, 31, 39, 40, 41, 45, 46, 60] {
-        assert_at(&dir, &states, index);
+        assert_at(&dir, states, index);
     }
     let last = Backup::read(dir.path(), Until::End, &Rules).unwrap();
     assert_eq!((last.info.index, last.ends_early), (60, None));
     assert!(refusal(&dir, 19).contains("of a later moment"));
+    files(&dir, "log-").len()
 }
 
 #[test]

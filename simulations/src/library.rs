@@ -60,7 +60,8 @@ impl Library {
     pub(crate) fn new(number: usize, shared: &Rc<Shared>, lies: bool) -> Self {
         let (sender, mut sent) = mpsc::unbounded_channel();
         let parameters = &shared.parameters;
-        let nodes = parameters.nodes + parameters.learners();
+        // Those that join later, too: all that it knows at first may be taken out.
+        let nodes = parameters.machines();
         let mut nodes: Vec<u64> = (0..nodes)
             .map(|step| (number as u64 + step) % nodes + 1)
             .collect();

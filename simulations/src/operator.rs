@@ -212,12 +212,13 @@ impl Desk {
         self.done.borrow().clone()
     }
 
-    /// Carries orders out for ever; any of the nodes up to `nodes` is asked.
+    /// Carries orders out for ever; any of the nodes up to `nodes` is asked, and those that it has added.
     ///
     /// # Errors
     /// None; the signature is turmoil's.
     pub async fn work(self: Rc<Self>, nodes: u64) -> turmoil::Result {
         let mut turn = 0;
+        let mut asked: Vec<u64> = (1..=nodes).collect();
         loop {
             let next = self.orders.borrow_mut().pop_front();
             let Some(order) = next else {
@@ -229,7 +230,7 @@ impl Desk {
                 turn += 1;
                 let through = match order {
                     Order::Drain(node) | Order::Undrain(node) => node,
-                    _ => 1 + turn % nodes,
+                    _ => asked[turn % asked.len()],
                 };
                 let tried = match order {
                     Order::Join { spare, old } => self.replace(spare, old, through).await,
@@ -248,6 +249,9 @@ impl Desk {
                 sleep(PAUSE).await;
             };
             tracing::info!(%order, ?done, "an order has ended");
+            if let (Order::Add(node), Done::Yes) = (order, &done) {
+                asked.push(node);
+            }
             self.done.borrow_mut().push((order, done));
             *self.current.borrow_mut() = None;
         }

@@ -209,6 +209,8 @@ impl World {
         let content = |world: &Self| world.shared.content.get() == clients;
         let unheard = "not every client got its writes through after the storm";
         self.course.calm = self.steps(calm, unheard, content)?;
+        // Nodes that have just started may not have known the last change of the members.
+        self.take_in();
         // A node behind a connection that the storm left dumb may be the last to hear of them.
         self.steps(calm, "not every node caught up", Self::converged)?;
         // A change that nobody was told of may have been made since.
@@ -275,8 +277,9 @@ impl World {
         while !done(self) {
             if self.sim.elapsed() > began + most {
                 return Err(format!(
-                    "{}: {complaint} within {most:?} of simulated time",
-                    liveness::NAME
+                    "{}: {complaint} within {most:?} of simulated time; applied: {}",
+                    liveness::NAME,
+                    self.positions()
                 )
                 .into());
             }
@@ -374,6 +377,26 @@ impl World {
             .map(|(_, host)| host.applied());
         let first = applied.next().flatten();
         first.is_some() && applied.all(|one| one == first)
+    }
+
+    /// Up to where each node has applied the log, and which ones nobody waits for.
+    fn positions(&self) -> String {
+        let position = |(node, host): (&u64, &Rc<Host>)| {
+            let at = host
+                .applied()
+                .map_or("?".to_owned(), |(id, _)| format!("{id:?}"));
+            let apart = [
+                (self.down.contains_key(node), " down"),
+                (self.outside.contains(node), " outside"),
+                (self.away.contains(node), " away"),
+            ];
+            let apart: String = (apart.iter())
+                .filter_map(|(is, word)| is.then_some(*word))
+                .collect();
+            format!("node {node} {at}{apart}")
+        };
+        let positions: Vec<String> = self.hosts.iter().map(position).collect();
+        positions.join(", ")
     }
 
     fn leader(&self) -> Option<u64> {

@@ -125,6 +125,20 @@ fn said(cluster: &Cluster, arguments: &[&str]) -> (bool, String) {
 }
 
 #[tokio::test]
+async fn without_a_majority_a_partition_is_refused_and_its_outcome_is_one() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    cluster.kill_9(2);
+    cluster.kill_9(3);
+    let create = ["partitions", "create", "south", "--host", "south.example"];
+    let refused = cluster.placementctl(&create).unwrap();
+    assert!(!refused.status.success(), "{refused:?}");
+    let words = String::from_utf8(refused.stderr).unwrap();
+    let is_known = words.contains("nothing was committed");
+    let is_unknown = words.contains("outcome of the write is unknown");
+    assert!(is_known != is_unknown, "{words}");
+}
+
+#[tokio::test]
 async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     let mut cluster = Cluster::start_with(3, TWO).await.unwrap();
     let [default, north, south] = clouds(&cluster, 1);

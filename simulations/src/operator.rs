@@ -65,9 +65,11 @@ pub enum Done {
 }
 
 /// Where orders wait, and what came of them. Those that must be carried out are repeated until they are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Desk {
     orders: RefCell<VecDeque<Order>>,
+    /// The nodes that are asked: those that form the cluster, and those that either operator has added.
+    asked: Rc<RefCell<Vec<u64>>>,
     /// What is being carried out, and what was last answered.
     current: RefCell<Option<(Order, String)>>,
     done: RefCell<Vec<(Order, Done)>>,
@@ -100,6 +102,22 @@ impl fmt::Display for Order {
 }
 
 impl Desk {
+    /// The desks of two operators of a cluster that begins with so many nodes.
+    pub fn two(nodes: u64) -> [Rc<Self>; 2] {
+        let asked = Rc::new(RefCell::new((1..=nodes).collect()));
+        [(); 2].map(|()| {
+            Rc::new(Self {
+                orders: RefCell::default(),
+                asked: Rc::clone(&asked),
+                current: RefCell::default(),
+                done: RefCell::default(),
+                drained: RefCell::default(),
+                tokens: RefCell::default(),
+                shown: RefCell::default(),
+            })
+        })
+    }
+
     /// Adds orders, to be carried out one after the other.
     pub fn order(&self, orders: impl IntoIterator<Item = Order>) {
         for order in orders {
@@ -212,13 +230,12 @@ impl Desk {
         self.done.borrow().clone()
     }
 
-    /// Carries orders out for ever; any of the nodes up to `nodes` is asked, and those that it has added.
+    /// Carries orders out for ever.
     ///
     /// # Errors
     /// None; the signature is turmoil's.
-    pub async fn work(self: Rc<Self>, nodes: u64) -> turmoil::Result {
+    pub async fn work(self: Rc<Self>) -> turmoil::Result {
         let mut turn = 0;
-        let mut asked: Vec<u64> = (1..=nodes).collect();
         loop {
             let next = self.orders.borrow_mut().pop_front();
             let Some(order) = next else {
@@ -230,7 +247,10 @@ impl Desk {
                 turn += 1;
                 let through = match order {
                     Order::Drain(node) | Order::Undrain(node) => node,
-                    _ => asked[turn % asked.len()],
+                    _ => {
+                        let asked = self.asked.borrow();
+                        asked[turn % asked.len()]
+                    }
                 };
                 let tried = match order {
                     Order::Join { spare, old } => self.replace(spare, old, through).await,
@@ -250,7 +270,7 @@ impl Desk {
             };
             tracing::info!(%order, ?done, "an order has ended");
             if let (Order::Add(node), Done::Yes) = (order, &done) {
-                asked.push(node);
+                self.asked.borrow_mut().push(node);
             }
             self.done.borrow_mut().push((order, done));
             *self.current.borrow_mut() = None;

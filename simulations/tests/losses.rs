@@ -124,8 +124,9 @@ impl Cluster {
             let software = host.clone();
             sim.host(host.name.clone(), move || software.clone().run());
         }
-        let (asked, desk) = (Rc::<RefCell<Asked>>::default(), Rc::new(Desk::default()));
-        sim.client("operator", desk.clone().work(parameters.nodes));
+        let asked = Rc::<RefCell<Asked>>::default();
+        let [desk, _] = Desk::two(parameters.nodes);
+        sim.client("operator", desk.clone().work());
         sim.client("asker", ask(asked.clone()));
         for (a, one) in &hosts {
             for (b, other) in hosts.range(a + 1..) {

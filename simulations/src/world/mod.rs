@@ -117,11 +117,10 @@ impl World {
             sim.client(name.clone(), work(number, shared.clone(), mutant));
             clients.push(name);
         }
-        let desk = Rc::new(Desk::default());
-        sim.client("operator", desk.clone().work(parameters.nodes));
-        let deputy = Rc::new(Desk::default());
+        let [desk, deputy] = Desk::two(parameters.nodes);
+        sim.client("operator", desk.clone().work());
         if parameters.two_operators {
-            sim.client("deputy", deputy.clone().work(parameters.nodes));
+            sim.client("deputy", deputy.clone().work());
         }
         sim.client("scanner", scan(shared.clone()));
         clients.push("scanner".to_owned());

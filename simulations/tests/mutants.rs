@@ -101,7 +101,7 @@ caught! {
     not_counting_a_child: ChildUncounted from 1;
     not_finding_what_is_free_again: OffersStayBehind from 1;
     one_candidate_too_many: OneCandidateTooMany from 1;
-    ignoring_forbidden_traits: ForbiddenTraitIgnored from 8;
+    ignoring_forbidden_traits: ForbiddenTraitIgnored from 1;
     believing_rows_that_have_rotted: RowsUnproved from 1;
     taking_part_with_an_older_copy: OlderCopyTakesPart from 1;
     ignoring_what_is_reserved: ReservedIgnored from 4;

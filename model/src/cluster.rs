@@ -11,7 +11,7 @@ use imbl::OrdMap;
 
 use crate::level::Level;
 use crate::state::change::{Change, Changes, PartitionRow, Routing, RowKey, SessionRow};
-use crate::state::{Dangling, Digest, Loading, Slip, State};
+use crate::state::{Dangling, Digest, Loading, State};
 use crate::types::{HostName, PartitionId, PartitionName, Route, RoutePrefix};
 
 /// The changes of one command, by the partition whose rows they are, in order.
@@ -59,8 +59,7 @@ impl Cluster {
         }
     }
 
-    /// The same, for searches that are broken on purpose.
-    pub fn partition_mut(&mut self, id: PartitionId) -> Option<&mut State> {
+    fn partition_mut(&mut self, id: PartitionId) -> Option<&mut State> {
         match id {
             PartitionId::DEFAULT => Some(&mut self.default),
             id => self.others.get_mut(&id),
@@ -162,18 +161,10 @@ impl Cluster {
     /// # Panics
     /// As [`State::commit`].
     pub fn commit(&mut self, changes: &ClusterChanges) {
-        self.commit_slipping(changes, None);
-    }
-
-    /// The same with a bug, for simulations that prove that it is noticed.
-    ///
-    /// # Panics
-    /// As [`State::commit`], and where the bug leads to.
-    pub fn commit_slipping(&mut self, changes: &ClusterChanges, slip: Option<Slip>) {
         for (id, changes) in changes {
             let state = self.partition_mut(*id);
             let state = state.expect("rows change in partitions that are there");
-            state.commit_slipping(changes, slip);
+            state.commit(changes);
             if id.is_default() {
                 self.follow(changes);
             }
@@ -192,17 +183,6 @@ impl Cluster {
                 }
                 self.routes = routes_of(&self.default);
             }
-        }
-    }
-
-    /// Empties the indexes, for simulations that prove that stale ones are noticed.
-    pub fn lose_indexes(&mut self) {
-        self.default.lose_indexes();
-        let ids: Vec<_> = self.others.keys().copied().collect();
-        for id in ids {
-            self.partition_mut(id)
-                .into_iter()
-                .for_each(State::lose_indexes);
         }
     }
 

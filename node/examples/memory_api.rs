@@ -46,7 +46,6 @@ fn api() -> Service {
         clock: world.clone(),
         ids: world.clone(),
         offload: world,
-        before_search: |_, _| {},
         keystone: None,
         policy: Arc::new(Policy::read(&settings.policy).unwrap()),
         audit: Audit::off(),

@@ -1,7 +1,7 @@
 //! The two doors between the REST API and the replicated state. Handlers know nothing else of the
 //! cluster: neither openraft nor RocksDB.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,15 +73,6 @@ impl Deref for SharedState {
 
     fn deref(&self) -> &State {
         let state = self.applied.cluster.partition(self.partition);
-        state.expect("a partition that is there stays in its state")
-    }
-}
-
-/// For searches that are broken on purpose; each gets a copy of its own.
-impl DerefMut for SharedState {
-    fn deref_mut(&mut self) -> &mut State {
-        let applied = Arc::make_mut(&mut self.applied);
-        let state = applied.cluster.partition_mut(self.partition);
         state.expect("a partition that is there stays in its state")
     }
 }

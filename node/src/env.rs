@@ -15,9 +15,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::doors::{ReadDoor, SharedState};
 use crate::world::{Clock, Offload, RealWorld, UuidSource};
-use placement_model::query::candidates::CandidateRequest;
 use placement_model::standard::StandardNames;
 use placement_raft_store::StoreOptions;
 
@@ -43,14 +41,6 @@ pub struct Env {
     /// The newest version of the protocol between nodes that this node speaks; `None`: that of this
     /// binary. Simulations play an older one.
     pub protocol: Option<u16>,
-    /// What is put around the read door that the API is given: nothing. Simulations break its
-    /// promises on purpose, to prove that they notice.
-    pub around_read_door: fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor>,
-    /// What is done to each search for candidates before it begins: nothing. Simulations search amiss.
-    pub before_search: fn(&mut SharedState, &mut CandidateRequest),
-    /// Broken on purpose, for simulations that prove that their checks can fail. No configuration
-    /// reaches this.
-    pub faults: Faults,
     /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
     pub http_date: bool,
 }
@@ -68,49 +58,9 @@ impl Env {
             storage: StoreOptions::new(""),
             standards: StandardNames::of_this_binary(),
             protocol: None,
-            around_read_door: |door| door,
-            before_search: |_, _| {},
-            faults: Faults::default(),
             http_date: true,
         }
     }
-}
-
-/// Bugs to inject where none of the traits reaches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// A write whose outcome is not known is sent again as another one.
-    pub ask_again_as_another: bool,
-    /// Of a write that was sent and not answered it is said that nothing was committed.
-    pub deny_what_was_sent: bool,
-    /// A write says of itself that it was answered.
-    pub answered_before_it_is: bool,
-    /// A leader stamps by its clock alone.
-    pub stamp_by_the_clock: bool,
-    /// A leader tells how far it has committed without asking a quorum whether it still leads.
-    pub lead_without_quorum: bool,
-    /// A read that comes in while a round is under way is answered by that round.
-    pub join_the_round: bool,
-    /// Whatever vote a node shows, it counts for the quorum of a read.
-    pub count_every_vote: bool,
-    /// A leader that has committed nothing of its own tells how far it knows the log to be committed.
-    pub read_before_the_first_entry: bool,
-    /// A state counts as complete as of the answer, not of the question.
-    pub fresh_as_of_the_answer: bool,
-    /// Votes are given whatever the log of the candidate lacks.
-    pub vote_for_any_log: bool,
-    /// A node does not look whether it has started under its number before.
-    pub believe_in_its_past: bool,
-    /// The leader reads of several consumers only the first.
-    pub read_amiss: bool,
-    /// A heartbeat is taken for agreement about all that a node has in its log.
-    pub heartbeat_agrees: bool,
-    /// A connection that says nothing counts as alive.
-    pub trust_in_silence: bool,
-    /// The answer to the first part of an append counts for the whole.
-    pub part_answers_for_all: bool,
-    /// Leadership moves to a preferred site whether or not anybody there has caught up.
-    pub prefer_those_behind: bool,
 }
 
 /// A byte stream between two ends.

@@ -133,10 +133,7 @@ impl Node {
             secured.link,
             config.node_id,
             Duration::from_millis(config.peer.connect_ms),
-            match env.faults.trust_in_silence {
-                true => Duration::from_secs(3600),
-                false => Duration::from_millis(config.peer.silence_ms),
-            },
+            Duration::from_millis(config.peer.silence_ms),
             env.protocol.unwrap_or(*VERSIONS.end()),
             tasks.clone(),
         );
@@ -167,7 +164,7 @@ impl Node {
             slot.clone(),
             Backlog::new("this node", &config),
         ));
-        let read = (env.around_read_door)(Arc::new(Reads::new(slot.clone())));
+        let read = Arc::new(Reads::new(slot.clone()));
         let checks = HealthChecks {
             slot: slot.clone(),
             config: config.clone(),
@@ -181,7 +178,6 @@ impl Node {
             clock: env.clock.clone(),
             ids: env.ids.clone(),
             offload: env.offload.clone(),
-            before_search: env.before_search,
             readiness: Arc::new(checks.clone()),
             keystone: keystone.clone(),
             policy: policy.clone(),

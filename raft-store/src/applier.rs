@@ -11,11 +11,6 @@ use placement_model::{Cluster, Outcome, Stamped};
 pub trait Applier: Send + Sync + 'static {
     /// `index` is the place of `stamped` in the log; `cluster` is the state before it.
     fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges);
-
-    /// Carries out what it answered.
-    fn commit(&self, cluster: &mut Cluster, changes: &ClusterChanges) {
-        cluster.commit(changes);
-    }
 }
 
 /// The rules of the placement model, as they are.

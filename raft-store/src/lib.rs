@@ -37,7 +37,6 @@ mod options;
 mod recover;
 mod restore;
 mod rocks;
-mod rot;
 pub mod runtime;
 pub mod simulation;
 mod skip;
@@ -72,10 +71,9 @@ pub use machine::{
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use observer::{LogEvent, LogObserver};
-pub use options::{Disk, Faults, StoreOptions};
+pub use options::{Disk, StoreOptions};
 pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
 pub use restore::{Backup, NewCluster, RestoreError};
-pub use rot::rot_row;
 pub use skip::{SkipError, Skipped, skip_entry, skipped};
 pub use store::{Raft, Store, open};
 pub use types::{

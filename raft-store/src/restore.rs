@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use placement_model::Change;
+use placement_model::mutant;
 use placement_model::state::change::{JoinRow, SessionRow};
 use placement_model::types::PartitionId;
 use serde::Serialize;
@@ -171,7 +172,7 @@ impl Backup {
                 };
                 Change::PutJoin(node, over)
             });
-        let over = over.filter(|_| !options.faults.restore_keeps_tokens);
+        let over = over.filter(|_| !mutant!("restore-keeps-tokens"));
         let mut over: Vec<Change> = over.collect();
         // The retired numbers were those of nodes that cannot reach this cluster, and its log begins empty: nothing
         // late can come under them.
@@ -187,8 +188,8 @@ impl Backup {
         LogEditor::open(options, &cache)?.begin_behind(applied.record_version(), &last)?;
         // The state remembers the starts of its nodes, and the next one must be a later one. The names of
         // log and state become durable with this one, so the owner is never there without them.
-        let session = (applied.cluster.session(identity.node))
-            .filter(|_| !options.faults.restore_forgets_boots);
+        let session =
+            (applied.cluster.session(identity.node)).filter(|_| !mutant!("restore-forgets-boots"));
         data_dir::set_boots(dir, session.map_or(0, |session| session.boot).max(1))?;
         data_dir::write_identity(dir, identity)
     }

@@ -18,6 +18,7 @@ use crate::rocks;
 use crate::types::TypeConfig;
 use crate::wire::RecordVersion;
 use crate::write_version::WriteVersion;
+use placement_model::mutant;
 
 /// The Raft group of this node.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
@@ -99,7 +100,7 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     // again may count as a start: from then on a missing log means a lost one.
     files::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
     let boot = match data_dir::boots(dir)? {
-        last if options.faults.reuse_boots && last > 0 => last,
+        last if mutant!("reuse-boots") && last > 0 => last,
         _ => data_dir::next_boot(dir)?,
     };
     files::point("the start is counted", dir);

@@ -23,8 +23,9 @@ use openraft::storage::{
     RaftStateMachine,
 };
 use openraft::type_config::TypeConfigExt;
+use placement_model::mutant::inject;
 use placement_raft_store::simulation::SimulatedDisk;
-use placement_raft_store::{Disk, Faults, Store, StoreOptions, TypeConfig, Vote, open, runtime};
+use placement_raft_store::{Disk, Store, StoreOptions, TypeConfig, Vote, open, runtime};
 use skip::skipped;
 
 #[test]
@@ -328,12 +329,7 @@ fn a_killed_process_loses_nothing_acknowledged() {
 }
 
 /// A node on a simulated disk, until it crashes.
-fn simulated<T>(
-    dir: &Path,
-    disk: &SimulatedDisk,
-    faults: Faults,
-    work: impl AsyncFnOnce(Store) -> T,
-) -> T {
+fn simulated<T>(dir: &Path, disk: &SimulatedDisk, work: impl AsyncFnOnce(Store) -> T) -> T {
     let _simulation = runtime::simulate(1);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -345,7 +341,6 @@ fn simulated<T>(
         work(
             open(StoreOptions {
                 disk,
-                faults,
                 ..options(dir)
             })
             .unwrap(),
@@ -362,7 +357,7 @@ fn slow_disk() -> SimulatedDisk {
 fn a_loss_of_power_takes_what_was_not_synced_and_nothing_else() {
     let dir = new_dir();
     let disk = slow_disk();
-    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+    simulated(dir.path(), &disk, async |mut store| {
         append(&mut store.log, history(10)).await;
         // Nobody waits for this one, and the power goes before the sync.
         store
@@ -374,12 +369,12 @@ fn a_loss_of_power_takes_what_was_not_synced_and_nothing_else() {
     });
     let lost = disk.cut_power(dir.path()).unwrap();
     assert!(lost > 0);
-    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+    simulated(dir.path(), &disk, async |mut store| {
         assert_eq!(read_all(&mut store.log).await, history(10));
         append(&mut store.log, vec![provider(2, 11)]).await;
     });
     assert_eq!(disk.cut_power(dir.path()).unwrap(), 0);
-    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+    simulated(dir.path(), &disk, async |mut store| {
         let log = read_all(&mut store.log).await;
         assert_eq!(log.last(), Some(&provider(2, 11)));
     });
@@ -423,7 +418,7 @@ fn a_torn_write_is_cut_off_wherever_it_ends() {
     let mut last = 0;
     let (mut lost, mut torn) = (0, 0);
     for _ in 0..20 {
-        simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        simulated(dir.path(), &disk, async |mut store| {
             let there = read_all(&mut store.log).await.len() as u64;
             assert!(
                 there >= last,
@@ -456,7 +451,7 @@ fn a_torn_write_is_cut_off_wherever_it_ends() {
 fn a_crash_alone_keeps_what_was_written() {
     let dir = new_dir();
     let disk = slow_disk();
-    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+    simulated(dir.path(), &disk, async |mut store| {
         store
             .log
             .append(history(3), IOFlushed::noop())
@@ -464,7 +459,7 @@ fn a_crash_alone_keeps_what_was_written() {
             .unwrap();
         tokio::time::sleep(Duration::from_millis(1)).await;
     });
-    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+    simulated(dir.path(), &disk, async |mut store| {
         assert_eq!(read_all(&mut store.log).await, history(3));
     });
 }
@@ -473,15 +468,13 @@ fn a_crash_alone_keeps_what_was_written() {
 fn a_disk_that_lies_is_caught_by_a_loss_of_power() {
     let dir = new_dir();
     let disk = slow_disk();
-    let lying = Faults {
-        acknowledge_before_sync: true,
-        ..Faults::default()
-    };
-    simulated(dir.path(), &disk, lying, async |mut store| {
+    let lying = inject("acknowledge-before-sync");
+    simulated(dir.path(), &disk, async |mut store| {
         append(&mut store.log, history(10)).await;
     });
+    drop(lying);
     disk.cut_power(dir.path()).unwrap();
-    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+    simulated(dir.path(), &disk, async |mut store| {
         assert!(
             read_all(&mut store.log).await.len() < 11,
             "the injected bug does nothing"
@@ -491,31 +484,28 @@ fn a_disk_that_lies_is_caught_by_a_loss_of_power() {
 
 #[test]
 fn a_simulated_disk_tells_of_a_vote_that_was_acknowledged_and_is_gone() {
-    let honest = Faults::default();
-    let lying = Faults {
-        acknowledge_before_sync: true,
-        ..honest
-    };
-    let forgetful = Faults {
-        forget_votes: true,
-        ..honest
-    };
-    for (faults, keeps) in [(honest, true), (lying, false), (forgetful, false)] {
+    for (bug, keeps) in [
+        (None, true),
+        (Some("acknowledge-before-sync"), false),
+        (Some("forget-votes"), false),
+    ] {
         let dir = new_dir();
         let disk = slow_disk();
-        simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+        simulated(dir.path(), &disk, async |mut store| {
             store.log.save_vote(&Vote::new(8, 2)).await.unwrap();
         });
-        simulated(dir.path(), &disk, faults, async |mut store| {
+        let injection = bug.map(inject);
+        simulated(dir.path(), &disk, async |mut store| {
             store.log.save_vote(&Vote::new(9, 1)).await.unwrap();
         });
+        drop(injection);
         disk.cut_power(dir.path()).unwrap();
         assert_eq!(disk.lost_vote(), None, "nobody has looked yet");
-        simulated(dir.path(), &disk, Faults::default(), async |_store| ());
+        simulated(dir.path(), &disk, async |_store| ());
         match disk.lost_vote() {
-            None => assert!(keeps, "{faults:?} loses a vote"),
+            None => assert!(keeps, "{bug:?} loses a vote"),
             Some(words) => {
-                assert!(!keeps, "{faults:?}: {words}");
+                assert!(!keeps, "{bug:?}: {words}");
                 assert!(
                     words.contains("<T8-N2:->") && words.contains("<T9-N1:->"),
                     "{words}"
@@ -529,7 +519,7 @@ fn a_simulated_disk_tells_of_a_vote_that_was_acknowledged_and_is_gone() {
 fn a_simulated_disk_that_is_full_is_reported_and_nothing_is_acknowledged() {
     let dir = new_dir();
     let disk = slow_disk();
-    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+    simulated(dir.path(), &disk, async |mut store| {
         append(&mut store.log, history(5)).await;
         disk.set_full(true);
         let error = store
@@ -543,7 +533,7 @@ fn a_simulated_disk_that_is_full_is_reported_and_nothing_is_acknowledged() {
         assert!(words.contains("cannot be synced: No space left"), "{words}");
     });
     disk.set_full(false);
-    simulated(dir.path(), &disk, Faults::default(), async |mut store| {
+    simulated(dir.path(), &disk, async |mut store| {
         assert!(read_all(&mut store.log).await.starts_with(&history(5)));
     });
 }

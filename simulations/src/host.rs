@@ -15,7 +15,7 @@ use placement_model::state::Digest;
 use placement_node::{Config, Env, Node};
 use placement_raft_store::simulation::SimulatedDisk;
 use placement_raft_store::{
-    Backup, Disk, Gate, NewCluster, StoreOptions, Until, boots, identity, rot_row, write_backup,
+    Backup, Disk, Gate, NewCluster, StoreOptions, Until, boots, identity, write_backup,
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -31,6 +31,7 @@ use crate::operator::{ADMIN_PORT, PEER_PORT};
 use crate::outside::{SimulatedWorld, WallClock};
 use crate::parameters::{Clouds, Parameters};
 use crate::regions::Regions;
+use crate::rot::rot_row;
 
 /// The version of the protocol between nodes that came first.
 const OLDER_PROTOCOL: u16 = 1;
@@ -458,7 +459,10 @@ impl Host {
         config.disk.min_free_bytes = 0;
         let knobs = &self.parameters.knobs;
         config.disk.hung_after_ms = ms(knobs.hung_after);
-        config.peer.silence_ms = ms(knobs.silence);
+        config.peer.silence_ms = match self.mutant {
+            Some(Mutant::TrustInSilence) => 3_600_000,
+            _ => ms(knobs.silence),
+        };
         config.reads.probe_ms = ms(knobs.probe);
         config.raft.append_bytes_max = knobs.append_bytes;
         config.raft.append_entries_max = knobs.append_entries;
@@ -507,9 +511,6 @@ impl Host {
             storage: self.storage(),
             standards: StandardNames::of_this_binary(),
             protocol: self.is_older().then_some(OLDER_PROTOCOL),
-            around_read_door: mutant::read_door(self.mutant),
-            before_search: mutant::before_search(self.mutant),
-            faults: mutant::node(self.mutant),
             http_date: false,
         }
     }
@@ -520,7 +521,6 @@ impl Host {
         storage.applier = self.ledger.applier(self.node, rules);
         storage.log_observer = Some(self.ledger.log_observer(self.node));
         storage.disk = Disk::Simulated(self.disk.clone());
-        storage.faults = mutant::store(self.mutant);
         // Small, so that entries are read from the disk too.
         storage.log_cache_bytes = self.parameters.knobs.log_cache_bytes;
         storage.rows_behind = self.parameters.knobs.rows_behind;

@@ -124,7 +124,7 @@ impl Applier for Witnessed {
     fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         let (outcome, changes) = self.inner.apply(index, cluster, stamped);
         let mut after = cluster.clone();
-        self.inner.commit(&mut after, &changes);
+        after.commit(&changes);
         let partition = stamped.partition;
         let (before, now) = match (cluster.partition(partition), after.partition(partition)) {
             (Some(before), Some(now)) => (before, now),
@@ -144,10 +144,6 @@ impl Applier for Witnessed {
         };
         self.ledger.lock().note(&applied);
         (outcome, changes)
-    }
-
-    fn commit(&self, cluster: &mut Cluster, changes: &ClusterChanges) {
-        self.inner.commit(cluster, changes);
     }
 }
 

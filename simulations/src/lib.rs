@@ -44,6 +44,7 @@ pub mod picture;
 pub mod places;
 pub mod regions;
 pub mod report;
+mod rot;
 pub mod run;
 pub mod scan;
 pub mod shared;

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use placement_model::mutant::inject;
 use placement_raft_store::{coverage, runtime};
 
 use crate::faults::{Happened, Planned};
@@ -33,10 +34,11 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
     trace::begin();
     coverage::begin();
     net::connections();
-    let shared = Shared::new(parameters.clone());
+    let shared = Shared::new(parameters.clone(), mutant);
     let ledger = SharedLedger::new();
     let mut course = Course::default();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let _injection = mutant.map(|mutant| inject(mutant.bug()));
         let mut world = World::new(parameters, mutant, shared.clone(), ledger.clone())?;
         let result = world.course(&faults);
         course = std::mem::take(&mut world.course);

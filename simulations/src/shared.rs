@@ -8,7 +8,7 @@ use std::time::Duration;
 use placement_witness::client::Venue;
 
 use crate::history::{Answer, End, Event, History};
-use crate::http::call;
+use crate::mutant::{Mutant, Proxy};
 use crate::operation::{Operation, Question, Token};
 use crate::parameters::Parameters;
 use crate::workload::Names;
@@ -52,11 +52,12 @@ pub struct Shared {
     pub questions: RefCell<Vec<Question>>,
     /// How often a client has done its part since all was mended: in the calm, and once more after it.
     pub content: Cell<usize>,
+    proxy: Proxy,
 }
 
 impl Shared {
     /// What the clients of a run begin with.
-    pub fn new(parameters: Parameters) -> Rc<Self> {
+    pub fn new(parameters: Parameters, mutant: Option<Mutant>) -> Rc<Self> {
         let names = Names::new(&parameters.choices());
         let nodes = (1..=parameters.nodes).collect();
         let history = History {
@@ -73,6 +74,7 @@ impl Shared {
             nodes: RefCell::new(nodes),
             questions: RefCell::default(),
             content: Cell::new(0),
+            proxy: Proxy::new(mutant),
         })
     }
 
@@ -134,9 +136,9 @@ impl Venue for Shared {
     }
 
     async fn perform(&self, client: usize, node: u64, operation: Operation) -> Option<Answer> {
-        let request = operation.request();
-        let event = self.begin(client, node, operation);
-        let end = call(node, &request, self.parameters.patience).await;
+        let event = self.begin(client, node, operation.clone());
+        let patience = self.parameters.patience;
+        let end = self.proxy.call(node, &operation, patience).await;
         let answer = end.answer().cloned();
         self.end(event, end);
         answer

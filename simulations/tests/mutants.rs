@@ -75,8 +75,6 @@ caught! {
     losing_a_field_on_disk: LoseRequestIds from 1;
     starting_twice_under_one_number: ReuseBoots from 1;
     answering_from_before_the_question: ReuseBootsOutOfOrder from 1;
-    leaving_sessions_out_of_snapshots: SnapshotsWithoutSessions from 1;
-    not_making_the_indexes_of_a_snapshot: StaleIndexes from 1;
     putting_an_older_snapshot_back: OlderSnapshotReturns from 1;
     carrying_out_in_the_wrong_partition: PartitionForgotten from 2;
     asking_again_as_another: AskAgainAsAnother from 1;
@@ -93,7 +91,6 @@ caught! {
     writing_an_older_vote: OlderVoteReturns from 1;
     installing_without_a_table: InstallWithoutTraits from 2;
     counting_learners: CountLearners from 1;
-    taking_a_part_for_the_whole: PartAnswersForAll from 1;
     trusting_in_silence: TrustInSilence from 1;
     remembering_replies_under_the_next_id: ReplyOfTheWriteBefore from 1;
     counting_what_is_no_longer_held: HeldStaysCounted from 2;
@@ -104,7 +101,6 @@ caught! {
     ignoring_forbidden_traits: ForbiddenTraitIgnored from 1;
     believing_rows_that_have_rotted: RowsUnproved from 1;
     taking_part_with_an_older_copy: OlderCopyTakesPart from 1;
-    ignoring_what_is_reserved: ReservedIgnored from 4;
     calling_an_open_write_answered: AnsweredBeforeItIs from 1;
     stamping_by_the_clock: StampByTheClock from 4;
     leading_without_a_quorum: LeadWithoutQuorum from 4;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use placement_model::command::{CreateProvider, RequestId};
+use placement_model::mutant::inject;
 use placement_model::types::{PartitionId, ProviderName, ProviderUuid, Timestamp};
 use placement_model::{Change, Changes, Command, Outcome, Reply, Stamped, State};
 use placement_raft_store::Vote;
@@ -574,7 +575,15 @@ fn stale_indexes_are_noticed_when_a_node_goes_on() {
         })
     };
     looked(&state).unwrap();
-    state.lose_indexes();
+    let renamed = state.rows().find_map(|row| match row {
+        Change::PutProvider(id, mut row) => {
+            row.name = ProviderName::try_from("b".to_owned()).unwrap();
+            Some(Change::PutProvider(id, row))
+        }
+        _ => None,
+    });
+    let _injection = inject("name-stays-found");
+    state.commit(&[renamed.unwrap()]);
     looked(&state).unwrap_err();
 }
 

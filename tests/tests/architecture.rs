@@ -291,6 +291,56 @@ fn the_model_has_neither_clock_nor_randomness_nor_files() {
     assert!(!lines_with(&root().join("tests/src"), &["std::fs"]).is_empty());
 }
 
+/// The lines of the product that name a bug of the simulations.
+fn injected_bugs() -> Vec<String> {
+    let crates = ["model/src", "raft-store/src", "node/src", "client/src"];
+    let lines = crates.map(|sources| lines_with(&root().join(sources), &["mutant!(\""]));
+    lines.concat()
+}
+
+/// A program with one of them, compiled as `placementd` is in a release or in a test.
+fn program_with_a_bug(debug_assertions: &str) -> Vec<u8> {
+    let directory = tempfile::TempDir::new().unwrap();
+    let [source, program] = ["main.rs", "program"].map(|name| directory.path().join(name));
+    let macros = root().canonicalize().unwrap().join("model/src/mutant.rs");
+    let text = format!(
+        "#[path = {macros:?}]\npub mod mutant;\n\
+         fn main() {{ if crate::mutant!(\"drop-appends\") {{ println!(\"the bug\") }} }}"
+    );
+    std::fs::write(&source, text).unwrap();
+    let output = Command::new(std::env::var("RUSTC").unwrap_or("rustc".into()))
+        .args(["--edition=2024", "-Cdebuginfo=0"])
+        .arg(format!("-Cdebug-assertions={debug_assertions}"))
+        .arg("-o")
+        .args([&program, &source])
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    std::fs::read(program).unwrap()
+}
+
+#[test]
+fn a_release_has_no_injected_bugs() {
+    let has = |program: &[u8], text: &str| {
+        let mut places = program.windows(text.len());
+        places.any(|place| place == text.as_bytes())
+    };
+    for text in ["drop-appends", "the bug"] {
+        assert!(!has(&program_with_a_bug("off"), text), "{text}");
+        assert!(has(&program_with_a_bug("on"), text), "{text}");
+    }
+    assert!(!injected_bugs().is_empty());
+    // So are the binaries of `scripts/install` and `scripts/package` compiled.
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let release = &manifest["profile"]["release"];
+    assert_eq!(release["debug-assertions"].as_bool(), Some(false));
+    for (package, settings) in release["package"].as_table().unwrap() {
+        assert_eq!(settings.get("debug-assertions"), None, "{package}");
+    }
+}
+
 /// In a table of dependencies only so that a feature or a version is the same in every build; the root says why.
 const FOR_FEATURES: [&str; 2] = ["regex-syntax", "idna_adapter"];
 

@@ -102,7 +102,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
         "raft-store/src",
         &[
             &["skip.rs", "recover.rs", "restore.rs"],
-            &["inspect.rs", "archive.rs", "rot.rs"],
+            &["inspect.rs", "archive.rs"],
             &["store.rs", "fixtures.rs"],
             &["metrics.rs"],
             &["log", "machine"],

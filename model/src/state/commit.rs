@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::State;
 use super::change::{
     Change, ConsumerRow, Counters, InventoryRow, ProviderId, ProviderRow, ResourceClassId,
     SessionRow, TraitId,
@@ -14,8 +15,8 @@ use super::change::{
 use super::digest::{Digest, Table};
 use super::providers::Place;
 use super::tree::{Node, Stock, Tree, TreeNumber};
-use super::{Slip, State};
 use crate::level::Level;
+use crate::mutant;
 use crate::outcome::Outcome;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
@@ -27,8 +28,6 @@ pub(crate) struct Commit<'a> {
     state: &'a mut State,
     /// The trees as they were, of those that have changed since.
     before: BTreeMap<TreeNumber, Option<Arc<Tree>>>,
-    /// A bug that simulations inject.
-    pub(super) slip: Option<Slip>,
 }
 
 impl<'a> Commit<'a> {
@@ -36,7 +35,6 @@ impl<'a> Commit<'a> {
         Self {
             state,
             before: BTreeMap::new(),
-            slip: None,
         }
     }
 
@@ -155,9 +153,6 @@ impl<'a> Commit<'a> {
         let Some(place) = self.state.providers.place(id) else {
             self.remember(TreeNumber(id.0));
             self.state.providers.insert(id, row);
-            if self.slip == Some(Slip::SpanStays) {
-                self.state.providers.keep_span(id);
-            }
             return;
         };
         let old = self.state.providers.trees[&place.tree].row(place.node);
@@ -170,9 +165,6 @@ impl<'a> Commit<'a> {
         node.updated_at = row.updated_at;
         if row.name != old.name {
             self.state.providers.rename(id, &old.name, row.name.clone());
-            if self.slip == Some(Slip::NameStays) {
-                self.state.providers.keep_name(old.name, id);
-            }
         }
         if row.parent != old.parent {
             self.remember(TreeNumber(id.0));
@@ -271,7 +263,7 @@ impl<'a> Commit<'a> {
         let old = self.state.consumers.put(consumer, row.clone());
         if let Some(old) = old {
             self.state.digest.remove(Table::Consumer, consumer, &*old);
-            if self.slip != Some(Slip::HeldStays) {
+            if !mutant!("held-stays-counted") {
                 self.give_back(&old);
             }
         }
@@ -281,7 +273,7 @@ impl<'a> Commit<'a> {
     fn delete_consumer(&mut self, consumer: &ConsumerUuid) {
         let old = self.state.consumers.delete(consumer);
         self.state.digest.remove(Table::Consumer, consumer, &*old);
-        let before = (self.slip == Some(Slip::OffersStay)).then(|| self.before.clone());
+        let before = mutant!("offers-stay-behind").then(|| self.before.clone());
         self.give_back(&old);
         if let Some(before) = before {
             self.before = before;

@@ -75,19 +75,6 @@ pub struct State {
     digest: Digest,
 }
 
-/// Something that [`State::commit`] might forget. Only simulations have it do so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slip {
-    /// What a consumer held before its row was replaced is still counted.
-    HeldStays,
-    /// A provider that is given another name is still found by the old one.
-    NameStays,
-    /// The parent of a new provider does not learn that it has a child.
-    SpanStays,
-    /// The indexes are not told what is free again when a consumer goes.
-    OffersStay,
-}
-
 /// Writing.
 impl State {
     /// Carries out changes that [`crate::apply()`] decided on, or that were read back from disk.
@@ -100,23 +87,9 @@ impl State {
     /// # Panics
     /// If a change refers to what is not there: no command leads to that.
     pub fn commit(&mut self, changes: &[Change]) {
-        self.commit_slipping(changes, None);
-    }
-
-    /// The same with a bug, for simulations that prove that it is noticed.
-    ///
-    /// # Panics
-    /// As [`State::commit`], and where the bug leads to.
-    pub fn commit_slipping(&mut self, changes: &[Change], slip: Option<Slip>) {
         let mut commit = Commit::new(self);
-        commit.slip = slip;
         commit.carry_out(changes);
         commit.finish();
-    }
-
-    /// Empties the indexes, for simulations that prove that stale ones are noticed.
-    pub fn lose_indexes(&mut self) {
-        self.indexes = Indexes::default();
     }
 }
 

@@ -7,6 +7,7 @@ use imbl::OrdMap;
 use super::change::{ProviderId, ProviderRow};
 use super::dense::dense;
 use super::tree::{Node, Tree, TreeNumber};
+use crate::mutant;
 use crate::types::{ProviderName, ProviderUuid};
 
 /// Where a provider is: its tree, and its index in [`Tree::nodes`].
@@ -109,23 +110,11 @@ impl Providers {
     pub(crate) fn rename(&mut self, id: ProviderId, old: &ProviderName, new: ProviderName) {
         let of_old = self.by_name.remove(old);
         assert_eq!(of_old, Some(id), "a name belongs to one provider");
+        if mutant!("name-stays-found") {
+            self.by_name.insert(old.clone(), id);
+        }
         let of_new = self.by_name.insert(new, id);
         assert_eq!(of_new, None, "a name belongs to one provider");
-    }
-
-    /// A bug that simulations inject: a name that is no provider's is found.
-    pub(crate) fn keep_name(&mut self, name: ProviderName, id: ProviderId) {
-        self.by_name.insert(name, id);
-    }
-
-    /// A bug that simulations inject: the parent of a provider does not count it.
-    pub(crate) fn keep_span(&mut self, id: ProviderId) {
-        let place = self.places[&id];
-        let tree = self.trees.get_mut(&place.tree);
-        let tree = Arc::make_mut(tree.expect("a place names a tree that exists"));
-        if let Some(parent) = tree.nodes[place.node as usize].parent {
-            Arc::make_mut(&mut tree.nodes[parent as usize]).subtree_end -= 1;
-        }
     }
 
     /// Moves a provider with all below it to another parent, or makes it a root.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::change::{ProviderId, ProviderRow, ResourceClassId, TraitId};
+use crate::mutant;
 use crate::types::{AggregateUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp};
 
 /// Which tree: the id of its root, so that every node of the cluster numbers trees alike, however
@@ -128,7 +129,9 @@ impl Tree {
         let at = self.place_for(parent, branch.root().id);
         let len = branch.nodes.len() as u32;
         for (index, node) in (0_u32..).zip(&mut self.nodes) {
-            let grows = index <= parent && parent < node.subtree_end;
+            let grows = index <= parent
+                && parent < node.subtree_end
+                && !(index == parent && mutant!("child-uncounted"));
             let moves = index >= at;
             if grows || moves {
                 let node = Arc::make_mut(node);

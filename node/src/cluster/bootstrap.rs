@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{join, join_all};
+use placement_model::mutant;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::{Identity, Member, OpenError, runtime};
 use tokio::sync::Mutex;
@@ -136,7 +137,7 @@ impl Bootstrap {
                 }));
             }
             if let Some(last) = last.filter(|last| *last >= start)
-                && !self.env.faults.believe_in_its_past
+                && !mutant!("reuse-boots" | "older-copy-takes-part")
             {
                 RarePath::OlderCopyRefused.ran();
                 return Err(StartError::OlderCopy {

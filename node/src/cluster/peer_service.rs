@@ -14,6 +14,7 @@ use openraft::raft::{
 };
 use parking_lot::Mutex;
 use placement_model::Level;
+use placement_model::mutant;
 use placement_model::types::Timestamp;
 use placement_raft_store::wire::{self, RecordVersion, WireError, WireLogId};
 use placement_raft_store::{LogId, Raft, TypeConfig, Vote};
@@ -204,7 +205,7 @@ impl PeerService {
         let running = self.running()?;
         let mut request = VoteRequest::new(Vote::from(call.vote), call.last.map(LogId::from));
         request.leadership_transfer = call.transfer;
-        if running.replica.faults.vote_for_any_log {
+        if mutant!("vote-for-any-log") {
             let furthest = WireLogId {
                 term: u64::MAX,
                 node: u64::MAX,
@@ -405,7 +406,7 @@ impl Handler for PeerService {
             let Some((mut request, reply)) = first.read().await else {
                 return;
             };
-            if running.replica.faults.heartbeat_agrees
+            if mutant!("heartbeat-agrees")
                 && request.entries.is_empty()
                 && let Ok(last) = raft
                     .with_raft_state(|state| state.log_ids.last().copied())

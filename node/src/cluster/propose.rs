@@ -7,6 +7,7 @@ use futures::StreamExt;
 use openraft::ServerState;
 use openraft::errors::ClientWriteError;
 use openraft::raft::WriteResult;
+use placement_model::mutant;
 use placement_model::{Command, Stamped};
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::{Applied, LoggedCommand, TypeConfig};
@@ -81,7 +82,7 @@ impl Proposer {
 
     async fn propose(&mut self, batch: impl Iterator<Item = Proposal>) {
         let mut applied = self.replica.views.current().last_stamp;
-        if self.replica.faults.stamp_by_the_clock {
+        if mutant!("stamp-by-the-clock") {
             applied = None;
         }
         let now = self.wall.now();

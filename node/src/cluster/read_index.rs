@@ -19,6 +19,7 @@ use futures::stream::FuturesUnordered;
 use openraft::ReadPolicy;
 use openraft::errors::{LinearizableReadError, RaftError};
 use placement_model::Level;
+use placement_model::mutant;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::WireVote;
 use tokio::sync::{mpsc, oneshot};
@@ -71,7 +72,7 @@ impl ReadIndex {
             }
         };
         self.replica.apply_up_to(point.index, deadline).await?;
-        let asked = match self.replica.faults.fresh_as_of_the_answer {
+        let asked = match mutant!("fresh-as-of-the-answer") {
             true => self.replica.freshness.now(),
             false => point.asked,
         };
@@ -124,7 +125,7 @@ impl Rounds {
                     if waiting.len() > 1 {
                         RarePath::RoundShared.ran();
                     }
-                    while self.replica.faults.join_the_round
+                    while mutant!("join-the-round")
                         && let Ok(read) = queue.try_recv()
                     {
                         waiting.push(read);
@@ -253,12 +254,12 @@ impl Rounds {
             if let Some(point) = &point {
                 let same = |(id, vote): (&u64, &Option<WireVote>)| {
                     vote.is_some_and(|vote| {
-                        point.vote == vote.into() || replica.faults.count_every_vote
+                        point.vote == vote.into() || mutant!("count-every-vote")
                     })
                     .then_some(*id)
                 };
                 let showed = [leader.id].into_iter().chain(shown.iter().filter_map(same));
-                if point.is_confirmed_by(&showed.collect()) || replica.faults.lead_without_quorum {
+                if point.is_confirmed_by(&showed.collect()) || mutant!("lead-without-quorum") {
                     return Ok(Some(point.index));
                 }
             }
@@ -300,8 +301,8 @@ pub(super) async fn held_vote(replica: &Replica) -> Option<WireVote> {
 
 /// As the leader: how far a read must be that others confirm.
 pub(super) async fn point(replica: &Replica) -> ReadPointReply {
-    let (me, faults) = (replica.me, replica.faults);
-    let told = (replica.raft).with_raft_state(move |state| read_quorum::point(state, me, faults));
+    let me = replica.me;
+    let told = (replica.raft).with_raft_state(move |state| read_quorum::point(state, me));
     match told.await {
         Ok(Some(Point {
             vote,
@@ -318,16 +319,16 @@ pub(super) async fn point(replica: &Replica) -> ReadPointReply {
 
 /// As the leader: how far a read must be that another node, or none, asks for now.
 pub(crate) async fn confirm(replica: &Replica, asker: Option<Asker>) -> ReadIndexReply {
-    if replica.faults.lead_without_quorum
+    if mutant!("lead-without-quorum")
         && replica.leads()
         && let Some(index) = replica.raft_status().committed
     {
         return ReadIndexReply::At { index };
     }
     if let Some(asker) = asker {
-        let (me, faults) = (replica.me, replica.faults);
+        let me = replica.me;
         let told = (replica.raft)
-            .with_raft_state(move |state| read_quorum::read_index(state, me, asker, faults))
+            .with_raft_state(move |state| read_quorum::read_index(state, me, asker))
             .await;
         if let Ok(Some(index)) = told {
             RarePath::RoundOfTwo.ran();

@@ -22,9 +22,8 @@
 use std::collections::BTreeSet;
 
 use openraft::RaftState;
+use placement_model::mutant;
 use placement_raft_store::{LogId, Membership, TypeConfig, Vote};
-
-use crate::env::Faults;
 
 /// A node that asks, with the vote that it showed after the read came in.
 #[derive(Debug, Clone, Copy)]
@@ -56,23 +55,18 @@ impl Point {
 }
 
 /// As the leader `me`: how far a read must be, if the node that asks and `me` can tell alone.
-pub(super) fn read_index(
-    state: &RaftState<TypeConfig>,
-    me: u64,
-    asker: Asker,
-    faults: Faults,
-) -> Option<u64> {
-    let point = point(state, me, faults)?;
+pub(super) fn read_index(state: &RaftState<TypeConfig>, me: u64, asker: Asker) -> Option<u64> {
+    let point = point(state, me)?;
     let is_confirmed =
         asker.vote == point.vote && point.is_confirmed_by(&BTreeSet::from([me, asker.node]));
     is_confirmed.then_some(point.index)
 }
 
 /// As the leader `me`: how far a read must be, if others confirm it.
-pub(super) fn point(state: &RaftState<TypeConfig>, me: u64, faults: Faults) -> Option<Point> {
+pub(super) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<Point> {
     let (vote, members) = (state.vote_ref(), &state.membership_state);
     let mut committed = *state.local_committed()?;
-    if faults.read_before_the_first_entry {
+    if mutant!("read-before-the-first-entry") {
         committed = LogId::new(*vote.leader_id(), committed.index());
     }
     let leading = Leading {

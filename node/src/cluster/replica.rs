@@ -10,6 +10,7 @@ use openraft::alias::WatchReceiverOf;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::metrics::RaftServerMetrics;
 use openraft::{RaftMetrics, ServerState};
+use placement_model::mutant;
 use placement_model::{Command, Level};
 use placement_raft_store::{
     Health, Identity, LogId, Member, Raft, StoredMembership, TypeConfig, Views, Vote,
@@ -19,7 +20,6 @@ use tokio::time::{Instant, timeout_at};
 use super::freshness::Freshness;
 use crate::config::Config;
 use crate::doors::{PlacementIndex, Position, Unavailable, View};
-use crate::env::Faults;
 use crate::world::Clock;
 
 /// What a removed node says of itself.
@@ -47,7 +47,6 @@ pub(crate) struct Replica {
     metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     pub(super) health: Health,
     pub(super) config: Arc<Config>,
-    pub(super) faults: Faults,
     /// How often another node, or none, came to lead since this node started.
     pub(super) leader_changes: AtomicU64,
     /// How many members this node has put into the place of others, as the leader.
@@ -109,7 +108,6 @@ impl Replica {
         health: Health,
         config: Arc<Config>,
         clock: Arc<dyn Clock>,
-        faults: Faults,
     ) -> Self {
         Self {
             me: identity.node,
@@ -121,7 +119,6 @@ impl Replica {
             raft,
             health,
             config,
-            faults,
             leader_changes: AtomicU64::new(0),
             replacements: AtomicU64::new(0),
             given_up_streams: AtomicU64::new(0),
@@ -445,7 +442,7 @@ impl Replica {
         id != self.me
             && self.voters().contains(&id)
             && self.is_heard(id)
-            && (self.faults.prefer_those_behind || self.has_caught_up(id))
+            && (self.has_caught_up(id) || mutant!("prefer-those-behind"))
     }
 
     /// As the leader: of the voters that may take over the one that has most of the log.

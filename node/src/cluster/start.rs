@@ -63,7 +63,6 @@ pub(super) async fn start(
         peers.clone(),
         limits(config),
         sending.clone(),
-        env.faults,
     );
     let log_reader = store.log.reader();
     let raft_config = raft_config(config, &identity)?;
@@ -84,7 +83,6 @@ pub(super) async fn start(
         store.health,
         config.clone(),
         env.clock.clone(),
-        env.faults,
     ));
     // What the cluster has reached, the configuration takes back from no one.
     peers.agree_to(config.level_max().max(replica.level()));

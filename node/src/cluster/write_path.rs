@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::Either;
+use placement_model::mutant;
 use placement_model::types::Destination;
 use placement_model::{Command, Outcome};
 use placement_raft_store::coverage::RarePath;
@@ -107,7 +108,7 @@ impl WritePath {
         let deadline = deadline + 2 * upload(record.len());
         let id = self.ids.issue();
         let mut request = id.request();
-        if self.replica.faults.answered_before_it_is {
+        if mutant!("answered-before-it-is") {
             request.answered_below = request.sequence + 1;
         }
         let call = WriteCall {
@@ -192,13 +193,13 @@ impl WritePath {
                         "the write's outcome is not known, asking again"
                     );
                     RarePath::WriteAskedAgain.ran();
-                    if !self.replica.faults.deny_what_was_sent {
+                    if !mutant!("deny-what-was-sent") {
                         unsure = Some(reason.clone());
                     }
-                    if self.replica.faults.ask_again_as_another {
+                    if mutant!("ask-again-as-another") {
                         call.request = self.ids.issue().request();
                     }
-                    if expected.is_over() || self.replica.faults.ask_again_as_another {
+                    if expected.is_over() || mutant!("ask-again-as-another") {
                         expected = (self.replica.views.expect(&call.request))
                             .map_err(|stopped| Unavailable::outcome_unknown(stopped.to_string()))?;
                     }
@@ -364,7 +365,7 @@ impl WritePath {
                 self.replica.me
             )
         })?;
-        if self.replica.faults.read_amiss
+        if mutant!("read-amiss")
             && let Command::ReplaceAllocations(of) = &mut command
         {
             of.consumers.truncate(1);

@@ -32,7 +32,6 @@ use super::message::{
 use super::peers::Peers;
 use super::seldom::Seldom;
 use super::snapshots::{Sending, Unsent};
-use crate::env::Faults;
 
 /// Appends that may be under way to one node at once without a pause between them.
 const APPENDS_MAX: usize = 32;
@@ -71,7 +70,6 @@ pub(crate) struct Networks {
     limits: Limits,
     sending: Arc<Sending>,
     said: Arc<Seldom>,
-    faults: Faults,
 }
 
 impl RaftNetworkFactory<TypeConfig> for Networks {
@@ -91,20 +89,13 @@ impl RaftNetworkFactory<TypeConfig> for Networks {
 }
 
 impl Networks {
-    pub(crate) fn new(
-        me: u64,
-        peers: Arc<Peers>,
-        limits: Limits,
-        sending: Arc<Sending>,
-        faults: Faults,
-    ) -> Self {
+    pub(crate) fn new(me: u64, peers: Arc<Peers>, limits: Limits, sending: Arc<Sending>) -> Self {
         Self {
             me,
             peers,
             limits,
             sending,
             said: Arc::default(),
-            faults,
         }
     }
 
@@ -118,7 +109,6 @@ impl Networks {
             limits: self.limits,
             sending: self.sending.clone(),
             said: self.said.clone(),
-            faults: self.faults,
         }
     }
 }
@@ -134,7 +124,6 @@ pub(crate) struct Network {
     limits: Limits,
     sending: Arc<Sending>,
     said: Arc<Seldom>,
-    faults: Faults,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
@@ -472,8 +461,6 @@ struct Appends<'s, S> {
 struct UnderWay {
     answer: Answer,
     bytes: usize,
-    /// A bug that simulations inject: what is taken for flushed in place of what is said.
-    believed: Option<LogId>,
 }
 
 impl<S> Appends<'_, S>
@@ -517,16 +504,11 @@ where
             tokio::select! {
                 biased;
                 answer = answer.wait() => {
-                    let mut believed = None;
                     if let Some(answered) = self.under_way.pop_front() {
                         self.under_way_bytes -= answered.bytes;
-                        believed = answered.believed;
                     }
                     self.moved = Instant::now();
-                    return Some(match (self.answered(answer), believed) {
-                        (Ok(Ok(_)), Some(believed)) => Ok(Ok(Some(believed))),
-                        (answered, _) => answered,
-                    });
+                    return Some(self.answered(answer));
                 }
                 request = self.input.next(), if may_send => match request {
                     Some(request) => {
@@ -572,11 +554,9 @@ where
         self.moved = Instant::now();
         self.sent = self.moved;
         self.under_way_bytes += body.len();
-        let last = request.entries.last().map(|entry| entry.log_id);
         self.under_way.push_back(UnderWay {
             answer,
             bytes: body.len(),
-            believed: last.filter(|_| self.network.faults.part_answers_for_all),
         });
         if from + taken < request.entries.len() {
             self.split = Some((request, from + taken));

@@ -64,7 +64,6 @@ impl Cloud {
             clock: world.clone(),
             ids: world,
             offload,
-            before_search: |_, _| {},
             readiness: memory.clone(),
             keystone: None,
             policy: Arc::new(Policy::read(&settings.policy).unwrap()),

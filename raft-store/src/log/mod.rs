@@ -15,7 +15,7 @@ use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use openraft::OptionalSend;
 use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
-use placement_model::Stamped;
+use placement_model::mutant;
 use rocksdb::{Cache, DB};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -30,9 +30,8 @@ use crate::coverage::RarePath;
 use crate::data_dir::DirLock;
 use crate::error::OpenError;
 use crate::health::Reporter;
-use crate::logged::LoggedCommand;
 use crate::observer::LogEvent;
-use crate::options::{Disk, Faults, StoreOptions};
+use crate::options::{Disk, StoreOptions};
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
 use crate::wire::{self, RecordVersion, WireEntry};
 use crate::write_version::WriteVersion;
@@ -123,7 +122,7 @@ impl LogStore {
             ends.purged,
             ends.last,
             ends.vote,
-            match options.faults.commit_the_tail {
+            match mutant!("commit-the-tail") {
                 true => ends.last,
                 false => ends.committed,
             },
@@ -309,9 +308,6 @@ impl LogReader {
             database::read(&self.shared.database, &snapshot, (start, border), bytes_max)
                 .map_err(|error| self.shared.fail("read", &error))?;
         drop(under_way);
-        if self.shared.faults().lose_request_ids {
-            forget_who_asked(&mut entries);
-        }
         entries.extend(newer);
         Ok(entries)
     }
@@ -354,10 +350,8 @@ impl RaftLogReader<TypeConfig> for LogReader {
             let shared = Arc::clone(&reader.shared);
             async move {
                 let entries = step?;
-                // What is applied has no hole, but where simulations inject one.
-                let is_checked = shared.faults() == Faults::default();
-                let wrong = |first: &&Entry| is_checked && first.log_id.index != next;
-                if let Some(first) = entries.first().filter(wrong) {
+                // What is applied has no hole.
+                if let Some(first) = entries.first().filter(|first| first.log_id.index != next) {
                     let error = format!(
                         "entry {next} is wanted, and {} is the next there is",
                         first.log_id
@@ -480,19 +474,6 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.tail().purge(upto);
         self.shared.observed(LogEvent::Purged(upto));
         self.writer.send(Job::Purge { upto })
-    }
-}
-
-/// A bug that simulations inject.
-fn forget_who_asked(entries: &mut [Entry]) {
-    for entry in entries {
-        if let Payload::Normal(logged) = &mut entry.payload {
-            let stamped = Stamped {
-                request: None,
-                ..logged.stamped().clone()
-            };
-            *logged = LoggedCommand::new(stamped, logged.record().clone());
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use openraft::storage::IOFlushed;
 use parking_lot::{Mutex, MutexGuard};
+use placement_model::mutant;
 use rocksdb::{WriteBatch, WriteOptions};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ use crate::data_dir::DirLock;
 use crate::files;
 use crate::health::Reporter;
 use crate::observer::{LogEvent, LogObserver};
-use crate::options::{Disk, Faults, StoreOptions};
+use crate::options::{Disk, StoreOptions};
 use crate::rocks;
 use crate::runtime;
 use crate::simulation::SimulatedDisk;
@@ -67,10 +68,6 @@ pub(super) struct Shared {
     failure: Mutex<Option<String>>,
     reporter: Reporter,
     pub(super) counters: Arc<Counters>,
-    faults: Faults,
-    /// The node that this is, and the vote that was found; both for bugs that simulations inject.
-    node: Option<u64>,
-    vote_at_opening: Option<Vote>,
     pub(super) observer: Option<Arc<dyn LogObserver>>,
     disk: Disk,
     _lock: DirLock,
@@ -86,7 +83,6 @@ impl Shared {
         options: &StoreOptions,
         lock: DirLock,
     ) -> Self {
-        let vote_at_opening = tail.vote;
         let (tail, failure) = (Mutex::new(tail), Mutex::new(None));
         Self {
             database,
@@ -95,9 +91,6 @@ impl Shared {
             failure,
             reporter,
             counters,
-            faults: options.faults,
-            node: options.node,
-            vote_at_opening,
             observer: options.log_observer.clone(),
             disk: options.disk.clone(),
             _lock: lock,
@@ -113,10 +106,6 @@ impl Shared {
         if let Some(observer) = &self.observer {
             observer.note(event);
         }
-    }
-
-    pub(super) fn faults(&self) -> Faults {
-        self.faults
     }
 
     /// Fails once anything has failed: nothing may be written behind a hole.
@@ -250,7 +239,6 @@ fn write_for_real(shared: &Shared, mut reached: Reached, mut queue: mpsc::Unboun
         let mut result = shared.write_truncating(batch, &waiting, &mut reached);
         waiting.written(shared, &result);
         if waiting.wants_sync() && result.is_ok() {
-            waiting.acknowledge_early(shared);
             result = shared.sync();
             waiting.synced(shared, &result);
         }
@@ -278,7 +266,9 @@ async fn write_simulated(
         };
         waiting.written(&shared, &result);
         if waiting.wants_sync() && result.is_ok() {
-            waiting.acknowledge_early(&shared);
+            if mutant!("acknowledge-before-sync") {
+                waiting.answer(&shared, &result);
+            }
             if files::power_fails("the log is written", &shared.database.dir) {
                 return pending().await;
             }
@@ -360,8 +350,7 @@ impl Waiting {
                 flushed,
                 room,
             } => {
-                let is_dropped =
-                    |index: &u64| shared.faults.drop_appends && index.is_multiple_of(16);
+                let is_dropped = |index: &u64| mutant!("drop-appends") && index.is_multiple_of(16);
                 for (index, row) in rows.iter().filter(|(index, _)| !is_dropped(index)) {
                     database.put_entry(batch, *index, row);
                 }
@@ -377,10 +366,7 @@ impl Waiting {
                 self.mark.last = last.or(self.mark.last);
             }
             Job::Vote { vote, done } => {
-                let is_own = Some(vote.leader_id.node_id) == shared.node;
-                let forgotten =
-                    shared.faults.forget_votes || (shared.faults.forget_own_votes && is_own);
-                if !forgotten {
+                if !mutant!("forget-votes") {
                     database.put_vote(batch, version, &vote);
                     self.mark.vote = Some(vote);
                     self.voted = Some(vote);
@@ -388,7 +374,7 @@ impl Waiting {
                 self.votes.push((vote, done));
             }
             Job::Truncate { last } => {
-                if !shared.faults.drop_truncations {
+                if !mutant!("drop-truncations") {
                     database.truncate(batch, last.map_or(0, |id| id.index + 1));
                 }
                 self.mark.truncate(last);
@@ -405,11 +391,10 @@ impl Waiting {
         };
         let (database, version) = (&shared.database, shared.version.get());
         database.put_committed(batch, version, committed);
-        if shared.faults.older_vote_returns
-            && let Some(vote) = shared.vote_at_opening
-        {
-            database.put_vote(batch, version, &vote);
-            self.voted = Some(vote);
+        if mutant!("older-vote-returns") {
+            let older = Vote::new(0, 0);
+            database.put_vote(batch, version, &older);
+            self.voted = Some(older);
         }
     }
 
@@ -441,13 +426,6 @@ impl Waiting {
     fn written(&self, shared: &Shared, result: &io::Result<()>) {
         if result.is_ok() {
             shared.tail().written(self.last_append);
-        }
-    }
-
-    /// The bug that simulations inject.
-    fn acknowledge_early(&mut self, shared: &Shared) {
-        if shared.faults.acknowledge_before_sync {
-            self.answer(shared, &Ok(()));
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use openraft::storage::EntryResponder;
 use parking_lot::Mutex;
+use placement_model::mutant;
 use placement_model::state::change::RowKey;
 use placement_model::types::PartitionId;
 use placement_model::{Change, Cluster, Level, Outcome, Stamped};
@@ -27,7 +28,7 @@ use crate::data_dir::DirLock;
 use crate::error::OpenError;
 use crate::files;
 use crate::health::Reporter;
-use crate::options::{Faults, StoreOptions};
+use crate::options::StoreOptions;
 use crate::rocks;
 use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
@@ -50,12 +51,9 @@ pub(super) struct Core {
     version: WriteVersion,
     publisher: Publisher,
     applier: Arc<dyn Applier>,
-    faults: Faults,
     reporter: Reporter,
     counters: Arc<Counters>,
     slow_apply: Duration,
-    /// For a bug that simulations inject: the state that was covered last.
-    older: Mutex<Option<Arc<AppliedState>>>,
     /// Held while the rows are made durable or a snapshot is written: one at a time.
     writing: Mutex<()>,
     _lock: DirLock,
@@ -117,11 +115,9 @@ impl Core {
             version,
             publisher,
             applier: Arc::clone(&options.applier),
-            faults: options.faults,
             reporter,
             counters,
             slow_apply: options.slow_apply,
-            older: Mutex::new(None),
             writing: Mutex::new(()),
             _lock: lock,
         };
@@ -130,10 +126,6 @@ impl Core {
 
     pub(super) fn current(&self) -> Arc<AppliedState> {
         self.publisher.current()
-    }
-
-    pub(super) fn faults(&self) -> Faults {
-        self.faults
     }
 
     fn publish(&self, next: AppliedState) {
@@ -256,7 +248,7 @@ impl Core {
             let keys = changes.iter().map(Change::key);
             changed.extend(keys.map(|key| (*partition, key)));
         }
-        self.applier.commit(&mut next.cluster, &changes);
+        next.cluster.commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
         if took > self.slow_apply {
@@ -279,7 +271,7 @@ impl Core {
         let mut applied = self.current();
         let core = Arc::clone(&self);
         runtime::blocking(move || core.flush()).await?;
-        if self.faults.cover_what_is_not_flushed {
+        if mutant!("cover-what-is-not-flushed") {
             applied = self.current();
         }
         Ok(runtime::blocking(move || self.covered(applied)).await)
@@ -296,10 +288,8 @@ impl Core {
 
     fn covered(&self, applied: Arc<AppliedState>) -> Arc<AppliedState> {
         self.snapshots.cut_up_to(applied.last);
-        if self.faults.older_snapshot_returns
-            && let Some(before) = self.older.lock().replace(Arc::clone(&applied))
-        {
-            self.publisher.put_back(before.as_ref().clone());
+        if mutant!("older-snapshot-returns") {
+            self.publisher.publish(applied.as_ref().clone());
         }
         applied
     }
@@ -318,10 +308,7 @@ impl Core {
     pub(super) fn write_down(&self, applied: &AppliedState) -> io::Result<SnapshotFile> {
         let _writing = self.writing.lock();
         let started = Instant::now();
-        let written = runtime::yielding(|| match self.faults.snapshots_without_sessions {
-            true => self.snapshots.write_down(&without_sessions(applied)),
-            false => self.snapshots.write_down(applied),
-        });
+        let written = runtime::yielding(|| self.snapshots.write_down(applied));
         let written = self.counted(written)?;
         tracing::info!(
             covers = %written.meta,
@@ -380,11 +367,10 @@ impl Core {
     pub(super) fn install(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<()> {
         let started = Instant::now();
         let mut applied = self.verified(meta, file)?;
-        if self.faults.stale_indexes {
-            applied.cluster.lose_indexes();
-        }
-        if self.faults.install_without_traits {
-            applied.cluster = without_traits(&applied.cluster);
+        if mutant!("install-without-traits") {
+            let rows = (applied.cluster.rows())
+                .filter(|(_, row)| !matches!(row, Change::PutProviderTraits(..)));
+            applied.cluster = Cluster::load(rows).expect("no row refers to these");
         }
         let current = self.current().index();
         assert!(
@@ -457,25 +443,6 @@ fn put_in_place(
     database
         .replace(name, &applied)
         .map_err(|error| rocks::open_error(&database.dir, &error))
-}
-
-/// A bug that simulations inject.
-fn without_sessions(applied: &AppliedState) -> AppliedState {
-    let rows = applied.cluster.rows();
-    let of_a_session =
-        |row: &Change| matches!(row, Change::PutSession(..) | Change::PutOutcome(..));
-    let rows = rows.filter(|(_, row)| !of_a_session(row));
-    AppliedState {
-        cluster: Cluster::load(rows).expect("no other row refers to a session"),
-        ..applied.clone()
-    }
-}
-
-/// A bug that simulations inject.
-fn without_traits(cluster: &Cluster) -> Cluster {
-    let rows = cluster.rows();
-    let rows = rows.filter(|(_, row)| !matches!(row, Change::PutProviderTraits(..)));
-    Cluster::load(rows).expect("no row refers to which traits a provider has")
 }
 
 fn millis(duration: Duration) -> u64 {

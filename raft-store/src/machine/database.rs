@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use placement_model::mutant;
 use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Change, Cluster, Level};
 use rocksdb::{
@@ -38,8 +39,6 @@ pub(super) struct StateDatabase {
     batch_bytes: usize,
     /// Bytes that were written since the last flush.
     unflushed: AtomicUsize,
-    /// A bug that simulations inject.
-    believes_rows: bool,
 }
 
 /// Where the rows stand; written in the same batch as they are.
@@ -67,7 +66,6 @@ impl StateDatabase {
             dir,
             batch_bytes: store.replace_batch_bytes,
             unflushed: AtomicUsize::default(),
-            believes_rows: store.faults.believe_rows,
         })
     }
 
@@ -82,7 +80,6 @@ impl StateDatabase {
             dir,
             batch_bytes: store.replace_batch_bytes,
             unflushed: AtomicUsize::default(),
-            believes_rows: store.faults.believe_rows,
         })
     }
 
@@ -130,7 +127,7 @@ impl StateDatabase {
         }
         let digest = cluster.digest();
         match digest.agrees_with(&record.digest) {
-            Some(false) if !self.believes_rows => {
+            Some(false) if !mutant!("rows-unproved") => {
                 return Err(self.damaged(format!(
                     "its rows have the digest {digest}, but {} was written with them",
                     record.digest
@@ -341,15 +338,10 @@ impl StateDatabase {
 /// The column families of the state.
 pub(crate) fn families() -> [&'static str; Table::ALL.len() + 1] {
     let mut names = [META; Table::ALL.len() + 1];
-    for (name, table) in names.iter_mut().zip(tables_of_the_state()) {
-        *name = table;
+    for (name, table) in names.iter_mut().zip(Table::ALL) {
+        *name = table.name();
     }
     names
-}
-
-/// Those of them that hold its rows.
-pub(crate) fn tables_of_the_state() -> impl Iterator<Item = &'static str> {
-    Table::ALL.into_iter().map(Table::name)
 }
 
 #[cfg(test)]

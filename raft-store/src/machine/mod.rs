@@ -15,7 +15,6 @@ mod snapshot_format;
 mod views;
 mod waiters;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Weak};
 
@@ -31,7 +30,7 @@ use crate::error::OpenError;
 use crate::health::Reporter;
 use crate::options::StoreOptions;
 use crate::runtime;
-use crate::types::{LogId, Membership, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::write_version::WriteVersion;
 
 pub use self::core::applying;
@@ -40,7 +39,7 @@ pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
-pub(crate) use database::{families, tables_of_the_state};
+pub(crate) use database::families;
 use drafts::Covered;
 pub use drafts::Drafts;
 pub(crate) use inspect::{FoundSnapshot, StateInspector, snapshots};
@@ -106,9 +105,6 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
         let applied = self.core.current();
-        if self.core.faults().count_learners && applied.membership.log_id().is_some() {
-            return Ok((applied.last, all_voters(&applied.membership)));
-        }
         Ok((applied.last, applied.membership.clone()))
     }
 
@@ -187,13 +183,4 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
         };
         Ok(applied.to_snapshot())
     }
-}
-
-/// A bug that simulations inject.
-fn all_voters(stored: &StoredMembership) -> StoredMembership {
-    let nodes = stored.membership().nodes();
-    let nodes: BTreeMap<u64, _> = nodes.map(|(id, node)| (*id, node.clone())).collect();
-    let voters = nodes.keys().copied().collect();
-    let all = Membership::new(vec![voters], nodes).expect("every voter is a member");
-    StoredMembership::new(*stored.log_id(), all)
 }

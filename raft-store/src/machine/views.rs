@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use placement_model::Cluster;
 use placement_model::command::RequestId;
+use placement_model::mutant;
 use placement_model::state::Digest;
 use placement_model::types::Timestamp;
 use tokio::sync::watch;
@@ -163,16 +164,10 @@ impl Publisher {
         let index = next.index();
         let before = self.current().index();
         assert!(
-            before <= index,
+            before <= index || mutant!("older-snapshot-returns"),
             "the published state never goes back, but {index:?} follows {before:?}"
         );
-        self.put_back(next);
-    }
-
-    /// Publishes whatever it is: a bug that simulations inject has an earlier state come back.
-    pub(crate) fn put_back(&self, state: AppliedState) {
-        let index = state.index();
-        self.current.store(Arc::new(state));
+        self.current.store(Arc::new(next));
         self.index.send_replace(index);
         if let Some(index) = index {
             self.waiters.wake(index);

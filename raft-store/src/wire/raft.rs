@@ -6,6 +6,7 @@ use openraft::entry::RaftEntry;
 use openraft::vote::leader_id_adv::LeaderId;
 use openraft::vote::{RaftLeaderId, RaftVote};
 use placement_model::command::RequestId;
+use placement_model::mutant;
 use placement_model::types::{Destination, Timestamp};
 use placement_model::{Command, Stamped};
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,10 @@ impl From<&StoredMembership> for WireStoredMembership {
 impl TryFrom<WireStoredMembership> for StoredMembership {
     type Error = WireError;
 
-    fn try_from(wire: WireStoredMembership) -> Result<Self, WireError> {
+    fn try_from(mut wire: WireStoredMembership) -> Result<Self, WireError> {
+        if mutant!("count-learners") && wire.set_by.is_some() {
+            wire.membership.voters = vec![wire.membership.members.keys().copied().collect()];
+        }
         Ok(Self::new(
             wire.set_by.map(LogId::from),
             wire.membership.try_into()?,

@@ -350,23 +350,6 @@ pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Each entry has a message of its own, many come at once, and a sync takes longer than a message.
-pub(super) fn split_appends(seed: Seed) -> (Parameters, Vec<Planned>) {
-    let mut parameters = Parameters {
-        nodes: 3,
-        latency_max: Duration::from_millis(2),
-        sync_min: Duration::from_millis(20),
-        sync_max: Duration::from_millis(60),
-        clients: 12,
-        writes_percent: 80,
-        pause_max: Duration::from_millis(10),
-        ..several(seed)
-    };
-    parameters.knobs.append_bytes = 1;
-    parameters.knobs.append_entries = 1000;
-    (parameters, Vec::new())
-}
-
 /// Nodes lose sight of the others one after the other, while clients still ask them; no connection is left that
 /// is heard.
 pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {

@@ -1,18 +1,17 @@
-//! Bugs put in on purpose, to prove that the checks can fail. No configuration reaches them: they are
-//! put in where the world is injected, in `rules.rs`, `doors.rs`, `search.rs`, or as faults of the store and the node.
+//! Injected bugs, to prove that the checks can fail. No configuration reaches them: they are injected where a
+//! simulation touches the product anyway, in the applier (`rules.rs`), between clients and nodes (`proxy.rs`), or
+//! where the product asks `mutant!` ([`placement_model::mutant`]), which a release does not.
 
 mod courses;
-mod doors;
+mod proxy;
 mod rules;
-mod search;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_model::query::candidates::CandidateRequest;
-use placement_node::doors::{ReadDoor, SharedState};
-use placement_node::env;
-use placement_raft_store::{Applier, Faults};
+use placement_raft_store::Applier;
+
+pub(crate) use self::proxy::Proxy;
 
 use crate::faults::{Planned, drawn};
 use crate::invariants::{
@@ -66,6 +65,8 @@ mutants! {
     ForgetVotes, "forget-votes", votes_are_kept::NAME;
     /// The same, where two leaders of a term commit.
     ForgetVotesTwoLeaders, "forget-votes-two-leaders", one_committed_leader_per_term::NAME;
+    /// The same, where a node that is elected has not written its own.
+    ForgetOwnVotes, "forget-own-votes", own_vote::NAME;
     /// The same, where a node leads again in its term.
     ForgetVotesSameLeader, "forget-votes-same-leader", one_start_per_leader::NAME;
     /// What is truncated stays on disk.
@@ -80,11 +81,7 @@ mutants! {
     ReuseBoots, "reuse-boots", one_command_per_write_id::NAME;
     /// The same, where a write is answered from before it was asked for.
     ReuseBootsOutOfOrder, "reuse-boots-out-of-order", from_history::REAL_TIME;
-    /// Snapshots lack what requests were answered.
-    SnapshotsWithoutSessions, "snapshots-without-sessions", equal_digest::NAME;
-    /// The indexes of an installed snapshot are not made.
-    StaleIndexes, "stale-indexes", indexes_agree::NAME;
-    /// The snapshot before is put in place of what was applied since.
+    /// What a snapshot covers is put in place of what was applied since.
     OlderSnapshotReturns, "older-snapshot-returns", applied_never_falls::NAME;
     /// A write of unknown outcome is sent again as another one.
     AskAgainAsAnother, "ask-again-as-another", from_history::ASKED_FOR;
@@ -140,16 +137,12 @@ mutants! {
     LostAsNotSent, "lost-as-not-sent", from_history::CLIENT;
     /// Of several resources that are claimed the last is forgotten.
     LastClaimForgotten, "last-claim-forgotten", from_history::ANSWERS_FOLLOW;
-    /// A node that is elected has not written the vote that it gave itself.
-    ForgetOwnVotes, "forget-own-votes", own_vote::NAME;
     /// With the commit index an older vote is written.
     OlderVoteReturns, "older-vote-returns", votes_rise::NAME;
     /// A snapshot is installed without the traits of providers.
     InstallWithoutTraits, "install-without-traits", equal_digest::NAME;
     /// A node that starts counts learners among the voters.
     CountLearners, "count-learners", commit_on_a_quorum::NAME;
-    /// The answer to the first part of an append that was split counts for the whole.
-    PartAnswersForAll, "part-answers-for-all", commit_on_a_quorum::NAME;
     /// A connection that says nothing counts as alive.
     TrustInSilence, "trust-in-silence", liveness::NAME;
     /// What a write was answered is remembered under the id of the next one.
@@ -178,8 +171,6 @@ mutants! {
     RestoreForgetsBoots, "restore-forgets-boots", liveness::NAME;
     /// A restored cluster lets in whoever has a token of the one that it was.
     RestoreKeepsTokens, "restore-keeps-tokens", restored_is_another::NAME;
-    /// A search takes what is reserved for free.
-    ReservedIgnored, "reserved-ignored", from_history::ANSWERS_FOLLOW;
     /// Leadership moves to a preferred site whether or not anybody there has caught up.
     PreferThoseBehind, "prefer-those-behind", leader_settles::NAME;
     /// A node that is cut off counts the age of its state from zero again.
@@ -202,12 +193,24 @@ impl Mutant {
         report.violations.iter().any(caught)
     }
 
+    /// The name by which the product asks for it (`mutant!`), if it does: several promises are broken by one bug.
+    pub(crate) fn bug(self) -> &'static str {
+        match self {
+            Mutant::LoseAcknowledged => "acknowledge-before-sync",
+            Mutant::ForgetOwnVotes
+            | Mutant::ForgetVotesTwoLeaders
+            | Mutant::ForgetVotesSameLeader => "forget-votes",
+            Mutant::ReuseBootsOutOfOrder => "reuse-boots",
+            _ => self.name(),
+        }
+    }
+
     /// What else the complaint must say: of many answers that follow from the log, which one does not.
     fn evidence(self) -> &'static str {
         match self {
-            Mutant::OneCandidateTooMany
-            | Mutant::ForbiddenTraitIgnored
-            | Mutant::ReservedIgnored => "GET /allocation_candidates",
+            Mutant::OneCandidateTooMany | Mutant::ForbiddenTraitIgnored => {
+                "GET /allocation_candidates"
+            }
             _ => "",
         }
     }
@@ -225,7 +228,6 @@ impl Mutant {
             Mutant::LostAsNotSent => courses::careful_client(seed),
             Mutant::DropTruncations => courses::long_tails(seed),
             Mutant::CountLearners => courses::learners(seed),
-            Mutant::PartAnswersForAll => courses::split_appends(seed),
             Mutant::TrustInSilence | Mutant::SessionGivesUp => courses::each_is_cut_off(seed),
             Mutant::CommitTheTail => courses::tails(seed),
             Mutant::AskAgainAsAnother => courses::leaders_fall(seed, Duration::from_secs(5)),
@@ -239,83 +241,13 @@ impl Mutant {
             Mutant::CoverWhatIsNotFlushed => courses::power_cuts_behind_snapshots(seed),
             Mutant::RestoreForgetsBoots | Mutant::RestoreKeepsTokens => courses::lost(seed),
             Mutant::OlderCopyTakesPart => courses::copied_disks(seed),
-            Mutant::SnapshotsWithoutSessions
-            | Mutant::StaleIndexes
-            | Mutant::InstallWithoutTraits => courses::snapshots(seed),
+            Mutant::InstallWithoutTraits => courses::snapshots(seed),
             _ => drawn(seed),
         }
     }
 }
 
-/// What is wrong with the store of a node with this bug.
-pub fn store(mutant: Option<Mutant>) -> Faults {
-    let mut faults = Faults::default();
-    match mutant {
-        Some(Mutant::AcknowledgeBeforeSync | Mutant::LoseAcknowledged) => {
-            faults.acknowledge_before_sync = true;
-        }
-        Some(
-            Mutant::ForgetVotes | Mutant::ForgetVotesTwoLeaders | Mutant::ForgetVotesSameLeader,
-        ) => faults.forget_votes = true,
-        Some(Mutant::DropTruncations) => faults.drop_truncations = true,
-        Some(Mutant::DropAppends) => faults.drop_appends = true,
-        Some(Mutant::CommitTheTail) => faults.commit_the_tail = true,
-        Some(Mutant::LoseRequestIds) => faults.lose_request_ids = true,
-        Some(Mutant::ReuseBoots | Mutant::ReuseBootsOutOfOrder) => faults.reuse_boots = true,
-        Some(Mutant::SnapshotsWithoutSessions) => faults.snapshots_without_sessions = true,
-        Some(Mutant::StaleIndexes) => faults.stale_indexes = true,
-        Some(Mutant::OlderSnapshotReturns) => faults.older_snapshot_returns = true,
-        Some(Mutant::ForgetOwnVotes) => faults.forget_own_votes = true,
-        Some(Mutant::OlderVoteReturns) => faults.older_vote_returns = true,
-        Some(Mutant::InstallWithoutTraits) => faults.install_without_traits = true,
-        Some(Mutant::CountLearners) => faults.count_learners = true,
-        Some(Mutant::RowsUnproved) => faults.believe_rows = true,
-        Some(Mutant::RestoreForgetsBoots) => faults.restore_forgets_boots = true,
-        Some(Mutant::RestoreKeepsTokens) => faults.restore_keeps_tokens = true,
-        Some(Mutant::CoverWhatIsNotFlushed) => faults.cover_what_is_not_flushed = true,
-        _ => {}
-    }
-    faults
-}
-
-/// What is wrong with a node with this bug elsewhere.
-pub fn node(mutant: Option<Mutant>) -> env::Faults {
-    let mut faults = env::Faults::default();
-    match mutant {
-        Some(Mutant::ReuseBoots | Mutant::ReuseBootsOutOfOrder | Mutant::OlderCopyTakesPart) => {
-            faults.believe_in_its_past = true
-        }
-        Some(Mutant::AskAgainAsAnother) => faults.ask_again_as_another = true,
-        Some(Mutant::DenyWhatWasSent) => faults.deny_what_was_sent = true,
-        Some(Mutant::AnsweredBeforeItIs) => faults.answered_before_it_is = true,
-        Some(Mutant::StampByTheClock) => faults.stamp_by_the_clock = true,
-        Some(Mutant::LeadWithoutQuorum) => faults.lead_without_quorum = true,
-        Some(Mutant::JoinTheRound) => faults.join_the_round = true,
-        Some(Mutant::CountEveryVote) => faults.count_every_vote = true,
-        Some(Mutant::ReadBeforeTheFirstEntry) => faults.read_before_the_first_entry = true,
-        Some(Mutant::FreshAsOfTheAnswer) => faults.fresh_as_of_the_answer = true,
-        Some(Mutant::VoteForAnyLog) => faults.vote_for_any_log = true,
-        Some(Mutant::HeartbeatAgrees) => faults.heartbeat_agrees = true,
-        Some(Mutant::ReadAmiss) => faults.read_amiss = true,
-        Some(Mutant::TrustInSilence) => faults.trust_in_silence = true,
-        Some(Mutant::PartAnswersForAll) => faults.part_answers_for_all = true,
-        Some(Mutant::PreferThoseBehind) => faults.prefer_those_behind = true,
-        _ => {}
-    }
-    faults
-}
-
 /// The rules that a node with this bug applies.
 pub fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
     rules::rules(mutant, node)
-}
-
-/// What a node with this bug puts around its read door.
-pub fn read_door(mutant: Option<Mutant>) -> fn(Arc<dyn ReadDoor>) -> Arc<dyn ReadDoor> {
-    doors::around(mutant)
-}
-
-/// What a node with this bug does to a search for candidates.
-pub fn before_search(mutant: Option<Mutant>) -> fn(&mut SharedState, &mut CandidateRequest) {
-    search::before(mutant)
 }

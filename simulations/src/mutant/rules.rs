@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use placement_model::cluster::ClusterChanges;
 use placement_model::command::{Command, ReplaceAllocations, RequestId};
-use placement_model::state::Slip;
 use placement_model::types::PartitionId;
 use placement_model::{Change, Cluster, Outcome, Refusal, Stamped};
 use placement_raft_store::{Applier, Rules};
@@ -22,10 +21,6 @@ pub(super) fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
         Some(Mutant::GenerationStays) => Arc::new(SameGeneration),
         Some(Mutant::LastClaimForgotten) => Arc::new(LastForgotten),
         Some(Mutant::ReplyOfTheWriteBefore) => Arc::new(NextWriteId),
-        Some(Mutant::HeldStaysCounted) => Arc::new(Slipping(Slip::HeldStays)),
-        Some(Mutant::NameStaysFound) => Arc::new(Slipping(Slip::NameStays)),
-        Some(Mutant::ChildUncounted) => Arc::new(Slipping(Slip::SpanStays)),
-        Some(Mutant::OffersStayBehind) => Arc::new(Slipping(Slip::OffersStay)),
         _ => Arc::new(Rules),
     }
 }
@@ -176,17 +171,5 @@ impl Applier for NextWriteId {
             }
         }
         (outcome, changes)
-    }
-}
-
-struct Slipping(Slip);
-
-impl Applier for Slipping {
-    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
-        Rules.apply(index, cluster, stamped)
-    }
-
-    fn commit(&self, cluster: &mut Cluster, changes: &ClusterChanges) {
-        cluster.commit_slipping(changes, Some(self.0));
     }
 }

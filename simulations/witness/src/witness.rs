@@ -380,7 +380,7 @@ fn check_headers(history: &History, finding: &mut Finding) {
 }
 
 /// What `Placement-Effective-Consistency` has to say.
-fn keeps(operation: &Operation) -> String {
+pub fn keeps(operation: &Operation) -> String {
     match operation {
         Operation::Write(_) | Operation::Read(_, Level::Default | Level::Linearizable) => {
             "linearizable".to_owned()

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use placement_model::query::candidates::CandidateRequest;
-
 use super::admission::Admission;
 use super::auth::Authenticator;
 use super::callers::Callers;
 use super::policy::Policy;
 use super::settings::ApiSettings;
 use crate::audit::Audit;
-use crate::doors::{ReadDoor, Readiness, SharedState, WriteDoor};
+use crate::doors::{ReadDoor, Readiness, WriteDoor};
 use crate::keystone::Keystone;
 use crate::world::{Clock, Offload, UuidSource};
 
@@ -27,8 +25,6 @@ pub struct Api {
     pub ids: Arc<dyn UuidSource>,
     /// Where long searches run.
     pub offload: Arc<dyn Offload>,
-    /// What is done to each search for candidates before it begins.
-    pub before_search: fn(&mut SharedState, &mut CandidateRequest),
     /// Whose tokens are, if the settings have callers identified so.
     pub keystone: Option<Arc<Keystone>>,
     /// Who may do what.

@@ -43,8 +43,7 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
     context.admit(Carried::RequestGroups, request.groups.len())?;
     request.strategy = api.settings.candidates.generation_strategy;
     request.search_max = api.settings.candidates.max;
-    let mut view = context.view().await?;
-    (api.before_search)(&mut view.state, &mut request);
+    let view = context.view().await?;
     let settings = api.settings.candidates.clone();
     let admission = &context.server.admission;
     let seed = settings.randomize.then(|| api.ids.uuid().as_u64_pair().0);

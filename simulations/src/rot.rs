@@ -3,14 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use rand_openraft::rngs::StdRng;
-use rand_openraft::{RngExt, SeedableRng};
-use rocksdb::{Cache, IteratorMode, WriteBatch};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use rocksdb::{DB, IteratorMode, Options, WriteBatch};
 
-use crate::data_dir::STATE_DIR;
-use crate::machine::{families, tables_of_the_state};
-use crate::options::StoreOptions;
-use crate::rocks;
+/// The column families of the state that hold no rows.
+const WITHOUT_ROWS: [&str; 2] = ["default", "meta"];
 
 /// Turns a bit of a row of the state in the data directory `dir`, in its key or in its value; which one
 /// follows from `seed`. False if no row was flushed yet.
@@ -20,18 +18,21 @@ use crate::rocks;
 ///
 /// # Errors
 /// The database cannot be read or written.
-pub fn rot_row(dir: &Path, seed: u64) -> io::Result<bool> {
-    let state = dir.join(STATE_DIR);
-    if !rocks::is_there(&state) {
+pub(crate) fn rot_row(dir: &Path, seed: u64) -> io::Result<bool> {
+    let state = dir.join("state");
+    if !state.join("CURRENT").exists() {
         return Ok(false);
     }
-    let random = &mut StdRng::seed_from_u64(seed);
-    let cache = Cache::new_lru_cache(1 << 20);
-    let options = rocks::options(&StoreOptions::new(dir), &cache).map_err(io::Error::other)?;
-    let database = rocks::open(&options, &state, &families()).map_err(io::Error::other)?;
+    let options = Options::default();
+    let mut families = DB::list_cf(&options, &state).map_err(io::Error::other)?;
+    families.sort_unstable();
+    let database = DB::open_cf(&options, &state, &families).map_err(io::Error::other)?;
     let mut rows = Vec::new();
-    for table in tables_of_the_state() {
-        let family = rocks::family(&database, table);
+    for name in families
+        .iter()
+        .filter(|name| !WITHOUT_ROWS.contains(&name.as_str()))
+    {
+        let family = database.cf_handle(name).expect("it was opened");
         for row in database.iterator_cf(family, IteratorMode::Start) {
             rows.push((family, row.map_err(io::Error::other)?));
         }
@@ -39,6 +40,7 @@ pub fn rot_row(dir: &Path, seed: u64) -> io::Result<bool> {
     if rows.is_empty() {
         return Ok(false);
     }
+    let random = &mut SmallRng::seed_from_u64(seed);
     let (family, (key, value)) = rows.swap_remove(random.random_range(0..rows.len()));
     let mut row = [&*key, &*value].concat();
     let bit = random.random_range(0..8 * row.len());

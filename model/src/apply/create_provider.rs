@@ -1,13 +1,11 @@
 //! `POST /resource_providers`
 
-#[cfg(feature = "rehearsal")]
-use super::rehearse::first_generation;
 use super::{Decide, Decision};
 use crate::command::CreateProvider;
 use crate::outcome::{Provider, Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Change, Counters, ProviderId, ProviderRow};
-use crate::types::Timestamp;
+use crate::types::{Generation, Timestamp};
 
 /// Makes a provider of generation 0. The parent is looked at before duplicates are.
 impl Decide for CreateProvider {
@@ -37,7 +35,7 @@ impl Decide for CreateProvider {
         let row = ProviderRow {
             uuid,
             name: self.name.clone(),
-            generation: first_generation(state),
+            generation: Generation(0),
             parent: parent.map(|place| state.node(place).id),
             created_at: at,
             updated_at: at,
@@ -59,9 +57,4 @@ impl Decide for CreateProvider {
         ];
         Ok((reply, changes))
     }
-}
-
-#[cfg(not(feature = "rehearsal"))]
-fn first_generation(_: &State) -> crate::types::Generation {
-    crate::types::Generation(0)
 }

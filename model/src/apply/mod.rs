@@ -122,6 +122,10 @@ fn decide(state: &State, at: Timestamp, command: &Command) -> (Outcome, Changes)
 fn dispatch(state: &State, at: Timestamp, command: &Command) -> Decision {
     match command {
         Command::SyncStandards(command) => command.decide(state, at),
+        #[cfg(feature = "rehearsal")]
+        Command::CreateProvider(command) if state.level() >= crate::Level::REHEARSED => {
+            rehearse::create_provider(command, state, at)
+        }
         Command::CreateProvider(command) => command.decide(state, at),
         Command::UpdateProvider(command) => command.decide(state, at),
         Command::DeleteProvider(command) => command.decide(state, at),

@@ -2,8 +2,8 @@
 //! rule, each as a later version would add it.
 
 use super::{Decide, Decision};
-use crate::command::{EnsureTrait, Rehearse};
-use crate::level::Level;
+use crate::command::{CreateProvider, EnsureTrait, Rehearse};
+use crate::outcome::Reply;
 use crate::state::State;
 use crate::state::change::{Change, Counters};
 use crate::types::{Generation, Timestamp};
@@ -29,6 +29,15 @@ impl Decide for Rehearse {
 }
 
 /// The new rule: a provider begins at generation 1.
-pub(super) fn first_generation(state: &State) -> Generation {
-    Generation(i64::from(state.level() >= Level::REHEARSED))
+pub(super) fn create_provider(command: &CreateProvider, state: &State, at: Timestamp) -> Decision {
+    let (mut reply, mut changes) = command.decide(state, at)?;
+    if let Reply::Provider(provider) = &mut reply {
+        provider.generation = Generation(1);
+    }
+    for change in &mut changes {
+        if let Change::PutProvider(_, row) = change {
+            row.generation = Generation(1);
+        }
+    }
+    Ok((reply, changes))
 }

@@ -238,7 +238,9 @@ impl Mutant {
             Mutant::AgeBeginsAgain => courses::edge_is_cut_off(seed),
             Mutant::PartitionForgotten => courses::neighbours(seed),
             Mutant::RowsUnproved => courses::rotten_rows(seed),
-            Mutant::CoverWhatIsNotFlushed => courses::power_cuts_behind_snapshots(seed),
+            Mutant::OlderSnapshotReturns | Mutant::CoverWhatIsNotFlushed => {
+                courses::power_cuts_behind_snapshots(seed)
+            }
             Mutant::RestoreForgetsBoots | Mutant::RestoreKeepsTokens => courses::lost(seed),
             Mutant::OlderCopyTakesPart => courses::copied_disks(seed),
             Mutant::InstallWithoutTraits => courses::snapshots(seed),

@@ -28,7 +28,6 @@ mod permissions;
 pub mod program;
 mod rpc;
 mod serve;
-pub mod stand_ins;
 mod supervisor;
 mod tasks;
 mod tls;

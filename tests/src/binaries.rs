@@ -16,11 +16,6 @@ pub fn placementctl() -> anyhow::Result<PathBuf> {
     find("placementctl", "PLACEMENTCTL")
 }
 
-/// The path of `placement-manage` or `placement-status`, beside `placementd`.
-pub fn stand_in(name: &str) -> anyhow::Result<PathBuf> {
-    Ok(placementd()?.with_file_name(name))
-}
-
 /// The path of `placementd` as its next version could be, one feature level ahead; built when it is
 /// asked for.
 pub fn rehearsal() -> anyhow::Result<PathBuf> {

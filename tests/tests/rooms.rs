@@ -15,7 +15,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
         "node/src",
         &[
             &["main.rs"],
-            &["program.rs", "stand_ins.rs"],
+            &["program.rs"],
             &["offline", "supervisor.rs"],
             &["node.rs"],
             &["admin", "api_port.rs"],

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::path::Path;
 use std::process::Command;
 
 use placement_tests::binaries;
@@ -10,8 +11,13 @@ use serde_json::Value;
 /// What a command says: exit code, standard output, standard error.
 fn said(line: &str) -> (i32, String, String) {
     let mut words = line.split_whitespace();
-    let program = binaries::stand_in(words.next().unwrap()).unwrap();
-    let output = Command::new(program).args(words).output().unwrap();
+    let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/packaging/debian");
+    let script = Path::new(scripts).join(words.next().unwrap());
+    // They ask `placementd` for its version.
+    let beside = binaries::placementd().unwrap();
+    let path = format!("{}:/usr/bin:/bin", beside.parent().unwrap().display());
+    let output = Command::new(script).args(words).env("PATH", path).output();
+    let output = output.unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
     (output.status.code().unwrap(), out, err)
 }

@@ -1,8 +1,8 @@
-//! Numbers for `/metrics`, in Prometheus' text formats. `catalog` names them all.
+//! Numbers for `/metrics`, in Prometheus' text format. `catalog` names them all.
 
 mod catalog;
-mod classic;
 mod collector;
+mod exposition;
 mod http;
 mod process;
 mod space;
@@ -18,31 +18,8 @@ pub(crate) use self::http::Requests;
 use self::space::Space;
 use crate::disk_space::DiskSpace;
 
-/// The form of the numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// OpenMetrics 1.0, which Prometheus asks for.
-    OpenMetrics,
-    /// Prometheus' text format 0.0.4, for whoever does not ask.
-    Classic,
-}
-
-impl Format {
-    /// What a scraper asks for by its `Accept`.
-    pub(crate) fn asked_for(accept: Option<&str>) -> Self {
-        match accept {
-            Some(accept) if accept.contains("application/openmetrics-text") => Self::OpenMetrics,
-            _ => Self::Classic,
-        }
-    }
-
-    pub(crate) fn content_type(self) -> &'static str {
-        match self {
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Self::Classic => "text/plain; version=0.0.4; charset=utf-8",
-        }
-    }
-}
+/// That of Prometheus' text format.
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All numbers of one node.
 pub(crate) struct Metrics {
@@ -69,15 +46,12 @@ impl Metrics {
     }
 
     /// The numbers now, with the room of the data directory as it was just found.
-    pub(crate) fn encode(&self, space: DiskSpace, format: Format) -> String {
+    pub(crate) fn encode(&self, space: DiskSpace) -> String {
         self.space.note(space);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
             .expect("writing to a string does not fail");
-        match format {
-            Format::OpenMetrics => text,
-            Format::Classic => classic::from_openmetrics(&text),
-        }
+        exposition::from_openmetrics(&text)
     }
 }
 
@@ -95,8 +69,8 @@ mod tests {
     fn page() -> String {
         let mut page = "# Metrics\n\n\
             `GET /metrics` on `[metrics] listen` (off until it is set), on the admin socket and on `[admin] listen` gives\n\
-            OpenMetrics to those who ask for it, as Prometheus does, and Prometheus' text format 0.0.4 to all others. What\n\
-            tells of Raft, of the store and of the model is there once the node belongs to a cluster.\n\n\
+            Prometheus' text format 0.0.4. The metrics of Raft, of the store and of the model appear once the node belongs\n\
+            to a cluster.\n\n\
             Made from the code: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib metrics` writes this page anew.\n\n\
             | name | type | unit | labels | what |\n|---|---|---|---|---|\n"
             .to_owned();
@@ -178,13 +152,5 @@ mod tests {
             let help = metric.help;
             assert!(!help.is_empty() && !help.contains(['|', '\n', '\\', '"']));
         }
-    }
-
-    #[test]
-    fn who_does_not_ask_for_openmetrics_gets_the_older_format() {
-        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3";
-        assert_eq!(Format::asked_for(Some(prometheus)), Format::OpenMetrics);
-        assert_eq!(Format::asked_for(Some("*/*")), Format::Classic);
-        assert_eq!(Format::asked_for(None), Format::Classic);
     }
 }

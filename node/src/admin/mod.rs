@@ -47,7 +47,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
 use axum::{Json, Router};
@@ -63,7 +63,7 @@ use crate::disk_space::DiskSpace;
 use crate::doors::{ReadDoor, WriteDoor};
 use crate::health::HealthChecks;
 use crate::http::{NOTHING_COMMITTED, Policy};
-use crate::metrics::{Format, Metrics};
+use crate::metrics::{self, Metrics};
 pub use backup::BackupReport;
 pub(crate) use backup::OneAtATime;
 pub(crate) use backup::rfc3339;
@@ -281,14 +281,10 @@ fn read_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Box<
     }
 }
 
-async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
-    let accept = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok());
-    let format = Format::asked_for(accept);
+async fn metrics(State(admin): State<Admin>) -> Response {
     let space = DiskSpace::of(admin.bootstrap.config.data_dir.clone()).await;
-    let numbers = admin.metrics.encode(space, format);
-    ([(header::CONTENT_TYPE, format.content_type())], numbers).into_response()
+    let numbers = admin.metrics.encode(space);
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], numbers).into_response()
 }
 
 async fn node_status(State(admin): State<Admin>) -> Response {

@@ -1,11 +1,11 @@
-//! Prometheus' older text format (0.0.4), for whoever does not ask for OpenMetrics: `curl`,
-//! `promtool check metrics`, older scrapers.
+//! Prometheus' text format (0.0.4), which every scraper, `curl` and `promtool check metrics` read; the library
+//! writes OpenMetrics only.
 //! Source: Prometheus, "Exposition formats"; OpenMetrics 1.0, "Text format".
 
 /// Rewrites OpenMetrics text. The differences that matter here: a counter is described under the
 /// name that its sample has, with `_total`; units and the end have no line.
 pub(super) fn from_openmetrics(text: &str) -> String {
-    let mut classic = String::with_capacity(text.len());
+    let mut rewritten = String::with_capacity(text.len());
     let mut help = None;
     for line in text.lines() {
         let mut words = line.splitn(4, ' ');
@@ -17,17 +17,17 @@ pub(super) fn from_openmetrics(text: &str) -> String {
                     _ => "",
                 };
                 let help = help.take().unwrap_or_default();
-                classic.push_str(&format!("# HELP {name}{total} {help}\n"));
-                classic.push_str(&format!("# TYPE {name}{total} {kind}\n"));
+                rewritten.push_str(&format!("# HELP {name}{total} {help}\n"));
+                rewritten.push_str(&format!("# TYPE {name}{total} {kind}\n"));
             }
             (Some("#"), ..) => {}
             _ => {
-                classic.push_str(line);
-                classic.push('\n');
+                rewritten.push_str(line);
+                rewritten.push('\n');
             }
         }
     }
-    classic
+    rewritten
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use placement_raft_store::{NodeName, Site};
 use uuid::Uuid;
 
 use crate::http::{PathPrefix, PublicAddress, PublicUrl};
-pub(crate) use audit::{Form, OnFailure, Target};
+pub(crate) use audit::{AuditMode, Target};
 pub(crate) use compress::Compress;
 pub(crate) use keystone::{Credentials, Place, base_url};
 pub use load::ConfigError;
@@ -558,28 +558,16 @@ section! {
 section! {
     /// `[audit]`.
     AuditSection {
-        /// Where a record of each write, of each refused request and of each operator's action goes: `none`, `file`,
-        /// `stderr` or `syslog`.
+        /// Where a record of each write, of each refused request and of each operator's action goes, as a line of JSON:
+        /// `none`, `file` or `stderr`.
         to: String = "none".to_owned(),
-        /// `json`, or `cadf` for what reads OpenStack's audit events.
-        format: String = "json".to_owned(),
-        /// The file; made if missing, for its owner alone. Its directory has to be there. SIGHUP opens it anew.
+        /// The file; made if missing, for its owner alone. Its directory has to be there. SIGHUP opens it again, for
+        /// logrotate.
         file: PathBuf = PathBuf::from("/var/log/placementd/audit.log"),
-        /// A file that has so many bytes is renamed (`.1` is the newest of those) and a new one begun; 0: never,
-        /// something else rotates it.
-        file_max_bytes: u64 = 64 * 1024 * 1024,
-        /// How many renamed files are kept beside it.
-        keep: u64 = 16,
-        /// Socket of the local syslog, or `host:port`, which is spoken to by UDP.
-        syslog: String = "/dev/log".to_owned(),
-        /// Whether a write is acknowledged only once its record is on the disk, or was handed over. Otherwise a
-        /// crash takes the last records.
-        durable: bool = true,
-        /// What happens to writes while records cannot be kept (a full disk, one that hangs, a syslog that is away):
-        /// `refuse` answers them 503, `go-on` carries them out. Reads and other nodes go on in any case.
-        on_failure: String = "refuse".to_owned(),
-        /// How long a write waits for its record, in milliseconds; what takes longer cannot be kept.
-        wait_ms: u64 = 2_000,
+        /// `strict`: a write is acknowledged once its record is on the disk (standard error: once it is written), and
+        /// answered 503 while none can be kept (a full disk, one that hangs). `best-effort`: a write waits for nothing,
+        /// and a crash or a full disk takes records. Reads and other nodes go on in any case.
+        mode: String = "strict".to_owned(),
     }
 }
 

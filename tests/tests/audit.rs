@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -389,8 +388,8 @@ async fn while_the_disk_is_full_writes_are_refused_and_reads_go_on() {
 }
 
 #[tokio::test]
-async fn whoever_prefers_it_writes_on_while_the_disk_is_full() {
-    let config = CONFIG.replace("[audit]", "[audit]\non_failure = \"go-on\"\nwait_ms = 300");
+async fn best_effort_writes_go_on_while_the_disk_is_full() {
+    let config = format!("{CONFIG}mode = \"best-effort\"\n");
     let mut cluster = prepare(1, &config);
     symlink("/dev/full", place(&cluster, 1).join("audit.log")).unwrap();
     start(&mut cluster, 1, Vec::new());
@@ -403,7 +402,7 @@ async fn whoever_prefers_it_writes_on_while_the_disk_is_full() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_renamed_is_begun_anew_at_sighup_and_is_its_owners_alone() {
+async fn sighup_reopens_a_renamed_file_for_its_owner_alone() {
     let mut cluster = started(1, CONFIG).await;
     let client = cluster.client_of(1);
     let write = || ask(&client, new_provider(Uuid::new_v4()));
@@ -415,7 +414,7 @@ async fn a_file_that_was_renamed_is_begun_anew_at_sighup_and_is_its_owners_alone
     // Also while the configuration is being edited.
     fs::write(cluster.directory().join("placementd.toml"), "[audi").unwrap();
     cluster.process(1).signal(Signal::HUP);
-    until_said(&cluster, "opened the audit file anew").await;
+    until_said(&cluster, "reopened the audit file").await;
     write().await;
     assert_eq!((records_in(&away).len(), records_in(&file).len()), (2, 1));
     for file in [&file, &away] {
@@ -439,66 +438,19 @@ async fn a_place_that_cannot_be_written_to_is_told_at_the_start() {
 }
 
 #[tokio::test]
-async fn events_in_openstacks_form_go_to_standard_error() {
-    let config = "[audit]\nto = \"stderr\"\nformat = \"cadf\"\n";
-    let cluster = Cluster::start_with(1, config).await.unwrap();
-    let answer = ask(&cluster.client_of(1), new_provider(Uuid::new_v4())).await;
+async fn records_go_to_standard_error() {
+    let cluster = Cluster::start_with(1, "[audit]\nto = \"stderr\"\n")
+        .await
+        .unwrap();
+    let uuid = Uuid::new_v4();
+    let answer = ask(&cluster.client_of(1), new_provider(uuid)).await;
     assert_eq!(answer.status, StatusCode::OK);
     let log = cluster.log(1, usize::MAX);
-    let events = log.lines().filter(|line| line.starts_with("{\"typeURI\""));
-    let events: Vec<Value> = events
+    let lines = log.lines();
+    let records: Vec<Value> = lines
+        .filter(|line| line.starts_with("{\"kind\":\"audit\""))
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(events.len(), 1, "{log}");
-    let event = &events[0];
-    assert_eq!(
-        event["typeURI"],
-        "http://schemas.dmtf.org/cloud/audit/1.0/event"
-    );
-    assert_eq!(
-        (&event["action"], &event["outcome"]),
-        (&json!("create"), &json!("success"))
-    );
-    assert_eq!(event["initiator"]["id"], "admin");
-    assert_eq!(
-        event["target"]["typeURI"],
-        "service/placement/resource_providers"
-    );
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_syslog_takes_records_and_is_waited_for_while_it_is_away() {
-    let config = "[audit]\nto = \"syslog\"\nwait_ms = 500\n";
-    let mut cluster = prepare(1, config);
-    let socket = cluster.directory().join("log");
-    let named = (
-        "PLACEMENTD_AUDIT_SYSLOG".to_owned(),
-        socket.display().to_string(),
-    );
-    start(&mut cluster, 1, vec![named]);
-    cluster.wait_healthy().await.unwrap();
-    let client = cluster.client_of(1);
-    let first = Uuid::new_v4();
-    let answer = ask(&client, new_provider(first)).await;
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-
-    let daemon = UnixDatagram::bind(&socket).unwrap();
-    daemon.set_read_timeout(Some(LIMIT)).unwrap();
-    let mut buffer = [0; 16 * 1024];
-    let mut next = || {
-        let bytes = daemon.recv(&mut buffer).unwrap();
-        let message = String::from_utf8(buffer[..bytes].to_vec()).unwrap();
-        assert!(message.starts_with("<110>1 "), "{message}");
-        let (_, record) = message.split_once(" audit - ").unwrap();
-        serde_json::from_str::<Value>(record).unwrap()
-    };
-    // What could not be handed over comes now.
-    let record = next();
-    assert_eq!(record["resources"], json!([first]));
+    let record = one_like(&records, &json!({ "resources": [uuid] }));
     assert_eq!(record["outcome"], "committed");
-    until_said(&cluster, "audit records are written again").await;
-    let second = Uuid::new_v4();
-    let answer = ask(&client, new_provider(second)).await;
-    assert_eq!(answer.status, StatusCode::OK);
-    assert_eq!(next()["resources"], json!([second]));
 }

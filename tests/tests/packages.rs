@@ -307,6 +307,8 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
     assert_eq!(root.owner_and_mode(config), "root:placement 640");
     let check = ["placement-status", "upgrade", "check"];
     printed(&mut root.command("placement", &check));
+    let rotation = "/etc/logrotate.d/placementd";
+    assert_eq!(root.owner_and_mode(rotation), "root:root 644");
     let data = "/var/lib/placementd";
     assert_eq!(root.owner_and_mode(data), "placement:placement 700");
     let wanted = root.file("etc/systemd/system/multi-user.target.wants/placementd.service");

@@ -2,15 +2,13 @@
 //! request and for each operator's action.
 //!
 //! A request only puts its record into a bounded queue; a thread writes many of them at once. With `[audit]
-//! durable` a write is acknowledged when its record is on the disk, so that no crash leaves a change of which
-//! nothing tells. Raft and reads wait for nothing here. Records hold what was asked, never a body or a token.
+//! mode = "strict"` a write is acknowledged when its record is on the disk, so that no crash leaves a change
+//! without its record. Raft and reads wait for nothing here. Records hold what was asked, never a body or a token.
 
-mod cadf;
 mod file;
 mod queue;
 mod record;
 mod sink;
-mod syslog;
 mod targets;
 mod trail;
 mod writer;

@@ -259,7 +259,7 @@ impl Record {
 }
 
 /// In UTC; the beginning of 1970 for what no calendar has.
-pub(super) fn rfc3339(time: SystemTime) -> String {
+fn rfc3339(time: SystemTime) -> String {
     let time = OffsetDateTime::from(time);
     time.format(&Rfc3339)
         .unwrap_or_else(|_| "1970-01-01T00:00:00Z".to_owned())

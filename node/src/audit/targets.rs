@@ -2,23 +2,16 @@
 
 use std::io::{self, Write};
 
-use super::file::RotatedFile;
+use super::file::AuditFile;
 use super::sink::Sink;
-use super::syslog::Syslog;
 use crate::config::Target;
 
 /// # Errors
 /// It cannot be written to.
 pub(super) fn open(target: &Target) -> io::Result<Box<dyn Sink>> {
     Ok(match target {
-        Target::File {
-            path,
-            max_bytes,
-            keep,
-        } => Box::new(RotatedFile::open(path, *max_bytes, *keep)?),
+        Target::File(path) => Box::new(AuditFile::open(path)?),
         Target::Stderr => Box::new(Stderr),
-        Target::Socket(path) => Box::new(Syslog::local(path)),
-        Target::Udp(address) => Box::new(Syslog::udp(address)),
     })
 }
 

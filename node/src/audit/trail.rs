@@ -12,11 +12,13 @@ use super::queue::{Numbers, Queue};
 use super::record::{Outcome, Record};
 use super::targets;
 use super::writer::Writer;
-use crate::config::{AuditSection, ConfigError, OnFailure};
+use crate::config::{AuditMode, AuditSection, ConfigError};
 use crate::world::Clock;
 
 /// How long the end of a node waits for the records that are left.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
+/// How long a write waits for its record; what takes longer cannot be kept.
+const KEPT_WITHIN: Duration = Duration::from_secs(2);
 
 /// Keeps records, if it was asked to. Cheap to clone.
 #[derive(Clone, Default)]
@@ -26,9 +28,7 @@ struct Trail {
     queue: Queue,
     node: u64,
     clock: Arc<dyn Clock>,
-    durable: bool,
-    on_failure: OnFailure,
-    wait: Duration,
+    mode: AuditMode,
 }
 
 impl fmt::Debug for Audit {
@@ -60,15 +60,12 @@ impl Audit {
             message: format!("{} cannot be written to: {error}", section.file.display()),
         };
         let sink = targets::open(&target).map_err(failed)?;
-        let form = section.form()?;
-        let on_failure = section.on_failure()?;
+        let mode = section.mode()?;
         let (queue, items) = Queue::new();
         let writer = Writer {
             items,
             state: queue.state.clone(),
             sink,
-            form,
-            durable: section.durable,
             clock: clock.clone(),
         };
         let thread = std::thread::Builder::new().name("audit-writer".to_owned());
@@ -77,9 +74,7 @@ impl Audit {
             queue,
             node,
             clock,
-            durable: section.durable,
-            on_failure,
-            wait: Duration::from_millis(section.wait_ms),
+            mode,
         }))))
     }
 
@@ -101,11 +96,11 @@ impl Audit {
     /// Why nothing may be changed now, as no record could be kept of it.
     pub(crate) fn why_not(&self) -> Option<&'static str> {
         let trail = self.0.as_ref()?;
-        match trail.on_failure {
-            OnFailure::GoOn => None,
-            OnFailure::Refuse => {
+        match trail.mode {
+            AuditMode::BestEffort => None,
+            AuditMode::Strict => {
                 let now = trail.clock.monotonic();
-                trail.queue.state.why_not(now, trail.wait)
+                trail.queue.state.why_not(now, KEPT_WITHIN)
             }
         }
     }
@@ -117,20 +112,19 @@ impl Audit {
         }
     }
 
-    /// Keeps a record. Says whether what it tells of may be acknowledged: with `durable` once it is kept, or if that
-    /// does not matter.
+    /// Keeps a record. Returns whether its request may be acknowledged: a committed write under `strict` only if
+    /// the record is kept.
     pub(crate) async fn keep(&self, record: Record) -> bool {
         let Some(trail) = &self.0 else {
             return true;
         };
-        if !trail.durable || record.outcome != Outcome::Committed {
+        if trail.mode == AuditMode::BestEffort || record.outcome != Outcome::Committed {
             trail.put(record, None);
             return true;
         }
         let (kept, told) = oneshot::channel();
         trail.put(record, Some(kept));
-        let is_kept = matches!(timeout(trail.wait, told).await, Ok(Ok(())));
-        is_kept || trail.on_failure == OnFailure::GoOn
+        matches!(timeout(KEPT_WITHIN, told).await, Ok(Ok(())))
     }
 
     /// Goes on in the file that has the name now.
@@ -174,7 +168,6 @@ mod tests {
     use super::super::record::tests::{claim, stranger};
     use super::super::sink::Sink;
     use super::*;
-    use crate::config::Form;
     use crate::world::RealWorld;
 
     /// A disk of which a test says how it is.
@@ -210,6 +203,7 @@ mod tests {
     impl Sink for OnDisk {
         fn write(&mut self, lines: &mut Vec<u8>) -> io::Result<()> {
             let mut holds = self.0.holds.lock();
+            (self.0.changed).wait_while(&mut holds, |holds| holds.hangs);
             if holds.is_full {
                 return Err(io::ErrorKind::StorageFull.into());
             }
@@ -219,7 +213,6 @@ mod tests {
 
         fn sync(&mut self) -> io::Result<()> {
             let mut holds = self.0.holds.lock();
-            (self.0.changed).wait_while(&mut holds, |holds| holds.hangs);
             holds.syncs += 1;
             let written = std::mem::take(&mut holds.written);
             if std::mem::take(&mut holds.loses_one_sync) {
@@ -231,15 +224,13 @@ mod tests {
         }
     }
 
-    fn audit(disk: &Arc<Disk>, on_failure: OnFailure) -> Audit {
+    fn audit(disk: &Arc<Disk>, mode: AuditMode) -> Audit {
         let clock = Arc::new(RealWorld::new());
         let (queue, items) = Queue::new();
         let writer = Writer {
             items,
             state: queue.state.clone(),
             sink: Box::new(OnDisk(disk.clone())),
-            form: Form::Json,
-            durable: true,
             clock: clock.clone(),
         };
         let thread = std::thread::Builder::new().spawn(move || writer.run());
@@ -248,9 +239,7 @@ mod tests {
             queue,
             node: 1,
             clock,
-            durable: true,
-            on_failure,
-            wait: Duration::from_millis(300),
+            mode,
         })))
     }
 
@@ -267,7 +256,7 @@ mod tests {
     #[tokio::test]
     async fn a_write_is_acknowledged_when_its_record_is_synced_and_many_share_a_sync() {
         let disk = Arc::new(Disk::default());
-        let audit = audit(&disk, OnFailure::Refuse);
+        let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.hangs = true);
         let mut kept = join_all((0..50).map(|_| audit.keep(claim())));
         let early = timeout(Duration::from_millis(100), &mut kept).await;
@@ -283,7 +272,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_refused_waits_for_no_disk() {
         let disk = Arc::new(Disk::default());
-        let audit = audit(&disk, OnFailure::Refuse);
+        let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.is_full = true);
         assert!(audit.keep(stranger()).await);
     }
@@ -291,7 +280,7 @@ mod tests {
     #[tokio::test]
     async fn while_the_disk_is_full_writes_are_refused_and_its_records_come_later() {
         let disk = Arc::new(Disk::default());
-        let audit = audit(&disk, OnFailure::Refuse);
+        let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.is_full = true);
         assert_eq!(audit.why_not(), None, "nobody has tried yet");
         assert!(!audit.keep(claim()).await);
@@ -310,7 +299,7 @@ mod tests {
     #[tokio::test]
     async fn a_disk_that_hangs_has_writes_refused() {
         let disk = Arc::new(Disk::default());
-        let audit = audit(&disk, OnFailure::Refuse);
+        let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.hangs = true);
         assert!(!audit.keep(claim()).await);
         until(|| audit.why_not().is_some()).await;
@@ -320,9 +309,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_wants_it_so_goes_on_without_records_which_are_counted() {
+    async fn best_effort_goes_on_without_records_and_counts_them() {
         let disk = Arc::new(Disk::default());
-        let audit = audit(&disk, OnFailure::GoOn);
+        let audit = audit(&disk, AuditMode::BestEffort);
         disk.set(|disk| disk.hangs = true);
         assert!(audit.keep(claim()).await);
         assert_eq!(audit.why_not(), None);
@@ -339,7 +328,7 @@ mod tests {
     #[tokio::test]
     async fn a_flood_of_what_is_refused_leaves_room_for_writes() {
         let disk = Arc::new(Disk::default());
-        let audit = audit(&disk, OnFailure::Refuse);
+        let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.hangs = true);
         for _ in 0..20_000 {
             audit.put(stranger());
@@ -357,17 +346,17 @@ mod tests {
     #[tokio::test]
     async fn what_a_sync_has_lost_is_written_again() {
         let disk = Arc::new(Disk::default());
-        let audit = audit(&disk, OnFailure::Refuse);
+        let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.loses_one_sync = true);
-        assert!(!audit.keep(claim()).await);
-        until(|| audit.why_not().is_none()).await;
-        assert_eq!(disk.synced(), 1);
+        assert!(audit.keep(claim()).await);
+        let syncs = disk.holds.lock().syncs;
+        assert_eq!((disk.synced(), syncs), (1, 2));
     }
 
     #[tokio::test]
     async fn the_end_of_a_node_waits_for_its_records() {
         let disk = Arc::new(Disk::default());
-        let audit = audit(&disk, OnFailure::Refuse);
+        let audit = audit(&disk, AuditMode::Strict);
         for _ in 0..500 {
             audit.put(stranger());
         }

@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::cadf;
 use super::queue::{Item, State};
 use super::sink::Sink;
-use crate::config::Form;
 use crate::world::Clock;
 
 /// Bytes that are written together at most, and some of one record.
@@ -25,8 +23,6 @@ pub(super) struct Writer {
     pub(super) items: Receiver<Item>,
     pub(super) state: Arc<State>,
     pub(super) sink: Box<dyn Sink>,
-    pub(super) form: Form,
-    pub(super) durable: bool,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -59,10 +55,7 @@ impl Writer {
     fn take(&self, item: Item, batch: &mut Batch) {
         match item {
             Item::Record { record, kept } => {
-                match self.form {
-                    Form::Json => record.write_json(&mut batch.lines),
-                    Form::Cadf => cadf::write(&record, &mut batch.lines),
-                }
+                record.write_json(&mut batch.lines);
                 batch.records += 1;
                 batch.kept.extend(kept);
                 self.state.taken();
@@ -75,7 +68,7 @@ impl Writer {
     /// Tries until it is done, or the node stops.
     fn keep(&mut self, mut batch: Batch) {
         batch.bytes = batch.lines.len() as u64;
-        let is_awaited = self.durable && !batch.kept.is_empty();
+        let is_awaited = !batch.kept.is_empty();
         loop {
             self.reopen_if_asked();
             let written = self.write(&mut batch.lines, is_awaited);
@@ -135,9 +128,9 @@ impl Writer {
         }
         self.state.begin_call(self.clock.monotonic());
         match self.sink.reopen() {
-            Ok(()) => tracing::info!("opened the audit file anew"),
+            Ok(()) => tracing::info!("reopened the audit file"),
             Err(error) => {
-                tracing::error!(%error, "the audit file cannot be opened anew; the one from before is written to")
+                tracing::error!(%error, "the audit file cannot be reopened; the previous one is still written to")
             }
         }
         self.state.end_call();

@@ -746,24 +746,11 @@ mod tests {
             ),
             ("node_id = 1\n[log]\nformat = \"xml\"", "log.format"),
             ("node_id = 1\n[audit]\nto = \"kafka\"", "audit.to"),
-            ("node_id = 1\n[audit]\nformat = \"xml\"", "audit.format"),
-            (
-                "node_id = 1\n[audit]\non_failure = \"hope\"",
-                "audit.on_failure",
-            ),
-            (
-                "node_id = 1\n[audit]\nto = \"syslog\"\nsyslog = \"here\"",
-                "audit.syslog",
-            ),
+            ("node_id = 1\n[audit]\nmode = \"hope\"", "audit.mode"),
             (
                 "node_id = 1\ndata_dir = \"/d\"\n[audit]\nto = \"file\"\nfile = \"/d/a\"",
                 "audit.file",
             ),
-            (
-                "node_id = 1\n[audit]\nto = \"file\"\nfile_max_bytes = 4096",
-                "audit.file_max_bytes",
-            ),
-            ("node_id = 1\n[audit]\nwait_ms = 0", "audit.wait_ms"),
         ] {
             let error = load(text, &[], &[]).unwrap_err();
             assert!(error.to_string().contains(key), "{text:?}: {error}");

@@ -9,7 +9,6 @@ pub mod histories;
 pub mod keystone;
 pub mod layout;
 pub mod link;
-pub mod load;
 pub mod node_process;
 pub mod osc;
 pub mod ports;

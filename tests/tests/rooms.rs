@@ -393,7 +393,7 @@ fn no_files_import_each_other_in_a_circle() {
         "node/src",
         "client/src",
         "client/src/bin/placementctl",
-        "tests/src/bin/placement-bench",
+        "tests/bench/src",
         "simulations/src",
         "simulations/witness/src",
     ] {

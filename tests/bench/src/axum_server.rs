@@ -1,25 +1,21 @@
-//! A server that does nothing: axum with one fixed answer. What a request costs before a service has
-//! done anything.
+//! A server that does nothing: axum with one fixed answer. What a request costs before a service has done anything.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
 use axum::serve::ListenerExt as _;
-use bytes::Bytes;
 use clap::Args;
-use http::header::CONTENT_TYPE;
 use placement_tests::ports::Ports;
 use tempfile::NamedTempFile;
 
-use super::super::process_group::{Group, guarded};
+use crate::process_group::{Group, guarded};
 
 /// Answers every request with the bytes of a file. `compare` starts it.
 #[derive(Args)]
-pub(in super::super) struct Options {
+pub(crate) struct Options {
     #[arg(long)]
     listen: SocketAddr,
 
@@ -28,9 +24,9 @@ pub(in super::super) struct Options {
 }
 
 /// Serves until it is killed.
-pub(in super::super) async fn serve(options: &Options) -> anyhow::Result<()> {
-    let body = Bytes::from(std::fs::read(&options.body)?);
-    let answer = move || async move { ([(CONTENT_TYPE, "application/json")], body) };
+pub(crate) async fn serve(options: &Options) -> anyhow::Result<()> {
+    let body = std::fs::read_to_string(&options.body)?;
+    let answer = move || async move { ([("content-type", "application/json")], body) };
     let listener = tokio::net::TcpListener::bind(options.listen).await?;
     let listener = listener.tap_io(|stream| {
         // Without it the answer is as right, only later.
@@ -41,38 +37,37 @@ pub(in super::super) async fn serve(options: &Options) -> anyhow::Result<()> {
 }
 
 /// Such a server as a process of its own.
-pub(super) struct Bare {
+pub(crate) struct Axum {
     group: Group,
     ports: Ports,
-    _files: (NamedTempFile, NamedTempFile),
+    _files: [NamedTempFile; 2],
 }
 
-impl Bare {
-    pub(super) async fn start(body: &[u8]) -> anyhow::Result<Self> {
+impl Axum {
+    pub(crate) async fn start(body: &[u8]) -> anyhow::Result<Self> {
         let (mut file, log) = (NamedTempFile::new()?, NamedTempFile::new()?);
         file.write_all(body)?;
         let ports = Ports::claim(1);
-        let mut command = guarded(std::env::current_exe().context("where am I")?);
+        let program = std::env::current_exe().context("this program has no path")?;
+        let mut command = guarded(&program.to_string_lossy());
         command
             .args(["bare", "--listen", &format!("127.0.0.1:{}", ports.first())])
             .arg("--body")
             .arg(file.path());
         let group = Group::start(command, log.path().to_owned())?;
-        group
-            .wait_for_port(ports.first(), Duration::from_secs(10))
-            .await?;
+        group.wait_for_port(ports.first()).await?;
         Ok(Self {
             group,
             ports,
-            _files: (file, log),
+            _files: [file, log],
         })
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], self.ports.first()))
+    pub(crate) fn servers(&self) -> Vec<String> {
+        vec![format!("http://127.0.0.1:{}", self.ports.first())]
     }
 
-    pub(super) fn cpu_time(&self) -> anyhow::Result<Duration> {
-        self.group.cpu_time()
+    pub(crate) fn pid(&self) -> u32 {
+        self.group.pid()
     }
 }

@@ -1,10 +1,18 @@
--- What wrk sends, and what it says at the end. Arguments: a seed, and the file with the requests: method,
+-- What wrk sends, and what it prints at the end. Arguments: a seed, and the file with the requests: method,
 -- path and body in a line, with tabs between them. An @ in a path is a new UUID each time.
+-- PAUSE_MS: how long a connection waits after each answer.
 
 local threads = 0
 local requests = {}
 local turn = 0
 local random, format = math.random, string.format
+local pause = tonumber(os.getenv("PAUSE_MS"))
+
+if pause > 0 then
+  function delay()
+    return pause
+  end
+end
 
 function setup(thread)
   thread:set("number", threads)
@@ -29,7 +37,7 @@ function init(args)
       requests[#requests + 1] = { whole }
     end
   end
-  -- Not all threads begin with the same one.
+  -- Threads do not all begin with the same request.
   turn = random(0, #requests - 1)
 end
 
@@ -42,14 +50,15 @@ function request()
   return it[1]
 end
 
+-- Requests, microseconds and errors, then the latency at each half percent and at each part of the last one.
 function done(summary, latency)
   local errors = summary.errors
   io.write(format("\nmeasured %d %d %d\n", summary.requests, summary.duration,
     errors.connect + errors.read + errors.write + errors.timeout + errors.status))
   for percent = 0, 98 do
-    io.write(format("%g %d\n", percent + 0.5, latency:percentile(percent + 0.5)))
+    io.write(format("0.01 %d\n", latency:percentile(percent + 0.5)))
   end
   for part = 0, 99 do
-    io.write(format("%g %d\n", 99 + (part + 0.5) / 100, latency:percentile(99 + (part + 0.5) / 100)))
+    io.write(format("0.0001 %d\n", latency:percentile(99 + (part + 0.5) / 100)))
   end
 end

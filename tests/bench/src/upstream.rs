@@ -1,31 +1,30 @@
 //! The reference itself: openstack-placement under uwsgi, on a MariaDB of its own.
 //!
 //! Five processes of 25 threads, as upstream's own performance job runs it; the database with its
-//! defaults, but for as many connections as these threads want. All of it is in a temporary
+//! defaults, but for as many connections as these threads use. All of it is in a temporary
 //! directory and gone when this is dropped.
 
 use std::fs::File;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use placement_client::{ApiRequest, Client};
 use placement_tests::ports::Ports;
 use tempfile::TempDir;
 
-use super::process_group::{Group, guarded, run};
-use super::progress;
+use crate::clouds::Cloud;
+use crate::process_group::{Group, guarded, run};
+use crate::progress;
 
 const PROCESSES: &str = "5";
 const THREADS: &str = "25";
 /// Of each process; that is all that the largest clouds take, and an end for questions without one.
 const MEMORY_MAX_MIB: &str = "8192";
 const READY_LIMIT: Duration = Duration::from_secs(120);
-const NEWS: Duration = Duration::from_secs(10);
 
-pub(super) struct Upstream {
+pub(crate) struct Upstream {
     // Dropped in this order: the service before its database, both before their files.
     service: Group,
     database: Group,
@@ -35,21 +34,20 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
-    /// Starts both from a Python venv that has openstack-placement, PyMySQL and pyuwsgi, and waits
-    /// until the service answers.
-    pub(super) async fn start(venv: &Path) -> anyhow::Result<Self> {
-        progress("starting openstack-placement under uwsgi on MariaDB");
+    /// Starts both from a Python venv that has openstack-placement, PyMySQL and pyuwsgi, and fills the database
+    /// with a cloud.
+    pub(crate) async fn start(venv: &Path, cloud: Cloud) -> anyhow::Result<Self> {
+        progress(&format!(
+            "starting openstack-placement under uwsgi on MariaDB: {cloud}"
+        ));
         let directory = tempfile::Builder::new()
             .prefix("placement-upstream-")
             .tempdir()?;
         let ports = Ports::claim(1);
         let (database_port, port) = (ports.first(), ports.first() + 1);
         let database = start_database(directory.path(), database_port)?;
-        let service = async {
-            database.wait_for_port(database_port, READY_LIMIT).await?;
-            start_service(directory.path(), venv, database_port, port)
-        }
-        .await?;
+        database.wait_for_port(database_port).await?;
+        let service = start_service(directory.path(), venv, database_port, port)?;
         let upstream = Self {
             service,
             database,
@@ -58,21 +56,23 @@ impl Upstream {
             _ports: ports,
         };
         upstream.wait_ready().await?;
+        cloud.seed_names(&upstream.client()).await?;
+        upstream.put_rows(&cloud.sql())?;
         Ok(upstream)
     }
 
     /// A client of it.
-    pub(super) fn client(&self) -> Client {
-        Client::new([format!("http://127.0.0.1:{}", self.port)]).expect("this is an endpoint")
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.servers()).expect("this is an endpoint")
     }
 
-    /// Where it listens.
-    pub(super) fn address(&self) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], self.port))
+    /// What it is asked at.
+    pub(crate) fn servers(&self) -> Vec<String> {
+        vec![format!("http://127.0.0.1:{}", self.port)]
     }
 
     /// Puts these statements into its database.
-    pub(super) fn put_rows(&self, sql: &str) -> anyhow::Result<()> {
+    fn put_rows(&self, sql: &str) -> anyhow::Result<()> {
         let file = self.directory.path().join("rows.sql");
         std::fs::write(&file, sql)?;
         let mut command = Command::new("mariadb");
@@ -86,22 +86,17 @@ impl Upstream {
         run(&mut command)
     }
 
-    /// Processor time of the service and of its database so far.
-    pub(super) fn cpu_time(&self) -> anyhow::Result<Duration> {
-        Ok(self.service.cpu_time()? + self.database.cpu_time()?)
+    /// The processes of the service and of its database.
+    pub(crate) fn pids(&self) -> [u32; 2] {
+        [self.service.pid(), self.database.pid()]
     }
 
     async fn wait_ready(&self) -> anyhow::Result<()> {
         let client = self.client().with_attempt_timeout(Duration::from_secs(10));
         let started = Instant::now();
-        let mut told = Instant::now();
         while started.elapsed() < READY_LIMIT {
             if client.request_once(ApiRequest::get("/")).await.is_ok() {
                 return Ok(());
-            }
-            if told.elapsed() > NEWS {
-                progress("waiting for openstack-placement");
-                told = Instant::now();
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -121,8 +116,7 @@ fn start_database(directory: &Path, port: u16) -> anyhow::Result<Group> {
         .arg("--skip-test-db")
         .args(as_root())
         .arg(format!("--datadir={}", data.display()));
-    run(&mut install)
-        .context("MariaDB is in the Debian packages mariadb-server-core and mariadb-client-core")?;
+    run(&mut install)?;
     let first = directory.join("first.sql");
     std::fs::write(
         &first,
@@ -161,7 +155,7 @@ fn start_service(
         .arg(directory)
         .args(["db", "sync"]);
     run(&mut sync)?;
-    let mut command = guarded(venv.join("bin/pyuwsgi"));
+    let mut command = guarded(&venv.join("bin/pyuwsgi").to_string_lossy());
     command
         .env("OS_PLACEMENT_CONFIG_DIR", directory)
         .args(["--master", "--need-app", "--disable-logging"])
@@ -179,7 +173,7 @@ fn start_service(
     Group::start(command, directory.join("uwsgi.log"))
 }
 
-/// MariaDB runs as root only if it is told to.
+/// MariaDB runs as root only if it is asked to.
 fn as_root() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() {
         &["--user=root"]

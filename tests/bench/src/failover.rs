@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use placement_client::{Claim, Client};
 use uuid::Uuid;
 
-use super::{LEADERS_SITE, LEARNER, SITES, Sites};
+use crate::regions::{LEADERS_SITE, LEARNER, SITES, Sites};
 
 const WRITERS: usize = 8;
 /// How long there are writes before the loss, and after it.
@@ -19,14 +19,13 @@ const AFTER: Duration = Duration::from_secs(2);
 /// How long it may take at all.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What came of it.
-pub(super) struct Failover {
+pub(crate) struct Failover {
     /// From the loss until a write that began after it was acknowledged.
-    pub(super) took: Duration,
+    pub(crate) took: Duration,
     /// Writes that were acknowledged, before and after.
-    pub(super) acknowledged: usize,
-    /// Those of them that are not there.
-    pub(super) lost: usize,
+    pub(crate) acknowledged: usize,
+    /// Those of them that two survivors do not have, one of them the learner.
+    pub(crate) lost: usize,
 }
 
 struct Acknowledged {
@@ -35,7 +34,7 @@ struct Acknowledged {
     at: Instant,
 }
 
-pub(super) async fn measure(sites: &mut Sites, providers: &[Uuid]) -> anyhow::Result<Failover> {
+pub(crate) async fn measure(sites: &mut Sites, providers: &[Uuid]) -> anyhow::Result<Failover> {
     sites.settle().await?;
     let survivors: Vec<u64> = (1..=LEARNER)
         .filter(|id| SITES[*id as usize - 1] != LEADERS_SITE)

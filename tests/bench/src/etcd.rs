@@ -1,0 +1,180 @@
+//! Three nodes of etcd with its default configuration, and puts by h2load: unary calls of gRPC are POSTs over
+//! HTTP/2. `etcdctl check perf` limits its own rate, and etcd's JSON gateway costs more than gRPC.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use placement_client::{ApiRequest, Client};
+use placement_tests::ports::{BLOCK, Ports};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::load::Sample;
+use crate::process_group::{Group, cpu_time, guarded};
+use crate::progress;
+
+const NODES: u16 = 3;
+const VALUE_BYTES: usize = 1024;
+
+pub(crate) struct Etcd {
+    nodes: Vec<Group>,
+    ports: Ports,
+    directory: TempDir,
+}
+
+impl Etcd {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        progress("starting three nodes of etcd");
+        let directory = tempfile::tempdir()?;
+        std::fs::write(directory.path().join("put"), put())?;
+        let ports = Ports::claim(NODES);
+        let peer = |node| format!("http://127.0.0.1:{}", ports.first() + node * BLOCK + 1);
+        let members: Vec<_> = (0..NODES)
+            .map(|nth| format!("n{nth}={}", peer(nth)))
+            .collect();
+        let mut nodes = Vec::new();
+        for nth in 0..NODES {
+            let name = format!("n{nth}");
+            let api = format!("http://127.0.0.1:{}", ports.first() + nth * BLOCK);
+            let mut command = guarded("etcd");
+            command
+                .args(["--name", &name, "--logger", "zap"])
+                .arg("--data-dir")
+                .arg(directory.path().join(&name))
+                .args(["--listen-client-urls", &api])
+                .args(["--advertise-client-urls", &api])
+                .args(["--listen-peer-urls", &peer(nth)])
+                .args(["--initial-advertise-peer-urls", &peer(nth)])
+                .args(["--initial-cluster", &members.join(",")]);
+            nodes.push(Group::start(
+                command,
+                directory.path().join(format!("{name}.log")),
+            )?);
+        }
+        let etcd = Self {
+            nodes,
+            ports,
+            directory,
+        };
+        for (node, port) in etcd.nodes.iter().zip(etcd.clients()) {
+            node.wait_for_port(port).await?;
+            // It is healthy once there is a leader.
+            let client = Client::new([format!("http://127.0.0.1:{port}")])?;
+            while client
+                .request_once(ApiRequest::get("/health"))
+                .await?
+                .status
+                != 200
+            {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        Ok(etcd)
+    }
+
+    /// The ports for clients.
+    fn clients(&self) -> impl Iterator<Item = u16> {
+        let first = self.ports.first();
+        (0..NODES).map(move |nth| first + nth * BLOCK)
+    }
+
+    fn cpu_time(&self) -> anyhow::Result<Duration> {
+        self.nodes.iter().map(|node| cpu_time(node.pid())).sum()
+    }
+
+    /// Puts of 1 KiB under one key, as etcd's own benchmark does by default, by so many connections over all
+    /// nodes, for a second of warming up and then so many seconds. The processor time counts both.
+    pub(crate) async fn puts(&self, connections: usize, seconds: u64) -> anyhow::Result<Sample> {
+        let nodes = usize::from(NODES);
+        let (before, puts_before) = (self.cpu_time()?, self.puts_so_far().await?);
+        let loads = self.clients().enumerate().filter_map(|(nth, port)| {
+            let share = connections / nodes + usize::from(nth < connections % nodes);
+            (share > 0).then(|| self.h2load(port, share, seconds))
+        });
+        let mut latencies = futures::future::try_join_all(loads).await?.concat();
+        latencies.sort_unstable();
+        let (spent, puts) = (
+            self.cpu_time()? - before,
+            self.puts_so_far().await? - puts_before,
+        );
+        ensure!(
+            puts >= latencies.len() as f64,
+            "{} answers, but only {puts} puts",
+            latencies.len()
+        );
+        let at = |share: f64| {
+            let last = latencies.len().saturating_sub(1) as f64;
+            latencies
+                .get((last * share).round() as usize)
+                .map_or(0.0, |us| *us as f64 / 1e3)
+        };
+        Ok(Sample {
+            requests: latencies.len() as f64,
+            per_second: latencies.len() as f64 / seconds as f64,
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            cpu_ms: spent.as_secs_f64() * 1e3 / puts,
+            ..Sample::default()
+        })
+    }
+
+    /// Latencies in microseconds.
+    async fn h2load(&self, port: u16, share: usize, seconds: u64) -> anyhow::Result<Vec<u64>> {
+        let log = self.directory.path().join(format!("h2load-{port}"));
+        let output = Command::new("h2load")
+            .args(["-m1", "--warm-up-time=1", "-d", "put"])
+            .args(["-H", "content-type: application/grpc", "-H", "te: trailers"])
+            .arg(format!("-c{share}"))
+            .arg(format!("-D{seconds}"))
+            .arg(format!("--log-file={}", log.display()))
+            .arg(format!("http://127.0.0.1:{port}/etcdserverpb.KV/Put"))
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .context("h2load does not start; Debian has it in nghttp2-client")?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let lines = std::fs::read_to_string(&log)?;
+        std::fs::remove_file(&log)?;
+        // Start, HTTP status, and microseconds of each request.
+        let took = lines.lines().map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            ensure!(
+                fields.len() >= 3 && fields[1] == "200",
+                "a put failed: {line}"
+            );
+            Ok(fields[2].parse()?)
+        });
+        let took: Vec<u64> = took.collect::<anyhow::Result<_>>()?;
+        ensure!(
+            output.status.success() && !took.is_empty(),
+            "h2load failed: {printed}"
+        );
+        Ok(took)
+    }
+
+    /// A put that failed is answered 200, too: what the first node has carried out counts.
+    async fn puts_so_far(&self) -> anyhow::Result<f64> {
+        let client = Client::new([format!("http://127.0.0.1:{}", self.ports.first())])?;
+        let answer = client.call(ApiRequest::get("/metrics")).await?;
+        let text = String::from_utf8(answer.body.to_vec())?;
+        let puts = (text.lines()).find_map(|line| line.strip_prefix("etcd_mvcc_put_total "));
+        Ok(puts.context("etcd counts no puts")?.parse()?)
+    }
+}
+
+/// A `PutRequest` of `etcdserverpb` as protocol buffers, after gRPC's five bytes: not compressed, and the length.
+fn put() -> Vec<u8> {
+    let mut message = vec![0x0a, 16];
+    message.extend([b'k'; 16]);
+    message.extend([
+        0x12,
+        (VALUE_BYTES % 128) as u8 | 0x80,
+        (VALUE_BYTES / 128) as u8,
+    ]);
+    message.extend([7; VALUE_BYTES]);
+    let length = message.len() as u32;
+    [&[0][..], &length.to_be_bytes(), &message].concat()
+}

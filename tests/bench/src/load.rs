@@ -1,0 +1,261 @@
+//! Load over HTTP by wrk, which costs less than a client in Rust, so that the figures are the service's.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use placement_client::MICROVERSION_DEFAULT;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::process::Command;
+use uuid::Uuid;
+
+use crate::process_group::cpu_time;
+
+const SCRIPT: &str = include_str!("load.lua");
+/// An answer that takes longer is an error.
+const TIMEOUT: &str = "60s";
+/// Threads of the wrk that asks a single server.
+const THREADS_MAX: usize = 2;
+const WARM_UP_S: u64 = 1;
+/// How many providers or consumers are asked for in turn.
+pub(crate) const IN_TURN: u128 = 64;
+
+/// A request: method, path and body. An `@` in the path stands for a UUID that is new each time.
+pub(crate) type Request = (&'static str, String, String);
+
+/// Who is asked what, by how many.
+#[derive(Clone)]
+pub(crate) struct Load {
+    /// Such as `http://127.0.0.1:8778`. Each gets its share of the connections.
+    pub(crate) servers: Vec<String>,
+    /// Sent in turn.
+    pub(crate) requests: Vec<Request>,
+    pub(crate) connections: usize,
+    pub(crate) seconds: u64,
+    pub(crate) token: String,
+    /// Further headers.
+    pub(crate) headers: Vec<String>,
+    /// How long a connection waits after each answer.
+    pub(crate) pause_ms: u32,
+    /// Whether requests may fail, which then do not count.
+    pub(crate) may_fail: bool,
+}
+
+/// What a load measured.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sample {
+    pub(crate) requests: f64,
+    pub(crate) errors: u64,
+    pub(crate) per_second: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    /// Processor time per request: of the whole service, and of the process that is asked.
+    pub(crate) cpu_ms: f64,
+    pub(crate) cpu_of_asked_ms: f64,
+}
+
+impl Load {
+    pub(crate) fn on(servers: &[String], requests: Vec<Request>, connections: usize) -> Self {
+        Self {
+            servers: servers.to_vec(),
+            requests,
+            connections,
+            seconds: 3,
+            token: "admin".to_owned(),
+            headers: Vec::new(),
+            pause_ms: 0,
+            may_fail: false,
+        }
+    }
+
+    pub(crate) fn seconds(self, seconds: u64) -> Self {
+        Self { seconds, ..self }
+    }
+
+    pub(crate) fn header(mut self, header: &str) -> Self {
+        self.headers.push(header.to_owned());
+        self
+    }
+
+    /// Runs the load once for warming up and once measured, with the processor time of the processes that are
+    /// asked and of the others of the service.
+    pub(crate) async fn measure(&self, asked: &[u32], others: &[u32]) -> anyhow::Result<Sample> {
+        let cpu = |pids: &[u32]| {
+            pids.iter()
+                .map(|pid| cpu_time(*pid))
+                .sum::<anyhow::Result<Duration>>()
+        };
+        self.clone().seconds(WARM_UP_S).run().await?;
+        let before = [cpu(asked)?, cpu(others)?];
+        let mut sample = self.run().await?;
+        let each = |spent: Duration| spent.as_secs_f64() * 1e3 / sample.requests;
+        let [of_asked, of_others] = [
+            each(cpu(asked)? - before[0]),
+            each(cpu(others)? - before[1]),
+        ];
+        sample.cpu_of_asked_ms = of_asked;
+        sample.cpu_ms = of_asked + of_others;
+        ensure!(
+            sample.errors == 0,
+            "{} of {} requests failed: {:?}",
+            sample.errors,
+            sample.requests,
+            self.requests[0]
+        );
+        Ok(sample)
+    }
+
+    /// Runs the load once.
+    pub(crate) async fn run(&self) -> anyhow::Result<Sample> {
+        let directory = tempfile::tempdir()?;
+        std::fs::write(directory.path().join("load.lua"), SCRIPT)?;
+        let line = |(method, path, body): &Request| format!("{method}\t{path}\t{body}\n");
+        let requests: String = self.requests.iter().map(line).collect();
+        std::fs::write(directory.path().join("requests"), requests)?;
+        let (count, servers) = (self.connections, self.servers.len());
+        let processes = self.servers.iter().enumerate().filter_map(|(nth, server)| {
+            let share = count / servers + usize::from(nth < count % servers);
+            (share > 0).then(|| self.wrk(&directory, server, share))
+        });
+        let printed = futures::future::try_join_all(processes).await?;
+        let all: Vec<_> = printed
+            .iter()
+            .map(|text| read(text))
+            .collect::<Result<_, _>>()?;
+        let mut sample = sum(&all);
+        if self.may_fail {
+            let failed = std::mem::take(&mut sample.errors) as f64;
+            sample.per_second *= 1.0 - failed / sample.requests;
+            sample.requests -= failed;
+        }
+        Ok(sample)
+    }
+
+    async fn wrk(&self, directory: &TempDir, server: &str, share: usize) -> anyhow::Result<String> {
+        let threads = match self.servers.len() {
+            1 => share.min(THREADS_MAX),
+            _ => 1,
+        };
+        let mut command = Command::new("wrk");
+        command
+            .args(["--timeout", TIMEOUT, "-s", "load.lua"])
+            .arg(format!("-t{threads}"))
+            .arg(format!("-c{share}"))
+            .arg(format!("-d{}s", self.seconds))
+            .args(["-H", &format!("X-Auth-Token: {}", self.token)])
+            .args([
+                "-H",
+                &format!("OpenStack-API-Version: placement {MICROVERSION_DEFAULT}"),
+            ])
+            .args(["-H", "Content-Type: application/json"]);
+        for header in &self.headers {
+            command.args(["-H", header]);
+        }
+        command
+            .args([server, "--", &rand::random::<u32>().to_string(), "requests"])
+            .env("PAUSE_MS", self.pause_ms.to_string())
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let output = command
+            .output()
+            .await
+            .context("wrk does not start; Debian has it as wrk")?;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let failed = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "wrk failed: {printed}{failed}");
+        Ok(printed)
+    }
+}
+
+/// What one wrk printed: requests, microseconds and errors; latencies in microseconds with their share.
+struct Printed {
+    head: [u64; 3],
+    latencies: Vec<(u64, f64)>,
+}
+
+fn read(text: &str) -> anyhow::Result<Printed> {
+    let parse = || {
+        let (_, ours) = text.split_once("\nmeasured ")?;
+        let (head, lines) = ours.split_once('\n')?;
+        let head: Result<Vec<u64>, _> = head.split(' ').map(str::parse).collect();
+        let latencies = lines.lines().map(|line| {
+            let (share, took) = line.split_once(' ')?;
+            Some((took.parse().ok()?, share.parse().ok()?))
+        });
+        let (head, latencies) = (
+            head.ok()?.try_into().ok()?,
+            latencies.collect::<Option<_>>()?,
+        );
+        Some(Printed { head, latencies })
+    };
+    let printed = parse().with_context(|| format!("wrk printed no figures:\n{text}"))?;
+    ensure!(printed.head[0] > 0, "wrk got no answer:\n{text}");
+    Ok(printed)
+}
+
+/// The figures of several wrks that ran at once.
+fn sum(all: &[Printed]) -> Sample {
+    let total = |of: usize| all.iter().map(|one| one.head[of]).sum::<u64>();
+    let mut latencies: Vec<(u64, f64)> = (all.iter())
+        .flat_map(|one| {
+            let requests = one.head[0] as f64;
+            one.latencies
+                .iter()
+                .map(move |(took, share)| (*took, share * requests))
+        })
+        .collect();
+    latencies.sort_by_key(|(took, _)| *took);
+    let requests = total(0) as f64;
+    let quantile = |share: f64| {
+        let mut passed = 0.0;
+        let found = latencies.iter().find(|(_, weight)| {
+            passed += weight;
+            passed >= share * requests
+        });
+        found
+            .or(latencies.last())
+            .map_or(0.0, |(took, _)| *took as f64 / 1e3)
+    };
+    let rate = |one: &Printed| one.head[0] as f64 * 1e6 / one.head[1] as f64;
+    Sample {
+        requests,
+        errors: total(2),
+        per_second: all.iter().map(rate).sum(),
+        p50_ms: quantile(0.5),
+        p99_ms: quantile(0.99),
+        ..Sample::default()
+    }
+}
+
+/// Inventories of these providers.
+pub(crate) fn reads(providers: &[Uuid]) -> Vec<Request> {
+    gets(providers, |uuid| {
+        format!("/resource_providers/{uuid}/inventories")
+    })
+}
+
+/// One read of each.
+pub(crate) fn gets(uuids: &[Uuid], path: impl Fn(&Uuid) -> String) -> Vec<Request> {
+    uuids
+        .iter()
+        .map(|uuid| ("GET", path(uuid), String::new()))
+        .collect()
+}
+
+/// Allocations of new consumers from the providers that [`super::clouds::boundless`] makes.
+pub(crate) fn writes() -> Vec<Request> {
+    let write = |provider| {
+        let provider = Uuid::from_u128(provider).to_string();
+        let body = json!({
+            "allocations": {provider: {"resources": {"VCPU": 1, "MEMORY_MB": 2}}},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": null,
+            "consumer_type": "INSTANCE",
+        });
+        ("PUT", "/allocations/@".to_owned(), body.to_string())
+    };
+    (1..=IN_TURN).map(write).collect()
+}

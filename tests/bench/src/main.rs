@@ -1,0 +1,177 @@
+//! Measures placementd on this machine; `scripts/bench` installs and builds what it needs and then calls this.
+
+mod axum_server;
+mod clouds;
+mod etcd;
+mod failover;
+mod learners;
+mod load;
+mod process_group;
+mod regions;
+mod rows;
+mod security;
+mod start;
+mod upstream;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use placement_client::{ApiRequest, Client};
+use placement_tests::cluster::Cluster;
+use placement_tests::exit_code;
+
+/// Starts clusters of real processes on this machine and measures reads, candidates and writes. The load comes
+/// from wrk on the same cores. Nothing else should run meanwhile.
+#[derive(Parser)]
+#[command(name = "scripts/bench", args_conflicts_with_subcommands = true)]
+struct Command {
+    #[command(subcommand)]
+    part: Option<Part>,
+
+    #[command(flatten)]
+    rows: rows::Options,
+}
+
+#[derive(Subcommand)]
+enum Part {
+    Compare(rows::Compare),
+    Security(security::Options),
+    Regions(regions::Options),
+    Learners(learners::Options),
+    Start(start::Options),
+    #[command(hide = true)]
+    Bare(axum_server::Options),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    exit_code(run(Command::parse()).await.map(|()| ExitCode::SUCCESS))
+}
+
+async fn run(command: Command) -> anyhow::Result<()> {
+    if let Some(Part::Bare(options)) = &command.part {
+        return axum_server::serve(options).await;
+    }
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or("?");
+    println!("{cores} cores, load {load} before the start\n");
+    match &command.part {
+        None | Some(Part::Bare(_)) => rows::run(&command.rows).await,
+        Some(Part::Compare(options)) => rows::compare(options).await,
+        Some(Part::Security(options)) => security::run(options).await,
+        Some(Part::Regions(options)) => regions::run(options).await,
+        Some(Part::Learners(options)) => learners::run(options).await,
+        Some(Part::Start(options)) => start::run(options).await,
+    }
+}
+
+/// Where these nodes answer clients.
+fn urls(cluster: &Cluster, ids: impl IntoIterator<Item = u64>) -> Vec<String> {
+    let clients = ids.into_iter().map(|id| cluster.client_of(id));
+    clients
+        .map(|client| client.endpoints()[0].to_string())
+        .collect()
+}
+
+/// The processes of these nodes.
+fn pids(cluster: &mut Cluster, ids: impl IntoIterator<Item = u64>) -> Vec<u32> {
+    ids.into_iter()
+        .map(|id| cluster.process(id).pid())
+        .collect()
+}
+
+/// The samples of a metric of a node, summed over these peers.
+async fn sum_of_peers(
+    cluster: &Cluster,
+    node: u64,
+    metric: &str,
+    peers: impl IntoIterator<Item = u64>,
+) -> anyhow::Result<f64> {
+    let client = Client::new([cluster.place(node).admin()])?;
+    let answer = client.call(ApiRequest::get("/metrics")).await?;
+    let text = String::from_utf8(answer.body.to_vec())?;
+    let sample = |peer| {
+        let start = format!("{metric}{{peer=\"{peer}\"}} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&start));
+        value.map_or(Ok(0.0), str::parse::<f64>)
+    };
+    Ok(peers.into_iter().map(sample).sum::<Result<f64, _>>()?)
+}
+
+/// Puts a text between the two lines of a document that name this command.
+fn write_into(file: &Path, command: &str, text: &str) -> anyhow::Result<()> {
+    let begin = format!("<!-- written by {command} -->");
+    let end = format!("<!-- end of {command} -->");
+    let page = std::fs::read_to_string(file)?;
+    let around = page
+        .split_once(&begin)
+        .and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    let (before, after) =
+        around.with_context(|| format!("{} lacks {begin} or {end}", file.display()))?;
+    Ok(std::fs::write(
+        file,
+        format!("{before}{begin}\n\n{text}\n{end}{after}"),
+    )?)
+}
+
+/// Lines over logarithmic axes, drawn by gnuplot.
+struct Plot {
+    /// Its commands, and the points of each line.
+    settings: String,
+    lines: Vec<(String, String)>,
+}
+
+impl Plot {
+    fn new(title: &str, x: &str, y: &str) -> Self {
+        let settings = format!(
+            "set title '{title}'\nset xlabel '{x}'\nset ylabel '{y}'\nset logscale xy\nset grid\n\
+             set key outside right top\nset terminal svg size 720,440 background 'white'\n"
+        );
+        Self {
+            settings,
+            lines: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, name: &str, x: f64, y: f64) {
+        if self.lines.last().is_none_or(|(last, _)| last != name) {
+            self.lines.push((name.to_owned(), String::new()));
+        }
+        if let Some((_, points)) = self.lines.last_mut() {
+            let _ = writeln!(points, "{x} {y}");
+        }
+    }
+
+    fn draw(&self, file: &Path) -> anyhow::Result<()> {
+        let mut script = format!("{}set output '{}'\n", self.settings, file.display());
+        for (nth, (_, points)) in self.lines.iter().enumerate() {
+            let _ = writeln!(script, "$line{nth} << end\n{points}end");
+        }
+        let line = |(nth, (name, _)): (usize, &(String, String))| {
+            format!(
+                "$line{nth} with linespoints linewidth 2 pointtype 7 pointsize 0.5 title '{name}'"
+            )
+        };
+        let lines: Vec<_> = self.lines.iter().enumerate().map(line).collect();
+        let _ = writeln!(script, "plot {}", lines.join(", "));
+        let commands = tempfile::NamedTempFile::new()?;
+        std::fs::write(&commands, script)?;
+        process_group::run(std::process::Command::new("gnuplot").arg(commands.path()))
+            .context("Debian has gnuplot in gnuplot-nox")
+    }
+}
+
+fn ms(value: f64) -> String {
+    match value {
+        v if v < 10.0 => format!("{v:.3} ms"),
+        v => format!("{v:.1} ms"),
+    }
+}
+
+fn progress(what: &str) {
+    eprintln!("    {what}");
+}

@@ -1,0 +1,101 @@
+//! Processes of others that end with this one, and what processes cost.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use placement_tests::node_process::log_tail;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+const LISTENING_LIMIT: Duration = Duration::from_secs(120);
+/// proc(5): Linux shows 100 on every architecture.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A process with all its children; killed when dropped.
+pub(crate) struct Group {
+    leader: Child,
+    log: PathBuf,
+}
+
+/// A command whose process ends with this one.
+pub(crate) fn guarded(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", program]);
+    command
+}
+
+/// Runs a command to its end, which must be a good one.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let output = (command.output()).with_context(|| format!("cannot run {command:?}"))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    ensure!(output.status.success(), "{command:?} failed:\n{text}");
+    Ok(())
+}
+
+impl Group {
+    pub(crate) fn start(mut command: Command, log: PathBuf) -> anyhow::Result<Self> {
+        let file = File::create(&log)?;
+        let leader = command
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {command:?}"))?;
+        Ok(Self { leader, log })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.leader.id()
+    }
+
+    pub(crate) fn log_tail(&self) -> String {
+        log_tail(&self.log, 30)
+    }
+
+    /// Waits until it listens.
+    pub(crate) async fn wait_for_port(&self, port: u16) -> anyhow::Result<()> {
+        let started = Instant::now();
+        while tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .is_err()
+        {
+            let tail = || format!("nothing listens at {port}:\n{}", self.log_tail());
+            ensure!(started.elapsed() < LISTENING_LIMIT, tail());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It may have ended; its pid stays its own until it is waited for.
+        let _ = kill_process_group(Pid::from_child(&self.leader), Signal::KILL);
+        let _ = self.leader.wait();
+    }
+}
+
+/// Processor time so far of a process and of those in the process group that it leads.
+pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
+    let mut ticks = 0;
+    for entry in std::fs::read_dir("/proc").context("cannot read /proc")? {
+        // What is not a process, or has just ended, has no such file.
+        let Ok(stat) = std::fs::read_to_string(entry?.path().join("stat")) else {
+            continue;
+        };
+        // Behind the name in parentheses: state, ppid, pgrp…, and utime and stime as the 12th and 13th.
+        let (before, after) = stat.rsplit_once(')').unwrap_or_default();
+        let fields: Vec<&str> = after.split_whitespace().collect();
+        let is = |field: Option<&str>| field.is_some_and(|field| field.parse() == Ok(pid));
+        if is(before.split(' ').next()) || is(fields.get(2).copied()) {
+            let [user, system] = [fields[11], fields[12]].map(str::parse::<u64>);
+            ticks += user? + system?;
+        }
+    }
+    Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
+}

@@ -1,0 +1,365 @@
+//! What distance costs: five voters in three regions and a learner at a site of its own, whose links are as
+//! long as is asked for.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use placement_client::Claim;
+use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use uuid::Uuid;
+
+use crate::clouds::boundless;
+use crate::failover::Failover;
+use crate::load::{Load, reads, writes};
+use crate::{Plot, failover, progress, sum_of_peers, urls, write_into};
+
+/// Where each node stands. The last is a learner.
+pub(crate) const SITES: [&str; 6] = ["north", "north", "middle", "middle", "south", "edge"];
+const VOTERS: u64 = 5;
+pub(crate) const LEARNER: u64 = 6;
+/// Where the leader is to be.
+pub(crate) const LEADERS_SITE: &str = "north";
+/// How long leadership may take to get there.
+const SETTLED: Duration = Duration::from_secs(120);
+/// How much more than its round trips and twice what it takes on a LAN a request may take: the lateness of the
+/// delay lines.
+const LATE_MS: f64 = 5.0;
+/// Throughput at this many clients is held against that of a LAN.
+const BAR_CLIENTS: usize = 256;
+const BAR_THROUGHPUT: f64 = 0.8;
+/// Elections until there are writes again.
+const BAR_FAILOVER: f64 = 3.0;
+
+/// What distance costs: two voters in the north, where the leader is, two in the middle, one in the south, and a
+/// learner at the edge. All sites are equally far from each other; within a site there is no distance. Everything is
+/// on this machine, and what goes between sites goes through delay lines of this process.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Seconds per figure.
+    #[arg(long, default_value_t = 2)]
+    seconds: u64,
+
+    /// Round trips between sites, in milliseconds, separated by commas; 0, a LAN, is always among them.
+    #[arg(long, value_delimiter = ',', default_value = "30,100")]
+    round_trips: Vec<u64>,
+
+    /// A further round trip, for throughput alone, in milliseconds.
+    #[arg(long, default_value_t = 150)]
+    far: u64,
+
+    /// How many clients write at once; several separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "1,16,64,256,1024")]
+    clients: Vec<usize>,
+
+    /// Leaves out the losses of the leader's region.
+    #[arg(long)]
+    no_failover: bool,
+
+    /// Bits a second of the link to each node, to see what compression is worth; throughput is measured there with
+    /// `[peer] compress` on and off, and nothing else is.
+    #[arg(long)]
+    bits_per_s: Option<u32>,
+
+    /// Writes tables and plot into regions.md and beside it in this folder.
+    #[arg(long)]
+    docs: Option<PathBuf>,
+}
+
+/// A cluster over sites.
+pub(crate) struct Sites {
+    pub(crate) cluster: Cluster,
+    /// The longest silence before an election.
+    election_ms: u64,
+}
+
+fn site_of(id: u64) -> &'static str {
+    SITES[id as usize - 1]
+}
+
+impl Sites {
+    async fn start(
+        round_trip_ms: u64,
+        bits_per_s: Option<u32>,
+        more: &str,
+    ) -> anyhow::Result<Self> {
+        let election_ms = 1_500.max(12 * round_trip_ms);
+        let config = format!(
+            "{COUNTED_ONLY}[cluster]\nleader_preference = [\"{LEADERS_SITE}\"]\n\
+             [raft]\nround_trip_ms = {round_trip_ms}\nelection_max_ms = {election_ms}\n{more}"
+        );
+        let cluster = match bits_per_s {
+            Some(bits_per_s) => Cluster::prepare_linked(VOTERS, &config, bits_per_s)?,
+            None => Cluster::prepare_far(VOTERS, &config)?,
+        };
+        let mut sites = Self {
+            cluster,
+            election_ms,
+        };
+        progress("starting five voters and a learner");
+        for id in 1..=VOTERS {
+            sites.start_node(id)?;
+        }
+        sites.cluster.wait_healthy().await?;
+        sites.cluster.add_place();
+        sites.start_node(LEARNER)?;
+        sites.cluster.admit(LEARNER).await?;
+        sites.settle().await?;
+        Ok(sites)
+    }
+
+    pub(crate) fn start_node(&mut self, id: u64) -> anyhow::Result<()> {
+        self.cluster.start_node_at(id, site_of(id))
+    }
+
+    fn stretch(&self, round_trip_ms: u64) {
+        self.cluster
+            .stretch(|one, other| match site_of(one) == site_of(other) {
+                true => Duration::ZERO,
+                false => Duration::from_millis(round_trip_ms),
+            });
+    }
+
+    /// Waits until the leader is where it is to be; which node it is.
+    pub(crate) async fn settle(&self) -> anyhow::Result<u64> {
+        let begun = Instant::now();
+        loop {
+            let leader = self.cluster.leader().await?;
+            if site_of(leader) == LEADERS_SITE {
+                return Ok(leader);
+            }
+            ensure!(begun.elapsed() < SETTLED, "node {leader} still leads");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// A node of each site that does not lead.
+    async fn asked(&self) -> anyhow::Result<Vec<u64>> {
+        let leader = self.settle().await?;
+        let mut asked: Vec<u64> = (1..=LEARNER).filter(|id| *id != leader).collect();
+        asked.dedup_by_key(|id| site_of(*id));
+        Ok(asked)
+    }
+
+    /// Medians of one client of one node, in milliseconds: local, session and linearizable reads, and writes.
+    async fn costs(&self, id: u64, providers: &[Uuid], seconds: u64) -> anyhow::Result<[f64; 4]> {
+        let client = self.cluster.client_of(id).with_session();
+        let claim = Claim::by("project", "user").and(providers[0], &[("VCPU", 1)]);
+        client.put_allocations(Uuid::new_v4(), &claim).await?;
+        let token = client.session_index().context("a write gives an index")?;
+        let servers = urls(&self.cluster, [id]);
+        let of = async |requests, promise: &str, more: Option<String>| {
+            let mut load = Load::on(&servers, requests, 1).seconds(seconds);
+            load = load.header(&format!("Placement-Consistency: {promise}"));
+            load.headers.extend(more);
+            anyhow::Ok(load.measure(&[], &[]).await?.p50_ms)
+        };
+        let token = format!("Placement-Min-Index: {}", token.as_str());
+        Ok([
+            of(reads(providers), "local", None).await?,
+            of(reads(providers), "session", Some(token)).await?,
+            of(reads(providers), "linearizable", None).await?,
+            of(writes(), "linearizable", None).await?,
+        ])
+    }
+}
+
+pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
+    if let Some(bits_per_s) = options.bits_per_s {
+        return thin(options, bits_per_s).await;
+    }
+    let mut round_trips = vec![0];
+    round_trips.extend(options.round_trips.iter().copied().filter(|ms| *ms > 0));
+    let longest = round_trips
+        .iter()
+        .copied()
+        .max()
+        .unwrap_or(0)
+        .max(options.far);
+    let mut sites = Sites::start(longest, None, "").await?;
+    let providers = boundless(&sites.cluster.client()).await?;
+    let mut text = costs(&mut sites, options, &round_trips, &providers).await?;
+    let mut lengths = round_trips.clone();
+    lengths.push(options.far);
+    lengths.dedup();
+    let (table, plot) = throughput(&mut sites, options, &lengths).await?;
+    text += &table;
+    if !options.no_failover {
+        text += &losses(&mut sites, &round_trips, &providers).await?;
+    }
+    print!("{text}");
+    let Some(folder) = &options.docs else {
+        return Ok(());
+    };
+    plot.draw(&folder.join("what-distance-costs.svg"))?;
+    write_into(
+        &folder.join("regions.md"),
+        "scripts/bench regions --docs docs",
+        &text,
+    )
+}
+
+fn mark(missed: bool) -> &'static str {
+    if missed { " **missed**" } else { "" }
+}
+
+/// What each kind of request costs one client at each site.
+async fn costs(
+    sites: &mut Sites,
+    options: &Options,
+    round_trips: &[u64],
+    providers: &[Uuid],
+) -> anyhow::Result<String> {
+    let mut text = "Latencies are medians of one client, in milliseconds; the leader is in the north.\n\n\
+                    | round trip | asked at | local read | session read | linearizable read | write |\n\
+                    |---:|---|---:|---:|---:|---:|\n"
+        .to_owned();
+    let mut lan: Vec<(&str, [f64; 4])> = Vec::new();
+    for &ms in round_trips {
+        sites.stretch(ms);
+        for id in sites.asked().await? {
+            let site = site_of(id);
+            progress(&format!("round trips of {ms} ms, at {site}"));
+            let costs = sites.costs(id, providers, options.seconds).await?;
+            if ms == 0 {
+                lan.push((site, costs));
+            }
+            let near = lan
+                .iter()
+                .find(|(at, _)| *at == site)
+                .map_or(costs, |(_, costs)| *costs);
+            // A write goes to the nearest other region, and from another region to the leader first.
+            let trips = [0, 0, 1, if site == LEADERS_SITE { 1 } else { 2 }];
+            let cells = (0..4).map(|nth| {
+                let bar = (trips[nth] * ms) as f64 + 2.0 * near[nth] + LATE_MS;
+                format!("{:.1}{}", costs[nth], mark(costs[nth] > bar))
+            });
+            let _ = writeln!(
+                text,
+                "| {ms} ms | {site} | {} |",
+                cells.collect::<Vec<_>>().join(" | ")
+            );
+        }
+    }
+    Ok(text)
+}
+
+/// Writes a second by clients in the leader's region.
+async fn throughput(
+    sites: &mut Sites,
+    options: &Options,
+    round_trips: &[u64],
+) -> anyhow::Result<(String, Plot)> {
+    let mut text = "\n| round trip | clients in the leader's region | writes/s | beside the LAN's | most that so many \
+                    clients can ask |\n|---:|---:|---:|---:|---:|\n"
+        .to_owned();
+    let mut plot = Plot::new(
+        "Writes over round trips between three regions",
+        "clients in the leader's region",
+        "writes a second",
+    );
+    let mut lan = Vec::new();
+    for &ms in round_trips {
+        sites.stretch(ms);
+        sites.settle().await?;
+        let north = (1..=LEARNER).filter(|id| site_of(*id) == LEADERS_SITE);
+        let servers = urls(&sites.cluster, north);
+        for (nth, &clients) in options.clients.iter().enumerate() {
+            progress(&format!("round trips of {ms} ms, {clients} clients write"));
+            let load = Load::on(&servers, writes(), clients).seconds(options.seconds);
+            let per_second = load.measure(&[], &[]).await?.per_second;
+            if ms == 0 {
+                lan.push(per_second);
+            }
+            let ratio = per_second / lan[nth];
+            let most = match ms {
+                0 => "-".to_owned(),
+                ms => format!("{}", clients as u64 * 1000 / ms),
+            };
+            let missed = mark(clients == BAR_CLIENTS && ratio < BAR_THROUGHPUT);
+            let _ = writeln!(
+                text,
+                "| {ms} ms | {clients} | {per_second:.0} | {ratio:.2}{missed} | {most} |"
+            );
+            plot.add(&format!("{ms} ms"), clients as f64, per_second);
+        }
+    }
+    Ok((text, plot))
+}
+
+/// The losses of the leader's region.
+async fn losses(
+    sites: &mut Sites,
+    round_trips: &[u64],
+    providers: &[Uuid],
+) -> anyhow::Result<String> {
+    let mut text = format!(
+        "\nThe longest silence before an election (`[raft] election_max_ms`) is {} ms.\n\n\
+         | round trip | writes again after the loss of the leader's region | in elections | \
+         acknowledged writes | of them lost |\n|---:|---:|---:|---:|---:|\n",
+        sites.election_ms
+    );
+    for &ms in round_trips {
+        sites.stretch(ms);
+        progress(&format!(
+            "round trips of {ms} ms, the leader's region is lost"
+        ));
+        let Failover {
+            took,
+            acknowledged,
+            lost,
+        } = failover::measure(sites, providers).await?;
+        let took_ms = took.as_millis();
+        let elections = took_ms as f64 / sites.election_ms as f64;
+        let missed = mark(elections > BAR_FAILOVER || lost > 0);
+        let _ = writeln!(
+            text,
+            "| {ms} ms | {took_ms} ms | {elections:.2}{missed} | {acknowledged} | {lost} |"
+        );
+    }
+    Ok(text)
+}
+
+/// What compression is worth where links are thin.
+async fn thin(options: &Options, bits_per_s: u32) -> anyhow::Result<()> {
+    println!(
+        "| `[peer] compress` | clients | writes/s | bytes per write to other regions | before compression |"
+    );
+    println!("|---|---:|---:|---:|---:|");
+    for compress in ["never", "regions"] {
+        let more = format!("[peer]\ncompress = \"{compress}\"\n");
+        let sites = Sites::start(options.far, Some(bits_per_s), &more).await?;
+        boundless(&sites.cluster.client()).await?;
+        sites.stretch(options.far);
+        let leader = sites.settle().await?;
+        // The link to the other node of its site is as thin, and what goes there is not compressed.
+        let servers = urls(&sites.cluster, [leader]);
+        let sent = async |metric| {
+            let far = (1..=LEARNER).filter(|id| site_of(*id) != LEADERS_SITE);
+            sum_of_peers(&sites.cluster, leader, metric, far).await
+        };
+        for &clients in &options.clients {
+            progress(&format!("compress = {compress}, {clients} clients write"));
+            const SENT: [&str; 2] = [
+                "placement_peer_sent_bytes_total",
+                "placement_peer_sent_plain_bytes_total",
+            ];
+            let before = [sent(SENT[0]).await?, sent(SENT[1]).await?];
+            let sample = Load::on(&servers, writes(), clients)
+                .seconds(options.seconds)
+                .run()
+                .await?;
+            let per_write = [
+                (sent(SENT[0]).await? - before[0]) / sample.requests,
+                (sent(SENT[1]).await? - before[1]) / sample.requests,
+            ];
+            println!(
+                "| {compress} | {clients} | {:.0} | {:.0} | {:.0} |",
+                sample.per_second, per_write[0], per_write[1]
+            );
+        }
+    }
+    Ok(())
+}

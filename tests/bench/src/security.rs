@@ -1,0 +1,163 @@
+//! What TLS and Keystone cost, each beside the same without it, in one run.
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use placement_client::Client;
+use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::keystone::{Keystone, Who};
+
+use crate::clouds::boundless;
+use crate::load::{Load, Sample, reads, writes};
+use crate::{ms, pids, progress, urls};
+
+const PASSWORD: &str = "placement";
+const PLACEMENT: Who<'_> = Who {
+    user: "placement",
+    password: PASSWORD,
+    project: Some("service"),
+};
+
+/// What TLS and Keystone cost, beside the same without: reads on one node over TLS and with tokens that a real
+/// Keystone has vouched for before, and writes on three nodes that know each other by certificates. Connections are
+/// kept open.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Seconds per figure and round.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+
+    /// How often each is measured, in turn; the median counts.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+
+    /// How many clients ask at once.
+    #[arg(long, default_value_t = 16)]
+    clients: usize,
+}
+
+/// A cluster that is measured.
+struct Subject {
+    name: &'static str,
+    load: Load,
+    cluster: Cluster,
+    rounds: Vec<Sample>,
+}
+
+impl Options {
+    /// Reads of one node, or writes of three.
+    async fn subject(
+        &self,
+        name: &'static str,
+        nodes: u64,
+        is_secured: bool,
+        config: &str,
+        token: &str,
+    ) -> anyhow::Result<Subject> {
+        progress(&format!("starting {nodes} nodes: {name}"));
+        let config = format!("{COUNTED_ONLY}{config}");
+        let cluster = match is_secured {
+            true => Cluster::start_secured(nodes, &config).await?,
+            false => Cluster::start_with(nodes, &config).await?,
+        };
+        let client: Client = cluster.client().with_token(token);
+        let providers = boundless(&client).await?;
+        let servers = urls(&cluster, cluster.ids());
+        let requests = if nodes == 1 {
+            reads(&providers)
+        } else {
+            writes()
+        };
+        let mut load = Load::on(&servers, requests, self.clients).seconds(self.seconds);
+        if nodes == 1 {
+            load = load.header("Placement-Consistency: local");
+        }
+        token.clone_into(&mut load.token);
+        Ok(Subject {
+            name,
+            load,
+            cluster,
+            rounds: Vec::new(),
+        })
+    }
+
+    async fn table(&self, mut subjects: Vec<Subject>) -> anyhow::Result<()> {
+        for _ in 0..self.rounds {
+            for subject in &mut subjects {
+                progress(subject.name);
+                let ids = subject.cluster.ids();
+                let nodes = pids(&mut subject.cluster, ids);
+                subject
+                    .rounds
+                    .push(subject.load.measure(&nodes, &[]).await?);
+            }
+        }
+        println!(
+            "| | requests/s | p50 | processor time of the nodes per request | beside the first |"
+        );
+        println!("|---|---:|---:|---:|---:|");
+        let mut first = None;
+        for mut subject in subjects {
+            subject
+                .rounds
+                .sort_by(|one, other| one.cpu_ms.total_cmp(&other.cpu_ms));
+            let Sample {
+                per_second,
+                p50_ms,
+                cpu_ms,
+                ..
+            } = subject.rounds[self.rounds / 2];
+            let ratio = cpu_ms / *first.get_or_insert(cpu_ms);
+            let (p50, cpu) = (ms(p50_ms), cpu_ms * 1e3);
+            println!(
+                "| {} | {per_second:.0} | {p50} | {cpu:.1} µs | {ratio:.2} × |",
+                subject.name
+            );
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
+    ensure!(options.rounds > 0, "--rounds is 1 or more");
+    let program = std::env::current_exe()?;
+    let directory = program.parent().context("this program has no folder")?;
+    progress("starting Keystone");
+    let keystone = Keystone::start(directory).await?;
+    keystone
+        .people("service", &[(PLACEMENT, "service")])
+        .await?;
+    let token = keystone.token(PLACEMENT).await?;
+    let asking = format!(
+        "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"{}\"\nusername = \"placement\"\n\
+         password = \"{PASSWORD}\"\n",
+        keystone.url()
+    );
+    let subjects = vec![
+        options
+            .subject("plain, noauth2", 1, false, "", "admin")
+            .await?,
+        options
+            .subject("plain, Keystone", 1, false, &asking, &token)
+            .await?,
+        options
+            .subject("TLS, noauth2", 1, true, "", "admin")
+            .await?,
+        options
+            .subject("TLS, Keystone", 1, true, &asking, &token)
+            .await?,
+    ];
+    println!(
+        "One node, local reads of inventories, {} clients:\n",
+        options.clients
+    );
+    options.table(subjects).await?;
+    let subjects = vec![
+        options.subject("plain", 3, false, "", "admin").await?,
+        options.subject("TLS", 3, true, "", "admin").await?,
+    ];
+    println!(
+        "\nThree nodes, `PUT /allocations` through all of them, {} clients:\n",
+        options.clients
+    );
+    options.table(subjects).await
+}

@@ -66,16 +66,10 @@ async fn lists_are_filtered_by_name_and_use() {
     cloud.put(&of(1), body).send().await.expect(200);
     for (query, expected) in [
         ("name=startswith:CUSTOM_A", json!(["CUSTOM_A", "CUSTOM_AB"])),
-        (
-            "name=startswith:custom%25b",
-            json!(["CUSTOM_AB", "CUSTOM_B"]),
-        ),
-        ("name=startswith:CUSTOM_T%", json!([])),
-        ("name=startswith:CUSTOM_A%25_", json!(["CUSTOM_AB"])),
-        ("name=startswith:CUSTOM%5C_B", json!(["CUSTOM_B"])),
-        ("name=startswith:CUSTO_%5C_B", json!(["CUSTOM_B"])),
-        ("name=startswith:CUSTO%5C_", json!([])),
-        ("name=startswith:CUSTOM%5C", json!([])),
+        ("name=startswith:custom_a", json!(["CUSTOM_A", "CUSTOM_AB"])),
+        ("name=startswith:CUSTOM%25B", json!([])),
+        ("name=startswith:CUST_M", json!([])),
+        ("name=startswith:CUSTOM_%C3%A9", json!([])),
         (
             "name=in:CUSTOM_B,CUSTOM_A,NOPE",
             json!(["CUSTOM_A", "CUSTOM_B"]),

@@ -14,7 +14,7 @@ use crate::access::Peer;
 use crate::audit::{Asked, Audit, Caller, Door, Fate, Outcome, Record, Whence, short};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::python;
+use crate::http::wire::spelling;
 
 /// A request that is being answered.
 pub(super) struct Progress<'a> {
@@ -143,7 +143,7 @@ impl<'a> Progress<'a> {
 
     /// The UUIDs in the path, and those that its body names.
     fn resources(&self, named: Vec<String>) -> Vec<String> {
-        let is_uuid = |text: &&String| python::is_hyphenated_uuid(text);
+        let is_uuid = |text: &&String| spelling::is_hyphenated_uuid(text);
         let mut resources: Vec<String> = self.params.iter().filter(is_uuid).cloned().collect();
         for one in named {
             if !resources.contains(&one) {

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::headers;
-use crate::http::wire::python;
+use crate::http::wire::spelling;
 use crate::world::UuidSource;
 
 /// The header in which the id of this request is answered, and in which a caller names the
@@ -23,7 +23,7 @@ pub(in crate::http) fn fresh(ids: &dyn UuidSource) -> String {
 pub(in crate::http) fn of_caller(headers: &HeaderMap) -> Option<String> {
     let id = headers::text(headers, HEADER).filter(|id| {
         id.strip_prefix("req-")
-            .is_some_and(python::is_hyphenated_uuid)
+            .is_some_and(spelling::is_hyphenated_uuid)
     });
     id.map(Cow::into_owned)
 }

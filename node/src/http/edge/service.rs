@@ -33,8 +33,8 @@ use super::{body, cors, headers, request_id, session_cookie};
 use crate::access::{Line, Peer};
 use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::python;
 use crate::http::wire::query::Query;
+use crate::http::wire::spelling;
 use crate::panics;
 
 /// A request's response.
@@ -244,7 +244,7 @@ fn check_length(length: Option<Cow<'_, str>>, has_type: bool) -> Result<(), ApiE
     let Some(length) = length.filter(|length| !length.is_empty()) else {
         return Ok(());
     };
-    match python::integer(&length) {
+    match spelling::integer(&length) {
         None => Err(ApiError::content_length_not_integer()),
         Some(length) if length > 0 && !has_type => Err(ApiError::content_type_required()),
         Some(_) => Ok(()),

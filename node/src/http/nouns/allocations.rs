@@ -24,7 +24,7 @@ use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::values::{Members, Shown};
-use crate::http::wire::{python, schema};
+use crate::http::wire::{schema, spelling};
 
 /// The project and user of allocations below 1.8, whose requests name none.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
@@ -168,7 +168,7 @@ fn provider_body(
 /// `PUT /allocations/{consumer_uuid}`.
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let given = context.param(0);
-    let Some(uuid) = python::uuid(given) else {
+    let Some(uuid) = spelling::uuid(given) else {
         return Err(ApiError::bad_request(format!(
             "Malformed consumer_uuid: {given}. Give a UUID."
         )));

@@ -19,7 +19,7 @@ use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::schema;
-use crate::http::wire::values::{Float, Members};
+use crate::http::wire::values::Members;
 
 /// The largest unit, when a client gives none.
 const MAX_UNIT: i64 = 2_147_483_647;
@@ -32,7 +32,7 @@ struct InventoryBody {
     min_unit: u32,
     max_unit: u32,
     step_size: u32,
-    allocation_ratio: Float,
+    allocation_ratio: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_provider_generation: Option<i64>,
 }
@@ -45,7 +45,7 @@ impl InventoryBody {
             min_unit: inventory.min_unit,
             max_unit: inventory.max_unit,
             step_size: inventory.step_size,
-            allocation_ratio: Float(inventory.allocation_ratio),
+            allocation_ratio: inventory.allocation_ratio,
             resource_provider_generation: generation.map(|generation| generation.0),
         }
     }

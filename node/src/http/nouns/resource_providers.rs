@@ -17,7 +17,7 @@ use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
-use crate::http::wire::{python, schema};
+use crate::http::wire::{schema, spelling};
 
 /// A provider on the wire.
 #[derive(Serialize)]
@@ -173,7 +173,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
         .and_then(Json::text)
         .filter(|text| !text.is_empty());
     let uuid = given
-        .and_then(python::uuid)
+        .and_then(spelling::uuid)
         .unwrap_or_else(|| context.server.api.ids.uuid());
     let uuid = ProviderUuid(uuid);
     let name = name(&body)?;

@@ -15,7 +15,6 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
-use crate::http::wire::like::StartsLike;
 use crate::http::wire::schema;
 
 #[derive(Serialize)]
@@ -38,7 +37,8 @@ impl<'a> TraitsBody<'a> {
 enum NameFilter<'a> {
     All,
     In(BTreeSet<&'a str>),
-    StartsWith(StartsLike),
+    /// In either case.
+    StartsWith(&'a str),
 }
 
 impl<'a> NameFilter<'a> {
@@ -48,7 +48,7 @@ impl<'a> NameFilter<'a> {
         };
         match text.split_once(':') {
             Some(("in", names)) => Ok(Self::In(names.split(',').collect())),
-            Some(("startswith", prefix)) => Ok(Self::StartsWith(StartsLike::new(prefix))),
+            Some(("startswith", prefix)) => Ok(Self::StartsWith(prefix)),
             // Other operators filter nothing.
             Some(_) => Ok(Self::All),
             None => Err(ApiError::bad_request(format!(
@@ -62,7 +62,9 @@ impl<'a> NameFilter<'a> {
         match self {
             Self::All => true,
             Self::In(names) => names.contains(name),
-            Self::StartsWith(prefix) => prefix.admits(name),
+            Self::StartsWith(prefix) => name
+                .get(..prefix.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
         }
     }
 }

@@ -132,7 +132,7 @@ fn split_patterns(mut query: Value) -> Value {
 fn about_query(name: &str) -> &'static str {
     match name {
         "name" => {
-            "Of traits: `in:A,B` or `startswith:PREFIX`, where `%` and `_` are SQL's wildcards. Of providers: the name."
+            "Of traits: `in:A,B` or `startswith:PREFIX`, in either case. Of providers: the name."
         }
         "uuid" => "The provider's UUID.",
         "associated" => "`true`: traits that some provider has; `false`: traits that none has.",

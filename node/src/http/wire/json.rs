@@ -1,26 +1,11 @@
 //! JSON as clients send it: members keep their order, of a repeated member the last counts, and
-//! numbers keep whether they were written as integers, of any size.
+//! numbers keep whether they were written as integers.
 
 use std::fmt;
 
 use indexmap::IndexMap;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
-
-use super::python;
-use super::values::{Digits, Float};
-
-/// How many bytes of a value are shown in an error. What requests usually carry is shown whole.
-pub(in crate::http) const SHOWN_MAX: usize = 4096;
-
-/// The text, cut off if it is too long to be shown.
-pub(in crate::http) fn cut(mut text: String) -> String {
-    if text.len() > SHOWN_MAX {
-        text.truncate(text.floor_char_boundary(SHOWN_MAX));
-        text.push_str("...");
-    }
-    text
-}
 
 /// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,9 +16,7 @@ pub(in crate::http) enum Json {
     Bool(bool),
     /// Written without point and exponent, and not too large for `i64`.
     Int(i64),
-    /// The digits of an integer that is too large for `i64`.
-    BigInt(Box<str>),
-    /// Written with point or exponent.
+    /// Any other number.
     Float(f64),
     /// Text.
     Text(String),
@@ -50,12 +33,9 @@ impl Json {
     /// Text that is not JSON: also `NaN` and `Infinity`, half surrogates, and nesting beyond 128.
     /// More values than that: an error in the data ([`serde_json::Error::is_data`]).
     pub(in crate::http) fn parse(most: usize, body: &[u8]) -> Result<Self, serde_json::Error> {
-        let mut source = Source {
-            numbers: Numbers { rest: body },
-            values_left: most,
-        };
+        let mut values_left = most;
         let mut deserializer = serde_json::Deserializer::from_slice(body);
-        let json = JsonSeed(&mut source).deserialize(&mut deserializer)?;
+        let json = JsonSeed(&mut values_left).deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(json)
     }
@@ -100,8 +80,6 @@ impl Json {
     pub(in crate::http) fn integer(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
-            Self::BigInt(digits) if digits.starts_with('-') => Some(i64::MIN),
-            Self::BigInt(_) => Some(i64::MAX),
             Self::Float(value) if value.fract() == 0.0 => Some(*value as i64),
             _ => None,
         }
@@ -111,142 +89,26 @@ impl Json {
     pub(in crate::http) fn number(&self) -> Option<f64> {
         match self {
             Self::Int(value) => Some(*value as f64),
-            Self::BigInt(digits) => digits.parse().ok(),
             Self::Float(value) => Some(*value),
             _ => None,
         }
     }
-
-    /// The value as Python shows it, cut off if it is long.
-    pub(in crate::http) fn repr(&self) -> String {
-        let mut shown = String::new();
-        self.write_repr(&mut shown);
-        cut(shown)
-    }
-
-    fn write_repr(&self, shown: &mut String) {
-        if shown.len() > SHOWN_MAX {
-            return;
-        }
-        match self {
-            Self::Null => shown.push_str("None"),
-            Self::Bool(true) => shown.push_str("True"),
-            Self::Bool(false) => shown.push_str("False"),
-            Self::Int(value) => shown.push_str(&value.to_string()),
-            Self::BigInt(digits) => shown.push_str(digits),
-            Self::Float(value) => shown.push_str(&python::float(*value)),
-            Self::Text(text) => {
-                let end = text
-                    .char_indices()
-                    .nth(SHOWN_MAX)
-                    .map_or(text.len(), |(end, _)| end);
-                shown.push_str(&python::repr(&text[..end]));
-            }
-            Self::Array(items) => {
-                shown.push('[');
-                for (position, item) in items.iter().enumerate() {
-                    if position > 0 {
-                        shown.push_str(", ");
-                    }
-                    item.write_repr(shown);
-                    if shown.len() > SHOWN_MAX {
-                        return;
-                    }
-                }
-                shown.push(']');
-            }
-            Self::Object(members) => {
-                shown.push('{');
-                for (position, (key, value)) in members.iter().enumerate() {
-                    if position > 0 {
-                        shown.push_str(", ");
-                    }
-                    shown.push_str(&python::repr(key));
-                    shown.push_str(": ");
-                    value.write_repr(shown);
-                    if shown.len() > SHOWN_MAX {
-                        return;
-                    }
-                }
-                shown.push('}');
-            }
-        }
-    }
 }
 
-/// The numbers of a text as they are written, in their order. The text is JSON up to the number
-/// that is asked for: the parser has just read it.
-struct Numbers<'a> {
-    rest: &'a [u8],
-}
+/// Makes a value, while so many may still come.
+struct JsonSeed<'a>(&'a mut usize);
 
-impl<'a> Numbers<'a> {
-    fn next(&mut self) -> &'a str {
-        loop {
-            let (step, is_number) = match self.rest.first() {
-                None => return "",
-                Some(b'"') => (string_length(self.rest), false),
-                Some(b'-' | b'0'..=b'9') => (number_length(self.rest), true),
-                Some(_) => (1, false),
-            };
-            let (token, rest) = self.rest.split_at(step);
-            self.rest = rest;
-            if is_number {
-                return str::from_utf8(token).unwrap_or_default();
-            }
-        }
-    }
-}
-
-/// The length of the string that the text begins with, quotes included.
-fn string_length(text: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-fn number_length(text: &[u8]) -> usize {
-    let ends = |byte: &u8| !matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-    text.iter().position(ends).unwrap_or(text.len())
-}
-
-/// What is read, and how much more of it may come.
-struct Source<'a> {
-    numbers: Numbers<'a>,
-    values_left: usize,
-}
-
-/// Makes a value, and looks up how its numbers are written.
-struct JsonSeed<'s, 'a>(&'s mut Source<'a>);
-
-impl<'de> DeserializeSeed<'de> for JsonSeed<'_, '_> {
+impl<'de> DeserializeSeed<'de> for JsonSeed<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
-        let left = self.0.values_left.checked_sub(1);
-        self.0.values_left = left.ok_or_else(|| D::Error::custom("too many values"))?;
+        let left = self.0.checked_sub(1);
+        *self.0 = left.ok_or_else(|| D::Error::custom("too many values"))?;
         deserializer.deserialize_any(self)
     }
 }
 
-impl JsonSeed<'_, '_> {
-    fn number(self, value: f64) -> Json {
-        let text = self.0.numbers.next();
-        if text.contains(['.', 'e', 'E']) {
-            return Json::Float(value);
-        }
-        text.parse()
-            .map_or_else(|_| Json::BigInt(text.into()), Json::Int)
-    }
-}
-
-impl<'de> Visitor<'de> for JsonSeed<'_, '_> {
+impl<'de> Visitor<'de> for JsonSeed<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -262,15 +124,15 @@ impl<'de> Visitor<'de> for JsonSeed<'_, '_> {
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
-        Ok(self.number(value as f64))
+        Ok(Json::Int(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
-        Ok(self.number(value as f64))
+        Ok(i64::try_from(value).map_or(Json::Float(value as f64), Json::Int))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        Ok(self.number(value))
+        Ok(Json::Float(value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Json, E> {
@@ -304,8 +166,7 @@ impl Serialize for Json {
             Self::Null => serializer.serialize_unit(),
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Int(value) => serializer.serialize_i64(*value),
-            Self::BigInt(digits) => Digits(digits).serialize(serializer),
-            Self::Float(value) => Float(*value).serialize(serializer),
+            Self::Float(value) => serializer.serialize_f64(*value),
             Self::Text(text) => serializer.serialize_str(text),
             Self::Array(items) => serializer.collect_seq(items),
             Self::Object(members) => serializer.collect_map(members),
@@ -370,41 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_back_as_they_came() {
-        let same = [
-            "0",
-            "-1",
-            "9223372036854775807",
-            "9223372036854775808",
-            "-9223372036854775809",
-            "340282000000000000000000000000000000000",
-            "5.0",
-            "3.40282e+38",
-            r#"{"1":["2\"3",{"4\\":5e-324},-6.5],"seven":[true,1e+16]}"#,
-        ];
-        for text in same {
+    fn numbers_are_written_back_with_the_same_value() {
+        for text in ["0", "-1", "9223372036854775807", "5.0", "-6.5", "5e-324"] {
             let json = parse(text.as_bytes()).unwrap();
             assert_eq!(serde_json::to_string(&json).unwrap(), text);
         }
-        for (text, written) in [
-            ("-0", "0"),
-            ("1E2", "100.0"),
-            ("1e0", "1.0"),
-            ("-0.0", "-0.0"),
+        for (text, value) in [
+            ("9223372036854775808", 9223372036854775808.0),
+            ("1E2", 100.0),
         ] {
-            let json = parse(text.as_bytes()).unwrap();
-            assert_eq!(serde_json::to_string(&json).unwrap(), written);
+            assert_eq!(parse(text.as_bytes()).unwrap(), Json::Float(value));
         }
-        let big = parse(b"18446744073709551616").unwrap();
-        assert_eq!(big.number(), Some(18_446_744_073_709_551_616.0));
-        assert_eq!(big.repr(), "18446744073709551616");
-    }
-
-    #[test]
-    fn values_are_shown_as_python_shows_them() {
-        let json = parse(br#"{"a": [null, true, 5.0, "x"]}"#).unwrap();
-        assert_eq!(json.repr(), "{'a': [None, True, 5.0, 'x']}");
-        let long = Json::Array(vec![Json::Text("x".repeat(5000)); 5000]);
-        assert!(long.repr().len() < SHOWN_MAX + 10);
     }
 }

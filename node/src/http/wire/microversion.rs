@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::python;
+use super::spelling;
 use crate::http::errors::ApiError;
 
 /// The newest minor version.
@@ -57,14 +57,15 @@ impl Microversion {
 
     /// The version that the value of the header asks for; several headers are joined by commas.
     ///
-    /// The last entry for placement counts. Numbers are read as Python reads integers.
+    /// The last entry for placement counts.
     ///
     /// # Errors
     /// Text that is not a version, or a version that does not exist.
     pub(in crate::http) fn parse(header: Option<&str>) -> Result<Self, BadVersion> {
         let entries = header.unwrap_or_default().rsplit(',');
         let asked = entries
-            .filter_map(python::split_once_at_space)
+            .filter_map(|entry| entry.trim().split_once(char::is_whitespace))
+            .map(|(service, text)| (service, text.trim_start()))
             .find(|(service, _)| service.eq_ignore_ascii_case("placement"));
         match asked {
             None => Ok(Self::MIN),
@@ -74,9 +75,9 @@ impl Microversion {
     }
 
     fn parse_number(text: &str) -> Result<Self, BadVersion> {
-        let numbers = text
-            .split_once('.')
-            .and_then(|(major, minor)| Some((python::integer(major)?, python::integer(minor)?)));
+        let numbers = text.split_once('.').and_then(|(major, minor)| {
+            Some((spelling::integer(major)?, spelling::integer(minor)?))
+        });
         match numbers {
             None => Err(BadVersion::Malformed(text.to_owned())),
             Some((1, minor @ 0..=NEWEST)) => Ok(Self(minor as u8)),
@@ -150,7 +151,6 @@ mod tests {
             "placement latest",
             "placement 1.039",
             "placement +1.39",
-            "placement 1.3_9",
             "placement 1. 39",
             "placement 1.5, placement 1.39",
             "placement 1.39, compute 2.1",
@@ -166,6 +166,7 @@ mod tests {
             "placement 1.2.3",
             "placement v1.20",
             "placement 1.20 foo",
+            "placement 1.3_9",
             "placement Latest",
         ] {
             assert_eq!(parse(header), Err(false), "{header:?}");

@@ -1,6 +1,6 @@
 //! The query string of `GET /allocation_candidates`.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use indexmap::IndexMap;
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
@@ -12,8 +12,7 @@ use super::string::Query;
 use super::traits::{parse_required, parse_root_required};
 use crate::http::errors::{ApiError, code};
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::python;
-use crate::http::wire::schema;
+use crate::http::wire::{schema, spelling};
 
 /// Reads the whole query string.
 ///
@@ -76,7 +75,7 @@ fn parse_wide(query: &Query) -> Result<CandidateRequest, ApiError> {
     for value in query.all("same_subtree") {
         let suffixes: BTreeSet<String> = value
             .split(',')
-            .map(|suffix| python::strip(suffix).to_owned())
+            .map(|suffix| suffix.trim().to_owned())
             .collect();
         if suffixes.contains("") {
             return Err(ApiError::bad_request(
@@ -91,12 +90,10 @@ fn parse_wide(query: &Query) -> Result<CandidateRequest, ApiError> {
 
 /// The first of several limits counts, while the schema looks at the last.
 fn parse_limit(text: &str) -> Result<usize, ApiError> {
-    match python::integer(text) {
+    match spelling::integer(text) {
         Some(limit @ 1..) => Ok(usize::try_from(limit).unwrap_or(usize::MAX)),
         _ => Err(ApiError::bad_request(format!(
-            "Invalid query string parameters: {} does not match '^[1-9][0-9]*$' (limit); give a \
-             positive integer",
-            python::repr(text)
+            "Invalid query string parameters: limit is '{text}'; give a positive integer"
         ))),
     }
 }
@@ -151,8 +148,8 @@ fn parse_groups(query: &Query, version: Microversion) -> Result<Vec<RequestGroup
 
 /// Any spelling of a UUID is let through, but only the canonical one can be a provider's.
 fn parse_in_tree(value: &str) -> Result<Given<ProviderUuid>, ApiError> {
-    let text = python::strip(value);
-    if python::uuid(text).is_none() {
+    let text = value.trim();
+    if spelling::uuid(text).is_none() {
         return Err(ApiError::bad_request(format!(
             "Invalid query string parameters: Expected 'in_tree' parameter to be a format of \
              uuid. Got: {value}"
@@ -199,11 +196,11 @@ fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
         return Err(ApiError::bad_request(format!(
             "Resourceless suffixed group request should be specified in `same_subtree` query \
              param: bad group(s) - [{}].",
-            python::repr_list(loose)
+            loose.join(", ")
         ))
         .with_code(code::BAD_VALUE));
     }
-    let known: HashSet<&str> = groups.iter().map(|group| group.suffix.as_str()).collect();
+    let known: Vec<&str> = groups.iter().map(|group| group.suffix.as_str()).collect();
     let unknown: Vec<&str> = subtree
         .into_iter()
         .filter(|suffix| !known.contains(suffix))
@@ -211,8 +208,8 @@ fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
     if !unknown.is_empty() {
         return Err(ApiError::bad_request(format!(
             "Real suffixes should be specified in `same_subtree`: [{}] not found in [{}].",
-            python::repr_list(unknown),
-            python::repr_list(groups.iter().map(|group| group.suffix.as_str())),
+            unknown.join(", "),
+            known.join(", "),
         ))
         .with_code(code::BAD_VALUE));
     }
@@ -361,11 +358,7 @@ mod tests {
                 .unwrap_err()
                 .contains("orphaned traits keys: required2")
         );
-        assert!(
-            parse(base, 36)
-                .unwrap_err()
-                .contains("bad group(s) - ['2']")
-        );
+        assert!(parse(base, 36).unwrap_err().contains("bad group(s) - [2]"));
         assert!(parse(&format!("{base}&same_subtree=1,2"), 36).is_ok());
         assert!(
             parse(&format!("{base}&same_subtree=1,2,3"), 36)

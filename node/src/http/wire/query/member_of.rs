@@ -6,7 +6,7 @@ use placement_model::types::AggregateUuid;
 
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::python;
+use crate::http::wire::spelling;
 
 /// Which aggregates a group wants and does not want.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ fn parse_one(value: &str) -> Result<(bool, BTreeSet<AggregateUuid>), ApiError> {
         }
         None => vec![rest],
     };
-    if let Some(wrong) = uuids.iter().find(|uuid| python::uuid(uuid).is_none()) {
+    if let Some(wrong) = uuids.iter().find(|uuid| spelling::uuid(uuid).is_none()) {
         return Err(ApiError::bad_request(format!(
             "Invalid query string parameters: Expected 'member_of' parameter to contain valid \
              UUID(s). Got: {wrong}"

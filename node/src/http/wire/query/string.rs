@@ -81,12 +81,10 @@ impl Query {
             .0
             .iter()
             .map(|(name, value)| (name.clone(), Json::Text(value.clone())));
-        match schema.check(&Json::Object(members.collect())) {
-            None => Ok(()),
-            Some(problem) => Err(ApiError::bad_request(format!(
-                "Invalid query string parameters: {problem}"
-            ))),
-        }
+        let checked = schema.check(&Json::Object(members.collect()));
+        checked.map_err(|problem| {
+            ApiError::bad_request(format!("Invalid query string parameters: {problem}"))
+        })
     }
 }
 

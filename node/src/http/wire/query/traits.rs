@@ -6,7 +6,6 @@ use placement_model::types::{Given, TraitName};
 
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::python;
 
 /// What a group requires and forbids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,7 +67,7 @@ impl Forms {
         } else {
             "HW_CPU_X86_VMX,CUSTOM_MAGIC"
         };
-        let traits: Vec<&str> = value.split(',').map(python::strip).collect();
+        let traits: Vec<&str> = value.split(',').map(str::trim).collect();
         if traits
             .iter()
             .any(|name| name.trim_start_matches('!').is_empty())
@@ -102,7 +101,7 @@ impl Forms {
                 "The format '{FORM}' only supported since microversion 1.39. Got: {value}"
             )));
         }
-        let traits: Vec<&str> = list.split(',').map(python::strip).collect();
+        let traits: Vec<&str> = list.split(',').map(str::trim).collect();
         if traits.iter().any(|name| name.is_empty()) {
             return Err(invalid(format!(
                 "Expected 'required' parameter value of the form: {FORM}. Got an empty trait in: \

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::newest::newest;
 use super::pattern::Pattern;
-use super::types::{Object, Order, Schema, Text};
+use super::types::{Object, Schema, Text};
 use crate::http::wire::microversion::Microversion;
 
 /// What microversions changed about one consumer's allocations.
@@ -27,7 +27,7 @@ struct Shape {
 fn resources() -> Schema {
     Schema::Object(Object {
         patterns: vec![(Pattern::upper(), Schema::integer_from(1))],
-        min_properties: Some(1),
+        min_properties: 1,
         ..Object::default()
     })
 }
@@ -36,7 +36,6 @@ fn list() -> Schema {
     let provider = Schema::Object(Object {
         properties: vec![("uuid", Schema::uuid())],
         required: vec!["uuid"],
-        order: Order::AdditionalFirst,
         ..Object::default()
     });
     let item = Schema::Object(Object {
@@ -62,7 +61,7 @@ fn dict(may_be_empty: bool) -> Schema {
     });
     Schema::Object(Object {
         patterns: vec![(Pattern::uuid(), item)],
-        min_properties: Some(usize::from(!may_be_empty)),
+        min_properties: usize::from(!may_be_empty),
         ..Object::default()
     })
 }
@@ -76,7 +75,7 @@ fn mappings() -> Schema {
     Schema::Object(Object {
         patterns: vec![(Pattern::mapping_key(), providers)],
         additional: true,
-        min_properties: Some(1),
+        min_properties: 1,
         ..Object::default()
     })
 }
@@ -90,11 +89,6 @@ fn consumer(shape: Shape) -> Schema {
     let mut object = Object {
         properties: vec![("allocations", allocations)],
         required: vec!["allocations"],
-        order: if shape.dict {
-            Order::AdditionalFirst
-        } else {
-            Order::RequiredFirst
-        },
         ..Object::default()
     };
     let mut add = |name, schema, required: bool| {
@@ -108,7 +102,11 @@ fn consumer(shape: Shape) -> Schema {
         add("user_id", Schema::text_of(1, 255), true);
     }
     if shape.generation {
-        add("consumer_generation", Schema::IntegerOrNull, true);
+        add(
+            "consumer_generation",
+            Schema::Nullable(Box::new(Schema::integer())),
+            true,
+        );
     }
     if shape.mappings {
         add("mappings", mappings(), false);
@@ -186,8 +184,7 @@ pub(super) fn many(shape_of: u8, min_properties: usize) -> Schema {
     });
     Schema::Object(Object {
         patterns: vec![(Pattern::uuid(), one)],
-        min_properties: Some(min_properties),
-        order: Order::AdditionalFirst,
+        min_properties,
         ..Object::default()
     })
 }

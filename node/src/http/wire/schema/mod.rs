@@ -44,10 +44,8 @@ pub(in crate::http) fn read_body(
         }
         ApiError::bad_request(format!("Malformed JSON: {error}"))
     })?;
-    match schema.check(&json) {
-        Some(problem) => Err(ApiError::bad_request(format!(
-            "JSON does not validate: {problem}"
-        ))),
-        None => Ok(json),
-    }
+    schema
+        .check(&json)
+        .map_err(|problem| ApiError::bad_request(format!("JSON does not validate: {problem}")))?;
+    Ok(json)
 }

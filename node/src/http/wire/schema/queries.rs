@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::newest::newest;
 use super::pattern::Pattern;
-use super::types::{Object, Order, Schema, ShownAs, Text, UuidForm};
+use super::types::{Object, Schema, Text, UuidForm};
 use crate::http::wire::microversion::Microversion;
 
 fn hyphenated_uuid() -> Schema {
@@ -113,7 +113,6 @@ fn candidates(minor: u8) -> Schema {
         found.patterns = keys
             .map(|(_, form)| (form.clone(), Schema::text()))
             .collect();
-        found.order = Order::AdditionalFirst;
     } else {
         found.properties.push(("resources", Schema::text()));
         found.required.push("resources");
@@ -122,7 +121,6 @@ fn candidates(minor: u8) -> Schema {
         let limit = Text {
             min_length: 1,
             pattern: Some(Pattern::positive()),
-            shown_as: ShownAs::PositiveOrText,
             ..Text::default()
         };
         found.properties.push(("limit", Schema::Text(limit)));
@@ -143,11 +141,7 @@ fn candidates(minor: u8) -> Schema {
         (36, 99, "same_subtree"),
     ] {
         if (since..until).contains(&minor) {
-            let text = Text {
-                shown_as: ShownAs::ListedText,
-                ..Text::default()
-            };
-            found.properties.push((name, Schema::Text(text)));
+            found.properties.push((name, Schema::text()));
         }
     }
     Schema::Object(found)

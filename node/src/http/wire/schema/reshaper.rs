@@ -3,15 +3,14 @@
 use std::sync::LazyLock;
 
 use super::pattern::Pattern;
-use super::types::{Object, Order, Schema};
+use super::types::{Object, Schema};
 use super::{allocations, inventories};
 use crate::http::wire::microversion::Microversion;
 
 fn body(minor: u8) -> Schema {
     let inventories = Schema::Object(Object {
         patterns: vec![(Pattern::uuid(), inventories::set())],
-        min_properties: Some(1),
-        order: Order::CountLate,
+        min_properties: 1,
         ..Object::default()
     });
     Schema::Object(Object {

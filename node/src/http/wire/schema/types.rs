@@ -32,8 +32,6 @@ pub(in crate::http) enum Schema {
     Object(Object),
     /// The same, or `null`.
     Nullable(Box<Schema>),
-    /// An integer, or `null`.
-    IntegerOrNull,
 }
 
 /// What text must look like.
@@ -49,20 +47,6 @@ pub(in crate::http) struct Text {
     pub(super) uuid: Option<UuidForm>,
     /// One of these.
     pub(super) one_of: &'static [&'static str],
-    /// How an error shows the type.
-    pub(super) shown_as: ShownAs,
-}
-
-/// How an error shows the type of text. Whatever it says, only text is taken.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::http) enum ShownAs {
-    /// `'string'`.
-    #[default]
-    Text,
-    /// `['string']`.
-    ListedText,
-    /// An integer of at least 1, or text.
-    PositiveOrText,
 }
 
 /// How a UUID may be spelled.
@@ -85,49 +69,8 @@ pub(in crate::http) struct Object {
     pub(super) additional: bool,
     /// Members that must be there.
     pub(super) required: Vec<&'static str>,
-    /// At least so many members; `Some(0)` differs from `None` in how it is shown only.
-    pub(super) min_properties: Option<usize>,
-    /// In which order the above is looked at, and shown.
-    pub(super) order: Order,
-}
-
-/// The order of an object's keywords. Of two faults in one place, the first is reported.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::http) enum Order {
-    /// Required names before additional ones.
-    #[default]
-    RequiredFirst,
-    /// Additional names before required ones.
-    AdditionalFirst,
-    /// The number of members behind their forms.
-    CountLate,
-}
-
-/// What an object can be asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keyword {
-    /// How many members there are.
-    Count,
-    /// Members by name.
-    Properties,
-    /// Members by the form of their names.
-    Patterns,
-    /// Members that must be there.
-    Required,
-    /// Members that nothing allows.
-    Additional,
-}
-
-impl Order {
-    /// The keywords in this order.
-    pub(super) fn keywords(self) -> [Keyword; 5] {
-        use Keyword::{Additional, Count, Patterns, Properties, Required};
-        match self {
-            Self::RequiredFirst => [Count, Properties, Patterns, Required, Additional],
-            Self::AdditionalFirst => [Count, Properties, Additional, Patterns, Required],
-            Self::CountLate => [Properties, Patterns, Count, Required, Additional],
-        }
-    }
+    /// At least so many members.
+    pub(super) min_properties: usize,
 }
 
 impl Schema {

@@ -1,197 +1,171 @@
-//! Validation: the fault that is reported of a value.
-//!
-//! Of several faults one is reported, as the reference implementation's validator chooses it: the
-//! one that lies nearest to the top, since the more of a value is wrong, the earlier a client
-//! should hear of it; of neighbours, the one whose name or index is greatest; in one place, the
-//! first in the order of the schema's keywords.
+//! Validation: the first thing that is wrong with a value. What is wrong with an object itself comes before what is
+//! wrong with its members.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::fmt::Debug;
 
-use super::problem::{Fault, Problem, Step};
-use super::types::{Keyword, Object, Schema, Text, UuidForm};
+use super::problem::{Problem, all_quoted, quoted, shown};
+use super::types::{Object, Schema, Text, UuidForm};
 use crate::http::wire::json::Json;
-use crate::http::wire::python;
+use crate::http::wire::spelling;
 
 impl Schema {
-    /// The fault to report of a value, if it has any.
-    pub(in crate::http) fn check<'a>(&'a self, value: &'a Json) -> Option<Problem<'a>> {
-        let found = |fault: Option<Fault>| fault.map(|fault| Problem::new(self, value, fault));
-        match self {
-            Self::Integer { min, max } => found(check_integer(value, *min, *max)),
-            Self::Number { max } => found(check_number(value, *max)),
-            Self::Text(text) => found(text.check(value)),
-            Self::IntegerOrNull if *value == Json::Null => None,
-            Self::IntegerOrNull => found(check_integer(value, None, None)),
-            Self::Nullable(_) if *value == Json::Null => None,
-            Self::Nullable(schema) => Some(Problem::none_fits(self, value, schema.check(value)?)),
-            Self::Array {
-                items,
-                min_items,
-                unique,
-            } => match value {
-                Json::Array(values) => found(check_list(values, *min_items, *unique))
-                    .or_else(|| check_items(items, values)),
-                _ => found(Some(Fault::Type)),
-            },
-            Self::Object(object) => match value {
-                Json::Object(_) => self.check_object(object, value),
-                _ => found(Some(Fault::Type)),
-            },
+    /// Whether a value fits.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub(in crate::http) fn check(&self, value: &Json) -> Result<(), Problem> {
+        match (self, value) {
+            (Self::Nullable(_), Json::Null) => Ok(()),
+            (Self::Nullable(schema), _) => schema.check(value).map_err(Problem::and_not_null),
+            (Self::Integer { min, max }, _) => {
+                let integer = value.integer().ok_or_else(|| of_type(value, "integer"))?;
+                at_most(value, integer, max.unwrap_or(i64::MAX))?;
+                let min = min.unwrap_or(i64::MIN);
+                require(integer >= min, "minimum", || {
+                    format!("{} is less than the minimum of {min}", shown(value))
+                })
+            }
+            (Self::Number { max }, _) => {
+                let number = value.number().ok_or_else(|| of_type(value, "number"))?;
+                at_most(value, number, *max)
+            }
+            (Self::Text(schema), Json::Text(text)) => schema.check(text),
+            (Self::Text(_), _) => Err(of_type(value, "string")),
+            (
+                Self::Array {
+                    items,
+                    min_items,
+                    unique,
+                },
+                Json::Array(values),
+            ) => {
+                require(values.len() >= *min_items, "minItems", || empty(value))?;
+                for (index, item) in values.iter().enumerate() {
+                    let checked = items.check(item);
+                    checked.map_err(|problem| problem.of_item(index))?;
+                }
+                require(!unique || all_differ(values), "uniqueItems", || {
+                    format!("{} has non-unique elements", shown(value))
+                })
+            }
+            (Self::Array { .. }, _) => Err(of_type(value, "array")),
+            (Self::Object(schema), Json::Object(_)) => schema.check(value),
+            (Self::Object(_), _) => Err(of_type(value, "object")),
         }
     }
-
-    fn check_object<'a>(&'a self, object: &'a Object, value: &'a Json) -> Option<Problem<'a>> {
-        let found = |fault: Option<Fault>| fault.map(|fault| Problem::new(self, value, fault));
-        object
-            .order
-            .keywords()
-            .into_iter()
-            .fold(None, |best, keyword| {
-                let problem = match keyword {
-                    Keyword::Count => found(object.check_count(value)),
-                    Keyword::Properties => object.check_properties(value),
-                    Keyword::Patterns => object.check_patterns(value),
-                    Keyword::Required => found(object.check_required(value)),
-                    Keyword::Additional => found(object.check_names(value)),
-                };
-                worse(best, problem)
-            })
-    }
 }
 
-/// The problem to report of two; of equals the first.
-fn worse<'a>(best: Option<Problem<'a>>, found: Option<Problem<'a>>) -> Option<Problem<'a>> {
-    match (best, found) {
-        (Some(best), Some(found)) if found.severity(&best) == Ordering::Greater => Some(found),
-        (Some(best), _) => Some(best),
-        (None, found) => found,
+fn require(
+    fits: bool,
+    keyword: &'static str,
+    otherwise: impl FnOnce() -> String,
+) -> Result<(), Problem> {
+    if fits {
+        return Ok(());
     }
+    Err(Problem::new(keyword, otherwise()))
 }
 
-fn check_integer(value: &Json, min: Option<i64>, max: Option<i64>) -> Option<Fault> {
-    let Some(integer) = value.integer() else {
-        return Some(Fault::Type);
-    };
-    if max.is_some_and(|max| integer > max) {
-        return Some(Fault::Maximum);
-    }
-    min.is_some_and(|min| integer < min)
-        .then_some(Fault::Minimum)
+fn of_type(value: &Json, kind: &str) -> Problem {
+    Problem::new("type", format!("{} is not of type '{kind}'", shown(value)))
 }
 
-fn check_number(value: &Json, max: f64) -> Option<Fault> {
-    match value.number() {
-        None => Some(Fault::Type),
-        Some(number) => (number > max).then_some(Fault::Maximum),
-    }
-}
-
-fn check_list(values: &[Json], min_items: usize, unique: bool) -> Option<Fault> {
-    if values.len() < min_items {
-        return Some(Fault::MinItems);
-    }
-    (unique && !all_differ(values)).then_some(Fault::UniqueItems)
-}
-
-fn check_items<'a>(items: &'a Schema, values: &'a [Json]) -> Option<Problem<'a>> {
-    values.iter().enumerate().fold(None, |best, (index, item)| {
-        let found = items.check(item);
-        worse(best, found.map(|problem| problem.item(index)))
+fn at_most<N: PartialOrd + Debug>(value: &Json, number: N, max: N) -> Result<(), Problem> {
+    require(number <= max, "maximum", || {
+        format!("{} is greater than the maximum of {max:?}", shown(value))
     })
 }
 
-/// Only lists of text are asked for this. Values of other kinds are compared as they are shown.
+/// No schema asks for more than one.
+fn empty(value: &Json) -> String {
+    format!("{} should be non-empty", shown(value))
+}
+
+/// Only lists of text are asked for this.
 fn all_differ(values: &[Json]) -> bool {
     let mut seen = HashSet::new();
-    values.iter().all(|value| {
-        seen.insert(match value {
-            Json::Text(text) => (true, Cow::Borrowed(text.as_str())),
-            other => (false, Cow::Owned(other.repr())),
-        })
-    })
+    let mut texts = values.iter().filter_map(Json::text);
+    texts.all(|text| seen.insert(text))
 }
 
 impl Text {
-    fn check(&self, value: &Json) -> Option<Fault> {
-        let Json::Text(text) = value else {
-            return Some(Fault::Type);
-        };
-        let form = self.pattern.as_ref();
-        if form.is_some_and(|form| !form.matches(text)) {
-            return Some(Fault::Pattern);
+    fn check(&self, text: &str) -> Result<(), Problem> {
+        if let Some(form) = &self.pattern {
+            require(form.matches(text), "pattern", || {
+                format!("{} does not match '{}'", quoted(text), form.text())
+            })?;
         }
         let length = text.chars().count();
-        if length < self.min_length {
-            return Some(Fault::MinLength);
-        }
-        if self.max_length.is_some_and(|max| length > max) {
-            return Some(Fault::MaxLength);
-        }
+        require(length >= self.min_length, "minLength", || {
+            format!("{} should be non-empty", quoted(text))
+        })?;
+        let max = self.max_length.unwrap_or(usize::MAX);
+        require(length <= max, "maxLength", || {
+            format!("{} is too long: it may have {max} characters", quoted(text))
+        })?;
         let is_uuid = match self.uuid {
             None => true,
-            Some(UuidForm::Any) => python::uuid(text).is_some(),
-            Some(UuidForm::Hyphenated) => python::is_hyphenated_uuid(text),
+            Some(UuidForm::Any) => spelling::uuid(text).is_some(),
+            Some(UuidForm::Hyphenated) => spelling::is_hyphenated_uuid(text),
         };
-        if !is_uuid {
-            return Some(Fault::Format);
-        }
-        (!self.one_of.is_empty() && !self.one_of.contains(&text.as_str())).then_some(Fault::Enum)
+        require(is_uuid, "format", || {
+            format!("{} is not a 'uuid'", quoted(text))
+        })?;
+        let fits = self.one_of.is_empty() || self.one_of.contains(&text);
+        require(fits, "enum", || {
+            let choices = all_quoted(self.one_of.iter().copied());
+            format!("{} is not one of [{choices}]", quoted(text))
+        })
     }
 }
 
 impl Object {
-    fn check_count(&self, value: &Json) -> Option<Fault> {
-        let min = self.min_properties?;
-        (value.members().count() < min).then_some(Fault::MinProperties)
+    fn check(&self, value: &Json) -> Result<(), Problem> {
+        let count = value.members().count();
+        require(count >= self.min_properties, "minProperties", || {
+            empty(value)
+        })?;
+        let extra = value.members().find(|(name, _)| !self.allows(name));
+        if let Some((name, _)) = extra {
+            return Err(self.not_allowed(name));
+        }
+        let missing = self.required.iter().find(|name| value.get(name).is_none());
+        if let Some(name) = missing {
+            let message = format!("'{name}' is a required property");
+            return Err(Problem::new("required", message));
+        }
+        for (name, member) in value.members() {
+            for (key, schema) in self.properties.iter().filter(|(key, _)| *key == name) {
+                let checked = schema.check(member);
+                checked.map_err(|problem| problem.of_member(name, "properties", key))?;
+            }
+            for (form, schema) in self.patterns.iter().filter(|(form, _)| form.matches(name)) {
+                let (keyword, key) = ("patternProperties", form.text());
+                let checked = schema.check(member);
+                checked.map_err(|problem| problem.of_member(name, keyword, key))?;
+            }
+        }
+        Ok(())
     }
 
-    fn check_required(&self, value: &Json) -> Option<Fault> {
-        let mut names = self.required.iter().copied();
-        names
-            .find(|name| value.get(name).is_none())
-            .map(Fault::Required)
+    fn allows(&self, name: &str) -> bool {
+        self.additional
+            || self.properties.iter().any(|(key, _)| *key == name)
+            || self.patterns.iter().any(|(form, _)| form.matches(name))
     }
 
-    fn check_names(&self, value: &Json) -> Option<Fault> {
-        let extra = self.extras(value).next().is_some();
-        extra.then_some(Fault::Additional)
-    }
-
-    /// The names of members that nothing allows.
-    pub(super) fn extras<'a>(&'a self, value: &'a Json) -> impl Iterator<Item = &'a str> {
-        let known = move |key: &str| {
-            self.additional
-                || self.properties.iter().any(|(name, _)| *name == key)
-                || self.patterns.iter().any(|(form, _)| form.matches(key))
-        };
-        let names = value.members().map(|(key, _)| key);
-        names.filter(move |key| !known(key))
-    }
-
-    fn check_properties<'a>(&'a self, value: &'a Json) -> Option<Problem<'a>> {
-        self.properties.iter().fold(None, |best, (name, schema)| {
-            let found = value.get(name).and_then(|member| schema.check(member));
-            let step = || Step::Key(Cow::Borrowed(*name));
-            worse(
-                best,
-                found.map(|problem| problem.member(name, "properties", step())),
+    fn not_allowed(&self, name: &str) -> Problem {
+        let name = quoted(name);
+        let known = all_quoted(self.properties.iter().map(|(key, _)| *key));
+        let message = if self.patterns.is_empty() {
+            format!(
+                "Additional properties are not allowed ({name} was unexpected); known are {known}"
             )
-        })
-    }
-
-    fn check_patterns<'a>(&'a self, value: &'a Json) -> Option<Problem<'a>> {
-        self.patterns.iter().fold(None, |best, (form, schema)| {
-            let fitting = value.members().filter(|(key, _)| form.matches(key));
-            fitting.fold(best, |best, (key, member)| {
-                let step = || Step::Key(Cow::Borrowed(form.text()));
-                let found = schema.check(member);
-                worse(
-                    best,
-                    found.map(|problem| problem.member(key, "patternProperties", step())),
-                )
-            })
-        })
+        } else {
+            let forms = all_quoted(self.patterns.iter().map(|(form, _)| form.text()));
+            format!("{name} does not match any of the regexes: {forms}")
+        };
+        Problem::new("additionalProperties", message)
     }
 }

@@ -45,7 +45,7 @@ const HOUSES: [(&str, &[&[&str]]); 4] = [
         "node/src/http",
         &[
             &["service.rs"],
-            &["openapi", "routes.rs"],
+            &["openapi.rs", "routes.rs"],
             &["nouns"],
             &["edge"],
             &["errors"],

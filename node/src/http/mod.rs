@@ -27,5 +27,6 @@ pub use edge::settings::{
 pub use edge::state::Api;
 pub(crate) use errors::Misdirected;
 pub(crate) use errors::code::NOTHING_COMMITTED;
+pub use openapi::document as description;
 pub(crate) use openapi::{PATH as OPENAPI, guarded, router as openapi};
 pub use service::Service;

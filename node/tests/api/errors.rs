@@ -319,7 +319,7 @@ async fn a_misfit_names_its_place_and_what_would_be_right() {
         (
             provider(json!({"name": "x", "foo": 1})),
             "Additional properties are not allowed ('foo' was unexpected); known are 'name', \
-             'uuid', 'parent_provider_uuid'. Failed validating 'additionalProperties' in schema",
+             'parent_provider_uuid', 'uuid'. Failed validating 'additionalProperties' in schema",
         ),
         (
             provider(json!({"uuid": 5})),

@@ -19,7 +19,7 @@ use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{BadQuery, Query};
-use crate::http::wire::schema::{self, Schema};
+use crate::http::wire::schema;
 use crate::world;
 
 /// Longest body that is read by the thread that serves the request: some two milliseconds.
@@ -31,6 +31,9 @@ pub(in crate::http) struct RequestContext {
     pub(in crate::http) server: Arc<Server>,
     /// When the request came in, by the monotonic clock.
     pub(in crate::http) begun: Duration,
+    /// The path of the route, with names in braces.
+    pub(in crate::http) route: &'static str,
+    pub(in crate::http) method: &'static str,
     /// The microversion of the request.
     pub(in crate::http) version: Microversion,
     /// The values of the path's parameters, in order.
@@ -231,11 +234,13 @@ impl RequestContext {
         }
     }
 
-    /// Reads the body. A long one is read where it holds up no other request.
+    /// Reads the body, which must look as the API's description shows it. A long one is read where it holds
+    /// up no other request.
     ///
     /// # Errors
     /// 400.
-    pub(in crate::http) async fn body(&self, schema: &'static Schema) -> Result<Json, ApiError> {
+    pub(in crate::http) async fn body(&self) -> Result<Json, ApiError> {
+        let schema = schema::body_of(self.method, self.route, self.version);
         let api = &self.server.api;
         let values_max = api.settings.limits.json_values;
         if self.body.len() <= READ_AT_ONCE_MAX_BYTES {
@@ -281,9 +286,8 @@ impl RequestContext {
     pub(in crate::http) async fn body_below(
         &self,
         provider: ProviderUuid,
-        schema: &'static Schema,
     ) -> Result<Json, ApiError> {
-        match self.body(schema).await {
+        match self.body().await {
             Ok(body) => Ok(body),
             Err(error) => Err(self.unless_provider_is_missing(provider, error).await),
         }

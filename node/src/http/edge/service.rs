@@ -191,6 +191,8 @@ async fn handle(
     let mut context = RequestContext {
         server: server.clone(),
         begun: server.api.clock.monotonic(),
+        route: route.path,
+        method: operation.method,
         version,
         params,
         query: Query::parse_at_most(

@@ -11,7 +11,6 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
-use crate::http::wire::schema;
 
 #[derive(Serialize)]
 struct AggregatesBody<'a> {
@@ -51,9 +50,7 @@ pub(in crate::http) async fn list(context: &RequestContext) -> Result<Answer, Ap
 /// `PUT …/aggregates`. The answer echoes the list in the order given.
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
-    let body = context
-        .body_below(provider, schema::aggregates(context.version))
-        .await?;
+    let body = context.body_below(provider).await?;
     let list = body.get("aggregates").unwrap_or(&body);
     context.admit(Carried::Aggregates, list.items().len())?;
     let given: Vec<AggregateUuid> = list

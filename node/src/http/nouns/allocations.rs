@@ -23,8 +23,8 @@ use crate::http::errors::{ApiError, WriteKind, not_found};
 use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
+use crate::http::wire::spelling;
 use crate::http::wire::values::{Members, Shown};
-use crate::http::wire::{schema, spelling};
 
 /// The project and user of allocations below 1.8, whose requests name none.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
@@ -173,9 +173,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
             "Malformed consumer_uuid: {given}. Give a UUID."
         )));
     };
-    let body = context
-        .body(schema::put_allocations(context.version))
-        .await?;
+    let body = context.body().await?;
     let spelled = uuid.as_hyphenated().to_string();
     let consumer = ConsumerUuid::from(spelled.as_str());
     let consumers = vec![parse_consumer(consumer, &body, context.version)?];
@@ -188,9 +186,7 @@ pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer,
 
 /// `POST /allocations`, from 1.13.
 pub(in crate::http) async fn replace_many(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context
-        .body(schema::post_allocations(context.version))
-        .await?;
+    let body = context.body().await?;
     let consumers = parse_consumers(context, &body)?;
     let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
     context.submit(command, WriteKind::AllocateMany).await?;

@@ -18,7 +18,6 @@ use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::schema;
 use crate::http::wire::values::Members;
 
 /// The largest unit, when a client gives none.
@@ -134,9 +133,7 @@ fn shown(generation: Generation) -> Option<Generation> {
 /// `POST …/inventories`.
 pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
-    let body = context
-        .body_below(provider, schema::post_inventory())
-        .await?;
+    let body = context.body_below(provider).await?;
     let class = body
         .get("resource_class")
         .and_then(Json::text)
@@ -173,9 +170,7 @@ async fn found_below<T>(
 /// `PUT …/inventories/{resource_class}`.
 pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
-    let body = context
-        .body_below(provider, schema::put_inventory())
-        .await?;
+    let body = context.body_below(provider).await?;
     let inventory = parse_record(context.param(1), &body);
     let command = Command::UpdateInventory(UpdateInventory {
         provider,
@@ -202,9 +197,7 @@ fn echo(body: &Json, done: &Done) -> (Answer, Option<placement_model::types::Tim
 /// `PUT …/inventories`.
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
-    let body = context
-        .body_below(provider, schema::put_inventories())
-        .await?;
+    let body = context.body_below(provider).await?;
     let parsed = parse_set(&body);
     let (generation, inventories) = found_below(context, provider, parsed).await?;
     context.admit(Carried::Inventories, inventories.len())?;

@@ -10,11 +10,10 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, WriteKind};
 use crate::http::wire::json::Json;
-use crate::http::wire::schema;
 
 /// `POST /reshaper`.
 pub(in crate::http) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::reshaper(context.version)).await?;
+    let body = context.body().await?;
     let given = body.get("inventories").unwrap_or(&Json::Null);
     let inventories = given
         .members()

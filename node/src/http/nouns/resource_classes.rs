@@ -87,7 +87,7 @@ pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, Ap
 
 /// `POST /resource_classes`.
 pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::resource_class()).await?;
+    let body = context.body().await?;
     let name = name_in(&body)?;
     let location = path(name.as_str());
     context
@@ -101,7 +101,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
 
 /// `PUT /resource_classes/{name}`, 1.2 to 1.6: gives the class another name.
 pub(in crate::http) async fn rename(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::resource_class()).await?;
+    let body = context.body().await?;
     let new_name = name_in(&body)?;
     let shown = new_name.clone();
     let command = Command::RenameResourceClass(RenameResourceClass {
@@ -120,7 +120,8 @@ pub(in crate::http) async fn rename(context: &RequestContext) -> Result<Answer, 
 /// JSON's meaning.
 pub(in crate::http) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
     let pasted = format!("{{\"name\": \"{}\"}}", context.param(0));
-    schema::read_body(usize::MAX, pasted.as_bytes(), schema::resource_class())?;
+    let schema = schema::body_of("POST", "/resource_classes", context.version);
+    schema::read_body(usize::MAX, pasted.as_bytes(), schema)?;
     let name: ResourceClassName = context
         .param(0)
         .parse()

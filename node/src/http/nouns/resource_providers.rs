@@ -167,7 +167,7 @@ pub(in crate::http) async fn show(context: &RequestContext) -> Result<Answer, Ap
 
 /// `POST /resource_providers`.
 pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::post_provider(context.version)).await?;
+    let body = context.body().await?;
     let given = body
         .get("uuid")
         .and_then(Json::text)
@@ -208,9 +208,7 @@ pub(in crate::http) async fn create(context: &RequestContext) -> Result<Answer, 
 /// change, but the time of the change before.
 pub(in crate::http) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
     let uuid = context.provider_or_404()?;
-    let body = context
-        .body_below(uuid, schema::put_provider(context.version))
-        .await?;
+    let body = context.body_below(uuid).await?;
     let parent = match body.get("parent_provider_uuid") {
         None => ParentUpdate::Keep,
         Some(value) => value.text().map_or(ParentUpdate::Clear, |text| {

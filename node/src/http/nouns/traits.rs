@@ -160,7 +160,7 @@ pub(in crate::http) async fn of_provider(context: &RequestContext) -> Result<Ans
 
 /// `PUT /resource_providers/{uuid}/traits`.
 pub(in crate::http) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
-    let body = context.body(schema::provider_traits()).await?;
+    let body = context.body().await?;
     let provider = context.provider_or_404()?;
     let generation = given_generation(&body).unwrap_or_default();
     let given = body.get("traits").map(Json::items).unwrap_or_default();

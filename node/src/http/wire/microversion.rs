@@ -50,6 +50,11 @@ impl Microversion {
         HEADERS[usize::from(self.0)]
     }
 
+    /// The number behind the point.
+    pub(in crate::http) fn minor(self) -> u8 {
+        self.0
+    }
+
     /// Whether this is `1.minor` or later.
     pub(in crate::http) fn from(self, minor: u8) -> bool {
         self.0 >= minor

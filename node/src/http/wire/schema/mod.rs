@@ -3,27 +3,17 @@
 //! A schema is a value that is made once; [`Schema::check`] names the place of what is wrong and
 //! what would be right, in the phrases of JSON Schema validators that clients know.
 
-mod allocations;
-mod inventories;
-mod json_schema;
-mod names;
-mod newest;
+mod bodies;
 mod pattern;
 mod problem;
 mod queries;
-mod reshaper;
-mod resource_providers;
 mod types;
 mod validate;
 
-pub(in crate::http) use allocations::{post_allocations, put_allocations};
-pub(in crate::http) use inventories::{post_inventory, put_inventories, put_inventory};
-pub(in crate::http) use names::{aggregates, provider_traits, resource_class};
+pub(in crate::http) use bodies::{DOCUMENT, body_of};
 pub(in crate::http) use queries::{
     candidates_query, group_keys, providers_query, traits_query, usages_query,
 };
-pub(in crate::http) use reshaper::reshaper;
-pub(in crate::http) use resource_providers::{post_provider, put_provider};
 pub(in crate::http) use types::Schema;
 
 use super::json::Json;

@@ -6,6 +6,9 @@ use std::borrow::Cow;
 use placement_model::types::is_upper_byte;
 use regex_lite::Regex;
 
+const UPPER: &str = "^[A-Z0-9_]+$";
+const UUID: &str = "^[0-9a-fA-F-]{36}$";
+
 /// A form of text.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct Pattern {
@@ -26,6 +29,15 @@ impl Pattern {
         Self { text, matcher }
     }
 
+    /// The form that a regular expression of the API's description stands for.
+    pub(super) fn of(text: &'static str) -> Self {
+        match text {
+            UPPER => Self::upper(),
+            UUID => Self::uuid(),
+            text => Self::new(text),
+        }
+    }
+
     /// A form whose texts are known without its expression.
     fn by_hand(text: &'static str, matches: fn(&str) -> bool) -> Self {
         Self {
@@ -35,30 +47,20 @@ impl Pattern {
     }
 
     /// Resource classes and consumer types.
-    pub(super) fn upper() -> Self {
-        Self::by_hand("^[A-Z0-9_]+$", |text| {
+    fn upper() -> Self {
+        Self::by_hand(UPPER, |text| {
             let name = without_newline(text);
             !name.is_empty() && name.bytes().all(is_upper_byte)
         })
     }
 
-    /// Custom resource classes and traits.
-    pub(super) fn custom() -> Self {
-        Self::new("^CUSTOM_[A-Z0-9_]+$")
-    }
-
     /// 36 characters out of hexadecimal digits and hyphens.
-    pub(super) fn uuid() -> Self {
-        Self::by_hand("^[0-9a-fA-F-]{36}$", |text| {
+    fn uuid() -> Self {
+        Self::by_hand(UUID, |text| {
             let uuid = without_newline(text);
             let may_stand = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
             uuid.len() == 36 && uuid.bytes().all(may_stand)
         })
-    }
-
-    /// Keys of mappings: anything with one legal character.
-    pub(super) fn mapping_key() -> Self {
-        Self::new("[a-zA-Z0-9_-]{1,64}")
     }
 
     /// Positive integers without leading zeros.
@@ -156,8 +158,10 @@ mod tests {
         for misfit in ["instance", "unknowns", "an all"] {
             assert!(!form.matches(misfit), "{misfit:?}");
         }
-        assert!(Pattern::mapping_key().matches("*a*"));
-        assert!(!Pattern::mapping_key().matches("*"));
+        // The keys of mappings: anything with one legal character.
+        let form = Pattern::of("[a-zA-Z0-9_-]{1,64}");
+        assert!(form.matches("*a*"));
+        assert!(!form.matches("*"));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use super::newest::newest;
 use super::pattern::Pattern;
 use super::types::{Object, Schema, Text, UuidForm};
 use crate::http::wire::microversion::Microversion;
@@ -19,6 +18,13 @@ fn object(properties: Vec<(&'static str, Schema)>) -> Object {
         properties,
         ..Object::default()
     }
+}
+
+/// The newest schema that is not newer than the version. Each is given with the minor version that
+/// brought it, the newest first.
+fn newest(schemas: &[(u8, Schema)], version: Microversion) -> &Schema {
+    let fitting = schemas.iter().find(|(minor, _)| version.from(*minor));
+    &fitting.or(schemas.last()).expect("there are schemas").1
 }
 
 /// `GET /resource_providers`.
@@ -145,4 +151,58 @@ fn candidates(minor: u8) -> Schema {
         }
     }
     Schema::Object(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::http::wire::schema::DOCUMENT;
+
+    /// The parameters of a query, each with the first minor version that has it.
+    fn known(schema_of: fn(Microversion) -> &'static Schema) -> BTreeMap<String, u8> {
+        let mut found = BTreeMap::new();
+        for minor in 0..=Microversion::MAX.minor() {
+            let Schema::Object(query) = schema_of(Microversion::new(minor)) else {
+                panic!("a query is an object");
+            };
+            let names = query.properties.iter().map(|(name, _)| (*name).to_owned());
+            let forms = query.patterns.iter().map(|(form, _)| form.text());
+            let forms = forms
+                .filter_map(|form| form[1..].split_once('('))
+                .map(|(name, _)| name.to_owned());
+            let groups = (!query.patterns.is_empty()).then(|| "groups".to_owned());
+            for name in names.chain(forms).chain(groups) {
+                found.entry(name).or_insert(minor);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_description_has_the_parameters_of_each_query_and_their_versions() {
+        let queries: [(&str, fn(Microversion) -> &'static Schema); 4] = [
+            ("/resource_providers", providers_query),
+            ("/traits", |_| traits_query()),
+            ("/usages", usages_query),
+            ("/allocation_candidates", candidates_query),
+        ];
+        for (path, schema_of) in queries {
+            let parameters = DOCUMENT["paths"][path]["get"]["parameters"]
+                .as_array()
+                .unwrap();
+            let known = known(schema_of);
+            assert_eq!(parameters.len(), known.len(), "{path}");
+            for (name, since) in known {
+                let parameter = parameters.iter().find(|one| one["name"] == name.as_str());
+                let text = parameter.expect(&name)["description"].as_str().unwrap();
+                let (_, told) = text
+                    .rsplit_once("From microversion 1.")
+                    .unwrap_or(("", "0."));
+                let told = told.split_once('.').unwrap().0;
+                assert_eq!(told, since.to_string(), "{path} {name}");
+            }
+        }
+    }
 }

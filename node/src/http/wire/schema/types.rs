@@ -87,28 +87,4 @@ impl Schema {
             ..Text::default()
         })
     }
-
-    /// A UUID in any spelling.
-    pub(super) fn uuid() -> Self {
-        Self::Text(Text {
-            uuid: Some(UuidForm::Any),
-            ..Text::default()
-        })
-    }
-
-    /// Any integer.
-    pub(super) fn integer() -> Self {
-        Self::Integer {
-            min: None,
-            max: None,
-        }
-    }
-
-    /// An integer of at least `min`.
-    pub(super) fn integer_from(min: i64) -> Self {
-        Self::Integer {
-            min: Some(min),
-            max: None,
-        }
-    }
 }

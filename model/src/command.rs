@@ -23,17 +23,10 @@ pub struct Stamped {
     /// What to do.
     pub command: Command,
     /// In which partition. Commands for the whole cluster are in the default one.
-    #[serde(default, skip_serializing_if = "PartitionId::is_default")]
     pub partition: PartitionId,
     /// How often the routes of that partition had changed when the request was routed to it
     /// ([`Destination`](crate::types::Destination)).
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub routes: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// Names one write of one node, however often it is sent: a forwarded write happens exactly once.
@@ -51,7 +44,7 @@ pub struct RequestId {
 }
 
 /// One change that somebody asks for. Written to the log as a map from the variant's name to its
-/// fields: append only. Where a name was changed, the log keeps the first one.
+/// fields: append only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "each variant is the struct of its name")]
 pub enum Command {
@@ -64,20 +57,15 @@ pub enum Command {
     UpdateInventory(UpdateInventory),
     DeleteInventory(DeleteInventory),
     DeleteInventories(DeleteInventories),
-    #[serde(rename = "SetProviderTraits")]
     ReplaceProviderTraits(ReplaceProviderTraits),
-    #[serde(rename = "ClearProviderTraits")]
     DeleteProviderTraits(DeleteProviderTraits),
-    #[serde(rename = "SetProviderAggregates")]
     ReplaceProviderAggregates(ReplaceProviderAggregates),
-    #[serde(rename = "CreateTrait")]
     EnsureTrait(EnsureTrait),
     DeleteTrait(DeleteTrait),
     CreateResourceClass(CreateResourceClass),
     EnsureResourceClass(EnsureResourceClass),
     RenameResourceClass(RenameResourceClass),
     DeleteResourceClass(DeleteResourceClass),
-    #[serde(rename = "SetAllocations")]
     ReplaceAllocations(ReplaceAllocations),
     DeleteAllocations(DeleteAllocations),
     Reshape(Reshape),
@@ -177,15 +165,8 @@ impl Command {
     /// The feature level from which on the command exists: below, no node proposes it.
     pub fn level(&self) -> Level {
         match self {
-            Self::CreatePartition(_) | Self::DeletePartition(_) | Self::RoutePartition(_) => {
-                Level::SITES
-            }
             #[cfg(feature = "rehearsal")]
             Self::Rehearse(_) => Level::REHEARSED,
-            Self::IssueJoinToken(_)
-            | Self::RevokeJoinToken(_)
-            | Self::RedeemJoinToken(_)
-            | Self::SetReplacement(_) => Level::SITES,
             _ => Level::FIRST,
         }
     }
@@ -386,8 +367,7 @@ pub struct Reshape {
 }
 
 /// Removal of a node from the cluster: what it may still send is not carried out, and its number is
-/// not given again. Early logs hold an empty [`SyncStandards`] instead, under the node's number and
-/// the boot `u64::MAX`.
+/// not given again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetireNode {
     /// The node's number: the `origin` of its requests.
@@ -413,8 +393,7 @@ pub struct IssueJoinToken {
     /// In whose place the node comes.
     pub replaces: Option<Replaced>,
     /// When it ends by the clock of the leader that issues it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Timestamp,
 }
 
 /// Takes a token back that nobody has come with.
@@ -450,7 +429,6 @@ pub struct CreatePartition {
     /// What it is called. Refused if there is one of this name.
     pub name: PartitionName,
     /// Which requests are its own.
-    #[serde(default, skip_serializing_if = "Routes::is_empty")]
     pub routes: Routes,
 }
 

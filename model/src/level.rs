@@ -9,7 +9,6 @@
 //! | level | what waits for it |
 //! |---|---|
 //! | 1 | nothing: all clusters begin with it |
-//! | 2 | members say at which site they stand, what they are called and where they are reached; nodes join by tokens; partitions |
 
 use std::fmt;
 
@@ -24,20 +23,17 @@ impl Level {
     /// The level of a cluster in which it was never raised.
     pub const FIRST: Self = Self(1);
 
-    /// Members say at which site they stand, and a cluster can have several partitions.
-    pub const SITES: Self = Self(2);
-
     /// The highest level that this binary knows. The feature `rehearsal` makes a binary that is one
     /// ahead, for the test of an upgrade.
     #[cfg(not(feature = "rehearsal"))]
-    pub const NEWEST: Self = Self::SITES;
+    pub const NEWEST: Self = Self::FIRST;
     /// The highest level that this binary knows.
     #[cfg(feature = "rehearsal")]
     pub const NEWEST: Self = Self::REHEARSED;
 
     /// What a binary that rehearses an upgrade brings waits for this one.
     #[cfg(feature = "rehearsal")]
-    pub const REHEARSED: Self = Self(3);
+    pub const REHEARSED: Self = Self(2);
 }
 
 impl Default for Level {

@@ -146,8 +146,8 @@ pub struct Written {
     /// as its `Placement-Index`: the smallest token that sees the write, and its place in the one
     /// order of all writes.
     pub index: PlacementIndex,
-    /// The term of its entry; `None` if this node was told of it by a leader of an older version.
-    pub term: Option<u64>,
+    /// The term of its entry.
+    pub term: u64,
     /// A state that contains the write, of this node.
     pub view: View,
 }

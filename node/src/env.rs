@@ -38,9 +38,6 @@ pub struct Env {
     pub storage: StoreOptions,
     /// The standard resource classes and traits: those of this binary. Tests play a newer one.
     pub standards: StandardNames,
-    /// The newest version of the protocol between nodes that this node speaks; `None`: that of this
-    /// binary. Simulations play an older one.
-    pub protocol: Option<u16>,
     /// Whether HTTP responses carry a `Date` header, which is read from the system's clock.
     pub http_date: bool,
 }
@@ -57,7 +54,6 @@ impl Env {
             offload: world,
             storage: StoreOptions::new(""),
             standards: StandardNames::of_this_binary(),
-            protocol: None,
             http_date: true,
         }
     }

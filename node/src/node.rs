@@ -38,7 +38,6 @@ use crate::keystone::Keystone;
 use crate::metrics::{Metrics, Sources};
 pub use crate::partitions::ReloadError;
 use crate::partitions::{self, NamedPolicy, Partitions};
-use crate::rpc::message::VERSIONS;
 use crate::rpc::peers::Peers;
 use crate::serve::{Drain, HttpServer, Pace, local};
 use crate::tasks::Tasks;
@@ -134,7 +133,6 @@ impl Node {
             config.node_id,
             Duration::from_millis(config.peer.connect_ms),
             Duration::from_millis(config.peer.silence_ms),
-            env.protocol.unwrap_or(*VERSIONS.end()),
             tasks.clone(),
         );
         let peers = peers.of_region(config.node.region.clone(), config.compress()?);

@@ -61,8 +61,6 @@ rare_paths! {
     SnapshotPutOff = "snapshot put off",
     /// A frame went out in pieces.
     SentInPieces = "frame sent in pieces",
-    /// A connection speaks an older version of the protocol, as one of its ends knows no newer one.
-    OlderProtocol = "older protocol spoken",
     /// A connection was given up, as it said nothing.
     ConnectionSilent = "silent connection given up",
     /// A write was taken back by the node that had forwarded it.

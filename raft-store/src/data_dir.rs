@@ -34,7 +34,7 @@ const SKIPPED: &str = "skipped";
 /// before, and words.
 const RECOVERED: &str = "recovered";
 
-/// The file. Its first field lets a binary that is too old say so.
+/// The file. The format lets a binary that is too old say so.
 #[derive(Serialize, Deserialize)]
 struct Record {
     format: u32,
@@ -148,7 +148,7 @@ pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<(), OpenE
         format: FORMAT,
         identity,
     };
-    write_durably(dir, IDENTITY, &wire::encode(RecordVersion::NAMED, &record))
+    write_durably(dir, IDENTITY, &wire::encode_named(&record))
 }
 
 /// Locks a directory that holds nothing, to make it a data directory step by step; it is one once it
@@ -252,7 +252,7 @@ pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid, OpenError> {
         Ok(bytes) => wire::decode(&bytes).map_err(|error| OpenError::unreadable(&path, &error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
-            write_durably(dir, JOIN_NONCE, &wire::encode(RecordVersion::NAMED, &fresh))?;
+            write_durably(dir, JOIN_NONCE, &wire::encode(RecordVersion::FIRST, &fresh))?;
             Ok(fresh)
         }
         Err(error) => Err(OpenError::io("read", &path, error)),
@@ -338,7 +338,7 @@ pub(crate) fn next_boot(dir: &Path) -> Result<u64, OpenError> {
 
 /// Notes, durably, how often the node has started.
 pub(crate) fn set_boots(dir: &Path, boots: u64) -> Result<(), OpenError> {
-    write_durably(dir, BOOT, &wire::encode(RecordVersion::NAMED, &boots))
+    write_durably(dir, BOOT, &wire::encode(RecordVersion::FIRST, &boots))
 }
 
 /// Puts a whole file in place: after a crash it is the old one or the new one.

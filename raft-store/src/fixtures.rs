@@ -1,6 +1,6 @@
-//! What was written stays readable for ever: a directory of `tests/fixtures` for each version of the
-//! record. Those of a version that was released are never written again. A record that gains a
-//! field adds a line or a file beside the old one; a later version adds a directory of its own.
+//! What a released version has written stays readable for ever: `tests/fixtures` holds it, and is never
+//! written again after a release. A record that gains a field adds a line or a file beside the old one; a
+//! later version of the record adds a directory of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -40,42 +40,34 @@ use crate::options::StoreOptions;
 use crate::store::open;
 use crate::tables::{self, Table};
 use crate::types::{
-    Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
+    Entry, LogId, Member, Membership, Payload, Site, SnapshotMeta, StoredMembership, Vote,
 };
 use crate::wire::{
-    self, RecordVersion, WireEntry, WireLogId, WireMembership, WirePayload, WireSnapshotMeta,
+    self, RecordVersion, WireEntry, WireLogId, WireMembership, WireSnapshotMeta,
     WireStoredMembership, WireVote,
 };
 
-/// Set to write the files of the newest version, once.
+/// Set to write the files, once.
 const WRITE: &str = "PLACEMENT_WRITE_FIXTURES";
 
-/// The versions that have fixtures. What `rehearsal` adds has none: it is never released.
-const VERSIONS: [RecordVersion; 2] = [RecordVersion::NAMED, RecordVersion::COMPACT];
+/// The version that has fixtures. What `rehearsal` adds has none: it is never released.
+const VERSION: RecordVersion = RecordVersion::FIRST;
 
-fn writes(version: RecordVersion) -> bool {
-    version == RecordVersion::COMPACT && std::env::var_os(WRITE).is_some()
+fn writes() -> bool {
+    std::env::var_os(WRITE).is_some()
 }
 
-fn path(version: RecordVersion, name: &str) -> PathBuf {
-    let dir = match version {
-        RecordVersion::NAMED => "tests/fixtures/format-1",
-        _ => "tests/fixtures/record-2",
-    };
+fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join(dir)
+        .join("tests/fixtures/record-1")
         .join(name)
 }
 
 /// The lines of a fixture, each a label and bytes in hexadecimal; `written` is what this binary
 /// writes for the same values.
-fn fixture(
-    version: RecordVersion,
-    name: &str,
-    written: &[(String, Vec<u8>)],
-) -> Vec<(String, Vec<u8>)> {
-    let path = path(version, name);
-    if writes(version) {
+fn fixture(name: &str, written: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
+    let path = path(name);
+    if writes() {
         let line = |(label, bytes): &(String, Vec<u8>)| format!("{label} {}\n", hex(bytes));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, written.iter().map(line).collect::<String>()).unwrap();
@@ -95,7 +87,7 @@ fn fixture(
         assert_eq!(
             hex(old),
             hex(new),
-            "{label}: this binary writes version {version} otherwise than older ones did. If they \
+            "{label}: this binary writes version {VERSION} otherwise than older ones did. If they \
              read the new bytes rightly, say so here; else it takes a new version byte."
         );
     }
@@ -118,21 +110,20 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(name: &str, values: &[(&str, T)]) {
-    for version in VERSIONS {
-        check_version(version, name, values);
-    }
+    let encode = |value: &T| wire::encode(VERSION, value);
+    check_written(name, values, encode);
 }
 
-fn check_version<T: Serialize + DeserializeOwned + PartialEq + Debug>(
-    version: RecordVersion,
+fn check_written<T: DeserializeOwned + PartialEq + Debug>(
     name: &str,
     values: &[(&str, T)],
+    encode: impl Fn(&T) -> Vec<u8>,
 ) {
     let written: Vec<_> = values
         .iter()
-        .map(|(label, value)| ((*label).to_owned(), wire::encode(version, value)))
+        .map(|(label, value)| ((*label).to_owned(), encode(value)))
         .collect();
-    for ((label, bytes), (_, value)) in fixture(version, name, &written).iter().zip(values) {
+    for ((label, bytes), (_, value)) in fixture(name, &written).iter().zip(values) {
         assert_eq!(wire::decode::<T>(bytes).as_ref(), Ok(value), "{label}");
     }
 }
@@ -267,11 +258,38 @@ fn commands() -> Vec<Command> {
             name: "north".parse().unwrap(),
             routes: Routes::default(),
         }),
+        Command::RoutePartition(RoutePartition {
+            name: "north".parse().unwrap(),
+            routes: routes(),
+        }),
         Command::DeletePartition(DeletePartition {
             name: "north".parse().unwrap(),
             force: true,
         }),
+        Command::IssueJoinToken(IssueJoinToken {
+            token: "c0ffee".to_owned(),
+            seconds: 3600,
+            above: 3,
+            replaces: Some(replaced()),
+            expires_at: Timestamp(1_800_000_000_000_000),
+        }),
+        Command::RevokeJoinToken(RevokeJoinToken { node: 4 }),
+        Command::RedeemJoinToken(RedeemJoinToken {
+            node: 4,
+            token: "c0ffee".to_owned(),
+            nonce: "f00d".to_owned(),
+        }),
+        Command::SetReplacement(SetReplacement {
+            by: 4,
+            replaces: None,
+        }),
     ]
+}
+
+fn routes() -> Routes {
+    let host = Route::Host("south.example".parse().unwrap());
+    let prefix = Route::Prefix("/south/placement".parse().unwrap());
+    vec![host, prefix].try_into().unwrap()
 }
 
 fn replaced() -> Replaced {
@@ -284,36 +302,16 @@ fn replaced() -> Replaced {
     }
 }
 
-fn joins() -> Vec<Command> {
-    let token = "c0ffee".to_owned();
-    vec![
-        Command::IssueJoinToken(IssueJoinToken {
-            token: token.clone(),
-            seconds: 3600,
-            above: 3,
-            replaces: Some(replaced()),
-            expires_at: None,
-        }),
-        Command::RevokeJoinToken(RevokeJoinToken { node: 4 }),
-        Command::RedeemJoinToken(RedeemJoinToken {
-            node: 4,
-            token,
-            nonce: "f00d".to_owned(),
-        }),
-        Command::SetReplacement(SetReplacement {
-            by: 4,
-            replaces: None,
-        }),
-    ]
-}
-
 fn members() -> Membership {
     let member = |id| Member {
         api: format!("http://192.0.2.{id}:8778"),
         peer: format!("192.0.2.{id}:8779"),
         admin: format!("192.0.2.{id}:8780"),
-        site: Box::default(),
-        name: Box::default(),
+        site: Box::new(Site {
+            region: "north".to_owned(),
+            zone: String::new(),
+        }),
+        name: Box::new(format!("db-{id}").parse().unwrap()),
     };
     let voters = vec![BTreeSet::from([1, 2]), BTreeSet::from([1, 2, 3])];
     Membership::new(
@@ -347,18 +345,18 @@ fn entries() -> Vec<Entry> {
             request: (number > 0).then_some(request),
             command,
         };
-        Payload::Normal(LoggedCommand::encoded(RecordVersion::COMPACT, stamped))
+        Payload::Normal(LoggedCommand::encoded(VERSION, stamped))
     };
     let elsewhere = Stamped {
         partition: PartitionId(7),
-        routes: 0,
+        routes: 3,
         at: Timestamp(1_800_000_000_123_456),
         request: Some(request),
         command: Command::EnsureTrait(EnsureTrait {
             name: name("CUSTOM_FAST"),
         }),
     };
-    let elsewhere = LoggedCommand::encoded(RecordVersion::COMPACT, elsewhere);
+    let elsewhere = LoggedCommand::encoded(VERSION, elsewhere);
     [Payload::Blank, Payload::Membership(members())]
         .into_iter()
         .chain(commands().into_iter().enumerate().map(command))
@@ -375,33 +373,20 @@ fn log_entries() {
         Payload::Membership(_) => "Membership",
         Payload::Normal(logged) => logged.stamped().command.name(),
     };
-    // The first logs have the command as it is, not as its record.
-    let early = |entry: &Entry| match &entry.payload {
-        Payload::Normal(logged) => WireEntry {
-            id: (&entry.log_id).into(),
-            payload: WirePayload::Command(logged.stamped().clone()),
-        },
-        _ => entry.into(),
-    };
-    for version in VERSIONS {
-        let written: Vec<_> = entries()
-            .iter()
-            .map(|entry| {
-                let written = match version {
-                    RecordVersion::NAMED => early(entry),
-                    _ => entry.into(),
-                };
-                (label(entry).to_owned(), wire::encode(version, &written))
-            })
-            .collect();
-        let lines = fixture(version, "log-entries.hex", &written);
-        for ((label, bytes), entry) in lines.iter().zip(entries()) {
-            let read = wire::decode::<WireEntry>(bytes)
-                .unwrap()
-                .into_entry()
-                .unwrap();
-            assert_eq!(read, entry, "{label}");
-        }
+    let written: Vec<_> = entries()
+        .iter()
+        .map(|entry| {
+            let bytes = wire::encode(VERSION, &WireEntry::from(entry));
+            (label(entry).to_owned(), bytes)
+        })
+        .collect();
+    let lines = fixture("log-entries.hex", &written);
+    for ((label, bytes), entry) in lines.iter().zip(entries()) {
+        let read = wire::decode::<WireEntry>(bytes)
+            .unwrap()
+            .into_entry()
+            .unwrap();
+        assert_eq!(read, entry, "{label}");
     }
 }
 
@@ -486,10 +471,10 @@ fn identities() {
         epoch: 3,
         node: 2,
     };
-    check_version(
-        RecordVersion::NAMED,
+    check_written(
         "identity.hex",
         &[("identity", identity)],
+        wire::encode_named,
     );
 }
 
@@ -585,88 +570,7 @@ fn join_row() -> JoinRow {
         until: Timestamp(1_700_000_000_000_000),
         nonce: Some("f00d".to_owned()),
         replaces: Some(replaced()),
-        expires_at: None,
-    }
-}
-
-/// They came with records of the second version.
-#[test]
-fn joins_of_nodes() {
-    let commands = joins();
-    let named: Vec<_> = (commands.iter())
-        .map(|command| (command.name(), command.clone()))
-        .collect();
-    check_version(RecordVersion::COMPACT, "joins.hex", &named);
-    let change = Change::PutJoin(4, join_row());
-    let own = PartitionId::DEFAULT;
-    let row = tables::row(RecordVersion::COMPACT, own, &change);
-    let written = [(hex(&row.key), row.value.unwrap())];
-    for (key, value) in fixture(RecordVersion::COMPACT, "join-rows.hex", &written) {
-        assert_eq!(
-            tables::read(Table::Joins, &unhex(&key), &value),
-            Ok((own, change.clone()))
-        );
-    }
-}
-
-/// They came with records of the second version.
-#[test]
-fn routes_of_partitions() {
-    let routes = || -> Routes {
-        let host = Route::Host("south.example".parse().unwrap());
-        let prefix = Route::Prefix("/south/placement".parse().unwrap());
-        vec![host, prefix].try_into().unwrap()
-    };
-    let commands = [
-        Command::CreatePartition(CreatePartition {
-            name: "south".parse().unwrap(),
-            routes: routes(),
-        }),
-        Command::RoutePartition(RoutePartition {
-            name: "south".parse().unwrap(),
-            routes: routes(),
-        }),
-    ];
-    let named: Vec<_> = (commands.iter())
-        .map(|command| (command.name(), command.clone()))
-        .collect();
-    check_version(RecordVersion::COMPACT, "routes.hex", &named);
-    let at = Timestamp(1_800_000_000_123_456);
-    let row = PartitionRow {
-        name: "south".parse().unwrap(),
-        created_at: at,
-        deleted_at: None,
-        routing: Routing {
-            routes: routes(),
-            changes: 3,
-        },
-    };
-    let rows = [("partitions", row)];
-    check_version(RecordVersion::COMPACT, "route-rows.hex", &rows);
-    let routed = |partition| Stamped {
-        partition: PartitionId(partition),
-        routes: 3,
-        at,
-        request: None,
-        command: Command::EnsureTrait(EnsureTrait {
-            name: name("CUSTOM_FAST"),
-        }),
-    };
-    let written: Vec<_> = [0, 7]
-        .map(|partition| {
-            let logged = LoggedCommand::encoded(RecordVersion::COMPACT, routed(partition));
-            let entry = Entry::new(log_id(10), Payload::Normal(logged));
-            let bytes = wire::encode(RecordVersion::COMPACT, &WireEntry::from(&entry));
-            (format!("partition-{partition}"), bytes)
-        })
-        .into();
-    let lines = fixture(RecordVersion::COMPACT, "routed-entries.hex", &written);
-    for ((label, bytes), partition) in lines.iter().zip([0, 7]) {
-        let read = wire::decode::<WireEntry>(bytes).unwrap().into_entry();
-        let Payload::Normal(logged) = read.unwrap().payload else {
-            panic!("{label} is no command");
-        };
-        assert_eq!(*logged.stamped(), routed(partition), "{label}");
+        expires_at: Timestamp(1_700_000_000_000_000),
     }
 }
 
@@ -676,12 +580,21 @@ fn rows() {
     let mut changes: Vec<_> = changes().into_iter().map(own).collect();
     changes.push(own(Change::PutLevel(Level(2))));
     let at = Timestamp(1_800_000_000_123_456);
-    for deleted_at in [None, Some(Timestamp(at.0 + 5))] {
+    for (deleted_at, routing) in [
+        (None, Routing::default()),
+        (
+            Some(Timestamp(at.0 + 5)),
+            Routing {
+                routes: routes(),
+                changes: 3,
+            },
+        ),
+    ] {
         let row = PartitionRow {
             name: "north".parse().unwrap(),
             created_at: at,
             deleted_at,
-            routing: Routing::default(),
+            routing,
         };
         changes.push(own(Change::PutPartition(PartitionId(7), row)));
     }
@@ -690,61 +603,42 @@ fn rows() {
         updated_at: at,
     };
     changes.push((PartitionId(7), Change::PutTrait(TraitId(0), row)));
-    let row = |version, (partition, change): &(PartitionId, Change)| {
-        tables::row(version, *partition, change)
-    };
-    for version in VERSIONS {
-        let written: Vec<_> = changes
-            .iter()
-            .map(|change| {
-                let row = row(version, change);
-                (
-                    format!("{} {}", row.table.name(), hex(&row.key)),
-                    row.value.unwrap(),
-                )
-            })
-            .collect();
-        for ((label, value), change) in fixture(version, "rows.hex", &written)
-            .iter()
-            .zip(changes.clone())
-        {
-            let (table, key) = label.split_once(' ').unwrap();
-            let table = Table::ALL
-                .into_iter()
-                .find(|known| known.name() == table)
-                .unwrap();
-            assert_eq!(
-                tables::read(table, &unhex(key), value),
-                Ok(change),
-                "{label}"
-            );
-        }
+    changes.push(own(Change::PutJoin(4, join_row())));
+    let row =
+        |(partition, change): &(PartitionId, Change)| tables::row(VERSION, *partition, change);
+    let written: Vec<_> = changes
+        .iter()
+        .map(|change| {
+            let row = row(change);
+            (
+                format!("{} {}", row.table.name(), hex(&row.key)),
+                row.value.unwrap(),
+            )
+        })
+        .collect();
+    let lines = fixture("rows.hex", &written);
+    for ((label, value), change) in lines.iter().zip(changes.clone()) {
+        let (table, key) = label.split_once(' ').unwrap();
+        let table = Table::ALL
+            .into_iter()
+            .find(|known| known.name() == table)
+            .unwrap();
+        assert_eq!(
+            tables::read(table, &unhex(key), value),
+            Ok(change),
+            "{label}"
+        );
     }
-    changes.push((PartitionId::DEFAULT, Change::PutJoin(4, join_row())));
     let tables: BTreeSet<_> = changes
         .iter()
-        .map(|change| row(RecordVersion::NEWEST, change).table.tag())
+        .map(|change| row(change).table.tag())
         .collect();
     assert_eq!(tables.len(), Table::ALL.len(), "a row for each table");
 }
 
 #[tokio::test]
 async fn snapshots() {
-    snapshot("snapshot", None).await;
-}
-
-#[tokio::test]
-async fn snapshots_with_a_last_stamp() {
-    snapshot("snapshot-stamped", Some(Timestamp(1_800_000_000_123_456))).await;
-}
-
-async fn snapshot(name: &str, last_stamp: Option<Timestamp>) {
-    for version in VERSIONS {
-        snapshot_of(version, name, last_stamp).await;
-    }
-}
-
-async fn snapshot_of(version: RecordVersion, name: &str, last_stamp: Option<Timestamp>) {
+    let last_stamp = Some(Timestamp(1_800_000_000_123_456));
     let dir = tempfile::TempDir::new().unwrap();
     let identity = Identity {
         cluster: Uuid::from_u128(7),
@@ -760,24 +654,22 @@ async fn snapshot_of(version: RecordVersion, name: &str, last_stamp: Option<Time
     };
     let mut state = State::default();
     state.commit(&changes());
-    let path = path(version, name);
-    if version == RecordVersion::COMPACT {
-        let applied = crate::AppliedState {
-            cluster: state.clone().into(),
-            last: meta.last_log_id,
-            membership: meta.last_membership.clone(),
-            last_stamp,
-        };
-        let built = store.snapshots.write_down(&applied).unwrap();
-        let written = fs::read(built.file.path()).unwrap();
-        if writes(version) {
-            fs::write(&path, &written).unwrap();
-        }
-        assert!(
-            written == fs::read(&path).unwrap(),
-            "this binary writes {name} otherwise than older ones did"
-        );
+    let path = path("snapshot");
+    let applied = crate::AppliedState {
+        cluster: state.clone().into(),
+        last: meta.last_log_id,
+        membership: meta.last_membership.clone(),
+        last_stamp,
+    };
+    let built = store.snapshots.write_down(&applied).unwrap();
+    let written = fs::read(built.file.path()).unwrap();
+    if writes() {
+        fs::write(&path, &written).unwrap();
     }
+    assert!(
+        written == fs::read(&path).unwrap(),
+        "this binary writes a snapshot otherwise than older ones did"
+    );
     let mut receiver = store.snapshots.receive().unwrap();
     receiver.write(&fs::read(&path).unwrap()).unwrap();
     let file = store

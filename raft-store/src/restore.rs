@@ -168,7 +168,7 @@ impl Backup {
                     until: row.until,
                     nonce: Some(String::new()),
                     replaces: None,
-                    expires_at: None,
+                    expires_at: row.expires_at,
                 };
                 Change::PutJoin(node, over)
             });
@@ -209,7 +209,7 @@ impl Backup {
         // The variant of a UUID takes two bits of the second half, the version four of the first.
         let (_, drawn) = from_halves(0, drawn).as_u64_pair();
         let beginning = Beginning(&self.info, members, drawn);
-        let hash = xxh3_64(&wire::encode(RecordVersion::COMPACT, &beginning));
+        let hash = xxh3_64(&wire::encode(RecordVersion::FIRST, &beginning));
         let id = from_halves(hash, drawn);
         match cluster {
             NewCluster::Named(named) if named != id => Err(RestoreError::Refused(format!(

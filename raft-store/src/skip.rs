@@ -50,7 +50,7 @@ pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipp
     let (lock, identity) = enter(options)?;
     let snapshots = SnapshotDir::open(&dir.join(data_dir::SNAPSHOT_DIR), identity, None)?;
     let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
-    let version = WriteVersion::new(RecordVersion::COMPACT);
+    let version = WriteVersion::new(RecordVersion::FIRST);
     let (reporter, _health) = Reporter::new();
     let counters = Arc::new(Counters::default());
     let machine = StateMachine::open(

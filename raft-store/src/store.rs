@@ -72,7 +72,7 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     let snapshots = SnapshotDir::open(&snapshots_dir, identity, options.log_observer.clone())?;
     let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
     let counters = Arc::new(Counters::default());
-    let version = WriteVersion::new(RecordVersion::COMPACT);
+    let version = WriteVersion::new(RecordVersion::FIRST);
     let machine = StateMachine::open(
         &options,
         &cache,

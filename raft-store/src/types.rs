@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use openraft::alias::{EntryOf, LogIdOf, SnapshotMetaOf, StoredMembershipOf, VoteOf};
 use placement_model::Outcome;
-use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::logged::LoggedCommand;
 use crate::runtime::Runtime;
@@ -22,20 +21,17 @@ openraft::declare_raft_types!(
 );
 
 /// A node as every member of the cluster knows it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Member {
     /// Where clients reach it: `http://host:port`.
     pub api: String,
     /// Where the other nodes reach it: `host:port`.
     pub peer: String,
     /// Where operators reach it: `host:port`.
-    #[serde(default)]
     pub admin: String,
-    /// Where it stands, as it says itself; from [`placement_model::Level::SITES`] on.
-    #[serde(default)]
+    /// Where it stands, as it says itself.
     pub site: Box<Site>,
-    /// What it is called, as it says itself; from [`placement_model::Level::SITES`] on.
-    #[serde(default)]
+    /// What it is called, as it says itself.
     pub name: Box<NodeName>,
 }
 
@@ -46,27 +42,6 @@ impl Member {
             "" => NodeName::of_number(id),
             _ => (*self.name).clone(),
         }
-    }
-}
-
-/// Fields are found by their places, so none is left out before one that is written. The last ones are left out while
-/// nothing is known: records of earlier levels stay as they were.
-impl Serialize for Member {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let has_name = !self.name.as_str().is_empty();
-        let has_site = has_name || !self.site.is_unknown();
-        let fields = 3 + usize::from(has_site) + usize::from(has_name);
-        let mut record = serializer.serialize_struct("Member", fields)?;
-        record.serialize_field("api", &self.api)?;
-        record.serialize_field("peer", &self.peer)?;
-        record.serialize_field("admin", &self.admin)?;
-        if has_site {
-            record.serialize_field("site", &self.site)?;
-        }
-        if has_name {
-            record.serialize_field("name", &self.name)?;
-        }
-        record.end()
     }
 }
 
@@ -178,35 +153,6 @@ pub type SnapshotMeta = SnapshotMetaOf<TypeConfig>;
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use super::*;
-    use crate::wire::{RecordVersion, decode, encode};
-
-    fn member(region: &str, name: &str) -> Member {
-        Member {
-            api: "http://a:1".to_owned(),
-            peer: "a:2".to_owned(),
-            admin: String::new(),
-            site: Box::new(Site {
-                region: region.to_owned(),
-                zone: String::new(),
-            }),
-            name: Box::new(name.parse().unwrap()),
-        }
-    }
-
-    #[test]
-    fn what_is_not_known_of_a_member_is_not_written() {
-        for version in [RecordVersion::NAMED, RecordVersion::COMPACT] {
-            for (region, name) in [("", ""), ("north", ""), ("", "db-1"), ("north", "db-1")] {
-                let member = member(region, name);
-                let read: Member = decode(&encode(version, &member)).unwrap();
-                assert_eq!(read, member);
-            }
-        }
-        // As earlier levels have it, and read it.
-        let first: (String, String, String) =
-            decode(&encode(RecordVersion::COMPACT, &member("", ""))).unwrap();
-        assert_eq!(first.1, "a:2");
-    }
 
     #[test]
     fn a_name_is_no_number_and_fits_into_a_table() {

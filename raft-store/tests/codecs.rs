@@ -9,11 +9,7 @@ use placement_raft_store::wire::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-const VERSIONS: [RecordVersion; 3] = [
-    RecordVersion::NAMED,
-    RecordVersion::COMPACT,
-    RecordVersion::NEWEST,
-];
+const VERSIONS: [RecordVersion; 2] = [RecordVersion::FIRST, RecordVersion::NEWEST];
 
 /// The byte with which every record of a version begins.
 fn byte(version: RecordVersion) -> u8 {

@@ -56,7 +56,7 @@ fn provider_in(partition: PartitionId, index: u64) -> Entry {
 /// Four providers in the default partition, then two partitions with some more.
 fn clouds() -> Vec<Entry> {
     let mut entries = history(5);
-    let to = Level::SITES;
+    let to = Level::NEWEST;
     entries.push(entry(1, 6, Command::RaiseLevel(RaiseLevel { to })));
     entries.push(create_partition(7, "north"));
     entries.push(create_partition(8, "south"));
@@ -152,6 +152,6 @@ fn all_clouds_come_with_a_snapshot_and_with_a_backup() {
         write_backup(&mut backup, &identity(1), state).unwrap();
         let info = check_backup(Cursor::new(&backup)).unwrap();
         assert_eq!(info.digest, ours.digest().to_string());
-        assert_eq!(info.level, Level::SITES);
+        assert_eq!(info.level, Level::NEWEST);
     });
 }

@@ -58,7 +58,7 @@ fn token(index: u64, token: &str) -> Entry {
         seconds: 3600,
         above: 3,
         replaces: None,
-        expires_at: None,
+        expires_at: Timestamp::default(),
     };
     command(index, Command::IssueJoinToken(issue))
 }

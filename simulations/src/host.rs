@@ -33,9 +33,6 @@ use crate::parameters::{Clouds, Parameters};
 use crate::regions::Regions;
 use crate::rot::rot_row;
 
-/// The version of the protocol between nodes that came first.
-const OLDER_PROTOCOL: u16 = 1;
-
 /// The file of a token.
 const TOKEN: &str = "join-token";
 
@@ -489,13 +486,6 @@ impl Host {
         config
     }
 
-    /// Whether this start is one of an older binary.
-    fn is_older(&self) -> bool {
-        let node = usize::try_from(self.node).unwrap_or(usize::MAX);
-        let starts = self.parameters.older_starts.get(node.wrapping_sub(1));
-        starts.is_some_and(|starts| self.starts.get() <= u64::from(*starts))
-    }
-
     fn env(&self) -> Env {
         let ids = self
             .parameters
@@ -510,7 +500,6 @@ impl Host {
             offload: world,
             storage: self.storage(),
             standards: StandardNames::of_this_binary(),
-            protocol: self.is_older().then_some(OLDER_PROTOCOL),
             http_date: false,
         }
     }

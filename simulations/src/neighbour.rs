@@ -121,7 +121,7 @@ impl Neighbour {
         })
     }
 
-    /// Makes the second partition. Where the level is not reached yet that is refused. True if it is there.
+    /// Makes the second partition. True if it is there.
     async fn makes(&self) -> bool {
         let create = Command::CreatePartition(CreatePartition {
             name: name(),

@@ -194,9 +194,8 @@ impl Desk {
                 self.shown.borrow_mut().push(spare);
                 None
             }
-            // Its number is another one, or the cluster knows no tokens.
+            // Its number is another one.
             (false, 201 | 404) => by_numbers(words),
-            (false, 409) if words.contains("feature level") => by_numbers(words),
             (true, 200) => {
                 let tokens = body["join_tokens"].as_array()?;
                 let token = tokens.iter().find(|token| token["id"] == spare)?;

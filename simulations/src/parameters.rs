@@ -91,9 +91,6 @@ pub struct Parameters {
     pub is_lost: bool,
     /// Whether the storm begins with the first step, before the cluster has formed.
     pub storm_from_the_start: bool,
-    /// In how many of its first starts each node is of an older binary, which speaks the first version of
-    /// the protocol between nodes. Empty: in none.
-    pub older_starts: Vec<u32>,
     /// Whose clouds are in the cluster.
     pub clouds: Clouds,
     /// Sizes and times of the nodes that seldom matter, unless they are small.
@@ -120,13 +117,6 @@ impl Clouds {
             (false, _) => Self::Alone,
             (true, false) => Self::First,
             (true, true) => Self::Second,
-        }
-    }
-
-    fn at_first(self) -> Self {
-        match self {
-            Self::Second => Self::First,
-            other => other,
         }
     }
 
@@ -334,7 +324,6 @@ impl Parameters {
             two_operators: false,
             minority_stays_down: false,
             storm_from_the_start: false,
-            older_starts: Vec::new(),
             our_client: OurClient::Absent,
             clouds: Clouds::Alone,
             ..self
@@ -389,18 +378,12 @@ impl Parameters {
             two_operators: false,
             is_lost: false,
             storm_from_the_start,
-            older_starts: older_starts(seed, nodes),
             clouds: Clouds::from_seed(seed),
             knobs: Knobs::from_seed(seed),
             regions: None,
         };
         // Who waits less than a request takes is never answered.
         let wait = drawn.wait.max(2 * drawn.request());
-        let clouds = match drawn.older_starts.is_empty() {
-            true => drawn.clouds,
-            // Those nodes know of no partitions, and some never come to it.
-            false => drawn.clouds.at_first(),
-        };
         let members = &mut seed.stream("area members");
         let (changes, two_operators) = (members.random_bool(0.4), members.random_bool(0.5));
         // Two grow three voters to five; one is put in the place of a node that is lost.
@@ -423,17 +406,7 @@ impl Parameters {
             wait,
             spares,
             two_operators,
-            clouds,
             ..drawn
         }
-    }
-}
-
-/// An upgrade that goes on while all else happens: some nodes never come to it.
-fn older_starts(seed: Seed, nodes: u64) -> Vec<u32> {
-    let random = &mut seed.stream("older starts");
-    match random.random_bool(0.15) {
-        true => (0..nodes).map(|_| random.random_range(0..4)).collect(),
-        false => Vec::new(),
     }
 }

@@ -102,7 +102,6 @@ impl Cluster {
             our_client: OurClient::Absent,
             spares: 0,
             knobs: Knobs::default(),
-            older_starts: Vec::new(),
             ..Parameters::from_seed(Seed(1))
         };
         let parameters = in_regions(parameters, regions.clone());

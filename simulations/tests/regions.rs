@@ -46,7 +46,6 @@ fn quiet(seed: u64, storm: u64, regions: Regions) -> Parameters {
         minority_stays_down: false,
         spares: 0,
         knobs: Knobs::default(),
-        older_starts: Vec::new(),
         ..Parameters::from_seed(Seed(seed))
     };
     in_regions(parameters, regions)

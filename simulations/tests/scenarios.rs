@@ -46,7 +46,6 @@ fn quiet(seed: u64) -> Parameters {
         spares: 0,
         storm_from_the_start: false,
         knobs: Knobs::default(),
-        older_starts: Vec::new(),
         clouds: Clouds::Alone,
         is_lost: false,
         two_operators: false,
@@ -608,28 +607,6 @@ fn rolling_restarts_cost_no_election_timeout() {
         event.answer().is_some() && took > Some(ms(2000))
     });
     assert_eq!(slow.count(), 0, "nobody waits for an election");
-}
-
-/// Node 1 is of the newer version from the start, node 2 after its first restart, node 3 never.
-#[test]
-fn an_upgrade_goes_on_while_nodes_lose_their_power() {
-    let parameters = Parameters {
-        older_starts: vec![0, 1, u32::MAX],
-        snapshot_every: 10,
-        keep_in_log: 0,
-        ..impatient(19)
-    };
-    let cut = |node| Fault::PowerCutSome([node].into_iter().collect());
-    let faults = vec![
-        at(500, 1500, cut(1)),
-        at(2500, 1500, cut(2)),
-        at(4500, 1500, cut(3)),
-        at(6500, 1500, Fault::Isolate(3)),
-        at(8500, 1000, Fault::RestartLeader),
-    ];
-    let report = goes_well(parameters, faults);
-    let spoken = report.rare.get(&RarePath::OlderProtocol);
-    assert!(spoken > Some(&10), "{:?}", report.rare);
 }
 
 /// Of five nodes any two may be gone.

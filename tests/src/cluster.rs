@@ -283,28 +283,15 @@ impl Cluster {
         hosts: &[&str],
         prefixes: &[&str],
     ) -> anyhow::Result<()> {
-        let begun = Instant::now();
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (hosts, prefixes) = (owned(hosts), owned(prefixes));
-        let create = || async {
-            if !hosts.is_empty() {
-                // How these tests ask a node for the default partition.
-                let own = ["127.0.0.1".to_owned()];
-                self.admin_of(1)
-                    .route_partition("default", &own, &[])
-                    .await?;
-            }
-            let admin = self.admin_of(1);
-            admin.create_partition(name, &hosts, &prefixes).await
-        };
-        while let Err(error) = create().await {
-            let early = error.to_string().contains("feature level");
-            ensure!(
-                early && begun.elapsed() < HEALTHY_LIMIT,
-                "partition {name}: {error}"
-            );
-            tokio::time::sleep(Duration::from_millis(200)).await;
+        let admin = self.admin_of(1);
+        if !hosts.is_empty() {
+            // How these tests ask a node for the default partition.
+            let own = ["127.0.0.1".to_owned()];
+            admin.route_partition("default", &own, &[]).await?;
         }
+        admin.create_partition(name, &hosts, &prefixes).await?;
         Ok(())
     }
 
@@ -468,22 +455,6 @@ impl Cluster {
                     "node {id} is not ready after {HEALTHY_LIMIT:?}:\n{}",
                     self.log(id, 30)
                 );
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
-
-    /// Waits until all nodes are at the feature level to which they agree: that is an entry of the log, some time after the
-    /// first ones.
-    pub async fn wait_raised(&self) -> anyhow::Result<()> {
-        let started = Instant::now();
-        loop {
-            let statuses = self.statuses().await;
-            if (statuses.iter()).all(|one| one.level.is_some() && one.level == one.level_max) {
-                return Ok(());
-            }
-            if started.elapsed() > HEALTHY_LIMIT {
-                bail!("the feature level is not raised after {HEALTHY_LIMIT:?}: {statuses:#?}");
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -103,8 +103,6 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     let directory = tempfile::tempdir().unwrap();
     let config = format!("[backup]\ndirectory = {:?}\n", directory.path());
     let cluster = Cluster::start_with(3, &config).await.unwrap();
-    // Else the new cluster does that, and its state is another one then.
-    cluster.wait_raised().await.unwrap();
     let session = cluster.client().with_session();
     session
         .create_provider(&NewProvider::named("first"))

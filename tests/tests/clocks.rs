@@ -70,8 +70,6 @@ async fn a_leader_whose_clock_was_ahead_costs_no_write_when_a_moment_is_restored
     cluster.options_mut().environment.clear();
     cluster.start_node(3).unwrap();
     cluster.wait_healthy().await.unwrap();
-    // Else that is written at the end.
-    cluster.wait_raised().await.unwrap();
     let cluster_id = cluster.admin_of(2).status().await.unwrap().cluster_id;
     let kept = backups.join(cluster_id.unwrap()).join("node-2");
     let names = |kept: &Path| -> Vec<String> {

@@ -31,7 +31,7 @@ fn hello() -> Vec<u8> {
     };
     let fields: [(&str, u8); 8] = [
         ("oldest", 1),
-        ("newest", 3),
+        ("newest", 1),
         ("cluster", 0xc0),
         ("from", 9),
         ("to", 0xc0),

@@ -76,7 +76,7 @@ impl Story {
         let options = self.cluster.options_mut();
         options.binary = (version != Version::Old).then(|| binaries::rehearsal().unwrap());
         options.flags = match version {
-            Version::NewHeld => vec!["--cluster-level-max".to_owned(), "2".to_owned()],
+            Version::NewHeld => vec!["--cluster-level-max".to_owned(), "1".to_owned()],
             Version::Old | Version::New => Vec::new(),
         };
     }
@@ -155,7 +155,7 @@ async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_upgrade_loses_nothing_and_may_be_taken_back_until_the_level_is_raised() {
     let mut story = Story::begin().await;
-    story.wait_for_level(2).await;
+    story.wait_for_level(1).await;
 
     // Whoever leads, old and new decide alike.
     for id in [1, 2] {
@@ -163,7 +163,7 @@ async fn a_rolling_upgrade_loses_nothing_and_may_be_taken_back_until_the_level_i
         assert_eq!(story.first_generation().await, 0);
         let (status, body) = story.use_new_command(id).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        assert!(body.contains("needs feature level 3"), "{body}");
+        assert!(body.contains("needs feature level 2"), "{body}");
         story.cluster.assert_equal_states().await;
     }
 
@@ -181,12 +181,12 @@ async fn a_rolling_upgrade_loses_nothing_and_may_be_taken_back_until_the_level_i
         story.restart(id, Version::New).await;
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(story.levels().await, BTreeSet::from([Some(2)]));
+    assert_eq!(story.levels().await, BTreeSet::from([Some(1)]));
     story.restart(3, Version::Old).await;
 
     // Once the last one agrees, the level rises, and what waited for it is there.
     story.restart(3, Version::New).await;
-    story.wait_for_level(3).await;
+    story.wait_for_level(2).await;
     assert_eq!(story.first_generation().await, 1);
     for (id, expected) in [(1, StatusCode::CREATED), (2, StatusCode::NO_CONTENT)] {
         let (status, body) = story.use_new_command(id).await;
@@ -205,6 +205,6 @@ async fn a_rolling_upgrade_loses_nothing_and_may_be_taken_back_until_the_level_i
     story.run(Version::New);
     story.cluster.start_node(3).unwrap();
     story.cluster.wait_ready(3).await.unwrap();
-    assert_eq!(story.levels().await, BTreeSet::from([Some(3)]));
+    assert_eq!(story.levels().await, BTreeSet::from([Some(2)]));
     story.end().await;
 }

@@ -364,7 +364,7 @@ fn join_command() -> impl Strategy<Value = Command> {
                 seconds,
                 above: 1,
                 replaces,
-                expires_at: None,
+                expires_at: placement_model::types::Timestamp::default(),
             })
         }),
         node().prop_map(|node| Command::RevokeJoinToken(RevokeJoinToken { node })),

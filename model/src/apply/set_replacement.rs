@@ -31,7 +31,7 @@ impl Decide for SetReplacement {
                     until: at,
                     nonce: Some(String::new()),
                     replaces: Some(replaced.clone()),
-                    expires_at: None,
+                    expires_at: at,
                 }
             }
             _ => return Ok((Reply::Done, Changes::new())),

@@ -207,8 +207,7 @@ pub struct JoinRow {
     /// Whose place it takes, as long as it has not.
     pub replaces: Option<Replaced>,
     /// When the token ends by the clock of a leader: stamps that were once ahead make `until` late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Timestamp,
 }
 
 /// A node in whose place another one comes.
@@ -237,7 +236,6 @@ pub struct PartitionRow {
     /// When it was deleted; `None`: it is there.
     pub deleted_at: Option<Timestamp>,
     /// Which requests are its own.
-    #[serde(default, skip_serializing_if = "Routing::is_unrouted")]
     pub routing: Routing,
 }
 
@@ -248,12 +246,6 @@ pub struct Routing {
     pub routes: Routes,
     /// How often they were changed. A write that was routed before the last change is refused.
     pub changes: u32,
-}
-
-impl Routing {
-    fn is_unrouted(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The next ids to hand out. They only rise.

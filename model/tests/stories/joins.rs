@@ -30,7 +30,7 @@ fn issue(token: &str, replaces: Option<Replaced>) -> Command {
         seconds: 100,
         above: 3,
         replaces,
-        expires_at: None,
+        expires_at: Timestamp::default(),
     })
 }
 

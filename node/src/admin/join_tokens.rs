@@ -59,7 +59,7 @@ struct Made {
 impl JoinTokenStatus {
     fn of(issued: Issued, now: i64) -> Self {
         let row = &issued.row;
-        let until = seconds(row.expires_at.map_or(row.until, |end| end.min(row.until)));
+        let until = seconds(row.expires_at.min(row.until));
         Self {
             id: issued.node,
             until,

@@ -127,7 +127,6 @@ pub struct NewMember {
     /// A number that no node of this cluster has ever had.
     pub id: u64,
     /// Where the other nodes reach it, `host:port`.
-    #[serde(alias = "rpc")]
     pub peer: String,
     /// Where clients reach its REST API; empty: as it says itself.
     #[serde(default)]

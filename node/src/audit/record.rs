@@ -57,7 +57,7 @@ pub(crate) enum Fate {
 pub(crate) struct Place {
     pub(crate) epoch: u64,
     pub(crate) index: u64,
-    pub(crate) term: Option<u64>,
+    pub(crate) term: u64,
 }
 
 /// Who asked.
@@ -226,8 +226,7 @@ struct Line<'a> {
 struct InLog {
     epoch: u64,
     index: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    term: Option<u64>,
+    term: u64,
 }
 
 impl Record {
@@ -310,7 +309,7 @@ pub(super) mod tests {
             place: Some(Place {
                 epoch: 3,
                 index: 41,
-                term: Some(7),
+                term: 7,
             }),
             ms: 1.5,
         }

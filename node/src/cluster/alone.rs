@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_model::Level;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
@@ -16,7 +15,6 @@ use super::running::Running;
 use super::slot::Slot;
 use crate::config::Config;
 use crate::env::Env;
-use crate::rpc::message::VERSIONS;
 use crate::rpc::peers::Peers;
 use crate::tasks::Tasks;
 use crate::tls::Link;
@@ -37,7 +35,7 @@ impl Deeds for NotKept {
 }
 
 impl Alone {
-    /// Node 1, which leads and has raised the feature level.
+    /// Node 1, which leads.
     pub(super) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut config = Config {
@@ -51,8 +49,7 @@ impl Alone {
         let (config, env, tasks) = (Arc::new(config), Env::production(), Tasks::here());
         let link = Link::new(env.net.clone(), None);
         let patience = Duration::from_secs(1);
-        let newest = *VERSIONS.end();
-        let peers = Peers::new(link, 1, patience, patience, newest, tasks.clone());
+        let peers = Peers::new(link, 1, patience, patience, tasks.clone());
         let addresses = Addresses {
             api: "127.0.0.1:1".to_owned(),
             peer: "127.0.0.1:2".to_owned(),
@@ -76,8 +73,7 @@ impl Alone {
             running,
             _dir: dir,
         };
-        let is_raised = |replica: &Replica| replica.level() == Level::NEWEST;
-        alone.becomes("of the newest level", is_raised).await;
+        alone.becomes("the leader", Replica::rules_alone).await;
         alone
     }
 

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use placement_model::Command;
 use placement_model::command::SetReplacement;
 use placement_model::state::change::Replaced;
-use placement_model::{Command, Level};
 use placement_raft_store::{Member, Site};
 use tokio::time::{Instant, sleep};
 
@@ -26,7 +26,7 @@ pub(super) async fn watch(node: Arc<Running>, after: Duration) {
     let mut silent: BTreeMap<u64, Instant> = BTreeMap::new();
     loop {
         sleep(EVERY).await;
-        if !node.replica.leads() || node.replica.level() < Level::SITES {
+        if !node.replica.leads() {
             silent.clear();
             continue;
         }

@@ -150,7 +150,7 @@ impl Bootstrap {
     }
 
     /// Which cluster another node has formed with others, and in which of its starts `me` has last
-    /// written there. A node of an older version does not know the second question.
+    /// written there.
     async fn ask_neighbour(
         &self,
         id: Option<u64>,

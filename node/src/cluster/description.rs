@@ -18,7 +18,6 @@ impl Membership<'_> {
         mut told: Member,
         start: Option<u64>,
     ) -> Result<(), Refused> {
-        self.must_know("sites and names")?;
         let (unchanged, _) = self.now();
         let mut members = self.replica().members();
         let Some(known) = members.remove(&id) else {

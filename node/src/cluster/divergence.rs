@@ -52,8 +52,8 @@ pub(super) async fn watch(node: Arc<Running>) {
     }
 }
 
-/// The digests of the other voters after an entry. An older version, a node that is away and one that
-/// has not come so far say nothing.
+/// The digests of the other voters after an entry. A node that is away and one that has not come so far say
+/// nothing.
 async fn ask(node: &Running, index: u64) -> BTreeMap<u64, String> {
     let Running { replica, peers, .. } = node;
     let voters = replica.voters();
@@ -102,7 +102,7 @@ mod tests {
         assert!(!wrong(3, &[(2, 7), (3, 8)]), "three states");
         assert!(!wrong(3, &[(2, 7)]), "the third is away");
         assert!(!wrong(2, &[(2, 7)]), "one against one");
-        let another_form = BTreeMap::from([(2, "1.00".to_owned()), (3, "1.00".to_owned())]);
+        let another_form = BTreeMap::from([(2, "99.00".to_owned()), (3, "99.00".to_owned())]);
         assert!(
             !stands_alone(3, Digest(1), &another_form),
             "another version's form"

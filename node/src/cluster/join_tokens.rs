@@ -159,7 +159,6 @@ impl Membership<'_> {
         seconds: u64,
         replaces: Option<(u64, bool)>,
     ) -> Result<(), Refused> {
-        self.must_know(TOKENS)?;
         let members = self.replica().members();
         let replaces = match replaces {
             None => None,
@@ -183,7 +182,7 @@ impl Membership<'_> {
             // A learner that was never written to is known to the membership alone.
             above: members.keys().next_back().copied().unwrap_or(0),
             replaces,
-            expires_at: Some(Timestamp(now.0.saturating_add(micros))),
+            expires_at: Timestamp(now.0.saturating_add(micros)),
         });
         let words = "a token for a node that is to join";
         self.0.carry_out(command, words).await
@@ -208,14 +207,13 @@ impl Membership<'_> {
             nonce,
             mut told,
         } = call;
-        self.must_know(TOKENS)?;
         // What another leader has let in may not be applied here yet.
         self.0.linearize().await?;
         let (token, nonce) = (hash(token.as_bytes()), hash(nonce.as_bytes()));
         let row = self.good_row(id, &token)?;
         match &row.nonce {
             // By the stamps it may be good for longer, if they were ahead when it was issued.
-            None if (row.expires_at).is_some_and(|end| self.0.wall.now() > end) => {
+            None if self.0.wall.now() > row.expires_at => {
                 return Err(Refused::Conflict(TOO_LATE.to_owned()));
             }
             None => {
@@ -274,8 +272,6 @@ impl Membership<'_> {
     }
 }
 
-/// What a cluster below feature level 2 does not know.
-const TOKENS: &str = "join tokens";
 /// What is said of a token that is none. It may be over for long.
 pub(super) const UNKNOWN: &str =
     "no node is awaited with this token: it is wrong, or was taken back";

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::{ChangeMembers, Precondition};
-use placement_model::Level;
 use placement_model::command::{Command, RetireNode};
 use placement_raft_store::{Identity, Member, Membership as RaftMembership, Payload, TypeConfig};
 use serde::{Deserialize, Serialize};
@@ -47,30 +46,22 @@ pub(crate) enum MembershipChange {
         admin: String,
     },
     /// Makes a learner a voter.
-    Promote {
-        id: u64,
-        #[serde(default)]
-        force: bool,
-    },
+    Promote { id: u64, force: bool },
     /// Takes a node out.
-    Remove {
-        id: u64,
-        #[serde(default)]
-        force: bool,
-    },
+    Remove { id: u64, force: bool },
     /// Hands leadership to a voter, or to whichever is best.
     TransferLeader { to: Option<u64> },
     /// Makes a voter a learner, which goes on serving reads.
     Demote { id: u64, force: bool },
-    /// What a node says of itself: what it is called, where it stands and where it is reached; from
-    /// [`SITES`](placement_model::Level::SITES) on. It asks for this itself. `start` counts its starts, and is said as long as it does not know
+    /// What a node says of itself: what it is called, where it stands and where it is reached. It
+    /// asks for this itself. `start` counts its starts, and is said as long as it does not know
     /// whether it has forgotten anything.
     Describe {
         id: u64,
         told: Box<Member>,
         start: Option<u64>,
     },
-    /// Has a number given to a node that is to join with the token of this hash; from [`SITES`](placement_model::Level::SITES) on.
+    /// Has a number given to a node that is to join with the token of this hash.
     IssueToken {
         token: String,
         seconds: u64,
@@ -552,18 +543,6 @@ impl Membership<'_> {
         })
     }
 
-    /// Whether the cluster knows what came with [`Level::SITES`].
-    pub(super) fn must_know(&self, what: &str) -> Result<(), Refused> {
-        let level = self.replica().level();
-        if level >= Level::SITES {
-            return Ok(());
-        }
-        Err(Refused::Conflict(format!(
-            "the cluster is at feature level {level}, and knows no {what} below {}",
-            Level::SITES
-        )))
-    }
-
     pub(super) fn must_be_member(&self, id: u64) -> Result<(), Refused> {
         if self.replica().is_member(id) {
             Ok(())
@@ -662,13 +641,14 @@ pub(super) async fn invite(
 
 #[cfg(test)]
 mod tests {
+    use placement_model::Level;
     use placement_model::command::{RaiseLevel, RequestId};
     use placement_model::types::Destination;
     use placement_raft_store::wire::{self, Blob, RecordVersion};
 
     use super::super::alone::Alone;
     use super::*;
-    use crate::rpc::message::{WriteCall, WriteReply};
+    use crate::rpc::message::WriteCall;
 
     fn member(id: u64) -> Member {
         Member {
@@ -740,8 +720,12 @@ mod tests {
             destination: Destination::DEFAULT,
         };
         let deadline = Instant::now() + DEADLINE;
-        let reply = alone.running.writes.propose(written, deadline).await;
-        assert!(matches!(reply, WriteReply::Written { .. }), "{reply:?}");
+        alone
+            .running
+            .writes
+            .propose(written, deadline)
+            .await
+            .unwrap();
         // The leader that took it out did not come to the second half.
         members.remove(&2);
         let (now, _) = membership.now();

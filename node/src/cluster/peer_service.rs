@@ -35,8 +35,7 @@ use crate::rpc::channel::Lane;
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
     AppendReply, Hello, Invitation, JoinCall, Method, Order, OrderReply, ReadIndexCall,
-    ReadIndexReply, SEEN_IN_THE_LOG, TransferCall, TransferReply, VoteCall, VoteReply, WriteCall,
-    WriteReply,
+    ReadIndexReply, TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
 use crate::world::micros;
@@ -97,9 +96,9 @@ impl PeerService {
                 let taken = self.intake.take(&running, caller.node, read(body)?);
                 reply(records, taken.await?)
             }
-            Method::Write => match self.write(caller, read(body)?).await? {
-                WriteReply::Written { .. } if caller.protocol >= SEEN_IN_THE_LOG => Ok(None),
-                answer => reply(records, answer),
+            Method::Write => match self.write(caller.node, read(body)?).await? {
+                Ok(_) => Ok(None),
+                Err(answer) => reply(records, answer),
             },
             Method::ReadIndex => reply(records, self.read_index(caller.node, read(body)?).await?),
             Method::Admin => {
@@ -252,26 +251,21 @@ impl PeerService {
         })
     }
 
-    async fn write(&self, caller: Caller, call: WriteCall) -> Result<WriteReply, Denied> {
-        let from = caller.node;
+    async fn write(&self, from: u64, call: WriteCall) -> Result<Result<u64, WriteReply>, Denied> {
         let running = self.running()?;
         let replica = &running.replica;
         if !replica.leads() {
-            return Ok(WriteReply::NotLeader {
+            return Ok(Err(WriteReply::NotLeader {
                 leader: replica.leader().map(|leader| leader.id),
-            });
+            }));
         }
         if !replica.is_member(from) || call.request.origin != from {
-            return Ok(WriteReply::Rejected {
+            return Ok(Err(WriteReply::Rejected {
                 reason: format!("node {from} is no member of the cluster"),
-            });
+            }));
         }
-        let patience = match call.patience_ms {
-            0 => replica.config.wait(),
-            patience_ms => Duration::from_millis(patience_ms.into()),
-        };
-        let reply = running.writes.propose(call, Instant::now() + patience);
-        Ok(reply.await.for_version(caller.protocol))
+        let deadline = Instant::now() + Duration::from_millis(call.patience_ms.into());
+        Ok(running.writes.propose(call, deadline).await)
     }
 
     async fn read_index(&self, from: u64, call: ReadIndexCall) -> Result<ReadIndexReply, Denied> {
@@ -360,10 +354,6 @@ impl Handler for PeerService {
 
     fn node(&self) -> u64 {
         self.bootstrap.config.node_id
-    }
-
-    fn newest(&self) -> u16 {
-        self.bootstrap.peers.newest()
     }
 
     fn clock(&self) -> Timestamp {
@@ -514,7 +504,7 @@ mod tests {
     fn hello(alone: &Alone, from: u64) -> Hello {
         Hello {
             oldest: 1,
-            newest: 3,
+            newest: 1,
             cluster: alone.bootstrap.peers.cluster(),
             from,
             to: Some(1),
@@ -610,7 +600,7 @@ mod tests {
                     ..Member::default()
                 },
             };
-            let caller = Caller { node, protocol: 3 };
+            let caller = Caller { node, protocol: 1 };
             match service.join(caller, call).await.unwrap() {
                 ChangeReply::Refused(refused) => refused.to_string(),
                 reply => panic!("{reply:?}"),

@@ -38,7 +38,8 @@ pub(super) struct Proposal {
     pub(super) deadline: Instant,
     /// Held until it is answered.
     pub(super) place: Place,
-    pub(super) answer: oneshot::Sender<WriteReply>,
+    /// Where it is committed, or why not.
+    pub(super) answer: oneshot::Sender<Result<u64, WriteReply>>,
 }
 
 /// Takes proposals one after the other.
@@ -123,7 +124,7 @@ impl Proposer {
                 for (answer, _, _) in waiting {
                     let reason = format!("replication has stopped on this node: {fatal}");
                     // The asker may be gone.
-                    let _ = answer.send(WriteReply::Rejected { reason });
+                    let _ = answer.send(Err(WriteReply::Rejected { reason }));
                 }
                 return;
             }
@@ -134,11 +135,13 @@ impl Proposer {
             for (answer, span, place) in waiting {
                 let proposed = async {
                     let proposed = match results.next().await {
-                        Some(Ok(result)) => outcome(result),
-                        Some(Err(fatal)) => unknown(format!("replication has stopped: {fatal}")),
-                        None => unknown("replication has stopped".to_owned()),
+                        Some(Ok(result)) => committed(result),
+                        Some(Err(fatal)) => {
+                            Err(unknown(format!("replication has stopped: {fatal}")))
+                        }
+                        None => Err(unknown("replication has stopped".to_owned())),
                     };
-                    if let WriteReply::Written { index, .. } = &proposed {
+                    if let Ok(index) = &proposed {
                         place.answered();
                         tracing::debug!(index, "applied");
                     }
@@ -181,24 +184,21 @@ impl Proposer {
 fn reject(batch: impl Iterator<Item = Proposal>, reason: &str) {
     for proposal in batch {
         let reason = reason.to_owned();
-        let _ = proposal.answer.send(WriteReply::Rejected { reason });
+        let _ = proposal.answer.send(Err(WriteReply::Rejected { reason }));
     }
 }
 
-fn outcome(result: WriteResult<TypeConfig>) -> WriteReply {
-    match result {
+fn committed(result: WriteResult<TypeConfig>) -> Result<u64, WriteReply> {
+    Err(match result {
         Ok(written) => match written.response {
-            Applied::Outcome(outcome) => WriteReply::Written {
-                index: written.log_id.index(),
-                outcome,
-            },
+            Applied::Outcome(_) => return Ok(written.log_id.index()),
             Applied::NoCommand => unknown("the log holds no command where it should".to_owned()),
         },
         Err(ClientWriteError::ForwardToLeader(forward)) => WriteReply::NotLeader {
             leader: forward.leader_id,
         },
         Err(error) => unknown(error.to_string()),
-    }
+    })
 }
 
 fn unknown(reason: String) -> WriteReply {

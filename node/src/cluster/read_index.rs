@@ -18,7 +18,6 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use openraft::ReadPolicy;
 use openraft::errors::{LinearizableReadError, RaftError};
-use placement_model::Level;
 use placement_model::mutant;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::WireVote;
@@ -206,7 +205,6 @@ impl Rounds {
         let to = (leader.id, leader.address.as_str());
         let vote = self.vote(leader).await;
         if vote.is_none()
-            && replica.level() >= Level::SITES
             && let Some(index) = self.ask_all(leader, patience).await?
         {
             RarePath::RoundOfMany.ran();

@@ -30,7 +30,7 @@ async fn ask_whether_removed(replica: &Replica, peers: &Arc<Peers>) {
                 to,
                 Lane::Control,
                 Method::ReadIndex,
-                &ReadIndexCall::default(),
+                &ReadIndexCall { vote: None },
                 CALL,
             )
             .await;

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use placement_model::Command;
 use placement_model::command::SetReplacement;
 use placement_model::state::change::{JoinRow, Replaced};
-use placement_model::{Command, Level};
 use placement_raft_store::NodeName;
 use tokio::time::sleep;
 
@@ -38,7 +38,7 @@ pub(super) async fn run(node: Arc<Running>) {
     let mut said = String::new();
     loop {
         sleep(EVERY).await;
-        if !node.replica.leads() || node.replica.level() < Level::SITES {
+        if !node.replica.leads() {
             continue;
         }
         let Some((by, replaced)) = next(&node) else {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use placement_model::Level;
 use placement_raft_store::Member;
 use tokio::time::sleep;
 
@@ -51,8 +50,7 @@ pub(crate) async fn tell(bootstrap: Arc<Bootstrap>) {
             continue;
         };
         let replica = &running.replica;
-        let known = replica.member(replica.me);
-        let Some(known) = known.filter(|_| replica.level() >= Level::SITES) else {
+        let Some(known) = replica.member(replica.me) else {
             continue;
         };
         let name = match own.name.as_str() {

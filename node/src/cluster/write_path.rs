@@ -24,7 +24,7 @@ use super::replica::{Leader, REMOVED, Replica};
 use super::write_ids::WriteIds;
 use crate::doors::Unavailable;
 use crate::rpc::channel::{Channel, Lane};
-use crate::rpc::message::{Method, PIECES, WriteCall, WriteReply};
+use crate::rpc::message::{Method, WriteCall, WriteReply};
 use crate::rpc::peers::{Peers, decode};
 use crate::rpc::raft::upload;
 
@@ -47,8 +47,8 @@ pub(crate) struct WritePath {
 pub(super) struct Committed {
     /// Where.
     pub(super) index: u64,
-    /// The term of its entry; `None`: another node told of it.
-    pub(super) term: Option<u64>,
+    /// The term of its entry.
+    pub(super) term: u64,
     /// What the model answered.
     pub(super) outcome: Outcome,
     /// Until when its client waits.
@@ -122,24 +122,17 @@ impl WritePath {
     }
 
     async fn send(&self, mut call: WriteCall, deadline: Instant) -> Result<Committed, Unavailable> {
-        let settled = |index, term, outcome| {
+        let applied = |(entry, outcome): Told| {
             if outcome == Outcome::AnsweredBefore {
                 let reason = "the cluster takes no more writes under this node's number";
                 return Err(gave_up(Some(reason.to_owned()), String::new()));
             }
             Ok(Committed {
-                index,
-                term,
+                index: entry.index(),
+                term: entry.committed_leader_id().term,
                 outcome,
                 deadline,
             })
-        };
-        let applied = |(entry, outcome): Told| {
-            settled(
-                entry.index(),
-                Some(entry.committed_leader_id().term),
-                outcome,
-            )
         };
         // Why the write may be in a log already, if it may.
         let mut unsure: Option<String> = None;
@@ -167,7 +160,6 @@ impl WritePath {
                 Err(answer) => answer,
             };
             let why = match answer {
-                WriteReply::Written { index, outcome } => return settled(index, None, outcome),
                 WriteReply::NoSpace { reason } if unsure.is_none() => {
                     return Err(Unavailable::NoSpace { reason });
                 }
@@ -249,8 +241,7 @@ impl WritePath {
         })
     }
 
-    /// The leader answers what it refuses. What is committed this node learns when it applies it, unless the
-    /// leader is so old that it answers that too.
+    /// The leader answers what it refuses. What is committed this node learns when it applies it.
     async fn ask_until_known(
         &self,
         leader: &Leader,
@@ -264,7 +255,7 @@ impl WritePath {
             return tokio::select! {
                 biased;
                 told = expected.told() => seen(told),
-                proposed = self.propose(call.clone(), deadline) => Err(proposed),
+                Err(refused) = self.propose(call.clone(), deadline) => Err(refused),
             };
         }
         let forward = async {
@@ -282,10 +273,7 @@ impl WritePath {
             sent.store(true, Ordering::Relaxed);
             let left = deadline.saturating_duration_since(Instant::now());
             let mut call = call.clone();
-            // A partition stands behind it.
-            if channel.protocol() >= PIECES || !call.destination.is_default() {
-                call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1);
-            }
+            call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
             let body = wire::encode(channel.records(), &call);
             let known = channel.call_unless(Method::Write, &body, left, expected.told());
             match known.await? {
@@ -313,27 +301,24 @@ impl WritePath {
         (!limit.is_zero() && wait > limit).then_some(wait)
     }
 
-    /// Proposes a write here, as the leader, unless its time is over before.
-    pub(crate) async fn propose(&self, call: WriteCall, deadline: Instant) -> WriteReply {
+    /// Proposes a write here, as the leader, unless its time is over before. Gives where it is committed.
+    pub(crate) async fn propose(
+        &self,
+        call: WriteCall,
+        deadline: Instant,
+    ) -> Result<u64, WriteReply> {
         let bytes = call.command.0.len();
         let bytes_max = self.replica.config.limits.command_bytes;
         if bytes > bytes_max {
-            return WriteReply::TooLarge {
+            return Err(WriteReply::TooLarge {
                 bytes: bytes as u64,
                 bytes_max: bytes_max as u64,
-            };
+            });
         }
-        let place = match self.backlog.place(bytes) {
-            Ok(place) => place,
-            Err(reason) => return WriteReply::Busy { reason },
-        };
-        let command = match self.read(&call).await {
-            Ok(command) => command,
-            Err(reason) => return WriteReply::Rejected { reason },
-        };
-        if let Err(reason) = self.replica.has_room_for(&command) {
-            return WriteReply::NoSpace { reason };
-        }
+        let place = (self.backlog.place(bytes)).map_err(|reason| WriteReply::Busy { reason })?;
+        let command = self.read(&call).await;
+        let command = command.map_err(|reason| WriteReply::Rejected { reason })?;
+        (self.replica.has_room_for(&command)).map_err(|reason| WriteReply::NoSpace { reason })?;
         let (answer, proposed) = oneshot::channel();
         let proposal = Proposal {
             call,
@@ -343,12 +328,14 @@ impl WritePath {
             answer,
         };
         if self.proposals.send(proposal).is_err() {
-            return WriteReply::Rejected {
+            return Err(WriteReply::Rejected {
                 reason: "this node is stopping".to_owned(),
-            };
+            });
         }
-        proposed.await.unwrap_or_else(|_| WriteReply::Unknown {
-            reason: "this node is stopping".to_owned(),
+        proposed.await.unwrap_or_else(|_| {
+            Err(WriteReply::Unknown {
+                reason: "this node is stopping".to_owned(),
+            })
         })
     }
 

@@ -23,7 +23,7 @@ use super::clocks::Clocks;
 use super::damage::Damage;
 use super::frame::{Frame, Kind, STRANGERS_BYTES_MAX};
 use super::joiner::Joiner;
-use super::message::{self, Failure, Hello, Method, PIECES, VERSIONS, Welcome};
+use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
 use super::packing::{Sent, pack};
 use super::round_trips::RoundTrips;
 use super::wire_io::{
@@ -248,15 +248,14 @@ impl Channel {
         let (read, write) = tokio::io::split(stream);
         let writing = calls.clone();
         let is_introduction = hello.introduction;
-        let piece_bytes = message::piece_bytes(welcome.version, is_introduction);
+        let piece_bytes = message::piece_bytes(is_introduction);
         let Extras {
             measures,
             compress,
             sent,
             damage,
         } = extras;
-        let packs =
-            !is_introduction && welcome.unpacks && compress.between(&hello.region, &welcome.region);
+        let packs = !is_introduction && compress.between(&hello.region, &welcome.region);
         tasks.spawn(async move {
             let dressed = |frame: Frame| {
                 let plain = frame.body.len();
@@ -296,11 +295,6 @@ impl Channel {
     /// The version of the records that are sent on this connection.
     pub(crate) fn records(&self) -> RecordVersion {
         message::records(self.protocol)
-    }
-
-    /// The version of the protocol that is spoken on this connection.
-    pub(crate) fn protocol(&self) -> u16 {
-        self.protocol
     }
 
     /// Whether new calls make no sense any more.
@@ -349,8 +343,7 @@ impl Channel {
             id,
             answer,
             calls: self.calls.clone(),
-            gives_up: (method == Method::Write && self.protocol >= PIECES)
-                .then(|| self.outbox.clone()),
+            gives_up: (method == Method::Write).then(|| self.outbox.clone()),
         })
     }
 
@@ -427,7 +420,7 @@ fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
 
 async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, CallError> {
     let broken = |error: std::io::Error| CallError::NotSent(format!("hello failed: {error}"));
-    let frame = Frame::new(Kind::Hello, 0, wire::encode(RecordVersion::NAMED, hello));
+    let frame = Frame::new(Kind::Hello, 0, wire::encode_named(hello));
     write_frame(stream, &frame).await.map_err(broken)?;
     let mut buffer = BytesMut::new();
     let answer = read_frame(stream, &mut buffer, STRANGERS_BYTES_MAX)
@@ -564,7 +557,7 @@ mod tests {
     /// A node that says welcome and then never anything again, as behind a dead path.
     async fn struck_dumb() -> (Channel, tokio::io::DuplexStream, Tasks) {
         let (near, mut far) = tokio::io::duplex(1 << 20);
-        let welcome = wire::encode(RecordVersion::NAMED, &welcome());
+        let welcome = wire::encode_named(&welcome());
         let welcome = Frame::new(Kind::Welcome, 0, welcome);
         let tasks = Tasks::default();
         write_frame(&mut far, &welcome).await.unwrap();
@@ -595,7 +588,6 @@ mod tests {
             node: 2,
             level: Level::FIRST,
             region: String::new(),
-            unpacks: true,
         }
     }
 
@@ -625,7 +617,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_ping_measures_the_way_by_its_own_answer() {
         let (near, mut far) = tokio::io::duplex(1 << 20);
-        let welcome = wire::encode(RecordVersion::NAMED, &welcome());
+        let welcome = wire::encode_named(&welcome());
         let welcome = Frame::new(Kind::Welcome, 0, welcome);
         write_frame(&mut far, &welcome).await.unwrap();
         let (ways, tasks) = (Arc::<RoundTrips>::default(), Tasks::default());

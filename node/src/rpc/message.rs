@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use bytes::{Buf, BufMut, Bytes};
 use openraft::raft::AppendEntriesRequest;
+use placement_model::Level;
 use placement_model::command::RequestId;
 use placement_model::types::Destination;
-use placement_model::{Level, Outcome};
 use placement_raft_store::wire::{
     self, Blob, RecordVersion, WireEntry, WireError, WireLogId, WireSnapshotMeta, WireVote,
 };
@@ -19,29 +19,21 @@ use super::frame::FRAME_BYTES_MAX;
 
 /// The versions of the protocol that this binary speaks. The feature `rehearsal` is one ahead.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> =
-    1..=if cfg!(feature = "rehearsal") { 4 } else { 3 };
-
-/// From this version on messages go in pieces, calls are given up, and writes carry their time and may
-/// be turned away for reasons of their own.
-pub(crate) const PIECES: u16 = 2;
-
-/// From this version on a write that is committed is not answered: the node that has sent it sees what came
-/// of it when it applies it.
-pub(crate) const SEEN_IN_THE_LOG: u16 = 3;
+    1..=if cfg!(feature = "rehearsal") { 2 } else { 1 };
 
 /// The version of the records that are sent by a version of the protocol.
 pub(crate) fn records(protocol: u16) -> RecordVersion {
     match protocol {
-        0..=3 => RecordVersion::COMPACT,
+        0..=1 => RecordVersion::FIRST,
         _ => RecordVersion::NEWEST,
     }
 }
 
-/// Bytes of a message in one piece, by the version of the protocol. An introduction is short and goes whole.
-pub(crate) fn piece_bytes(protocol: u16, is_introduction: bool) -> usize {
-    match protocol >= PIECES && !is_introduction {
-        true => runtime::limits().piece,
-        false => FRAME_BYTES_MAX,
+/// Bytes of a message in one piece. An introduction is short and goes whole.
+pub(crate) fn piece_bytes(is_introduction: bool) -> usize {
+    match is_introduction {
+        true => FRAME_BYTES_MAX,
+        false => runtime::limits().piece,
     }
 }
 
@@ -145,10 +137,8 @@ pub(crate) struct Hello {
     /// It only wants to get to know the other: the clusters may differ.
     pub(crate) introduction: bool,
     /// The highest feature level to which it agrees.
-    #[serde(default)]
     pub(crate) level: Level,
     /// The region in which it stands.
-    #[serde(default)]
     pub(crate) region: String,
 }
 
@@ -160,14 +150,9 @@ pub(crate) struct Welcome {
     /// Who was called.
     pub(crate) node: u64,
     /// The highest feature level to which it agrees.
-    #[serde(default)]
     pub(crate) level: Level,
     /// The region in which it stands.
-    #[serde(default)]
     pub(crate) region: String,
-    /// It can be sent what is packed.
-    #[serde(default)]
-    pub(crate) unpacks: bool,
 }
 
 /// What an operator asks of one node at the door of another: a request without a body.
@@ -194,10 +179,8 @@ pub(crate) struct Failure {
     /// In words.
     pub(crate) message: String,
     /// It was not understood at all.
-    #[serde(default)]
     pub(crate) unreadable: bool,
     /// The node that calls was removed from the cluster.
-    #[serde(default)]
     pub(crate) removed: bool,
 }
 
@@ -328,7 +311,6 @@ pub(crate) struct VoteCall {
     pub(crate) vote: WireVote,
     pub(crate) last: Option<WireLogId>,
     /// The leader itself asked for this election.
-    #[serde(default)]
     pub(crate) transfer: bool,
 }
 
@@ -410,30 +392,16 @@ pub(crate) struct WriteCall {
     pub(crate) request_id: String,
     /// The record of the [`placement_model::Command`]. The node that was asked writes it, and it stays as it is.
     pub(crate) command: Blob,
-    /// For how long the client waits, in milliseconds; 0: it is not said.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// For how long the client waits, in milliseconds.
     pub(crate) patience_ms: u32,
-    /// In which partition, and how the request was routed there. There are others than the default one only where all
-    /// nodes know them, and there `patience_ms` is said, too: fields have places.
-    #[serde(
-        default,
-        skip_serializing_if = "Destination::is_default",
-        rename = "partition"
-    )]
+    /// In which partition, and how the request was routed there.
     pub(crate) destination: Destination,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-/// The answer to a write.
+/// Why a write is not known to be committed. One that is committed has no answer: the node that has sent it
+/// sees it in the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum WriteReply {
-    /// Committed at this index, and applied by the leader with this outcome. Not said from
-    /// [`SEEN_IN_THE_LOG`] on.
-    Written { index: u64, outcome: Outcome },
     /// Not done, and it never will be by this call.
     NotLeader { leader: Option<u64> },
     /// It may or may not be committed.
@@ -448,23 +416,8 @@ pub(crate) enum WriteReply {
     TooLarge { bytes: u64, bytes_max: u64 },
 }
 
-impl WriteReply {
-    /// The answer as a version of the protocol can say it.
-    pub(crate) fn for_version(self, protocol: u16) -> Self {
-        let reason = match self {
-            Self::Busy { reason } if protocol < PIECES => reason,
-            Self::TooLarge { bytes, bytes_max } if protocol < PIECES => {
-                format!("it takes {bytes} bytes, and the leader takes {bytes_max}")
-            }
-            reply => return reply,
-        };
-        Self::Rejected { reason }
-    }
-}
-
-/// Asks how far a read must be. Earlier builds write nothing here, which is read as no vote, and do not
-/// look at what they are sent.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+/// Asks how far a read must be.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct ReadIndexCall {
     /// The vote of the node that asks, as it stood after the read had come in; `None`: nothing follows
@@ -512,7 +465,6 @@ pub(crate) struct Introduction {
     /// Where operators reach it.
     pub(crate) admin: String,
     /// The highest feature level to which it agrees.
-    #[serde(default)]
     pub(crate) level: Level,
 }
 
@@ -551,20 +503,19 @@ impl std::fmt::Debug for JoinCall {
 mod tests {
     use std::fmt::Debug;
 
-    use placement_model::Outcome;
     use serde::de::DeserializeOwned;
 
     use super::*;
 
     /// Each kind of message comes back from both ways of writing it.
     fn check<T: Serialize + DeserializeOwned + Debug>(messages: &[T]) {
-        for version in [
-            RecordVersion::NAMED,
-            RecordVersion::COMPACT,
-            RecordVersion::NEWEST,
-        ] {
-            for message in messages {
-                let read: T = wire::decode(&wire::encode(version, message)).unwrap();
+        for message in messages {
+            let written = [RecordVersion::FIRST, RecordVersion::NEWEST]
+                .map(|version| wire::encode(version, message))
+                .into_iter()
+                .chain([wire::encode_named(message)]);
+            for bytes in written {
+                let read: T = wire::decode(&bytes).unwrap();
                 assert_eq!(format!("{read:?}"), format!("{message:?}"));
             }
         }
@@ -648,7 +599,6 @@ mod tests {
             node: 2,
             level: Level(2),
             region: "south".to_owned(),
-            unpacks: true,
         }]);
         check(&[
             ReadPointReply::Leading {
@@ -691,10 +641,6 @@ mod tests {
             SnapshotReply::NotNow { reason: reason() },
         ]);
         check(&[
-            WriteReply::Written {
-                index: 1,
-                outcome: Outcome::AnsweredBefore,
-            },
             WriteReply::NotLeader { leader: None },
             WriteReply::Unknown { reason: reason() },
             WriteReply::Rejected { reason: reason() },
@@ -721,29 +667,19 @@ mod tests {
             node: 4,
         }]);
         check(
-            &[(0, 0), (250, 0), (250, 7), (250, 3 << 16)].map(|(patience_ms, partition)| {
-                WriteCall {
-                    request: RequestId {
-                        origin: 1,
-                        boot: 2,
-                        sequence: 3,
-                        answered_below: 3,
-                    },
-                    request_id: "req-1".to_owned(),
-                    command: Blob(Bytes::from_static(&[2, 0])),
-                    patience_ms,
-                    destination: Destination::from(partition),
-                }
+            &[(250, 0), (250, 7), (250, 3 << 16)].map(|(patience_ms, partition)| WriteCall {
+                request: RequestId {
+                    origin: 1,
+                    boot: 2,
+                    sequence: 3,
+                    answered_below: 3,
+                },
+                request_id: "req-1".to_owned(),
+                command: Blob(Bytes::from_static(&[2, 0])),
+                patience_ms,
+                destination: Destination::from(partition),
             }),
         );
-    }
-
-    #[test]
-    fn a_question_of_an_earlier_build_for_the_read_index_has_no_vote() {
-        for version in [RecordVersion::NAMED, RecordVersion::COMPACT] {
-            let call: ReadIndexCall = wire::decode(&wire::encode(version, &())).unwrap();
-            assert!(call.vote.is_none());
-        }
     }
 
     /// The first message of a connection may gain fields: no version is settled yet.
@@ -758,6 +694,8 @@ mod tests {
             oldest: u16,
             newest: u16,
             from: u64,
+            level: Level,
+            region: String,
         }
         let later = Later {
             introduction: false,
@@ -767,8 +705,10 @@ mod tests {
             oldest: 1,
             newest: 9,
             from: 4,
+            level: Level(7),
+            region: String::new(),
         };
-        let hello: Hello = wire::decode(&wire::encode(RecordVersion::NAMED, &later)).unwrap();
+        let hello: Hello = wire::decode(&wire::encode_named(&later)).unwrap();
         assert_eq!((hello.newest, hello.from), (9, 4));
     }
 }

@@ -31,7 +31,6 @@ pub(crate) struct Peers {
     cluster: OnceLock<Uuid>,
     connect: Duration,
     silence: Duration,
-    newest: u16,
     tasks: Tasks,
     /// The highest feature level to which this node agrees.
     level: AtomicU32,
@@ -73,13 +72,11 @@ impl Peers {
         me: u64,
         connect: Duration,
         silence: Duration,
-        newest: u16,
         tasks: Tasks,
     ) -> Self {
         Self {
             link,
             me,
-            newest,
             cluster: OnceLock::new(),
             connect,
             silence,
@@ -121,11 +118,6 @@ impl Peers {
     /// The cluster this node belongs to.
     pub(crate) fn cluster(&self) -> Option<Uuid> {
         self.cluster.get().copied()
-    }
-
-    /// The newest version of the protocol that this node speaks.
-    pub(crate) fn newest(&self) -> u16 {
-        self.newest
     }
 
     /// From now on this node agrees to feature levels up to this one.
@@ -281,7 +273,7 @@ impl Peers {
     ) -> Result<Channel, CallError> {
         let hello = Hello {
             oldest: *VERSIONS.start(),
-            newest: self.newest,
+            newest: *VERSIONS.end(),
             cluster: self.cluster(),
             from: self.me,
             to,
@@ -391,7 +383,6 @@ mod tests {
             1,
             PATIENCE,
             PATIENCE,
-            3,
             tasks.clone(),
         );
         let peers = Arc::new(peers);

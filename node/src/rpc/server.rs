@@ -184,9 +184,6 @@ pub(crate) trait Handler: Send + Sync + 'static {
     /// This node's number.
     fn node(&self) -> u64;
 
-    /// The newest version of the protocol that this node speaks.
-    fn newest(&self) -> u16;
-
     /// The highest feature level to which this node agrees.
     fn level(&self) -> Level;
 
@@ -368,8 +365,7 @@ impl Reception {
             Some(frame) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
             _ => return Err(std::io::Error::other("no hello came first")),
         };
-        let newest = handler.newest();
-        let version = newest.min(hello.newest);
+        let version = hello.newest.min(*VERSIONS.end());
         let welcome = if shown.is_some_and(|shown| !shown.is_of_node(hello.from)) {
             Err(Denied::Stranger(format!(
                 "the certificate is not that of node {}",
@@ -384,7 +380,7 @@ impl Reception {
                 hello.newest,
                 handler.node(),
                 VERSIONS.start(),
-                newest
+                VERSIONS.end()
             )))
         } else {
             handler.greet(&hello)
@@ -395,21 +391,17 @@ impl Reception {
                 let (peer, reason) = (hello.from, &message);
                 tracing::warn!(peer, %address, reason, "refused a peer's connection");
             }
-            let refusal = wire::encode(RecordVersion::NAMED, &denied.failure());
+            let refusal = wire::encode_named(&denied.failure());
             write_frame(stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
             return Ok(None);
-        }
-        if version < *VERSIONS.end() {
-            RarePath::OlderProtocol.ran();
         }
         let welcome = Welcome {
             version,
             node: handler.node(),
             level: handler.level(),
             region: handler.region().to_owned(),
-            unpacks: true,
         };
-        let welcome = wire::encode(RecordVersion::NAMED, &welcome);
+        let welcome = wire::encode_named(&welcome);
         write_frame(stream, &Frame::new(Kind::Welcome, 0, welcome)).await?;
         Ok(Some((hello, version)))
     }
@@ -424,7 +416,7 @@ impl Reception {
     ) -> std::io::Result<()> {
         let (mut read, write) = tokio::io::split(stream);
         let (outbox, queued) = outbox();
-        let piece_bytes = message::piece_bytes(version, hello.introduction);
+        let piece_bytes = message::piece_bytes(hello.introduction);
         let (stopped, written) = (CancellationToken::new(), CancellationToken::new());
         let (stop, all_written) = (stopped.clone().drop_guard(), written.clone());
         self.tasks.spawn(async move {
@@ -734,10 +726,6 @@ mod tests {
             }
         }
 
-        fn newest(&self) -> u16 {
-            *VERSIONS.end()
-        }
-
         fn level(&self) -> Level {
             Level::FIRST
         }
@@ -849,7 +837,7 @@ mod tests {
         let served = reception.connection(Box::new(far), address, place);
         let stranger = async {
             if welcomed_first {
-                let hello = wire::encode(RecordVersion::NAMED, &hello());
+                let hello = wire::encode_named(&hello());
                 let frame = Frame::new(Kind::Hello, 0, hello);
                 near.write_all(&encoded(&frame)).await.unwrap();
             }
@@ -1119,11 +1107,7 @@ mod tests {
         let (body, _) = append(RecordVersion::NEWEST);
         let call = [&[Method::Append as u8], &body[..]].concat();
         let call = encoded(&Frame::new(Kind::Request, 1, call));
-        let mut hello_frame = encoded(&Frame::new(
-            Kind::Hello,
-            0,
-            wire::encode(RecordVersion::NAMED, &hello()),
-        ));
+        let mut hello_frame = encoded(&Frame::new(Kind::Hello, 0, wire::encode_named(&hello())));
         for bit in (0..8 * call.len()).step_by(5) {
             let (mut near, far) = tokio::io::duplex(1 << 16);
             receive(&follower, Box::new(far), &tasks);
@@ -1158,9 +1142,8 @@ mod tests {
             node: 2,
             level: Level::FIRST,
             region: String::new(),
-            unpacks: true,
         };
-        let welcome = wire::encode(RecordVersion::NAMED, &welcome);
+        let welcome = wire::encode_named(&welcome);
         write_frame(&mut far, &Frame::new(Kind::Welcome, 0, welcome))
             .await
             .unwrap();
@@ -1186,7 +1169,7 @@ mod tests {
             introduction: true,
             ..hello()
         };
-        let hello = wire::encode(RecordVersion::NAMED, &hello);
+        let hello = wire::encode_named(&hello);
         write_frame(&mut near, &Frame::new(Kind::Hello, 0, hello))
             .await
             .unwrap();

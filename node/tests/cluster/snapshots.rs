@@ -197,7 +197,7 @@ fn chunk(transfer: u64, offset: u64, bytes: &'static [u8]) -> Call {
 
 async fn call(stream: &mut TcpStream, call: &Call) -> Reply {
     let mut body = vec![5];
-    body.extend(wire::encode(RecordVersion::COMPACT, call));
+    body.extend(wire::encode(RecordVersion::FIRST, call));
     write_frame(stream, 4, 1, &body).await;
     let answer = read_frame(stream).await;
     let answer = answer.get(9..).unwrap();

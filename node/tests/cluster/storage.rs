@@ -83,7 +83,7 @@ async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
         committed: true,
     };
     let head = (vote, None::<WireLogId>, None::<WireLogId>, 1, None::<u64>);
-    let head = wire::encode(RecordVersion::COMPACT, &head);
+    let head = wire::encode(RecordVersion::FIRST, &head);
     let mut body = vec![1];
     for part in [head.as_slice(), &[99]] {
         body.extend(u32::try_from(part.len()).unwrap().to_be_bytes());
@@ -104,6 +104,7 @@ pub(crate) async fn connected(from: &Machine, to: &Machine) -> TcpStream {
         to: Option<u64>,
         introduction: bool,
         level: Level,
+        region: String,
     }
     let mut stream = TcpStream::connect(&to.config.peer.listen).await.unwrap();
     let hello = Hello {
@@ -118,8 +119,9 @@ pub(crate) async fn connected(from: &Machine, to: &Machine) -> TcpStream {
         to: Some(to.id()),
         introduction: false,
         level: Level::NEWEST,
+        region: String::new(),
     };
-    let hello = wire::encode(RecordVersion::NAMED, &hello);
+    let hello = wire::encode_named(&hello);
     write_frame(&mut stream, 1, 0, &hello).await;
     assert_eq!(read_frame(&mut stream).await[0], 2, "a welcome");
     stream

@@ -80,7 +80,7 @@ impl Memory {
         Written {
             outcome,
             index: view.position.index.expect("a state stands somewhere"),
-            term: Some(1),
+            term: 1,
             view,
         }
     }

@@ -59,7 +59,7 @@ impl Mark {
             last: self.last.as_ref().map(WireLogId::from),
             vote: self.vote.as_ref().map(WireVote::from),
         };
-        let record = wire::encode(RecordVersion::NAMED, &record);
+        let record = wire::encode(RecordVersion::FIRST, &record);
         let length = u16::try_from(record.len()).expect("two numbers of the log are short");
         let mut body = length.to_le_bytes().to_vec();
         body.extend(record);

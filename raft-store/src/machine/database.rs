@@ -48,8 +48,7 @@ pub(crate) struct AppliedRecord {
     pub(crate) membership: WireStoredMembership,
     /// The digest of the rows, as [`placement_model::state::Digest`] is displayed.
     pub(crate) digest: String,
-    /// Missing before the first command, and in records of the first binaries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// `None` before the first command.
     pub(crate) last_stamp: Option<Timestamp>,
 }
 
@@ -354,7 +353,7 @@ mod tests {
     use crate::identity::Identity;
     use crate::store::open;
 
-    /// As the first versions wrote them, without the form, and as a later one will.
+    /// As no version writes them, and as a later one may.
     #[test]
     fn a_digest_of_another_form_is_computed_anew() {
         for written in ["0".repeat(32), format!("99.{}", "0".repeat(32))] {

@@ -46,8 +46,7 @@ pub(super) struct Header {
     pub(super) covers: WireSnapshotMeta,
     /// The digest of the rows, as [`placement_model::state::Digest`] is displayed.
     pub(super) digest: String,
-    /// Missing before the first command, and in snapshots of the first binaries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// `None` before the first command.
     pub(super) last_stamp: Option<Timestamp>,
 }
 

@@ -18,11 +18,7 @@ use uuid::Uuid;
 use super::{Table, row};
 use crate::wire::{RecordVersion, encode};
 
-const VERSIONS: [RecordVersion; 3] = [
-    RecordVersion::NAMED,
-    RecordVersion::COMPACT,
-    RecordVersion::NEWEST,
-];
+const VERSIONS: [RecordVersion; 2] = [RecordVersion::FIRST, RecordVersion::NEWEST];
 
 fn upper_name<N: std::str::FromStr<Err: std::fmt::Debug> + std::fmt::Debug>()
 -> impl Strategy<Value = N> {
@@ -119,7 +115,7 @@ fn join_row() -> impl Strategy<Value = JoinRow> {
         at(),
         nonce,
         proptest::option::of(replaced),
-        proptest::option::of(at()),
+        at(),
     )
         .prop_map(|(token, until, nonce, replaces, expires_at)| JoinRow {
             token,

@@ -20,4 +20,4 @@ pub use raft::{
     WireStoredMembership, WireVote,
 };
 pub(crate) use record::First;
-pub use record::{RecordVersion, WireError, decode, encode, encode_into};
+pub use record::{RecordVersion, WireError, decode, encode, encode_into, encode_named};

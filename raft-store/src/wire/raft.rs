@@ -185,12 +185,10 @@ pub struct WireEntry {
 pub enum WirePayload {
     /// A new leader's first entry.
     Blank,
-    /// A command, as the first logs have it.
-    Command(Stamped),
+    /// A command.
+    Command(WireCommand),
     /// A change of members.
     Membership(WireMembership),
-    /// A command, in the record of the node that was asked for it.
-    Encoded(WireCommand),
 }
 
 /// A command in a log entry.
@@ -200,14 +198,9 @@ pub struct WireCommand {
     pub at: Timestamp,
     /// Who sent it.
     pub request: Option<RequestId>,
-    /// The record of the [`Command`].
+    /// The record of the [`Command`], as the node that was asked for it has written it.
     pub command: Blob,
     /// In which partition, and how the request was routed there.
-    #[serde(
-        default,
-        skip_serializing_if = "Destination::is_default",
-        rename = "partition"
-    )]
     pub destination: Destination,
 }
 
@@ -223,7 +216,7 @@ impl From<&Entry> for WireEntry {
     fn from(entry: &Entry) -> Self {
         let payload = match &entry.payload {
             Payload::Blank => WirePayload::Blank,
-            Payload::Normal(logged) => WirePayload::Encoded(WireCommand {
+            Payload::Normal(logged) => WirePayload::Command(WireCommand {
                 at: logged.stamped().at,
                 request: logged.stamped().request,
                 command: logged.record().clone(),
@@ -249,11 +242,7 @@ impl WireEntry {
     pub fn into_entry(self) -> Result<Entry, WireError> {
         let payload = match self.payload {
             WirePayload::Blank => Payload::Blank,
-            WirePayload::Command(stamped) => {
-                // The oldest version in which an entry is written: every member reads it.
-                Payload::Normal(LoggedCommand::encoded(RecordVersion::COMPACT, stamped))
-            }
-            WirePayload::Encoded(WireCommand {
+            WirePayload::Command(WireCommand {
                 at,
                 request,
                 command: record,

@@ -1,43 +1,33 @@
-//! A record: one version byte, then MessagePack.
+//! A record: one version byte, then MessagePack. A struct is an array of its fields, and a variant of an
+//! enum stands under its name.
 //!
-//! | version | a struct is |
-//! |---|---|
-//! | 1 | a map from the names of its fields to their values |
-//! | 2 | an array of its fields |
-//!
-//! A variant of an enum stands under its name in both, and one decoder reads both.
+//! [`encode_named`] writes a map from the names of the fields to their values instead, which the same
+//! decoder reads.
 
 use std::fmt;
 
 use placement_model::Level;
 use serde::Serialize;
-use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, SeqAccess, Visitor};
 
-/// The version of a record. Whoever writes one says which; whoever reads one finds it in front.
+/// The version of a record: its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordVersion(pub(crate) u8);
 
 impl RecordVersion {
-    /// Fields have names, and a reader skips those that it does not know. Written where nothing is
-    /// settled yet: in the first message of a connection, and in the files that name the owner of
-    /// a data directory.
-    pub const NAMED: Self = Self(1);
-    /// Fields have places.
-    pub const COMPACT: Self = Self(2);
-
-    /// The oldest version that this binary reads.
-    pub const OLDEST: Self = Self::NAMED;
+    /// The first version, and the oldest that this binary reads.
+    pub const FIRST: Self = Self(1);
     /// The newest version that this binary reads. The feature `rehearsal` is one ahead.
     pub const NEWEST: Self = if cfg!(feature = "rehearsal") {
-        Self(3)
+        Self(2)
     } else {
-        Self::COMPACT
+        Self::FIRST
     };
 
     /// The version that the nodes of a cluster of this level write: all of them read it.
     pub const fn of(level: Level) -> Self {
         match level {
-            Level(0..=2) => Self::COMPACT,
+            Level(0..=1) => Self::FIRST,
             Level(_) => Self::NEWEST,
         }
     }
@@ -82,13 +72,18 @@ pub fn encode<T: Serialize + ?Sized>(version: RecordVersion, value: &T) -> Vec<u
 /// Writes a record behind what `bytes` already holds.
 pub fn encode_into<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, version: RecordVersion, value: &T) {
     bytes.push(version.0);
-    let written = if version == RecordVersion::NAMED {
-        rmp_serde::encode::write_named(bytes, value)
-    } else {
-        rmp_serde::encode::write(bytes, value)
-    };
-    written.expect("writing to memory does not fail, and no type of ours refuses to be written");
+    rmp_serde::encode::write(bytes, value).expect(WRITTEN);
 }
+
+/// Writes a record whose fields have names, so that a reader skips those that it does not know: the first
+/// message of a connection, and the file that names the owner of a data directory.
+pub fn encode_named<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    let mut bytes = vec![RecordVersion::FIRST.0];
+    rmp_serde::encode::write_named(&mut bytes, value).expect(WRITTEN);
+    bytes
+}
+
+const WRITTEN: &str = "writing to memory does not fail, and no type of ours refuses to be written";
 
 /// Reads a record, whole: bytes left over are damage.
 ///
@@ -99,7 +94,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     if version > RecordVersion::NEWEST.0 {
         return Err(WireError::Newer(version));
     }
-    if version < RecordVersion::OLDEST.0 {
+    if version < RecordVersion::FIRST.0 {
         let reason = format!("version {version} was never written");
         return Err(WireError::Damaged(reason));
     }
@@ -118,7 +113,7 @@ pub(crate) struct First<T>(pub(crate) T);
 
 impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for First<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(FirstVisitor(std::marker::PhantomData))
+        deserializer.deserialize_seq(FirstVisitor(std::marker::PhantomData))
     }
 }
 
@@ -134,16 +129,8 @@ impl<'de, T: serde::Deserialize<'de>> Visitor<'de> for FirstVisitor<T> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<First<T>, A::Error> {
         let first = fields.next_element()?;
         while fields.next_element::<IgnoredAny>()?.is_some() {}
-        first.map(First).ok_or_else(no_fields)
+        first
+            .map(First)
+            .ok_or_else(|| serde::de::Error::custom("a struct without fields"))
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<First<T>, A::Error> {
-        let first = fields.next_entry::<IgnoredAny, T>()?;
-        while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        first.map(|(_, first)| First(first)).ok_or_else(no_fields)
-    }
-}
-
-fn no_fields<E: serde::de::Error>() -> E {
-    E::custom("a struct without fields")
 }

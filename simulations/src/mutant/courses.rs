@@ -93,7 +93,6 @@ pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
 pub(super) fn neighbours(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         clouds: Clouds::First,
-        older_starts: Vec::new(),
         ..several(seed)
     };
     let faults = crate::faults::plan(&parameters);
@@ -414,7 +413,6 @@ fn three_regions_and_an_edge(seed: Seed, preference: Vec<usize>) -> Parameters {
         pause_max: Duration::from_millis(10),
         minority_stays_down: false,
         spares: 0,
-        older_starts: Vec::new(),
         ..several(seed)
     };
     let regions = Regions {

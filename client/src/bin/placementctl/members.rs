@@ -61,7 +61,7 @@ pub(crate) struct AddMember {
     /// An id that no node of this cluster has ever had.
     id: u64,
     /// Where the other nodes reach it, `host:port`.
-    #[arg(long, alias = "rpc", value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT")]
     peer: String,
     /// Where clients reach its REST API, `host:port`; by default as the node says itself.
     #[arg(long, value_name = "HOST:PORT", default_value = "")]
@@ -183,7 +183,6 @@ async fn replace(admin: &Admin, action: ReplaceMember, timeout: Duration) -> any
         }
     }
     println!("node {new} is a voter, in the place of node {old}");
-    // An older node does not know the question.
     if let Ok(topology) = admin.topology().await
         && !is_as_wanted(&topology)
     {

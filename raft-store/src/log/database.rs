@@ -282,7 +282,7 @@ pub(super) fn key(index: u64) -> [u8; 8] {
 
 pub(super) fn decode(row: &[u8]) -> Result<Entry, WireError> {
     let mut entry: WireEntry = wire::decode(row)?;
-    if let WirePayload::Encoded(command) = &mut entry.payload
+    if let WirePayload::Command(command) = &mut entry.payload
         && mutant!("lose-request-ids")
     {
         command.request = None;

@@ -1,7 +1,7 @@
 //! Clouds to search candidates in: what is in them, and how it gets into a service.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use anyhow::Context;
 use futures::{StreamExt, TryStreamExt};
@@ -105,7 +105,8 @@ impl Cloud {
     /// Puts it into a service, through the REST API.
     pub(crate) async fn seed(self, clients: &[Client]) -> anyhow::Result<()> {
         progress(&format!("seeding {self}"));
-        self.seed_names(&clients[0]).await?;
+        clients[0].ensure_resource_class(DEVICE).await?;
+        clients[0].ensure_trait(FAST).await?;
         futures::stream::iter(0..self.size)
             .map(|nth| async move {
                 let client = &clients[nth as usize % clients.len()];
@@ -115,32 +116,6 @@ impl Cloud {
             .try_collect::<()>()
             .await
             .context("seeding")
-    }
-
-    /// Makes the class and the trait that are not standard.
-    pub(crate) async fn seed_names(self, client: &Client) -> anyhow::Result<()> {
-        client.ensure_resource_class(DEVICE).await?;
-        client.ensure_trait(FAST).await?;
-        Ok(())
-    }
-
-    /// The same cloud as rows of upstream's database, which has the names already.
-    pub(crate) fn sql(self) -> String {
-        let mut sql = String::from(
-            "START TRANSACTION;\n\
-             INSERT INTO projects (id, external_id) VALUES (1000, 'seeded');\n\
-             INSERT INTO users (id, external_id) VALUES (1000, 'seeded');\n",
-        );
-        let mut id = 1000;
-        for nth in 0..self.size {
-            self.tree(nth).write_sql(&mut sql, &mut id);
-        }
-        // For its optimiser.
-        sql.push_str(
-            "COMMIT;\nANALYZE TABLE resource_providers, inventories, allocations, \
-             resource_provider_traits, consumers;\n",
-        );
-        sql
     }
 
     fn tree(self, nth: u64) -> Tree {
@@ -249,57 +224,6 @@ impl Tree {
             client.post_allocations(&claims).await?;
         }
         Ok(())
-    }
-
-    /// Appends statements; `id` is the next one that neither a provider nor a consumer has.
-    fn write_sql(&self, sql: &mut String, id: &mut u64) {
-        let root = *id;
-        let mut ids = BTreeMap::new();
-        for Provider {
-            uuid,
-            name,
-            parent,
-            inventories,
-            traits,
-        } in &self.providers
-        {
-            ids.insert(*uuid, *id);
-            let parent = parent.map_or("NULL".to_owned(), |parent| ids[&parent].to_string());
-            let _ = writeln!(
-                sql,
-                "INSERT INTO resource_providers (id, uuid, name, generation, root_provider_id, parent_provider_id) \
-                 VALUES ({id}, '{uuid}', '{name}', 2, {root}, {parent});"
-            );
-            for (class, Inventory { total, .. }) in inventories {
-                let _ = writeln!(
-                    sql,
-                    "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, \
-                     max_unit, step_size, allocation_ratio) SELECT {id}, id, {total}, 0, 1, {total}, 1, 1.0 FROM \
-                     resource_classes WHERE name = '{class}';"
-                );
-            }
-            for name in traits {
-                let _ = writeln!(
-                    sql,
-                    "INSERT INTO resource_provider_traits (trait_id, resource_provider_id) SELECT id, {id} FROM \
-                     traits WHERE name = '{name}';"
-                );
-            }
-            *id += 1;
-        }
-        for (consumer, held) in &self.consumers {
-            let _ = writeln!(
-                sql,
-                "INSERT INTO consumers (uuid, project_id, user_id, generation) VALUES ('{consumer}', 1000, 1000, 1);"
-            );
-            for (class, used) in held {
-                let _ = writeln!(
-                    sql,
-                    "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) SELECT \
-                     {root}, '{consumer}', id, {used} FROM resource_classes WHERE name = '{class}';"
-                );
-            }
-        }
     }
 }
 

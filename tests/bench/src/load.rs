@@ -43,7 +43,7 @@ pub(crate) struct Load {
 }
 
 /// What a load measured.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sample {
     pub(crate) requests: f64,
     pub(crate) errors: u64,

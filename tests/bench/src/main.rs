@@ -10,9 +10,11 @@ mod process_group;
 mod regions;
 mod rows;
 mod security;
+mod sites;
 mod start;
 mod upstream;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -60,8 +62,8 @@ async fn run(command: Command) -> anyhow::Result<()> {
     let load = load.split(' ').next().unwrap_or("?");
     println!("{cores} cores, load {load} before the start\n");
     match &command.part {
-        None | Some(Part::Bare(_)) => rows::run(&command.rows).await,
-        Some(Part::Compare(options)) => rows::compare(options).await,
+        None | Some(Part::Bare(_)) => rows::run(&command.rows, None).await,
+        Some(Part::Compare(options)) => rows::run(options.options(), Some(options)).await,
         Some(Part::Security(options)) => security::run(options).await,
         Some(Part::Regions(options)) => regions::run(options).await,
         Some(Part::Learners(options)) => learners::run(options).await,
@@ -118,51 +120,34 @@ fn write_into(file: &Path, command: &str, text: &str) -> anyhow::Result<()> {
     )?)
 }
 
-/// Lines over logarithmic axes, drawn by gnuplot.
-struct Plot {
-    /// Its commands, and the points of each line.
-    settings: String,
-    lines: Vec<(String, String)>,
-}
-
-impl Plot {
-    fn new(title: &str, x: &str, y: &str) -> Self {
-        let settings = format!(
-            "set title '{title}'\nset xlabel '{x}'\nset ylabel '{y}'\nset logscale xy\nset grid\n\
-             set key outside right top\nset terminal svg size 720,440 background 'white'\n"
-        );
-        Self {
-            settings,
-            lines: Vec::new(),
-        }
+/// Lines over logarithmic axes, drawn by gnuplot: points with the name of their line.
+fn plot(
+    file: &Path,
+    title: &str,
+    x: &str,
+    y: &str,
+    points: &[(String, f64, f64)],
+) -> anyhow::Result<()> {
+    let mut script = format!(
+        "set title \"{title}\"\nset xlabel \"{x}\"\nset ylabel \"{y}\"\nset logscale xy\nset grid\n\
+         set key outside right top\nset terminal svg size 720,440 background 'white'\nset output '{}'\n",
+        file.display()
+    );
+    let mut lines: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, x, y) in points {
+        let _ = writeln!(lines.entry(name).or_default(), "{x} {y}");
     }
-
-    fn add(&mut self, name: &str, x: f64, y: f64) {
-        if self.lines.last().is_none_or(|(last, _)| last != name) {
-            self.lines.push((name.to_owned(), String::new()));
-        }
-        if let Some((_, points)) = self.lines.last_mut() {
-            let _ = writeln!(points, "{x} {y}");
-        }
+    for (nth, points) in lines.values().enumerate() {
+        let _ = writeln!(script, "$line{nth} << end\n{points}end");
     }
-
-    fn draw(&self, file: &Path) -> anyhow::Result<()> {
-        let mut script = format!("{}set output '{}'\n", self.settings, file.display());
-        for (nth, (_, points)) in self.lines.iter().enumerate() {
-            let _ = writeln!(script, "$line{nth} << end\n{points}end");
-        }
-        let line = |(nth, (name, _)): (usize, &(String, String))| {
-            format!(
-                "$line{nth} with linespoints linewidth 2 pointtype 7 pointsize 0.5 title '{name}'"
-            )
-        };
-        let lines: Vec<_> = self.lines.iter().enumerate().map(line).collect();
-        let _ = writeln!(script, "plot {}", lines.join(", "));
-        let commands = tempfile::NamedTempFile::new()?;
-        std::fs::write(&commands, script)?;
-        process_group::run(std::process::Command::new("gnuplot").arg(commands.path()))
-            .context("Debian has gnuplot in gnuplot-nox")
-    }
+    let drawn = lines.keys().enumerate();
+    let drawn =
+        drawn.map(|(nth, name)| format!("$line{nth} with linespoints pointtype 7 title '{name}'"));
+    let _ = writeln!(script, "plot {}", drawn.collect::<Vec<_>>().join(", "));
+    let commands = tempfile::NamedTempFile::new()?;
+    std::fs::write(&commands, script)?;
+    process_group::run(std::process::Command::new("gnuplot").arg(commands.path()))
+        .context("Debian has gnuplot in gnuplot-nox")
 }
 
 fn ms(value: f64) -> String {

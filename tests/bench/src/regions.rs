@@ -3,27 +3,18 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use placement_client::Claim;
-use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use uuid::Uuid;
 
 use crate::clouds::boundless;
 use crate::failover::Failover;
 use crate::load::{Load, reads, writes};
-use crate::{Plot, failover, progress, sum_of_peers, urls, write_into};
+use crate::sites::{LEADERS_SITE, LEARNER, Sites, site_of};
+use crate::{failover, plot, progress, sum_of_peers, urls, write_into};
 
-/// Where each node stands. The last is a learner.
-pub(crate) const SITES: [&str; 6] = ["north", "north", "middle", "middle", "south", "edge"];
-const VOTERS: u64 = 5;
-pub(crate) const LEARNER: u64 = 6;
-/// Where the leader is to be.
-pub(crate) const LEADERS_SITE: &str = "north";
-/// How long leadership may take to get there.
-const SETTLED: Duration = Duration::from_secs(120);
 /// How much more than its round trips and twice what it takes on a LAN a request may take: the lateness of the
 /// delay lines.
 const LATE_MS: f64 = 5.0;
@@ -68,104 +59,6 @@ pub(crate) struct Options {
     docs: Option<PathBuf>,
 }
 
-/// A cluster over sites.
-pub(crate) struct Sites {
-    pub(crate) cluster: Cluster,
-    /// The longest silence before an election.
-    election_ms: u64,
-}
-
-fn site_of(id: u64) -> &'static str {
-    SITES[id as usize - 1]
-}
-
-impl Sites {
-    async fn start(
-        round_trip_ms: u64,
-        bits_per_s: Option<u32>,
-        more: &str,
-    ) -> anyhow::Result<Self> {
-        let election_ms = 1_500.max(12 * round_trip_ms);
-        let config = format!(
-            "{COUNTED_ONLY}[cluster]\nleader_preference = [\"{LEADERS_SITE}\"]\n\
-             [raft]\nround_trip_ms = {round_trip_ms}\nelection_max_ms = {election_ms}\n{more}"
-        );
-        let cluster = match bits_per_s {
-            Some(bits_per_s) => Cluster::prepare_linked(VOTERS, &config, bits_per_s)?,
-            None => Cluster::prepare_far(VOTERS, &config)?,
-        };
-        let mut sites = Self {
-            cluster,
-            election_ms,
-        };
-        progress("starting five voters and a learner");
-        for id in 1..=VOTERS {
-            sites.start_node(id)?;
-        }
-        sites.cluster.wait_healthy().await?;
-        sites.cluster.add_place();
-        sites.start_node(LEARNER)?;
-        sites.cluster.admit(LEARNER).await?;
-        sites.settle().await?;
-        Ok(sites)
-    }
-
-    pub(crate) fn start_node(&mut self, id: u64) -> anyhow::Result<()> {
-        self.cluster.start_node_at(id, site_of(id))
-    }
-
-    fn stretch(&self, round_trip_ms: u64) {
-        self.cluster
-            .stretch(|one, other| match site_of(one) == site_of(other) {
-                true => Duration::ZERO,
-                false => Duration::from_millis(round_trip_ms),
-            });
-    }
-
-    /// Waits until the leader is where it is to be; which node it is.
-    pub(crate) async fn settle(&self) -> anyhow::Result<u64> {
-        let begun = Instant::now();
-        loop {
-            let leader = self.cluster.leader().await?;
-            if site_of(leader) == LEADERS_SITE {
-                return Ok(leader);
-            }
-            ensure!(begun.elapsed() < SETTLED, "node {leader} still leads");
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    }
-
-    /// A node of each site that does not lead.
-    async fn asked(&self) -> anyhow::Result<Vec<u64>> {
-        let leader = self.settle().await?;
-        let mut asked: Vec<u64> = (1..=LEARNER).filter(|id| *id != leader).collect();
-        asked.dedup_by_key(|id| site_of(*id));
-        Ok(asked)
-    }
-
-    /// Medians of one client of one node, in milliseconds: local, session and linearizable reads, and writes.
-    async fn costs(&self, id: u64, providers: &[Uuid], seconds: u64) -> anyhow::Result<[f64; 4]> {
-        let client = self.cluster.client_of(id).with_session();
-        let claim = Claim::by("project", "user").and(providers[0], &[("VCPU", 1)]);
-        client.put_allocations(Uuid::new_v4(), &claim).await?;
-        let token = client.session_index().context("a write gives an index")?;
-        let servers = urls(&self.cluster, [id]);
-        let of = async |requests, promise: &str, more: Option<String>| {
-            let mut load = Load::on(&servers, requests, 1).seconds(seconds);
-            load = load.header(&format!("Placement-Consistency: {promise}"));
-            load.headers.extend(more);
-            anyhow::Ok(load.measure(&[], &[]).await?.p50_ms)
-        };
-        let token = format!("Placement-Min-Index: {}", token.as_str());
-        Ok([
-            of(reads(providers), "local", None).await?,
-            of(reads(providers), "session", Some(token)).await?,
-            of(reads(providers), "linearizable", None).await?,
-            of(writes(), "linearizable", None).await?,
-        ])
-    }
-}
-
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     if let Some(bits_per_s) = options.bits_per_s {
         return thin(options, bits_per_s).await;
@@ -184,7 +77,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let mut lengths = round_trips.clone();
     lengths.push(options.far);
     lengths.dedup();
-    let (table, plot) = throughput(&mut sites, options, &lengths).await?;
+    let (table, points) = throughput(&mut sites, options, &lengths).await?;
     text += &table;
     if !options.no_failover {
         text += &losses(&mut sites, &round_trips, &providers).await?;
@@ -193,7 +86,15 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let Some(folder) = &options.docs else {
         return Ok(());
     };
-    plot.draw(&folder.join("what-distance-costs.svg"))?;
+    let title = "Writes over round trips between three regions";
+    let file = folder.join("what-distance-costs.svg");
+    plot(
+        &file,
+        title,
+        "clients in the leader's region",
+        "writes a second",
+        &points,
+    )?;
     write_into(
         &folder.join("regions.md"),
         "scripts/bench regions --docs docs",
@@ -203,6 +104,33 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
 
 fn mark(missed: bool) -> &'static str {
     if missed { " **missed**" } else { "" }
+}
+
+/// Medians of one client of one node, in milliseconds: local, session and linearizable reads, and writes.
+async fn medians(
+    sites: &Sites,
+    id: u64,
+    providers: &[Uuid],
+    seconds: u64,
+) -> anyhow::Result<[f64; 4]> {
+    let client = sites.cluster.client_of(id).with_session();
+    let claim = Claim::by("project", "user").and(providers[0], &[("VCPU", 1)]);
+    client.put_allocations(Uuid::new_v4(), &claim).await?;
+    let token = client.session_index().context("a write gives an index")?;
+    let servers = urls(&sites.cluster, [id]);
+    let of = async |requests, promise: &str, more: Option<String>| {
+        let mut load = Load::on(&servers, requests, 1).seconds(seconds);
+        load = load.header(&format!("Placement-Consistency: {promise}"));
+        load.headers.extend(more);
+        anyhow::Ok(load.measure(&[], &[]).await?.p50_ms)
+    };
+    let token = format!("Placement-Min-Index: {}", token.as_str());
+    Ok([
+        of(reads(providers), "local", None).await?,
+        of(reads(providers), "session", Some(token)).await?,
+        of(reads(providers), "linearizable", None).await?,
+        of(writes(), "linearizable", None).await?,
+    ])
 }
 
 /// What each kind of request costs one client at each site.
@@ -222,7 +150,7 @@ async fn costs(
         for id in sites.asked().await? {
             let site = site_of(id);
             progress(&format!("round trips of {ms} ms, at {site}"));
-            let costs = sites.costs(id, providers, options.seconds).await?;
+            let costs = medians(sites, id, providers, options.seconds).await?;
             if ms == 0 {
                 lan.push((site, costs));
             }
@@ -251,15 +179,11 @@ async fn throughput(
     sites: &mut Sites,
     options: &Options,
     round_trips: &[u64],
-) -> anyhow::Result<(String, Plot)> {
+) -> anyhow::Result<(String, Vec<(String, f64, f64)>)> {
     let mut text = "\n| round trip | clients in the leader's region | writes/s | beside the LAN's | most that so many \
                     clients can ask |\n|---:|---:|---:|---:|---:|\n"
         .to_owned();
-    let mut plot = Plot::new(
-        "Writes over round trips between three regions",
-        "clients in the leader's region",
-        "writes a second",
-    );
+    let mut points = Vec::new();
     let mut lan = Vec::new();
     for &ms in round_trips {
         sites.stretch(ms);
@@ -283,10 +207,10 @@ async fn throughput(
                 text,
                 "| {ms} ms | {clients} | {per_second:.0} | {ratio:.2}{missed} | {most} |"
             );
-            plot.add(&format!("{ms} ms"), clients as f64, per_second);
+            points.push((format!("{ms:3} ms"), clients as f64, per_second));
         }
     }
-    Ok((text, plot))
+    Ok((text, points))
 }
 
 /// The losses of the leader's region.

@@ -1,6 +1,5 @@
 //! Reads, candidates and writes of one node and of three, and of others beside them in the same run.
 
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,11 +14,12 @@ use crate::clouds::{Cloud, Shape, boundless, devices_query};
 use crate::etcd::Etcd;
 use crate::load::{Load, Request, Sample, gets, reads, writes};
 use crate::upstream::Upstream;
-use crate::{Plot, ms, pids, progress, urls};
+use crate::{ms, pids, plot, progress, urls};
 
 /// Upstream answers few requests in a second.
 const UPSTREAM_SECONDS_MIN: u64 = 10;
 
+/// Reads, candidates and writes of one node and of three.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Seconds per figure.
@@ -30,39 +30,45 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<Row>,
 
-    /// Sizes of the flat cloud in hosts, rising; several separated by commas. All other figures are of the first.
+    /// Sizes of the flat cloud in hosts; several separated by commas. All but ten candidates are asked of the first.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
     hosts: Vec<u64>,
 
     /// Hosts of the nested cloud, of seven providers each; the PCI cloud has half as many, with eight devices each.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 500)]
     trees: u64,
 
-    /// Draws the cost of candidates against the size of the cloud into this file, as SVG.
+    /// Draws the cost of ten candidates against the size of the cloud into this file, as SVG.
     #[arg(long)]
     plot: Option<PathBuf>,
 }
 
-/// `scripts/bench compare`: the same, and beside it openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads, on
-/// MariaDB), etcd (three nodes) and axum with a fixed answer. Fails if a bar is missed.
+/// The same, and beside it openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads, on MariaDB), etcd (three
+/// nodes) and axum with a fixed answer. Fails if a bar is missed.
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// Only beside these.
+    /// Only these.
     peers: Vec<Peer>,
 
     #[command(flatten)]
     options: Options,
 
     /// A Python venv with openstack-placement, PyMySQL and pyuwsgi; scripts/bench makes one.
-    #[arg(long, env = "PLACEMENT_UPSTREAM_VENV", hide = true)]
-    venv: Option<PathBuf>,
+    #[arg(long, env = "PLACEMENT_UPSTREAM_VENV", hide = true, default_value = "")]
+    venv: PathBuf,
+}
+
+impl Compare {
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Peer {
-    Upstream,
-    Etcd,
     Axum,
+    Etcd,
+    Upstream,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
@@ -73,419 +79,332 @@ enum Row {
     OneWriter,
 }
 
-/// The figure of a line that is held against that of the first line for the same request.
-#[derive(Clone, Copy, PartialEq)]
-enum Quantity {
-    PerSecond,
-    P50,
-    Cpu,
-}
-use Quantity::{Cpu, P50, PerSecond};
-
-/// What must hold.
-#[derive(Clone, Copy)]
-enum Bar {
-    /// So many times as good as this line is the first one, at least.
-    AtLeast(f64),
-    /// The same, at most: where this line is ours, too.
-    AtMost(f64),
-    /// The median, in milliseconds.
-    Within(f64),
-}
-
-struct Line {
+/// What is asked of a service.
+struct Asked {
     row: Row,
     what: String,
-    who: String,
-    sample: Sample,
-    quantity: Quantity,
-    bar: Option<Bar>,
+    requests: Vec<Request>,
+    connections: usize,
+    /// The promise that a read asks for.
+    promise: &'static str,
+    /// Who is asked the same, and so many times better ours is to be.
+    bars: Vec<(Peer, f64)>,
 }
 
-#[derive(Default)]
-struct Table {
-    lines: Vec<Line>,
-    failures: Vec<String>,
+/// Of how many nodes and in which cloud it is asked.
+struct Scene {
+    nodes: u64,
+    cloud: Cloud,
+    asked: Vec<Asked>,
 }
 
-/// A cluster with a cloud.
-struct Ours {
-    cluster: Cluster,
-    who: String,
-    /// The node that is read from.
-    asked: u64,
-    /// Its process, and those of the others.
-    pids: [Vec<u32>; 2],
-}
+type Measured = (String, anyhow::Result<Sample>, Option<f64>);
 
-pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
-    measure(options, &[], None).await
-}
-
-pub(crate) async fn compare(compare: &Compare) -> anyhow::Result<()> {
-    let peers = match compare.peers.as_slice() {
-        [] => &[Peer::Upstream, Peer::Etcd, Peer::Axum],
-        some => some,
-    };
-    measure(&compare.options, peers, compare.venv.as_deref()).await
-}
-
-async fn measure(options: &Options, peers: &[Peer], venv: Option<&Path>) -> anyhow::Result<()> {
+/// `scripts/bench` and `scripts/bench compare`.
+pub(crate) async fn run(options: &Options, compare: Option<&Compare>) -> anyhow::Result<()> {
     ensure!(options.seconds > 0, "--seconds is 1 or more");
-    ensure!(
-        options.hosts.is_sorted() && !options.hosts.is_empty(),
-        "--hosts are to rise"
+    let all = [Peer::Axum, Peer::Etcd, Peer::Upstream];
+    let (peers, venv) = match compare {
+        None => (&[][..], Path::new("")),
+        Some(Compare { peers, venv, .. }) if peers.is_empty() => (&all[..], venv.as_path()),
+        Some(Compare { peers, venv, .. }) => (peers.as_slice(), venv.as_path()),
+    };
+    println!(
+        "| row | request | cloud | service | per second | p50 | p99 | CPU of all processes | of the one asked | the first is \
+         better by | bar | |\n|---|---|---|---|---:|---:|---:|---:|---:|---:|---|---|"
     );
-    let mut table = Table::default();
-    options.one_node(&mut table, peers).await?;
-    options.three_nodes(&mut table).await?;
-    if options.wants(Row::OneWriter) {
-        table.add(
-            Row::OneWriter,
-            "1 connection",
-            "4 KiB appended, fdatasync",
-            P50,
-            None,
-            syncs(options.seconds),
-        );
+    let (mut missed, mut points) = (0, Vec::new());
+    for mut scene in options.scenes() {
+        let is_wanted =
+            |asked: &Asked| options.only.is_empty() || options.only.contains(&asked.row);
+        scene.asked.retain(is_wanted);
+        for asked in &mut scene.asked {
+            asked.bars.retain(|(peer, _)| peers.contains(peer));
+        }
+        if scene.asked.is_empty() {
+            continue;
+        }
+        let is_flat = matches!(scene.cloud.shape, Shape::Flat);
+        for (asked, lines) in scene
+            .asked
+            .iter()
+            .zip(scene.measure(options.seconds, venv).await?)
+        {
+            missed += asked.print(scene.cloud, &lines);
+            for (who, sample, _) in &lines {
+                if let (true, Ok(sample)) = (is_flat && asked.what == TEN, sample) {
+                    points.push((who.clone(), scene.cloud.size as f64, sample.cpu_of_asked_ms));
+                }
+            }
+        }
     }
-    if peers.contains(&Peer::Etcd) {
-        options.etcd(&mut table).await?;
-    }
-    if peers.contains(&Peer::Upstream) {
-        let venv = venv.context("PLACEMENT_UPSTREAM_VENV is not set; scripts/bench sets it")?;
-        options.upstream(&mut table, venv).await?;
-    }
-    let missed = table.print();
     if let Some(file) = &options.plot {
-        table.plot(options).draw(file)?;
+        let title = "10 allocation candidates of a flat cloud";
+        plot(file, title, "hosts", "CPU per request, ms", &points)?;
     }
-    for failure in &table.failures {
-        println!("\nNot measured: {failure}");
-    }
-    let failed = table.failures.len();
-    ensure!(
-        missed + failed == 0,
-        "{missed} bars missed, {failed} figures not measured"
-    );
+    ensure!(missed == 0, "{missed} bars missed or figures not measured");
     Ok(())
 }
 
+const TEN: &str = "candidates, limit=10";
+
 impl Options {
-    fn wants(&self, row: Row) -> bool {
-        self.only.is_empty() || self.only.contains(&row)
-    }
-
-    fn flat(&self) -> Cloud {
-        Cloud::of(Shape::Flat, self.hosts[0])
-    }
-
-    fn load(&self, servers: &[String], requests: Vec<Request>, connections: usize) -> Load {
-        Load::on(servers, requests, connections).seconds(self.seconds)
-    }
-
-    async fn one_node(&self, table: &mut Table, peers: &[Peer]) -> anyhow::Result<()> {
-        if !(self.wants(Row::Reads) || self.wants(Row::Writes)) {
-            return Ok(());
-        }
-        let ours = Ours::start(1, self.flat()).await?;
-        if self.wants(Row::Reads) {
-            for (what, requests) in self.reads() {
-                let load = self.load(&ours.reader(), requests.clone(), 16);
-                table.add(
-                    Row::Reads,
-                    what,
-                    &ours.who,
-                    PerSecond,
-                    None,
-                    ours.measure(&load).await,
-                );
-                if peers.contains(&Peer::Axum) {
-                    let path = &requests[0].1;
-                    let answer = ours.cluster.client().call(ApiRequest::get(path)).await?;
-                    let axum = Axum::start(&answer.body).await?;
-                    let load = Load {
-                        servers: axum.servers(),
-                        ..load
-                    };
-                    let sample = load.measure(&[axum.pid()], &[]).await;
-                    let bar = Some(Bar::AtLeast(0.65));
-                    table.add(Row::Reads, what, "bare axum", PerSecond, bar, sample);
-                }
-            }
-        }
-        if self.wants(Row::Writes) {
-            self.writes(table, &ours, &[16, 64]).await?;
-        }
-        Ok(())
-    }
-
-    fn reads(&self) -> [(&'static str, Vec<Request>); 2] {
-        let consumers = gets(&self.flat().consumers(), |uuid| {
-            format!("/allocations/{uuid}")
-        });
-        [
-            (
-                "GET …/inventories, 16 connections",
-                reads(&self.flat().roots()),
-            ),
-            ("GET /allocations/{c}, 16 connections", consumers),
-        ]
-    }
-
-    async fn three_nodes(&self, table: &mut Table) -> anyhow::Result<()> {
-        let ours = Ours::start(3, self.flat()).await?;
-        if self.wants(Row::Reads) {
-            for promise in ["linearizable", "local"] {
-                for connections in [1, 16] {
-                    let load = self.load(&ours.reader(), reads(&self.flat().roots()), connections);
-                    let load = load.header(&format!("Placement-Consistency: {promise}"));
-                    let what =
-                        format!("GET …/inventories from a follower, {connections} connections");
-                    let who = format!("{}, {promise}", ours.who);
-                    table.add(
-                        Row::Reads,
-                        &what,
-                        &who,
-                        P50,
-                        None,
-                        ours.measure(&load).await,
-                    );
-                }
-            }
-        }
-        if self.wants(Row::Candidates) {
-            for (what, query, _, _) in FLAT {
-                self.candidates(table, &ours, what, &query(self.flat()), 16, None)
-                    .await;
-            }
-        }
-        if self.wants(Row::OneWriter) {
-            self.writes(table, &ours, &[1]).await?;
-        }
-        if self.wants(Row::Writes) {
-            self.writes(table, &ours, &[16, 64, 256]).await?;
-        }
-        drop(ours);
-        if self.wants(Row::Candidates) {
-            for &hosts in &self.hosts[1..] {
-                let cloud = Cloud::of(Shape::Flat, hosts);
-                let ours = Ours::start(3, cloud).await?;
-                let query = cloud.query().limit(10);
-                let bar = Some(Bar::AtMost(1.2));
-                self.candidates(table, &ours, TEN, &query, 16, bar).await;
-            }
-            let nested = Cloud::of(Shape::Nested, self.trees);
-            let ours = Ours::start(3, nested).await?;
-            self.candidates(table, &ours, NESTED, &nested.query().limit(10), 16, None)
-                .await;
-            drop(ours);
-            let ours = Ours::start(3, Cloud::of(Shape::Pci, self.trees / 2)).await?;
-            for groups in [1, 2, 4, 8] {
-                let bar = Some(Bar::Within(2.5));
-                self.candidates(table, &ours, &pci(groups), &devices_query(groups), 1, bar)
-                    .await;
-            }
-        }
-        Ok(())
-    }
-
-    async fn candidates(
-        &self,
-        table: &mut Table,
-        ours: &Ours,
-        what: &str,
-        query: &CandidateQuery,
-        connections: usize,
-        bar: Option<Bar>,
-    ) {
-        let load = self.load(&ours.reader(), vec![get(query)], connections);
-        let quantity = if connections == 1 { P50 } else { Cpu };
-        table.add(
-            Row::Candidates,
-            what,
-            &ours.who,
-            quantity,
-            bar,
-            ours.measure(&load).await,
-        );
-    }
-
-    async fn writes(
-        &self,
-        table: &mut Table,
-        ours: &Ours,
-        connections: &[usize],
-    ) -> anyhow::Result<()> {
-        boundless(&ours.cluster.client()).await?;
-        for &count in connections {
-            let load = self.load(&urls(&ours.cluster, ours.cluster.ids()), writes(), count);
-            let (row, what, quantity) = write_row(count, ours.cluster.ids().len());
-            table.add(
-                row,
-                &what,
-                &ours.who,
-                quantity,
-                None,
-                ours.measure(&load).await,
+    fn scenes(&self) -> Vec<Scene> {
+        use Peer::{Axum, Etcd, Upstream};
+        let flat = Cloud::of(Shape::Flat, self.hosts[0]);
+        let inventories = || reads(&flat.roots());
+        let allocations = gets(&flat.consumers(), |uuid| format!("/allocations/{uuid}"));
+        let candidates = |what: &str, query: &CandidateQuery, connections, bar: f64| {
+            let requests = vec![("GET", query.path(), String::new())];
+            let bars = [(Upstream, bar)].into_iter().filter(|(_, bar)| *bar > 0.0);
+            Asked::of(Row::Candidates, what, requests, connections).beside(bars)
+        };
+        let follower = |promise, connections| {
+            let what = format!("GET …/inventories from a follower, {promise}");
+            let asked = Asked::of(Row::Reads, &what, inventories(), connections);
+            Asked { promise, ..asked }
+        };
+        let write = |connections| {
+            let row = if connections == 1 {
+                Row::OneWriter
+            } else {
+                Row::Writes
+            };
+            Asked::of(row, "PUT /allocations", writes(), connections)
+        };
+        let mut scenes = vec![
+            Scene {
+                nodes: 1,
+                cloud: flat,
+                asked: vec![
+                    Asked::of(Row::Reads, "GET …/inventories", inventories(), 16)
+                        .beside([(Axum, 0.65), (Upstream, 200.0)]),
+                    Asked::of(Row::Reads, "GET /allocations/{c}", allocations, 16)
+                        .beside([(Axum, 0.65), (Upstream, 200.0)]),
+                    write(16),
+                    write(64),
+                ],
+            },
+            Scene {
+                nodes: 3,
+                cloud: flat,
+                asked: vec![
+                    follower("linearizable", 1),
+                    follower("local", 1),
+                    follower("linearizable", 16),
+                    follower("local", 16),
+                    candidates(TEN, &flat.query().limit(10), 16, 4000.0),
+                    candidates("candidates, no limit", &flat.query(), 16, 300.0),
+                    write(1).beside([(Etcd, 1.25)]),
+                    write(16).beside([(Etcd, 1.5), (Upstream, 150.0)]),
+                    write(64).beside([(Etcd, 1.5)]),
+                    write(256).beside([(Etcd, 1.5)]),
+                ],
+            },
+        ];
+        let mut search = |cloud, asked| {
+            scenes.push(Scene {
+                nodes: 3,
+                cloud,
+                asked,
+            })
+        };
+        for &hosts in &self.hosts[1..] {
+            let cloud = Cloud::of(Shape::Flat, hosts);
+            search(
+                cloud,
+                vec![candidates(TEN, &cloud.query().limit(10), 16, 0.0)],
             );
         }
-        Ok(())
+        let nested = Cloud::of(Shape::Nested, self.trees);
+        search(
+            nested,
+            vec![candidates(
+                "candidates, limit=10",
+                &nested.query().limit(10),
+                16,
+                4000.0,
+            )],
+        );
+        // With more devices upstream does not come to an end.
+        let devices = [(1, 500.0), (2, 500.0), (4, 0.0), (8, 0.0)].map(|(groups, bar)| {
+            let what = format!("candidates, {groups} devices, limit=1000");
+            candidates(&what, &devices_query(groups), 1, bar)
+        });
+        search(Cloud::of(Shape::Pci, self.trees / 2), devices.into());
+        scenes
     }
+}
 
-    async fn etcd(&self, table: &mut Table) -> anyhow::Result<()> {
-        if !(self.wants(Row::Writes) || self.wants(Row::OneWriter)) {
-            return Ok(());
+impl Scene {
+    /// Starts each service once and asks it all that it is to be asked.
+    async fn measure(&self, seconds: u64, venv: &Path) -> anyhow::Result<Vec<Vec<Measured>>> {
+        let mut lines: Vec<Vec<Measured>> = self.asked.iter().map(|_| Vec::new()).collect();
+        let mut add = |nth: usize, who: &str, sample: anyhow::Result<Sample>, bar| {
+            progress(&format!("{who}: {}", self.asked[nth].what));
+            lines[nth].push((who.to_owned(), sample, bar));
+        };
+        let beside = |peer| {
+            let asked = self.asked.iter().enumerate();
+            asked.filter_map(move |(nth, asked)| {
+                let bar = asked.bars.iter().find(|(of, _)| *of == peer)?.1;
+                Some((nth, asked, Some(bar)))
+            })
+        };
+
+        progress(&format!("starting {} nodes", self.nodes));
+        let mut cluster = Cluster::start_with(self.nodes, COUNTED_ONLY).await?;
+        self.cloud.seed(&cluster.clients()).await?;
+        boundless(&cluster.client()).await?;
+        let reader = cluster.followers().await?.first().copied().unwrap_or(1);
+        let others: Vec<u64> = cluster
+            .ids()
+            .into_iter()
+            .filter(|id| *id != reader)
+            .collect();
+        let pids = [pids(&mut cluster, [reader]), pids(&mut cluster, others)];
+        let who = format!("{} of ours", self.nodes);
+        for (nth, asked) in self.asked.iter().enumerate() {
+            let servers = match asked.row {
+                Row::Writes | Row::OneWriter => urls(&cluster, cluster.ids()),
+                _ => urls(&cluster, [reader]),
+            };
+            let load = asked.load(&servers, seconds);
+            add(nth, &who, load.measure(&pids[0], &pids[1]).await, None);
+            if asked.row == Row::OneWriter {
+                add(nth, "4 KiB appended, fdatasync", syncs(seconds), None);
+            }
         }
-        let etcd = Etcd::start().await?;
-        for count in [1, 16, 64, 256] {
-            let (row, what, quantity) = write_row(count, 3);
-            if self.wants(row) {
-                let bar = Some(Bar::AtLeast(if count == 1 { 1.25 } else { 1.5 }));
-                table.add(
-                    row,
-                    &what,
+        for (nth, asked, bar) in beside(Peer::Axum) {
+            let answer = cluster
+                .client()
+                .call(ApiRequest::get(&asked.requests[0].1))
+                .await?;
+            let axum = Axum::start(&answer.body).await?;
+            let load = asked.load(&axum.servers(), seconds);
+            add(
+                nth,
+                "bare axum",
+                load.measure(&[axum.pid()], &[]).await,
+                bar,
+            );
+        }
+        drop(cluster);
+        if beside(Peer::Etcd).next().is_some() {
+            let etcd = Etcd::start().await?;
+            for (nth, asked, bar) in beside(Peer::Etcd) {
+                add(
+                    nth,
                     "etcd",
-                    quantity,
+                    etcd.puts(asked.connections, seconds).await,
                     bar,
-                    etcd.puts(count, self.seconds).await,
                 );
             }
         }
-        Ok(())
+        if beside(Peer::Upstream).next().is_some() {
+            let upstream = Upstream::start(venv).await?;
+            self.cloud.seed(&[upstream.client()]).await?;
+            boundless(&upstream.client()).await?;
+            for (nth, asked, bar) in beside(Peer::Upstream) {
+                let mut load = asked.load(&upstream.servers(), seconds.max(UPSTREAM_SECONDS_MIN));
+                // It gives up on conflicts between its own threads.
+                load.may_fail = asked.row == Row::Writes;
+                add(
+                    nth,
+                    "upstream",
+                    load.measure(&upstream.pids(), &[]).await,
+                    bar,
+                );
+            }
+        }
+        Ok(lines)
+    }
+}
+
+impl Asked {
+    fn of(row: Row, what: &str, requests: Vec<Request>, connections: usize) -> Self {
+        let (what, promise, bars) = (what.to_owned(), "linearizable", Vec::new());
+        Self {
+            row,
+            what,
+            requests,
+            connections,
+            promise,
+            bars,
+        }
     }
 
-    async fn upstream(&self, table: &mut Table, venv: &Path) -> anyhow::Result<()> {
-        let seconds = self.seconds.max(UPSTREAM_SECONDS_MIN);
-        let measure = async |upstream: &Upstream, requests, connections, may_fail| {
-            let load = Load::on(&upstream.servers(), requests, connections).seconds(seconds);
-            Load { may_fail, ..load }
-                .measure(&upstream.pids(), &[])
-                .await
-        };
-        let mut add = |row, what: &str, cloud: Cloud, quantity, bar, sample| {
-            table.add(
+    fn beside(mut self, bars: impl IntoIterator<Item = (Peer, f64)>) -> Self {
+        self.bars.extend(bars);
+        self
+    }
+
+    fn load(&self, servers: &[String], seconds: u64) -> Load {
+        Load::on(servers, self.requests.clone(), self.connections)
+            .seconds(seconds)
+            .header(&format!("Placement-Consistency: {}", self.promise))
+    }
+
+    /// Prints a line for each service and counts the bars that were missed.
+    fn print(&self, cloud: Cloud, lines: &[Measured]) -> usize {
+        let mut missed = 0;
+        for (who, sample, bar) in lines {
+            let Self {
                 row,
                 what,
-                &format!("upstream, {cloud}"),
-                quantity,
-                bar,
-                sample,
+                connections,
+                ..
+            } = self;
+            let Sample {
+                per_second,
+                p50_ms,
+                p99_ms,
+                cpu_ms,
+                cpu_of_asked_ms,
+                ..
+            } = match sample {
+                Ok(sample) => *sample,
+                Err(error) => {
+                    missed += 1;
+                    println!("| {row:?} | {what} | {cloud} | {who} | not measured: {error:#} |");
+                    continue;
+                }
+            };
+            // What is held against each other: of one client the latency, of searches the cost.
+            let ratio = lines[0]
+                .1
+                .as_ref()
+                .ok()
+                .map(|first| match (connections, row) {
+                    (1, _) => p50_ms / first.p50_ms,
+                    (_, Row::Candidates) => cpu_of_asked_ms / first.cpu_of_asked_ms,
+                    _ => first.per_second / per_second,
+                });
+            let verdict = match (bar, ratio) {
+                (Some(bar), Some(ratio)) if ratio >= *bar => format!("≥ {bar} × | met"),
+                (Some(bar), _) => {
+                    missed += 1;
+                    format!("≥ {bar} × | missed")
+                }
+                (None, _) => "|".to_owned(),
+            };
+            println!(
+                "| {row:?} | {what}, {connections} connections | {cloud} | {who} | {per_second:.0} | {} | {} | {} | {} | {:.2} × | \
+                 {verdict} |",
+                ms(p50_ms),
+                ms(p99_ms),
+                ms(cpu_ms),
+                ms(cpu_of_asked_ms),
+                ratio.unwrap_or(f64::NAN),
             );
-        };
-        let least = |times| Some(Bar::AtLeast(times));
-        for (nth, &hosts) in self.hosts.iter().enumerate() {
-            // Of the largest clouds it answers too seldom to be measured.
-            if hosts > 10_000 || (nth > 0 && !self.wants(Row::Candidates)) {
-                continue;
-            }
-            let cloud = Cloud::of(Shape::Flat, hosts);
-            let upstream = Upstream::start(venv, cloud).await?;
-            if self.wants(Row::Reads) && nth == 0 {
-                for (what, requests) in self.reads() {
-                    let sample = measure(&upstream, requests, 16, false).await;
-                    add(Row::Reads, what, cloud, PerSecond, least(200.0), sample);
-                }
-            }
-            let asked = if nth == 0 { &FLAT[..] } else { &FLAT[..1] };
-            for (what, query, connections, bar) in asked {
-                if self.wants(Row::Candidates) {
-                    let requests = vec![get(&query(cloud))];
-                    let sample = measure(&upstream, requests, *connections, false).await;
-                    add(Row::Candidates, what, cloud, Cpu, least(*bar), sample);
-                }
-            }
-            if self.wants(Row::Writes) && nth == 0 {
-                boundless(&upstream.client()).await?;
-                let (row, what, quantity) = write_row(16, 3);
-                // It gives up on conflicts between its own threads.
-                let sample = measure(&upstream, writes(), 16, true).await;
-                add(row, &what, cloud, quantity, least(150.0), sample);
-            }
         }
-        if self.wants(Row::Candidates) {
-            let cloud = Cloud::of(Shape::Nested, self.trees);
-            let upstream = Upstream::start(venv, cloud).await?;
-            let sample = measure(&upstream, vec![get(&cloud.query().limit(10))], 16, false).await;
-            add(Row::Candidates, NESTED, cloud, Cpu, least(4000.0), sample);
-            drop(upstream);
-            let cloud = Cloud::of(Shape::Pci, self.trees / 2);
-            let upstream = Upstream::start(venv, cloud).await?;
-            // With more devices it does not come to an end.
-            for groups in [1, 2] {
-                let sample = measure(&upstream, vec![get(&devices_query(groups))], 1, false).await;
-                add(
-                    Row::Candidates,
-                    &pci(groups),
-                    cloud,
-                    P50,
-                    least(500.0),
-                    sample,
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-const TEN: &str = "flat, limit=10, 16 connections";
-const NESTED: &str = "nested, limit=10, 16 connections";
-/// What is asked of the flat cloud, by how many, and how many times less it costs us than upstream.
-type Asked = (&'static str, fn(Cloud) -> CandidateQuery, usize, f64);
-const FLAT: [Asked; 2] = [
-    (TEN, |cloud| cloud.query().limit(10), 16, 4000.0),
-    ("flat, no limit, 16 connections", Cloud::query, 16, 300.0),
-];
-
-fn pci(groups: u32) -> String {
-    format!("PCI, {groups} devices, limit=1000, 1 connection")
-}
-
-fn get(query: &CandidateQuery) -> Request {
-    ("GET", query.path(), String::new())
-}
-
-fn write_row(connections: usize, nodes: usize) -> (Row, String, Quantity) {
-    match (connections, nodes) {
-        (1, _) => (Row::OneWriter, "1 connection".to_owned(), P50),
-        (_, 1) => (
-            Row::Writes,
-            format!("{connections} connections, one node"),
-            PerSecond,
-        ),
-        _ => (Row::Writes, format!("{connections} connections"), PerSecond),
-    }
-}
-
-impl Ours {
-    async fn start(nodes: u64, cloud: Cloud) -> anyhow::Result<Self> {
-        progress(&format!("starting {nodes} nodes"));
-        let mut cluster = Cluster::start_with(nodes, COUNTED_ONLY).await?;
-        cloud.seed(&cluster.clients()).await?;
-        let asked = cluster.followers().await?.first().copied().unwrap_or(1);
-        let others = (1..=nodes).filter(|id| *id != asked);
-        Ok(Self {
-            who: format!("{nodes} of ours, {cloud}"),
-            pids: [pids(&mut cluster, [asked]), pids(&mut cluster, others)],
-            cluster,
-            asked,
-        })
-    }
-
-    fn reader(&self) -> Vec<String> {
-        urls(&self.cluster, [self.asked])
-    }
-
-    async fn measure(&self, load: &Load) -> anyhow::Result<Sample> {
-        load.measure(&self.pids[0], &self.pids[1]).await
+        missed
     }
 }
 
 /// What the disk can do alone: append 4 KiB and fdatasync, again and again.
 fn syncs(seconds: u64) -> anyhow::Result<Sample> {
-    let directory = tempfile::tempdir()?;
-    let path = directory.path().join("synced");
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let mut file = tempfile::tempfile().context("a file to sync")?;
     let started = Instant::now();
     let mut took = Vec::new();
     while started.elapsed() < Duration::from_secs(seconds) {
@@ -503,144 +422,4 @@ fn syncs(seconds: u64) -> anyhow::Result<Sample> {
         p99_ms: at(99),
         ..Sample::default()
     })
-}
-
-impl Table {
-    fn add(
-        &mut self,
-        row: Row,
-        what: &str,
-        who: &str,
-        quantity: Quantity,
-        bar: Option<Bar>,
-        sample: anyhow::Result<Sample>,
-    ) {
-        let name = format!("{row:?}: {what}: {who}");
-        match sample {
-            Ok(sample) => {
-                let Sample {
-                    per_second, p50_ms, ..
-                } = sample;
-                progress(&format!("{name}: {per_second:.0}/s, p50 {}", ms(p50_ms)));
-                let (what, who) = (what.to_owned(), who.to_owned());
-                self.lines.push(Line {
-                    row,
-                    what,
-                    who,
-                    sample,
-                    quantity,
-                    bar,
-                });
-            }
-            // The other figures are worth having.
-            Err(error) => {
-                progress(&format!("{name}: {error:#}"));
-                self.failures.push(format!("{name}: {error:#}"));
-            }
-        }
-    }
-
-    /// Prints all lines, those for the same request together, and counts the bars that were missed.
-    fn print(&self) -> usize {
-        println!(
-            "| row | request | service | per second | p50 | p99 | CPU of all processes | of the one asked | beside \
-             it, the first is better by | bar | |\n|---|---|---|---:|---:|---:|---:|---:|---:|---|---|"
-        );
-        let mut missed = 0;
-        let is_first =
-            |nth: &usize| self.first(&self.lines[*nth]) as *const Line == &self.lines[*nth];
-        for first in (0..self.lines.len())
-            .filter(is_first)
-            .map(|nth| &self.lines[nth])
-        {
-            let same = |line: &&Line| line.row == first.row && line.what == first.what;
-            for line in self.lines.iter().filter(same) {
-                let ratio = line.quantity.ratio(&first.sample, &line.sample);
-                let (bar, met) = match line.bar {
-                    None => (String::new(), true),
-                    Some(Bar::AtLeast(least)) => (format!("≥ {least} ×"), ratio >= least),
-                    Some(Bar::AtMost(most)) => (format!("≤ {most} ×"), ratio <= most),
-                    Some(Bar::Within(most)) => {
-                        (format!("p50 ≤ {most} ms"), line.sample.p50_ms <= most)
-                    }
-                };
-                let verdict = match (bar.is_empty(), met) {
-                    (true, _) => "",
-                    (_, true) => "met",
-                    (_, false) => "missed",
-                };
-                missed += usize::from(!met);
-                let ratio = match std::ptr::eq(line, first) {
-                    true => String::new(),
-                    false => format!("{ratio:.2} × ({})", line.quantity.name()),
-                };
-                let Sample {
-                    per_second,
-                    p50_ms,
-                    p99_ms,
-                    cpu_ms,
-                    cpu_of_asked_ms,
-                    ..
-                } = line.sample;
-                println!(
-                    "| {:?} | {} | {} | {per_second:.0} | {} | {} | {} | {} | {ratio} | {bar} | {verdict} |",
-                    line.row,
-                    line.what,
-                    line.who,
-                    ms(p50_ms),
-                    ms(p99_ms),
-                    ms(cpu_ms),
-                    ms(cpu_of_asked_ms),
-                );
-            }
-        }
-        missed
-    }
-
-    /// The first line for the same request.
-    fn first(&self, line: &Line) -> &Line {
-        let same = |other: &&Line| line.row == other.row && line.what == other.what;
-        self.lines.iter().find(same).unwrap_or(&self.lines[0])
-    }
-
-    /// Processor time of a request for ten candidates, against the hosts of the cloud.
-    fn plot(&self, options: &Options) -> Plot {
-        let mut plot = Plot::new(
-            "10 allocation candidates of a flat cloud",
-            "hosts",
-            "CPU per request, ms",
-        );
-        for who in ["3 of ours", "upstream"] {
-            for &hosts in &options.hosts {
-                let name = format!("{who}, {}", Cloud::of(Shape::Flat, hosts));
-                let found = self
-                    .lines
-                    .iter()
-                    .find(|line| line.what == TEN && line.who == name);
-                if let Some(line) = found {
-                    plot.add(who, hosts as f64, line.sample.cpu_of_asked_ms);
-                }
-            }
-        }
-        plot
-    }
-}
-
-impl Quantity {
-    fn name(self) -> &'static str {
-        match self {
-            PerSecond => "per second",
-            P50 => "p50",
-            Cpu => "CPU",
-        }
-    }
-
-    /// How many times as good the first is as the other.
-    fn ratio(self, first: &Sample, other: &Sample) -> f64 {
-        match self {
-            PerSecond => first.per_second / other.per_second,
-            P50 => other.p50_ms / first.p50_ms,
-            Cpu => other.cpu_of_asked_ms / first.cpu_of_asked_ms,
-        }
-    }
 }

@@ -4,7 +4,6 @@
 //! defaults, but for as many connections as these threads use. All of it is in a temporary
 //! directory and gone when this is dropped.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,7 +13,6 @@ use placement_client::{ApiRequest, Client};
 use placement_tests::ports::Ports;
 use tempfile::TempDir;
 
-use crate::clouds::Cloud;
 use crate::process_group::{Group, guarded, run};
 use crate::progress;
 
@@ -34,12 +32,9 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Starts both from a Python venv that has openstack-placement, PyMySQL and pyuwsgi, and fills the database
-    /// with a cloud.
-    pub(crate) async fn start(venv: &Path, cloud: Cloud) -> anyhow::Result<Self> {
-        progress(&format!(
-            "starting openstack-placement under uwsgi on MariaDB: {cloud}"
-        ));
+    /// Starts both from a Python venv that has openstack-placement, PyMySQL and pyuwsgi.
+    pub(crate) async fn start(venv: &Path) -> anyhow::Result<Self> {
+        progress("starting openstack-placement under uwsgi on MariaDB");
         let directory = tempfile::Builder::new()
             .prefix("placement-upstream-")
             .tempdir()?;
@@ -56,8 +51,6 @@ impl Upstream {
             _ports: ports,
         };
         upstream.wait_ready().await?;
-        cloud.seed_names(&upstream.client()).await?;
-        upstream.put_rows(&cloud.sql())?;
         Ok(upstream)
     }
 
@@ -69,21 +62,6 @@ impl Upstream {
     /// What it is asked at.
     pub(crate) fn servers(&self) -> Vec<String> {
         vec![format!("http://127.0.0.1:{}", self.port)]
-    }
-
-    /// Puts these statements into its database.
-    fn put_rows(&self, sql: &str) -> anyhow::Result<()> {
-        let file = self.directory.path().join("rows.sql");
-        std::fs::write(&file, sql)?;
-        let mut command = Command::new("mariadb");
-        command
-            .args(["--no-defaults", "--user=root", "placement"])
-            .arg(format!(
-                "--socket={}/socket",
-                self.directory.path().display()
-            ))
-            .stdin(File::open(&file)?);
-        run(&mut command)
     }
 
     /// The processes of the service and of its database.

@@ -50,15 +50,18 @@ function request()
   return it[1]
 end
 
--- Requests, microseconds and errors, then the latency at each half percent and at each part of the last one.
+-- Requests, microseconds and errors, then latencies in microseconds, each with the requests that it stands for.
 function done(summary, latency)
   local errors = summary.errors
   io.write(format("\nmeasured %d %d %d\n", summary.requests, summary.duration,
     errors.connect + errors.read + errors.write + errors.timeout + errors.status))
+  local function at(percent, share)
+    io.write(format("latency %d %f\n", latency:percentile(percent), share * summary.requests))
+  end
   for percent = 0, 98 do
-    io.write(format("0.01 %d\n", latency:percentile(percent + 0.5)))
+    at(percent + 0.5, 0.01)
   end
   for part = 0, 99 do
-    io.write(format("0.0001 %d\n", latency:percentile(99 + (part + 0.5) / 100)))
+    at(99 + (part + 0.5) / 100, 0.0001)
   end
 end

@@ -118,12 +118,7 @@ impl Load {
             let share = count / servers + usize::from(nth < count % servers);
             (share > 0).then(|| self.wrk(&directory, server, share))
         });
-        let printed = futures::future::try_join_all(processes).await?;
-        let all: Vec<_> = printed
-            .iter()
-            .map(|text| read(text))
-            .collect::<Result<_, _>>()?;
-        let mut sample = sum(&all);
+        let mut sample = figures(&futures::future::try_join_all(processes).await?.concat())?;
         if self.may_fail {
             let failed = std::mem::take(&mut sample.errors) as f64;
             sample.per_second *= 1.0 - failed / sample.requests;
@@ -169,64 +164,38 @@ impl Load {
     }
 }
 
-/// What one wrk printed: requests, microseconds and errors; latencies in microseconds with their share.
-struct Printed {
-    head: [u64; 3],
-    latencies: Vec<(u64, f64)>,
-}
-
-fn read(text: &str) -> anyhow::Result<Printed> {
-    let parse = || {
-        let (_, ours) = text.split_once("\nmeasured ")?;
-        let (head, lines) = ours.split_once('\n')?;
-        let head: Result<Vec<u64>, _> = head.split(' ').map(str::parse).collect();
-        let latencies = lines.lines().map(|line| {
-            let (share, took) = line.split_once(' ')?;
-            Some((took.parse().ok()?, share.parse().ok()?))
-        });
-        let (head, latencies) = (
-            head.ok()?.try_into().ok()?,
-            latencies.collect::<Option<_>>()?,
-        );
-        Some(Printed { head, latencies })
-    };
-    let printed = parse().with_context(|| format!("wrk printed no figures:\n{text}"))?;
-    ensure!(printed.head[0] > 0, "wrk got no answer:\n{text}");
-    Ok(printed)
-}
-
-/// The figures of several wrks that ran at once.
-fn sum(all: &[Printed]) -> Sample {
-    let total = |of: usize| all.iter().map(|one| one.head[of]).sum::<u64>();
-    let mut latencies: Vec<(u64, f64)> = (all.iter())
-        .flat_map(|one| {
-            let requests = one.head[0] as f64;
-            one.latencies
-                .iter()
-                .map(move |(took, share)| (*took, share * requests))
-        })
-        .collect();
+/// The figures of wrks that ran at once, from all that they printed.
+fn figures(printed: &str) -> anyhow::Result<Sample> {
+    let mut sample = Sample::default();
+    let mut latencies = Vec::new();
+    for line in printed.lines() {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["measured", requests, microseconds, errors] => {
+                let requests: f64 = requests.parse()?;
+                sample.requests += requests;
+                sample.per_second += requests * 1e6 / microseconds.parse::<f64>()?;
+                sample.errors += errors.parse::<u64>()?;
+            }
+            ["latency", microseconds, weight] => {
+                latencies.push((microseconds.parse::<u64>()?, weight.parse::<f64>()?));
+            }
+            _ => {}
+        }
+    }
+    ensure!(sample.requests > 0.0, "wrk got no answer:\n{printed}");
     latencies.sort_by_key(|(took, _)| *took);
-    let requests = total(0) as f64;
     let quantile = |share: f64| {
         let mut passed = 0.0;
         let found = latencies.iter().find(|(_, weight)| {
             passed += weight;
-            passed >= share * requests
+            passed >= share * sample.requests
         });
         found
             .or(latencies.last())
             .map_or(0.0, |(took, _)| *took as f64 / 1e3)
     };
-    let rate = |one: &Printed| one.head[0] as f64 * 1e6 / one.head[1] as f64;
-    Sample {
-        requests,
-        errors: total(2),
-        per_second: all.iter().map(rate).sum(),
-        p50_ms: quantile(0.5),
-        p99_ms: quantile(0.99),
-        ..Sample::default()
-    }
+    (sample.p50_ms, sample.p99_ms) = (quantile(0.5), quantile(0.99));
+    Ok(sample)
 }
 
 /// Inventories of these providers.

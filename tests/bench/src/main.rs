@@ -63,7 +63,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     println!("{cores} cores, load {load} before the start\n");
     match &command.part {
         None | Some(Part::Bare(_)) => rows::run(&command.rows, None).await,
-        Some(Part::Compare(options)) => rows::run(options.options(), Some(options)).await,
+        Some(Part::Compare(options)) => rows::run(&options.options, Some(options)).await,
         Some(Part::Security(options)) => security::run(options).await,
         Some(Part::Regions(options)) => regions::run(options).await,
         Some(Part::Learners(options)) => learners::run(options).await,

@@ -34,20 +34,12 @@ pub(crate) struct Options {
     seconds: u64,
 
     /// Round trips between sites, in milliseconds, separated by commas; 0, a LAN, is always among them.
-    #[arg(long, value_delimiter = ',', default_value = "30,100")]
+    #[arg(long, value_delimiter = ',', default_value = "30,100,150")]
     round_trips: Vec<u64>,
-
-    /// A further round trip, for throughput alone, in milliseconds.
-    #[arg(long, default_value_t = 150)]
-    far: u64,
 
     /// How many clients write at once; several separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,256,1024")]
     clients: Vec<usize>,
-
-    /// Leaves out the losses of the leader's region.
-    #[arg(long)]
-    no_failover: bool,
 
     /// Bits a second of the link to each node, to see what compression is worth; throughput is measured there with
     /// `[peer] compress` on and off, and nothing else is.
@@ -59,29 +51,24 @@ pub(crate) struct Options {
     docs: Option<PathBuf>,
 }
 
+impl Options {
+    fn longest(&self) -> u64 {
+        self.round_trips.iter().copied().max().unwrap_or(0)
+    }
+}
+
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     if let Some(bits_per_s) = options.bits_per_s {
         return thin(options, bits_per_s).await;
     }
     let mut round_trips = vec![0];
     round_trips.extend(options.round_trips.iter().copied().filter(|ms| *ms > 0));
-    let longest = round_trips
-        .iter()
-        .copied()
-        .max()
-        .unwrap_or(0)
-        .max(options.far);
-    let mut sites = Sites::start(longest, None, "").await?;
+    let mut sites = Sites::start(options.longest(), None, "").await?;
     let providers = boundless(&sites.cluster.client()).await?;
     let mut text = costs(&mut sites, options, &round_trips, &providers).await?;
-    let mut lengths = round_trips.clone();
-    lengths.push(options.far);
-    lengths.dedup();
-    let (table, points) = throughput(&mut sites, options, &lengths).await?;
+    let (table, points) = throughput(&mut sites, options, &round_trips).await?;
     text += &table;
-    if !options.no_failover {
-        text += &losses(&mut sites, &round_trips, &providers).await?;
-    }
+    text += &losses(&mut sites, &round_trips, &providers).await?;
     print!("{text}");
     let Some(folder) = &options.docs else {
         return Ok(());
@@ -254,9 +241,9 @@ async fn thin(options: &Options, bits_per_s: u32) -> anyhow::Result<()> {
     println!("|---|---:|---:|---:|---:|");
     for compress in ["never", "regions"] {
         let more = format!("[peer]\ncompress = \"{compress}\"\n");
-        let sites = Sites::start(options.far, Some(bits_per_s), &more).await?;
+        let sites = Sites::start(options.longest(), Some(bits_per_s), &more).await?;
         boundless(&sites.cluster.client()).await?;
-        sites.stretch(options.far);
+        sites.stretch(options.longest());
         let leader = sites.settle().await?;
         // The link to the other node of its site is as thin, and what goes there is not compressed.
         let servers = urls(&sites.cluster, [leader]);

@@ -51,17 +51,11 @@ pub(crate) struct Compare {
     peers: Vec<Peer>,
 
     #[command(flatten)]
-    options: Options,
+    pub(crate) options: Options,
 
     /// A Python venv with openstack-placement, PyMySQL and pyuwsgi; scripts/bench makes one.
     #[arg(long, env = "PLACEMENT_UPSTREAM_VENV", hide = true, default_value = "")]
     venv: PathBuf,
-}
-
-impl Compare {
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]

@@ -6,10 +6,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use anyhow::bail;
-use placement_client::{ApiRequest, Client};
+use placement_client::Client;
 use placement_tests::ports::Ports;
 use tempfile::TempDir;
 
@@ -20,13 +18,12 @@ const PROCESSES: &str = "5";
 const THREADS: &str = "25";
 /// Of each process; that is all that the largest clouds take, and an end for questions without one.
 const MEMORY_MAX_MIB: &str = "8192";
-const READY_LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Upstream {
     // Dropped in this order: the service before its database, both before their files.
     service: Group,
     database: Group,
-    directory: TempDir,
+    _directory: TempDir,
     port: u16,
     _ports: Ports,
 }
@@ -46,11 +43,12 @@ impl Upstream {
         let upstream = Self {
             service,
             database,
-            directory,
+            _directory: directory,
             port,
             _ports: ports,
         };
-        upstream.wait_ready().await?;
+        // Requests wait there until it can answer them.
+        upstream.service.wait_for_port(port).await?;
         Ok(upstream)
     }
 
@@ -67,22 +65,6 @@ impl Upstream {
     /// The processes of the service and of its database.
     pub(crate) fn pids(&self) -> [u32; 2] {
         [self.service.pid(), self.database.pid()]
-    }
-
-    async fn wait_ready(&self) -> anyhow::Result<()> {
-        let client = self.client().with_attempt_timeout(Duration::from_secs(10));
-        let started = Instant::now();
-        while started.elapsed() < READY_LIMIT {
-            if client.request_once(ApiRequest::get("/")).await.is_ok() {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        bail!(
-            "openstack-placement in {} does not answer:\n{}",
-            self.directory.path().display(),
-            self.service.log_tail()
-        )
     }
 }
 

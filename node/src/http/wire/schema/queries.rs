@@ -160,8 +160,10 @@ mod tests {
     use super::*;
     use crate::http::wire::schema::DOCUMENT;
 
+    type SchemaOf = fn(Microversion) -> &'static Schema;
+
     /// The parameters of a query, each with the first minor version that has it.
-    fn known(schema_of: fn(Microversion) -> &'static Schema) -> BTreeMap<String, u8> {
+    fn known(schema_of: SchemaOf) -> BTreeMap<String, u8> {
         let mut found = BTreeMap::new();
         for minor in 0..=Microversion::MAX.minor() {
             let Schema::Object(query) = schema_of(Microversion::new(minor)) else {
@@ -182,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_description_has_the_parameters_of_each_query_and_their_versions() {
-        let queries: [(&str, fn(Microversion) -> &'static Schema); 4] = [
+        let queries: [(&str, SchemaOf); 4] = [
             ("/resource_providers", providers_query),
             ("/traits", |_| traits_query()),
             ("/usages", usages_query),
@@ -197,11 +199,11 @@ mod tests {
             for (name, since) in known {
                 let parameter = parameters.iter().find(|one| one["name"] == name.as_str());
                 let text = parameter.expect(&name)["description"].as_str().unwrap();
-                let (_, told) = text
+                let (_, first) = text
                     .rsplit_once("From microversion 1.")
                     .unwrap_or(("", "0."));
-                let told = told.split_once('.').unwrap().0;
-                assert_eq!(told, since.to_string(), "{path} {name}");
+                let first = first.split_once('.').unwrap().0;
+                assert_eq!(first, since.to_string(), "{path} {name}");
             }
         }
     }

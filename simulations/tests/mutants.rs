@@ -68,7 +68,7 @@ caught! {
     acknowledging_before_the_sync: AcknowledgeBeforeSync from 1;
     losing_what_was_acknowledged: LoseAcknowledged from 4;
     forgetting_votes: ForgetVotes from 1;
-    forgetting_votes_and_leading_twice: ForgetVotesSameLeader from 25;
+    forgetting_votes_and_leading_twice: ForgetVotesSameLeader from 27;
     forgetting_votes_and_committing_twice: ForgetVotesTwoLeaders from 1;
     dropping_appends: DropAppends from 1;
     taking_the_tail_for_committed: CommitTheTail from 1;
@@ -80,8 +80,8 @@ caught! {
     asking_again_as_another: AskAgainAsAnother from 1;
     denying_what_was_sent: DenyWhatWasSent from 1;
     joining_the_round_under_way: JoinTheRound from 2;
-    counting_every_vote: CountEveryVote from 4;
-    voting_for_any_log: VoteForAnyLog from 1;
+    counting_every_vote: CountEveryVote from 7;
+    voting_for_any_log: VoteForAnyLog from 2;
     taking_a_heartbeat_for_agreement: HeartbeatAgrees from 1;
     leaving_what_is_truncated_on_disk: DropTruncations from 1;
     calling_a_state_fresh_as_of_the_answer: FreshAsOfTheAnswer from 1;
@@ -94,7 +94,7 @@ caught! {
     trusting_in_silence: TrustInSilence from 1;
     remembering_replies_under_the_next_id: ReplyOfTheWriteBefore from 1;
     counting_what_is_no_longer_held: HeldStaysCounted from 2;
-    finding_a_provider_by_its_old_name: NameStaysFound from 2;
+    finding_a_provider_by_its_old_name: NameStaysFound from 3;
     not_counting_a_child: ChildUncounted from 1;
     not_finding_what_is_free_again: OffersStayBehind from 1;
     one_candidate_too_many: OneCandidateTooMany from 1;

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::TokioExecutor;
-use serde::{Deserialize, Serialize};
+use placement_wire::BackupReport;
 use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -20,25 +20,6 @@ use crate::error::ApiError;
 const DESCRIPTION: &str = "placement-backup";
 /// How long nothing may come before the node counts as gone.
 const SILENCE: Duration = Duration::from_secs(30);
-
-/// What a backup holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BackupReport {
-    /// The cluster that it was made of.
-    pub cluster_id: String,
-    /// The epoch of that cluster.
-    pub epoch: u64,
-    /// The last entry that it contains.
-    pub index: u64,
-    /// The term of that entry.
-    pub term: u64,
-    /// The digest of the state: that of every node at this entry.
-    pub digest: String,
-    /// The time of the last command, as RFC 3339.
-    pub time: Option<String>,
-    /// The feature level of the cluster.
-    pub feature_level: u32,
-}
 
 /// Why there is no backup.
 #[derive(Debug, thiserror::Error)]

@@ -26,14 +26,10 @@ mod error;
 mod nouns;
 mod request;
 mod response;
-mod topology;
 mod transport;
 
-pub use admin::{
-    Admin, CheckReport, Finding, JoinToken, MeasuredRoundTrip, Member, MemberRole, NewMember,
-    NodeRole, NodeStatus, Partition,
-};
-pub use backup::{BackupError, BackupReport, BackupStream};
+pub use admin::{Admin, NewMember};
+pub use backup::{BackupError, BackupStream};
 pub use client::{Client, MICROVERSION_DEFAULT};
 pub use connect::Trust;
 pub use consistency::{Consistency, IndexToken, Position};
@@ -49,10 +45,7 @@ pub use nouns::resource_classes::ResourceClass;
 pub use nouns::resource_providers::{NewProvider, ResourceProvider};
 pub use nouns::traits::ProviderTraits;
 pub use nouns::usages::{ProviderUsages, Resources};
+pub use placement_wire::*;
 pub use request::ApiRequest;
 pub use response::ApiResponse;
-pub use topology::{
-    Loss, MemberStanding, PartitionCosts, Place, Reads, RoundTrip, SiteCosts, SiteReads, Survived,
-    Topology, site,
-};
 pub use transport::{BoxFuture, HyperTransport, Transport, TransportError};

@@ -10,12 +10,15 @@ use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use placement_model::types::PartitionName;
 use placement_raft_store::{Views, Vote};
+use placement_wire::NodeStatus;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
 use crate::access;
-use crate::admin::{Admin, Inner, NetworkDoor, NodeStatus, OneAtATime, Recording, enter, recorded};
+use crate::admin::{
+    Admin, Inner, NetworkDoor, OneAtATime, Recording, enter, node_status, recorded,
+};
 use crate::api_port::ApiPort;
 use crate::audit::Audit;
 use crate::cluster::backlog::Backlog;
@@ -447,9 +450,9 @@ impl Node {
         self.checks.not_ready().await.err()
     }
 
-    /// What this node says of itself, as operators see it.
+    /// What this node knows of itself at once; `GET /v1/status` adds what takes a moment to find out.
     pub fn status(&self) -> NodeStatus {
-        NodeStatus::of(&self.bootstrap)
+        node_status(&self.bootstrap)
     }
 
     /// What this node says of itself now, without asking anybody; `None` before it belongs to a

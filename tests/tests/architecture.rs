@@ -59,9 +59,10 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("placement-raft-store", &["placement-model"]),
     (
         "placement-node",
-        &["placement-model", "placement-raft-store"],
+        &["placement-model", "placement-raft-store", "placement-wire"],
     ),
-    ("placement-client", &["placement-model"]),
+    ("placement-wire", &[]),
+    ("placement-client", &["placement-wire"]),
     (
         "placement-tests",
         &[

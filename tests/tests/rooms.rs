@@ -392,6 +392,7 @@ fn no_files_import_each_other_in_a_circle() {
         "raft-store/src",
         "node/src",
         "client/src",
+        "client/wire/src",
         "client/src/bin/placementctl",
         "tests/bench/src",
         "simulations/src",

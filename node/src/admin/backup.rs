@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use placement_model::types::Timestamp;
 use placement_raft_store::{BackupInfo, runtime, write_backup};
-use serde::Serialize;
+use placement_wire::BackupReport;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -36,36 +36,16 @@ impl Default for OneAtATime {
     }
 }
 
-/// What a backup holds, for people and programs.
-#[derive(Debug, Clone, Serialize)]
-pub struct BackupReport {
-    /// The cluster that it was made of.
-    pub cluster_id: String,
-    /// The epoch of that cluster.
-    pub epoch: u64,
-    /// The last entry that it contains.
-    pub index: u64,
-    /// The term of that entry.
-    pub term: u64,
-    /// The digest of the state.
-    pub digest: String,
-    /// The time of the last command, as RFC 3339.
-    pub time: Option<String>,
-    /// The feature level of the cluster.
-    pub feature_level: u32,
-}
-
-impl BackupReport {
-    pub(crate) fn of(info: &BackupInfo) -> Self {
-        Self {
-            cluster_id: info.cluster.to_string(),
-            epoch: info.epoch,
-            index: info.index,
-            term: info.term,
-            digest: info.digest.clone(),
-            time: info.last_stamp.and_then(rfc3339),
-            feature_level: info.level.0,
-        }
+/// What a backup holds.
+pub(crate) fn backup_report(info: &BackupInfo) -> BackupReport {
+    BackupReport {
+        cluster_id: info.cluster.to_string(),
+        epoch: info.epoch,
+        index: info.index,
+        term: info.term,
+        digest: info.digest.clone(),
+        time: info.last_stamp.and_then(rfc3339),
+        feature_level: info.level.0,
     }
 }
 
@@ -93,7 +73,7 @@ pub(super) async fn backup(State(admin): State<Admin>) -> Response {
     }
     let applied = running.replica.views.current();
     let identity = running.replica.identity;
-    let report = BackupReport::of(&BackupInfo::of(&identity, &applied));
+    let report = backup_report(&BackupInfo::of(&identity, &applied));
     let report = serde_json::to_string(&report).expect("texts and numbers can be written");
     let report = HeaderValue::try_from(report).expect("no text in it has other than plain letters");
 

@@ -5,7 +5,8 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use placement_wire::JoinToken;
+use serde::Deserialize;
 use std::time::SystemTime;
 
 use super::{Admin, detailed, error, read_or_default, refusal};
@@ -36,41 +37,22 @@ impl Default for NewJoinToken {
     }
 }
 
-/// What is told of a token.
-#[derive(Debug, Serialize)]
-struct JoinTokenStatus {
-    /// The number that it was given out with.
-    pub id: u64,
-    /// When it ends, in seconds since 1970.
-    pub until: i64,
-    /// `open`; `used`: a node has come with it; `joined`: that is a member; `over`.
-    pub state: &'static str,
-    /// In whose place its node comes, as long as it has not.
-    pub replaces: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct Made {
-    token: String,
-    #[serde(flatten)]
-    status: JoinTokenStatus,
-}
-
-impl JoinTokenStatus {
-    fn of(issued: Issued, now: i64) -> Self {
-        let row = &issued.row;
-        let until = seconds(row.expires_at.min(row.until));
-        Self {
-            id: issued.node,
-            until,
-            state: match issued.row.nonce {
-                Some(_) if issued.is_member => "joined",
-                Some(_) => "used",
-                None if until < now => "over",
-                None => "open",
-            },
-            replaces: issued.row.replaces.map(|replaced| replaced.node),
-        }
+/// What is told of a token that was issued; the token itself is shown when it is made.
+fn status(issued: &Issued, now: i64) -> JoinToken {
+    let row = &issued.row;
+    let until = seconds(row.expires_at.min(row.until));
+    let state = match row.nonce {
+        Some(_) if issued.is_member => "joined",
+        Some(_) => "used",
+        None if until < now => "over",
+        None => "open",
+    };
+    JoinToken {
+        id: issued.node,
+        token: None,
+        until,
+        state: state.to_owned(),
+        replaces: row.replaces.as_ref().map(|replaced| replaced.node),
     }
 }
 
@@ -110,8 +92,11 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Response 
     let made = admin.bootstrap.slot.issue_token(fresh, ttl_s, replaces);
     let response = match made.await {
         Ok((token, issued)) => {
-            let status = JoinTokenStatus::of(issued, now(&admin));
-            (StatusCode::CREATED, Json(Made { token, status })).into_response()
+            let made = JoinToken {
+                token: Some(token),
+                ..status(&issued, now(&admin))
+            };
+            (StatusCode::CREATED, Json(made)).into_response()
         }
         Err(refused) => refusal(&refused),
     };
@@ -122,10 +107,7 @@ pub(super) async fn list(State(admin): State<Admin>) -> Response {
     match admin.bootstrap.slot.tokens().await {
         Ok(tokens) => {
             let now = now(&admin);
-            let tokens = tokens.into_iter();
-            let tokens: Vec<_> = tokens
-                .map(|issued| JoinTokenStatus::of(issued, now))
-                .collect();
+            let tokens: Vec<_> = tokens.iter().map(|issued| status(issued, now)).collect();
             Json(serde_json::json!({ "join_tokens": tokens })).into_response()
         }
         Err(refused) => refusal(&refused),

@@ -2,23 +2,23 @@
 //!
 //! | request | does |
 //! |---|---|
-//! | `GET /v1/status` | this node's [`NodeReport`] |
+//! | `GET /v1/status` | this node's [`NodeStatus`](placement_wire::NodeStatus) |
 //! | `POST /v1/init` with `{"members": {"ID": "host:port"}}`, or nothing | forms a cluster of these nodes, or of this one alone |
 //! | `POST /v1/members` with a [`NewMember`] | adds a node without data as learner |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | takes a node out |
-//! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a [`Topology`](crate::topology::Topology) |
+//! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a [`Topology`](placement_wire::Topology) |
 //! | `POST /v1/join-tokens` with a [`NewJoinToken`], or nothing | makes a token with which one node joins, and shows it |
 //! | `GET /v1/join-tokens` | what became of the tokens |
 //! | `DELETE /v1/join-tokens/{id}` | takes a token back |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |
 //! | `POST /v1/drain` | has `/readyz` say 503 on this node and hands its leadership over; gives `{"leader": id or null}` |
 //! | `DELETE /v1/drain` | takes that back |
-//! | `GET /v1/check` | recounts this node's state; gives a [`Report`] |
+//! | `GET /v1/check` | recounts this node's state; gives a [`CheckReport`](placement_wire::CheckReport) |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
 //! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can begin |
-//! | `GET /v1/partitions` | the partitions of the cluster: a list of [`PartitionReport`]s |
+//! | `GET /v1/partitions` | the partitions of the cluster: a list of [`Partition`](placement_wire::Partition)s |
 //! | `POST /v1/partitions` with `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}` | makes a partition, whose requests are those for these hosts or below these paths |
 //! | `PUT /v1/partitions/{name}` with `{"hosts": [...], "prefixes": [...]}` | gives it these routes in place of those that it has |
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
@@ -64,15 +64,11 @@ use crate::doors::{ReadDoor, WriteDoor};
 use crate::health::HealthChecks;
 use crate::http::{NOTHING_COMMITTED, Policy};
 use crate::metrics::{self, Metrics};
-pub use backup::BackupReport;
-pub(crate) use backup::OneAtATime;
-pub(crate) use backup::rfc3339;
-pub use check::Report;
+pub(crate) use backup::{OneAtATime, backup_report, rfc3339};
 pub use join_tokens::NewJoinToken;
 pub(crate) use network_door::{NetworkDoor, enter};
-pub use partitions::PartitionReport;
 pub(crate) use relay::Inner;
-pub use status::{MeasuredRoundTrip, MemberRole, MemberStatus, NodeReport, NodeRole, NodeStatus};
+pub(crate) use status::node_status;
 use trail::Detail;
 pub(crate) use trail::{Recording, recorded};
 
@@ -199,7 +195,7 @@ impl Admin {
     /// What each node does for itself, also when it is asked through another.
     fn of_one_node<S>(self) -> Router<S> {
         Router::new()
-            .route("/v1/status", get(node_status))
+            .route("/v1/status", get(status))
             .route("/v1/drain", post(drain).delete(undrain))
             .route("/v1/check", get(check))
             .route("/v1/compact", post(compact))
@@ -286,8 +282,8 @@ async fn metrics(State(admin): State<Admin>) -> Response {
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], numbers).into_response()
 }
 
-async fn node_status(State(admin): State<Admin>) -> Response {
-    Json(NodeReport::of(&admin).await).into_response()
+async fn status(State(admin): State<Admin>) -> Response {
+    Json(status::full_status(&admin).await).into_response()
 }
 
 async fn init(State(admin): State<Admin>, body: Bytes) -> Response {
@@ -407,7 +403,7 @@ async fn check(State(admin): State<Admin>) -> Response {
     let Ok(_one) = admin.checking.try_lock() else {
         return error(StatusCode::CONFLICT, "this node is being checked already");
     };
-    match Report::of(&running.replica, &*admin.bootstrap.env.offload).await {
+    match check::report(&running.replica, &*admin.bootstrap.env.offload).await {
         Some(report) => Json(report).into_response(),
         None => error(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -8,55 +8,35 @@ use axum::response::{IntoResponse, Response};
 use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
 use placement_model::types::{InvalidName, PartitionId, PartitionName, Route, Routes};
 use placement_model::{Command, Outcome, Refusal, State as Model};
-use serde::{Deserialize, Serialize};
+use placement_wire::Partition;
+use serde::Deserialize;
 
 use super::{Admin, Forced, detailed, error, nothing_committed, read};
 use crate::config::PartitionSection;
 use crate::doors::{Consistency, Unavailable};
 
-/// A partition, as an operator sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PartitionReport {
-    /// Its name.
-    pub name: String,
-    /// What stands for it in the log; `None`: the cluster does not have it, although this node serves it.
-    pub id: Option<u16>,
-    /// When it was made, in microseconds since 1970; `None` for the default one, which was always there.
-    pub created_at: Option<i64>,
-    /// Resource providers.
-    pub providers: usize,
-    /// Consumer records.
-    pub consumers: usize,
-    /// The region in which its cloud is, as this node is configured.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub region: String,
-    /// The ways that lead to it: its routes, and the listener that this node has for it.
-    pub ways: Vec<String>,
-}
-
-impl PartitionReport {
-    fn of(
-        name: &str,
-        state: Option<&Model>,
-        routes: &Routes,
-        section: Option<&PartitionSection>,
-    ) -> Self {
-        let sizes = state.map(Model::sizes);
-        let routes = routes.iter().map(|route| match route {
-            Route::Prefix(prefix) => format!("those below {prefix}"),
-            Route::Host(host) => format!("those for host {host}"),
-        });
-        let listen = section.filter(|section| !section.listen.is_empty());
-        let listen = listen.map(|section| format!("those to {}", section.listen));
-        Self {
-            name: name.to_owned(),
-            id: None,
-            created_at: None,
-            providers: sizes.map_or(0, |sizes| sizes.providers),
-            consumers: sizes.map_or(0, |sizes| sizes.consumers),
-            region: section.map_or_else(String::new, |section| section.region.clone()),
-            ways: routes.chain(listen).collect(),
-        }
+/// What is said of a partition by its name, its state, its routes and the asked node's table of it.
+fn described(
+    name: &str,
+    state: Option<&Model>,
+    routes: &Routes,
+    section: Option<&PartitionSection>,
+) -> Partition {
+    let sizes = state.map(Model::sizes);
+    let routes = routes.iter().map(|route| match route {
+        Route::Prefix(prefix) => format!("those below {prefix}"),
+        Route::Host(host) => format!("those for host {host}"),
+    });
+    let listen = section.filter(|section| !section.listen.is_empty());
+    let listen = listen.map(|section| format!("those to {}", section.listen));
+    Partition {
+        name: name.to_owned(),
+        id: None,
+        created_at: None,
+        providers: sizes.map_or(0, |sizes| sizes.providers as u64),
+        consumers: sizes.map_or(0, |sizes| sizes.consumers as u64),
+        region: section.map_or_else(String::new, |section| section.region.clone()),
+        ways: routes.chain(listen).collect(),
     }
 }
 
@@ -114,27 +94,22 @@ pub(super) async fn list(State(admin): State<Admin>) -> Response {
     let default = current.cluster.default_partition();
     let routes = |id| current.cluster.routing(id).routes;
     let of_default = routes(PartitionId::DEFAULT);
-    let mut all = vec![PartitionReport {
+    let mut all = vec![Partition {
         id: Some(0),
-        ..PartitionReport::of(PartitionName::DEFAULT, Some(default), &of_default, None)
+        ..described(PartitionName::DEFAULT, Some(default), &of_default, None)
     }];
     for (id, row, state) in current.cluster.partitions() {
         let name = row.name.as_str();
-        all.push(PartitionReport {
+        all.push(Partition {
             id: Some(id.0),
             created_at: Some(row.created_at.0),
-            ..PartitionReport::of(name, Some(state), &row.routing.routes, section(name))
+            ..described(name, Some(state), &row.routing.routes, section(name))
         });
     }
     for section in sections {
         if current.cluster.partition_named(&section.name).is_none() {
             let none = Routes::default();
-            all.push(PartitionReport::of(
-                &section.name,
-                None,
-                &none,
-                Some(section),
-            ));
+            all.push(described(&section.name, None, &none, Some(section)));
         }
     }
     Json(all).into_response()

@@ -6,23 +6,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
-use serde::Deserialize;
+use placement_wire::{NodeStatus, Topology};
 
-use super::status::{MeasuredRoundTrip, NodeStatus};
+use super::status::node_status;
 use super::{Admin, relay};
 use crate::cluster::Running;
 use crate::rpc::message::{Order, OrderReply};
-use crate::topology::{RoundTrips, Standing, Topology};
+use crate::topology::{RoundTrips, Standing, topology_of};
 
 /// A member that does not answer within this counts as lost.
 const PROBE: Duration = Duration::from_secs(3);
-
-/// Of what a node says of itself, what it has measured.
-#[derive(Deserialize)]
-struct Measured {
-    #[serde(default)]
-    round_trips: Vec<MeasuredRoundTrip>,
-}
 
 pub(super) async fn topology(State(admin): State<Admin>) -> Response {
     let running = match admin.running() {
@@ -45,11 +38,11 @@ async fn of(admin: &Admin, running: &Running) -> Topology {
         };
         let answered = relay::order((*id, &*member.peer), admin, &order, PROBE).await;
         let OrderReply { body, .. } = answered.ok()?;
-        let Measured { round_trips } = serde_json::from_slice(&body.0).ok()?;
-        Some((*id, round_trips))
+        let status: NodeStatus = serde_json::from_slice(&body.0).ok()?;
+        Some((*id, status.round_trips))
     });
     let mut answers: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
-    answers.push((me, NodeStatus::of(&admin.bootstrap).round_trips));
+    answers.push((me, node_status(&admin.bootstrap).round_trips));
 
     let mut trips = RoundTrips::default();
     for (from, measured) in &answers {
@@ -76,5 +69,5 @@ async fn of(admin: &Admin, running: &Running) -> Topology {
     let clouds: Vec<_> = located
         .map(|section| (section.name.clone(), section.region.clone()))
         .collect();
-    Topology::of(&standings, &trips, leader, &config.cluster.survive, &clouds)
+    topology_of(&standings, &trips, leader, &config.cluster.survive, &clouds)
 }

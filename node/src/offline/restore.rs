@@ -7,9 +7,10 @@ use std::path::Path;
 
 use anyhow::Context;
 use placement_raft_store::{Backup, BackupInfo, NewCluster, Stamp, Until};
+use placement_wire::BackupReport;
 use uuid::Uuid;
 
-use crate::admin::{BackupReport, rfc3339};
+use crate::admin::{backup_report, rfc3339};
 use crate::{Config, Env};
 
 /// Reads a backup, whole, and says what it holds; of a directory, what a restore from it would come to.
@@ -115,7 +116,7 @@ fn say(info: &BackupInfo) {
         digest,
         time,
         feature_level,
-    } = BackupReport::of(info);
+    } = backup_report(info);
     println!(
         "cluster_id: {cluster_id}\nepoch: {epoch}\nindex: {index}\nterm: {term}\ndigest: {digest}\n\
          time: {}\nfeature_level: {feature_level}",

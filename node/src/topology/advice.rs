@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use placement_raft_store::Site;
+use placement_wire::Place;
 
 use super::costs::{RoundTrips, Voters};
-use super::losses::{Extent, Place, Standing, fatal, places};
+use super::losses::{Extent, Standing, fatal, place_of, places};
 
 /// More voters than this make each write dearer, and no cluster needs them.
 const VOTERS_MAX: usize = 7;
@@ -134,7 +135,7 @@ fn choose(members: &[Standing], extent: Extent) -> Option<BTreeSet<u64>> {
         let mut at = BTreeMap::<Place, usize>::new();
         let mut chosen = BTreeSet::new();
         for member in order {
-            let count = at.entry(Place::of(extent, member)).or_default();
+            let count = at.entry(place_of(extent, member)).or_default();
             if chosen.len() < size && *count < (size - 1) / 2 {
                 *count += 1;
                 chosen.insert(member.node);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use placement_raft_store::Site;
-use serde::Serialize;
+use placement_wire::Place;
 
 /// A member, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,53 +48,13 @@ impl fmt::Display for Extent {
     }
 }
 
-/// What fails together.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Place {
-    /// One node.
-    Node {
-        /// Its number.
-        node: u64,
-    },
-    /// A zone of a region.
-    Zone {
-        /// The region; empty: none is named.
-        region: String,
-        /// The zone; empty: none is named.
-        zone: String,
-    },
-    /// A region.
-    Region {
-        /// The region; empty: none is named.
-        region: String,
-    },
-}
-
-impl Place {
-    pub(super) fn of(extent: Extent, member: &Standing) -> Self {
-        let Site { region, zone } = member.site.clone();
-        match extent {
-            Extent::Node => Self::Node { node: member.node },
-            Extent::Zone => Self::Zone { region, zone },
-            Extent::Region => Self::Region { region },
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Node { node } => write!(f, "node {node}"),
-            Self::Region { region } if region.is_empty() => f.write_str("what names no region"),
-            Self::Region { region } => write!(f, "region {region}"),
-            Self::Zone { region, zone } => match (region.as_str(), zone.as_str()) {
-                ("", "") => f.write_str("what names no zone"),
-                ("", zone) => write!(f, "zone {zone}"),
-                (region, "") => write!(f, "what names no zone in region {region}"),
-                (region, zone) => write!(f, "zone {region}/{zone}"),
-            },
-        }
+/// What the member fails with, in a loss of this extent.
+pub(super) fn place_of(extent: Extent, member: &Standing) -> Place {
+    let Site { region, zone } = member.site.clone();
+    match extent {
+        Extent::Node => Place::Node { node: member.node },
+        Extent::Zone => Place::Zone { region, zone },
+        Extent::Region => Place::Region { region },
     }
 }
 
@@ -102,7 +62,7 @@ impl fmt::Display for Place {
 pub(super) fn places(members: &[Standing], extent: Extent) -> BTreeMap<Place, BTreeSet<u64>> {
     let mut places = BTreeMap::<Place, BTreeSet<u64>>::new();
     for member in members {
-        let place = Place::of(extent, member);
+        let place = place_of(extent, member);
         places.entry(place).or_default().insert(member.node);
     }
     places

@@ -7,10 +7,5 @@ mod losses;
 mod report;
 
 pub(crate) use costs::RoundTrips;
-pub use losses::Place;
 pub(crate) use losses::{Extent, Standing, made_fatal};
-pub(crate) use report::ms;
-pub use report::{
-    Loss, MemberStanding, PartitionCosts, Reads, RoundTrip, SiteCosts, SiteReads, Survived,
-    Topology,
-};
+pub(crate) use report::{ms, topology_of};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use placement_model::command::{Command, CreateProvider};
 use placement_model::types::ProviderUuid;
 use placement_model::{Outcome, Reply, State};
-use placement_node::admin::NodeRole;
 use placement_node::doors::{Consistency, Unavailable, View, Written};
 use placement_node::{Config, Env, Node, StartError};
+use placement_wire::NodeRole;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 

@@ -1,5 +1,5 @@
 use placement_node::StartError;
-use placement_node::admin::NodeRole;
+use placement_wire::NodeRole;
 
 use crate::estate::{Machine, cluster, converged, create, eventually, machines, settled};
 

@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
-use placement_node::admin::NodeRole;
 use placement_node::doors::{Consistency, Unavailable};
+use placement_wire::NodeRole;
 
 use crate::estate::{Machine, cluster, converged, eventually, settled};
 

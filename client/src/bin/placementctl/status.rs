@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{
-    Admin, Error, MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus, site,
-};
+use placement_client::{Admin, Error, MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus};
 use serde::Serialize;
 
 use crate::Output;
 use crate::health::{Health, NO_QUORUM};
 use crate::survey::{Survey, newest, survey};
-use crate::table::align;
+use crate::table::{align, site};
 
 /// Shows a survey. The exit code tells how the cluster is.
 pub(crate) async fn show(
@@ -182,7 +180,7 @@ fn warnings(survey: &Survey, newest: &NodeStatus) -> Vec<String> {
             && answers.len() == survey.members.len()
             && answers.iter().all(|one| of(one))
     };
-    if all_say(|status| status.makes_backups == Some(false)) {
+    if all_say(|status| !status.makes_backups) {
         warnings.push(
             "no node makes backups: set [backup] directory on one node at least, or take them with `placementctl \
              backup`"
@@ -293,7 +291,7 @@ impl MemberReport {
             region: member.region.clone(),
             zone: member.zone.clone(),
             reachable: answer.is_some(),
-            version: answer.and_then(|status| status.version.clone()),
+            version: answer.map(|status| status.version.clone()),
             ready: answer.is_some_and(|status| status.ready),
             not_ready: answer.and_then(|status| status.not_ready.clone()),
             term: answer.map(|status| status.term),
@@ -310,7 +308,7 @@ impl MemberReport {
             disk_free_bytes: answer.and_then(|status| status.disk_free_bytes),
             storage_failure: answer.and_then(|status| status.storage_failure.clone()),
             digest: answer.and_then(|status| status.digest.clone()),
-            level_max: answer.and_then(|status| status.level_max),
+            level_max: answer.map(|status| status.level_max),
             round_trip_problem: answer.and_then(|status| status.round_trip_problem.clone()),
             clock_problem: answer.and_then(|status| status.clock_problem.clone()),
             round_trips: answer.map_or_else(Vec::new, |status| status.round_trips.clone()),
@@ -404,13 +402,13 @@ mod tests {
             storage_failure: None,
             digest: None,
             level: Some(1),
-            level_max: Some(2),
+            level_max: 2,
             partitions: Vec::new(),
-            version: Some("1.2.3".to_owned()),
+            version: "1.2.3".to_owned(),
             ready: true,
             not_ready: None,
             last_backup: None,
-            makes_backups: Some(true),
+            makes_backups: true,
             backup_problem: None,
             settings: settings(&[]),
             routing_problem: None,
@@ -562,7 +560,7 @@ mod tests {
         let unsafe_ones = || {
             [leader(), follower(2), follower(3)].map(|answer| {
                 answer.map(|status| NodeStatus {
-                    makes_backups: Some(false),
+                    makes_backups: false,
                     settings: [("policy".to_owned(), "rules 1".to_owned())].into(),
                     ..status
                 })

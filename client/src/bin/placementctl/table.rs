@@ -20,3 +20,12 @@ pub(crate) fn align<const N: usize>(rows: &[[String; N]]) -> String {
 pub(crate) fn widths<const N: usize>(rows: &[[String; N]]) -> [usize; N] {
     std::array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
 }
+
+/// `REGION/ZONE`, or the one that is named, or a dash.
+pub(crate) fn site(region: &str, zone: &str) -> String {
+    match (region, zone) {
+        ("", "") => "-".to_owned(),
+        (one, "") | ("", one) => one.to_owned(),
+        (region, zone) => format!("{region}/{zone}"),
+    }
+}

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use placement_client::{Admin, Loss, Place, Reads, SiteCosts, Topology, site};
+use placement_client::{Admin, Loss, Place, Reads, SiteCosts, Topology};
 
 use crate::Output;
-use crate::table::align;
+use crate::table::{align, site};
 
 /// The exit code when a loss is not survived that is to be.
 const NOT_AS_WANTED: u8 = 1;

@@ -1,5 +1,5 @@
 //! Which losses a cluster survives, what reads and writes cost at each site, and what to change:
-//! `GET /v1/topology` of the admin door.
+//! `GET /v1/topology` of the admin listener.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,7 +22,6 @@ pub struct Topology {
     /// What reads and writes cost where.
     pub sites: Vec<SiteCosts>,
     /// What they cost the clouds whose region the asked node's configuration names.
-    #[serde(default)]
     pub partitions: Vec<PartitionCosts>,
     /// What becomes of each loss.
     pub losses: Vec<Loss>,
@@ -110,7 +109,7 @@ pub struct Loss {
 }
 
 /// What fails together. An empty name stands for all that names none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Place {
     /// One node.
@@ -136,19 +135,15 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Node { node } => write!(f, "node {node}"),
-            Self::Zone { region, zone } => write!(f, "zone {}", site(region, zone)),
-            Self::Region { region } => write!(f, "region {}", site(region, "")),
+            Self::Region { region } if region.is_empty() => f.write_str("what names no region"),
+            Self::Region { region } => write!(f, "region {region}"),
+            Self::Zone { region, zone } => match (region.as_str(), zone.as_str()) {
+                ("", "") => f.write_str("what names no zone"),
+                ("", zone) => write!(f, "zone {zone}"),
+                (region, "") => write!(f, "what names no zone in region {region}"),
+                (region, zone) => write!(f, "zone {region}/{zone}"),
+            },
         }
-    }
-}
-
-/// `REGION/ZONE`, or the one that is named, or a dash.
-pub fn site(region: &str, zone: &str) -> String {
-    let names = [region, zone];
-    let named: Vec<_> = names.into_iter().filter(|name| !name.is_empty()).collect();
-    match named.is_empty() {
-        true => "-".to_owned(),
-        false => named.join("/"),
     }
 }
 

@@ -108,7 +108,7 @@ caught! {
     reading_a_forwarded_write_amiss: ReadAmiss from 1;
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
     a_session_read_turned_away: TokenNotWaitedFor from 1;
-    a_bounded_read_out_of_bounds: BoundIgnored from 1;
+    a_bounded_read_out_of_bounds: BoundIgnored from 5;
     calling_states_younger_than_they_are: HalvedStaleness from 3;
     answering_with_an_earlier_state: StateOfTheReadBefore from 1;
     skipping_the_capacity_check: SkipCapacityCheck from 3;

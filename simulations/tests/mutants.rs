@@ -104,12 +104,12 @@ caught! {
     calling_an_open_write_answered: AnsweredBeforeItIs from 1;
     stamping_by_the_clock: StampByTheClock from 4;
     leading_without_a_quorum: LeadWithoutQuorum from 4;
-    reading_before_the_first_entry: ReadBeforeTheFirstEntry from 4;
+    reading_before_the_first_entry: ReadBeforeTheFirstEntry from 7;
     reading_a_forwarded_write_amiss: ReadAmiss from 1;
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
     a_session_read_turned_away: TokenNotWaitedFor from 1;
     a_bounded_read_out_of_bounds: BoundIgnored from 5;
-    calling_states_younger_than_they_are: HalvedStaleness from 3;
+    calling_states_younger_than_they_are: HalvedStaleness from 6;
     answering_with_an_earlier_state: StateOfTheReadBefore from 1;
     skipping_the_capacity_check: SkipCapacityCheck from 3;
     carrying_out_a_repeated_request_again: ApplyRetriesTwice from 48;

@@ -107,7 +107,7 @@ caught! {
     reading_before_the_first_entry: ReadBeforeTheFirstEntry from 7;
     reading_a_forwarded_write_amiss: ReadAmiss from 1;
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
-    a_session_read_turned_away: TokenNotWaitedFor from 1;
+    a_session_read_turned_away: TokenNotWaitedFor from 2;
     a_bounded_read_out_of_bounds: BoundIgnored from 5;
     calling_states_younger_than_they_are: HalvedStaleness from 6;
     answering_with_an_earlier_state: StateOfTheReadBefore from 1;

@@ -52,7 +52,7 @@ struct Kind {
 }
 
 /// Crate, and what of the workspace it may use outside its tests.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("placement-model", &[]),
     ("placement-naive", &["placement-model"]),
     ("placement-witness", &["placement-model", "placement-naive"]),

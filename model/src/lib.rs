@@ -8,7 +8,7 @@
 //! * [`cluster`]: all that a cluster holds: a [`State`] for each of its partitions.
 //! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per command.
 //! * [`level`]: what all nodes of a cluster understand, so that different versions decide alike.
-//! * [`mutant`]: bugs that simulations inject, and that a release does not have.
+//! * [`mod@mutant`]: bugs that simulations inject, and that a release does not have.
 //! * [`outcome`]: replies, and the closed list of refusals.
 //! * [`state`]: a table per noun; every change of it passes through [`State::commit`].
 //! * [`standard`]: the resource classes and traits that every cloud shares.

@@ -1,6 +1,6 @@
 //! Injected bugs, to prove that the checks can fail. No configuration reaches them: they are injected where a
 //! simulation touches the product anyway, in the applier (`rules.rs`), between clients and nodes (`proxy.rs`), or
-//! where the product asks `mutant!` ([`placement_model::mutant`]), which a release does not.
+//! where the product asks `mutant!` ([`placement_model::mutant!`]), which a release does not.
 
 mod courses;
 mod proxy;

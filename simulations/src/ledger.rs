@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use placement_model::cluster::ClusterChanges;
+use placement_model::types::PartitionId;
 use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, LogEvent, LogObserver};
 
@@ -125,16 +126,20 @@ impl Applier for Witnessed {
         let (outcome, changes) = self.inner.apply(index, cluster, stamped);
         let mut after = cluster.clone();
         after.commit(&changes);
-        let partition = stamped.partition;
-        let (before, now) = match (cluster.partition(partition), after.partition(partition)) {
-            (Some(before), Some(now)) => (before, now),
-            _ => (cluster.default_partition(), after.default_partition()),
+        let own = stamped.partition;
+        let (partition, before, now) = match (cluster.partition(own), after.partition(own)) {
+            (Some(before), Some(now)) => (own, before, now),
+            _ => {
+                let (before, now) = (cluster.default_partition(), after.default_partition());
+                (PartitionId::DEFAULT, before, now)
+            }
         };
         let of_all: Vec<_> = changes.iter().flat_map(|(_, own)| own).cloned().collect();
         let applied = Applied {
             node: self.node,
             start: self.start,
             index,
+            partition,
             before,
             after: now,
             digest: after.digest(),

@@ -57,13 +57,14 @@ impl Invariant for GenerationsRise {
                 self.last.remove(&(node, *partition));
             }
         }
-        let place = (node, applied.stamped.partition);
+        let place = (node, applied.partition);
         let before = self.last.insert(place, now);
         let (Some(before), now) = (before, &self.last[&place]) else {
             return Ok(());
         };
-        fallen(&before.providers, &now.providers)?;
-        fallen(&before.consumers, &now.consumers)
+        fallen(&before.providers, &now.providers)
+            .and_then(|()| fallen(&before.consumers, &now.consumers))
+            .map_err(|wrong| format!("{wrong} by {:?}", applied.stamped))
     }
 }
 

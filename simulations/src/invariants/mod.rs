@@ -36,6 +36,7 @@ pub mod votes_rise;
 pub mod well_formed_trees;
 
 use placement_model::state::Digest;
+use placement_model::types::PartitionId;
 use placement_model::{Changes, Outcome, Stamped, State};
 use placement_raft_store::Vote;
 
@@ -109,7 +110,9 @@ pub struct Applied<'a> {
     pub start: u64,
     /// The command's place in the log.
     pub index: u64,
-    /// The node's state of the command's partition before the command.
+    /// The command's partition; the default one if that is gone.
+    pub partition: PartitionId,
+    /// The node's state of that partition before the command.
     pub before: &'a State,
     /// That state after it.
     pub after: &'a State,

@@ -1,4 +1,4 @@
-"""The fixtures that the suite's files ask for by name: an empty placement, an estate, variables.
+"""The fixtures that the suite's files ask for by name: an empty placement, a sample, variables.
 
 gabbi looks the classes up here by the names that the files use. A class also says which
 configuration the nodes need (`profile`); files are grouped by it, see run.py.
@@ -9,7 +9,7 @@ import uuid
 
 from gabbi import fixture
 
-import estates
+import samples
 from cases import Session
 from empty import empty
 from nodes import Rest
@@ -26,7 +26,7 @@ class APIFixture(fixture.GabbiFixture):
     """An empty placement and fresh names."""
 
     profile = 'legacy'
-    estate = None
+    sample = None
 
     def start_fixture(self):
         for variable in UUID_VARIABLES:
@@ -35,8 +35,8 @@ class APIFixture(fixture.GabbiFixture):
             os.environ[f'CUSTOM_RES_CLASS{suffix}'] = f'CUSTOM_IRON_NFV{suffix}'
         rest = Rest(Session.nodes)
         empty(rest)
-        if self.estate:
-            type(self).estate(rest)
+        if self.sample:
+            type(self).sample(rest)
 
 
 class LegacyRBACPolicyFixture(APIFixture):
@@ -56,32 +56,32 @@ class CORSFixture(APIFixture):
 
 
 class AllocationFixture(APIFixture):
-    estate = estates.allocations
+    sample = samples.allocations
 
 
 class SharedStorageFixture(APIFixture):
-    estate = estates.shared_storage
+    sample = samples.shared_storage
 
 
 class NUMAAggregateFixture(APIFixture):
-    estate = estates.numa_aggregate
+    sample = samples.numa_aggregate
 
 
 class NUMANetworkFixture(APIFixture):
-    estate = estates.numa_network
+    sample = samples.numa_network
 
 
 class DeepNUMANetworkFixture(APIFixture):
-    estate = estates.deep_numa_network
+    sample = samples.deep_numa_network
 
 
 class NonSharedStorageFixture(APIFixture):
-    estate = estates.non_shared_storage
+    sample = samples.non_shared_storage
 
 
 class GranularFixture(APIFixture):
-    estate = estates.granular
+    sample = samples.granular
 
 
 class NeutronQoSMultiSegmentFixture(APIFixture):
-    estate = estates.neutron_qos_multisegment
+    sample = samples.neutron_qos_multisegment

@@ -1,11 +1,10 @@
-//! The admin door of a node: status, membership, leadership. It is another listener than the
+//! The admin listener of a node: status, membership, leadership. It is another listener than the
 //! REST API's, speaks HTTP and JSON, and is meant for operators on a private network.
 //!
 //! | request | does |
 //! |---|---|
 //! | `GET /v1/status` | this node's [`NodeStatus`] |
 //! | `POST /v1/init` with `{"members": {"ID": "host:port"}}` | forms a cluster of these nodes, or of this one alone |
-//! | `POST /v1/members` with a [`NewMember`] | adds a fresh node as learner |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | removes a node |
@@ -24,26 +23,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use http::Method;
 use placement_wire::{CheckReport, JoinToken, Member, NodeStatus, Partition, Topology};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::client::Client;
 use crate::error::Error;
 use crate::request::ApiRequest;
-
-/// A node to be added.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewMember {
-    /// An id that no node of this cluster has ever had.
-    pub id: u64,
-    /// Where the other nodes reach it, `host:port`.
-    pub peer: String,
-    /// Where clients reach its REST API, `host:port`; empty: as the node says itself.
-    pub api: String,
-    /// Where operators reach its admin door, `host:port`; empty: as the node says itself.
-    pub admin: String,
-}
 
 #[derive(Deserialize)]
 struct JoinTokens {
@@ -60,7 +45,7 @@ struct Leading {
     leader: u64,
 }
 
-/// The admin doors of one cluster.
+/// The admin listeners of one cluster.
 #[derive(Clone)]
 pub struct Admin {
     client: Client,
@@ -69,7 +54,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// Speaks to the admin doors that `client` names as its endpoints.
+    /// Speaks to the admin listeners that `client` names as its endpoints.
     pub fn new(client: Client) -> Self {
         Self { client, node: None }
     }
@@ -97,15 +82,14 @@ impl Admin {
     /// The status of whichever node answers first.
     pub async fn status(&self) -> Result<NodeStatus, Error> {
         self.client
-            .call(ApiRequest::get(&self.path("status")))
-            .await?
-            .json()
+            .fetch(ApiRequest::get(&self.path("status")))
+            .await
     }
 
     /// The partitions of the cluster, and those that the asked node serves and the cluster does not have.
     pub async fn partitions(&self) -> Result<Vec<Partition>, Error> {
         let request = ApiRequest::get("/v1/partitions");
-        self.client.call(request).await?.json()
+        self.client.fetch(request).await
     }
 
     /// Makes a partition, whose requests are those for these hosts, or below these paths.
@@ -117,7 +101,7 @@ impl Admin {
     ) -> Result<(), Error> {
         let body = serde_json::json!({ "name": name, "hosts": hosts, "prefixes": prefixes });
         let request = ApiRequest::post("/v1/partitions").json(&body);
-        self.client.call(request).await.map(drop)
+        self.client.execute(request).await
     }
 
     /// Gives a partition these hosts and paths in place of those that it has.
@@ -129,50 +113,41 @@ impl Admin {
     ) -> Result<(), Error> {
         let body = serde_json::json!({ "hosts": hosts, "prefixes": prefixes });
         let path = format!("/v1/partitions/{name}");
-        let request = ApiRequest::new(Method::PUT, &path).json(&body);
-        self.client.call(request).await.map(drop)
+        let request = ApiRequest::put(&path).json(&body);
+        self.client.execute(request).await
     }
 
     /// Deletes a partition with all that is in it; with `force` although consumers hold allocations in it.
     pub async fn delete_partition(&self, name: &str, force: bool) -> Result<(), Error> {
         let path = format!("/v1/partitions/{name}?force={force}");
-        let request = ApiRequest::new(Method::DELETE, &path);
-        self.client.call(request).await.map(drop)
-    }
-
-    /// Adds a fresh node as learner. Returns when the leader has committed the change.
-    pub async fn add_member(&self, member: &NewMember) -> Result<(), Error> {
-        let request = ApiRequest::post("/v1/members").json(member);
-        self.client.call(request).await.map(drop)
+        let request = ApiRequest::delete(&path);
+        self.client.execute(request).await
     }
 
     /// Makes a learner that has caught up a voter. With `force` although a loss that is to be survived
     /// is not survived then.
     pub async fn promote_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let request = ApiRequest::post(&format!("/v1/members/{id}/promote?force={force}"));
-        self.client.call(request).await.map(drop)
+        self.client.execute(request).await
     }
 
     /// Makes a voter a learner, which goes on serving reads. `force` as in [`Admin::promote_member`].
     pub async fn demote_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let request = ApiRequest::post(&format!("/v1/members/{id}/demote?force={force}"));
-        self.client.call(request).await.map(drop)
+        self.client.execute(request).await
     }
 
     /// Removes a node from the cluster. `force` as in [`Admin::promote_member`].
     pub async fn remove_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let path = format!("/v1/members/{id}?force={force}");
-        let request = ApiRequest::new(Method::DELETE, &path);
-        self.client.call(request).await.map(drop)
+        let request = ApiRequest::delete(&path);
+        self.client.execute(request).await
     }
 
     /// Which losses the cluster survives, and what reads and writes cost where, as the node that
     /// answers first knows it with those that answer it.
     pub async fn topology(&self) -> Result<Topology, Error> {
-        self.client
-            .call(ApiRequest::get("/v1/topology"))
-            .await?
-            .json()
+        self.client.fetch(ApiRequest::get("/v1/topology")).await
     }
 
     /// Makes a token with which one node joins within `ttl_s` seconds: in the place of another one, if that is named;
@@ -187,27 +162,26 @@ impl Admin {
             "ttl_s": ttl_s, "replaces": replaces, "though_heard": though_heard,
         });
         let request = ApiRequest::post("/v1/join-tokens").json(&body);
-        self.client.call(request).await?.json()
+        self.client.fetch(request).await
     }
 
     /// What became of the tokens that were made lately.
     pub async fn join_tokens(&self) -> Result<Vec<JoinToken>, Error> {
-        let listed: JoinTokens = (self.client.call(ApiRequest::get("/v1/join-tokens")))
-            .await?
-            .json()?;
+        let request = ApiRequest::get("/v1/join-tokens");
+        let listed: JoinTokens = self.client.fetch(request).await?;
         Ok(listed.join_tokens)
     }
 
-    /// Takes a token back that nobody has come with.
+    /// Revokes a token that no node has used.
     pub async fn revoke_join_token(&self, id: u64) -> Result<(), Error> {
-        let request = ApiRequest::new(Method::DELETE, &format!("/v1/join-tokens/{id}"));
-        self.client.call(request).await.map(drop)
+        let request = ApiRequest::delete(&format!("/v1/join-tokens/{id}"));
+        self.client.execute(request).await
     }
 
     /// Hands leadership to a given voter, or to one that the leader chooses. Returns who leads then.
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Error> {
         let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
-        let leading: Leading = self.client.call(request).await?.json()?;
+        let leading: Leading = self.client.fetch(request).await?;
         Ok(leading.leader)
     }
 
@@ -216,36 +190,35 @@ impl Admin {
     pub async fn init(&self, members: &BTreeMap<u64, String>) -> Result<(), Error> {
         let body = serde_json::json!({ "members": members });
         let request = ApiRequest::post("/v1/init").json(&body);
-        self.client.call(request).await.map(drop)
+        self.client.execute(request).await
     }
 
     /// Has the node that answers first say that it is not ready, and hand its leadership over. Returns
     /// who leads then.
     pub async fn drain(&self) -> Result<Option<u64>, Error> {
         let request = ApiRequest::post(&self.path("drain"));
-        let leading: MaybeLeading = self.client.call(request).await?.json()?;
+        let leading: MaybeLeading = self.client.fetch(request).await?;
         Ok(leading.leader)
     }
 
     /// Takes [`Admin::drain`] back.
     pub async fn undrain(&self) -> Result<(), Error> {
-        let request = ApiRequest::new(Method::DELETE, &self.path("drain"));
-        self.client.call(request).await.map(drop)
+        let request = ApiRequest::delete(&self.path("drain"));
+        self.client.execute(request).await
     }
 
     /// Has the node that answers first recount its state. Takes a moment, and as much memory there as
     /// the state.
     pub async fn check(&self) -> Result<CheckReport, Error> {
         let request = ApiRequest::get(&self.path("check"));
-        self.client.call(request).await?.json()
+        self.client.fetch(request).await
     }
 
     /// Has the node that answers first write its state down and drop the log entries that it
     /// covers. Not a backup.
     pub async fn compact(&self) -> Result<(), Error> {
         self.client
-            .call(ApiRequest::post(&self.path("compact")))
+            .execute(ApiRequest::post(&self.path("compact")))
             .await
-            .map(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! Taking a backup of a running cluster: `GET /v1/backup` of the admin door.
+//! Taking a backup of a running cluster: `GET /v1/backup` of the admin listener.
 
 use std::io;
 use std::time::Duration;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use http_body_util::Full;
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connect::Trust;
@@ -50,19 +51,18 @@ struct Shared {
     transport: Arc<dyn Transport>,
 }
 
-/// What one attempt came to, seen by whoever decides about the next.
+/// The result of one attempt, for the decision about the next.
 enum Attempt {
     Answered(ApiResponse),
-    /// Nothing can have been committed by this attempt.
-    Harmless {
-        reason: String,
-        retry_after: Option<Duration>,
-    },
-    /// A write whose outcome is unknown.
-    Unknown {
-        reason: String,
-        retry_after: Option<Duration>,
-    },
+    Failed(Failure),
+}
+
+/// An attempt that has to be repeated, or given up.
+struct Failure {
+    reason: String,
+    retry_after: Option<Duration>,
+    /// It was a write whose outcome is unknown; otherwise nothing can have been committed by it.
+    unknown: bool,
 }
 
 impl Client {
@@ -76,7 +76,7 @@ impl Client {
         Self::trusting(endpoints, Trust::default())
     }
 
-    /// A client of these endpoints, which over https takes for a node whom it is told to trust.
+    /// A client of these endpoints, which over https accepts the nodes that `trust` covers.
     pub fn trusting<I, S>(endpoints: I, trust: Trust) -> Result<Self, Error>
     where
         I: IntoIterator<Item = S>,
@@ -215,25 +215,21 @@ impl Client {
         let mut unknown = false;
         loop {
             let at = nodes.next();
-            let (reason, retry_after) = match self.attempt(at, &request).await? {
+            let failure = match self.attempt(at, &request).await? {
                 Attempt::Answered(response) => {
                     self.shared.preferred.store(at, Ordering::Relaxed);
                     return Ok(response);
                 }
-                Attempt::Harmless {
-                    reason,
-                    retry_after,
-                } => (reason, retry_after),
-                Attempt::Unknown {
-                    reason,
-                    retry_after,
-                } => {
-                    unknown = true;
-                    (reason, retry_after)
-                }
+                Attempt::Failed(failure) => failure,
             };
+            unknown |= failure.unknown;
+            let Failure {
+                reason,
+                retry_after,
+                ..
+            } = failure;
             if unknown && !self.repeat_unknown {
-                // Whoever takes requests and answers none is not asked first again.
+                // A node that accepts requests and answers none is not asked first again.
                 self.shared.preferred.store(at + 1, Ordering::Relaxed);
                 return Err(Error::OutcomeUnknown { reason });
             }
@@ -250,6 +246,16 @@ impl Client {
         self.request(request).await?.success()
     }
 
+    /// The answer to a request, read.
+    pub(crate) async fn fetch<T: DeserializeOwned>(&self, request: ApiRequest) -> Result<T, Error> {
+        self.call(request).await?.json()
+    }
+
+    /// Has a request carried out whose answer says no more.
+    pub(crate) async fn execute(&self, request: ApiRequest) -> Result<(), Error> {
+        self.call(request).await.map(drop)
+    }
+
     /// Sends a request once, to the first endpoint, and returns whatever it answers, 503 too.
     pub async fn request_once(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         request.check()?;
@@ -264,32 +270,33 @@ impl Client {
     }
 
     async fn attempt(&self, at: usize, request: &ApiRequest) -> Result<Attempt, Error> {
+        let failed = |reason: String, retry_after, may_be_done: bool| {
+            let unknown = may_be_done && !request.is_read();
+            Ok(Attempt::Failed(Failure {
+                reason,
+                retry_after,
+                unknown,
+            }))
+        };
         let response = match self.send(at, request).await? {
             Ok(response) => response,
-            Err(TransportError::NotSent(reason)) => {
-                return Ok(Attempt::Harmless {
-                    reason,
-                    retry_after: None,
-                });
-            }
-            Err(TransportError::Lost(reason)) => return Ok(doubt(request, reason, None)),
+            Err(TransportError::NotSent(reason)) => return failed(reason, None, false),
+            Err(TransportError::Lost(reason)) => return failed(reason, None, true),
         };
         let is_unavailable = response.status == StatusCode::SERVICE_UNAVAILABLE;
         if !is_unavailable && response.status != StatusCode::TOO_MANY_REQUESTS {
             return Ok(Attempt::Answered(response));
         }
         let error = ApiError::parse(response.status, &response.body);
-        let retry_after = response.retry_after();
-        if error.nothing_committed() {
-            return Ok(Attempt::Harmless {
-                reason: error.to_string(),
-                retry_after,
-            });
-        }
-        if !is_unavailable {
+        let nothing_committed = error.nothing_committed();
+        if !is_unavailable && !nothing_committed {
             return Ok(Attempt::Answered(response));
         }
-        Ok(doubt(request, error.to_string(), retry_after))
+        failed(
+            error.to_string(),
+            response.retry_after(),
+            !nothing_committed,
+        )
     }
 
     async fn send(
@@ -299,24 +306,22 @@ impl Client {
     ) -> Result<Result<ApiResponse, TransportError>, Error> {
         let endpoint = &self.shared.endpoints[at];
         let sent = self.shared.transport.send(self.to_http(endpoint, request)?);
-        let answer = match timeout(self.attempt_timeout, sent).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(TransportError::NotSent(reason))) => {
-                return Ok(Err(TransportError::NotSent(format!(
-                    "{endpoint}: {reason}"
-                ))));
+        let limit = self.attempt_timeout;
+        let answer = timeout(limit, sent).await.unwrap_or_else(|_| {
+            let reason = format!("no answer within {limit:?}");
+            Err(TransportError::Lost(reason))
+        });
+        let (parts, body) = match answer {
+            Ok(answer) => answer.into_parts(),
+            Err(TransportError::NotSent(reason)) => {
+                let reason = format!("{endpoint}: {reason}");
+                return Ok(Err(TransportError::NotSent(reason)));
             }
-            Ok(Err(TransportError::Lost(reason))) => {
-                return Ok(Err(TransportError::Lost(format!("{endpoint}: {reason}"))));
-            }
-            Err(_) => {
-                let limit = self.attempt_timeout;
-                return Ok(Err(TransportError::Lost(format!(
-                    "{endpoint}: no answer within {limit:?}"
-                ))));
+            Err(TransportError::Lost(reason)) => {
+                let reason = format!("{endpoint}: {reason}");
+                return Ok(Err(TransportError::Lost(reason)));
             }
         };
-        let (parts, body) = answer.into_parts();
         let response = ApiResponse {
             what: request.name(),
             status: parts.status,
@@ -383,21 +388,6 @@ impl Client {
         let mut newest = session.lock().expect("no panic while held");
         if newest.as_ref().is_none_or(|known| index.supersedes(known)) {
             *newest = Some(index);
-        }
-    }
-}
-
-/// An attempt of which it is not known whether it reached the log: harmless for a read.
-fn doubt(request: &ApiRequest, reason: String, retry_after: Option<Duration>) -> Attempt {
-    if request.is_read() {
-        Attempt::Harmless {
-            reason,
-            retry_after,
-        }
-    } else {
-        Attempt::Unknown {
-            reason,
-            retry_after,
         }
     }
 }

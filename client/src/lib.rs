@@ -28,7 +28,7 @@ mod request;
 mod response;
 mod transport;
 
-pub use admin::{Admin, NewMember};
+pub use admin::Admin;
 pub use backup::{BackupError, BackupStream};
 pub use client::{Client, MICROVERSION_DEFAULT};
 pub use connect::Trust;

@@ -1,7 +1,7 @@
 """Leads the cases to what exists.
 
 A case that is made of a schema alone names providers, classes and generations that nobody has, and
-sees nothing but 404 and 409. So most of its names are exchanged for those of the estate before it
+sees nothing but 404 and 409. So most of its names are exchanged for those of the sample before it
 is sent; which ones follows from the names alone, so that a seed repeats a run.
 """
 
@@ -12,7 +12,7 @@ import zlib
 
 import schemathesis
 
-from estate import AGGREGATES, CLASSES, CONSUMERS, PROVIDERS, QUERY, TRAITS, Estate
+from sample import AGGREGATES, CLASSES, CONSUMERS, PROVIDERS, QUERY, TRAITS, Sample
 
 TOKEN = {'X-Auth-Token': 'admin', 'X-Roles': 'admin,service'}
 UUID = re.compile(r'[0-9a-fA-F-]{36}')
@@ -24,7 +24,7 @@ SUFFIXES = ['1', '2', '_A', '_B']
 REBUILD_CASES = 100
 
 sent = itertools.count(1)
-estate = Estate(os.environ['PLACEMENT_API'], TOKEN)
+sample = Sample(os.environ['PLACEMENT_API'], TOKEN)
 
 
 def draw(word, pool, keep=4):
@@ -37,7 +37,7 @@ def draw(word, pool, keep=4):
 def before_call(context, case, kwargs):
     """Exchanges names in the path, the query and the body."""
     if next(sent) % REBUILD_CASES == 0:
-        estate.build()
+        sample.build()
     if isinstance(case.path_parameters, dict):
         case.path_parameters = {
             name: lead_path(name, case.operation.path, value)
@@ -130,9 +130,9 @@ class Body:
 
     def _leaf(self, value, key):
         if key == 'resource_provider_generation' and isinstance(value, int):
-            return draw(value, [estate.generation(self._uuid) or 0], keep=3)
+            return draw(value, [sample.generation(self._uuid) or 0], keep=3)
         if key == 'consumer_generation' and not isinstance(value, (str, bool)):
-            return draw(value, [estate.consumer_generation(self._consumer)], keep=3)
+            return draw(value, [sample.consumer_generation(self._consumer)], keep=3)
         if not isinstance(value, str):
             # Amounts that fit, mostly.
             small = isinstance(value, int) and not isinstance(value, bool) and value > 64

@@ -13,7 +13,7 @@ import time
 
 import requests
 
-from estate import Estate
+from sample import Sample
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -32,7 +32,7 @@ def main():
     print(f'seed {options.seed}: scripts/schemathesis --seed {options.seed} makes the same cases again',
           flush=True)
     with Node(options.cluster) as api:
-        Estate(api, TOKEN).build()
+        Sample(api, TOKEN).build()
         document = requests.get(f'{api}/openapi.json', timeout=30).json()
         with tempfile.NamedTemporaryFile('r') as succeeded:
             os.environ['PLACEMENT_SUCCEEDED'] = succeeded.name

@@ -127,12 +127,12 @@ impl Cluster {
 
     /// The routes of a partition. The default one has none until it is given some.
     pub fn routing(&self, id: PartitionId) -> Routing {
-        let row = self.default.partitions().get(&id);
+        let row = self.default.partitions.get(&id);
         row.map_or_else(Routing::default, |row| row.routing.clone())
     }
 
     fn row_of(&self, id: PartitionId) -> &PartitionRow {
-        let row = self.default.partitions().get(&id);
+        let row = self.default.partitions.get(&id);
         row.expect("each partition has a row")
     }
 
@@ -236,7 +236,7 @@ impl Cluster {
         }
         let default = own.finish()?;
         let mut there = OrdMap::new();
-        for (id, row) in default.partitions() {
+        for (id, row) in &default.partitions {
             if row.deleted_at.is_none() && !id.is_default() {
                 let (_, other) = others.remove(id).unwrap_or_default();
                 there.insert(*id, other.finish()?);
@@ -257,7 +257,7 @@ impl Cluster {
 /// The table of all routes in the rows of the default partition.
 fn routes_of(default: &State) -> Arc<RouteTable> {
     let mut table = RouteTable::default();
-    for (id, row) in default.partitions() {
+    for (id, row) in &default.partitions {
         for route in row.routing.routes.iter() {
             match route.clone() {
                 Route::Prefix(prefix) => table.prefixes.push((prefix, *id)),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
 use crate::state::change::Replaced;
+pub use crate::types::WriteId;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
     PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp,
@@ -19,7 +20,7 @@ pub struct Stamped {
     /// When the leader proposed it.
     pub at: Timestamp,
     /// Who sent it, so that a retry is recognised. `None`: from the leader itself, never retried.
-    pub request: Option<RequestId>,
+    pub write_id: Option<WriteId>,
     /// What to do.
     pub command: Command,
     /// In which partition. Commands for the whole cluster are in the default one.
@@ -29,98 +30,71 @@ pub struct Stamped {
     pub routes: u32,
 }
 
-/// Names one write of one node, however often it is sent: a forwarded write happens exactly once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RequestId {
-    /// The node that the client spoke to.
-    pub origin: u64,
-    /// Which start of that node: rises with every start.
-    pub boot: u64,
-    /// Rises by one with every write of this boot.
-    pub sequence: u64,
-    /// Every write of this boot below this sequence has been answered and is never sent again,
-    /// so its outcome need not be remembered.
-    pub answered_below: u64,
+/// Hands the names of all commands to a macro.
+macro_rules! each_command {
+    ($then:ident) => {
+        $then! {
+            SyncStandards,
+            CreateProvider,
+            UpdateProvider,
+            DeleteProvider,
+            ReplaceInventories,
+            CreateInventory,
+            UpdateInventory,
+            DeleteInventory,
+            DeleteInventories,
+            ReplaceProviderTraits,
+            DeleteProviderTraits,
+            ReplaceProviderAggregates,
+            EnsureTrait,
+            DeleteTrait,
+            CreateResourceClass,
+            EnsureResourceClass,
+            RenameResourceClass,
+            DeleteResourceClass,
+            ReplaceAllocations,
+            DeleteAllocations,
+            Reshape,
+            RetireNode,
+            RaiseLevel,
+            IssueJoinToken,
+            RevokeJoinToken,
+            RedeemJoinToken,
+            SetReplacement,
+            CreatePartition,
+            DeletePartition,
+            RoutePartition,
+            #[cfg(feature = "rehearsal")]
+            Rehearse,
+        }
+    };
+}
+pub(crate) use each_command;
+
+macro_rules! command {
+    ($($(#[$only:meta])* $name:ident,)*) => {
+        /// One change that somebody asks for. Written to the log as a map from the variant's name to its
+        /// fields: append only.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[expect(missing_docs, reason = "each variant is the struct of its name")]
+        pub enum Command {
+            $($(#[$only])* $name($name),)*
+        }
+
+        impl Command {
+            /// The verb, for logs and metrics.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($(#[$only])* Self::$name(_) => stringify!($name),)*
+                }
+            }
+        }
+    };
 }
 
-/// One change that somebody asks for. Written to the log as a map from the variant's name to its
-/// fields: append only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each variant is the struct of its name")]
-pub enum Command {
-    SyncStandards(SyncStandards),
-    CreateProvider(CreateProvider),
-    UpdateProvider(UpdateProvider),
-    DeleteProvider(DeleteProvider),
-    ReplaceInventories(ReplaceInventories),
-    CreateInventory(CreateInventory),
-    UpdateInventory(UpdateInventory),
-    DeleteInventory(DeleteInventory),
-    DeleteInventories(DeleteInventories),
-    ReplaceProviderTraits(ReplaceProviderTraits),
-    DeleteProviderTraits(DeleteProviderTraits),
-    ReplaceProviderAggregates(ReplaceProviderAggregates),
-    EnsureTrait(EnsureTrait),
-    DeleteTrait(DeleteTrait),
-    CreateResourceClass(CreateResourceClass),
-    EnsureResourceClass(EnsureResourceClass),
-    RenameResourceClass(RenameResourceClass),
-    DeleteResourceClass(DeleteResourceClass),
-    ReplaceAllocations(ReplaceAllocations),
-    DeleteAllocations(DeleteAllocations),
-    Reshape(Reshape),
-    RetireNode(RetireNode),
-    RaiseLevel(RaiseLevel),
-    IssueJoinToken(IssueJoinToken),
-    RevokeJoinToken(RevokeJoinToken),
-    RedeemJoinToken(RedeemJoinToken),
-    SetReplacement(SetReplacement),
-    CreatePartition(CreatePartition),
-    DeletePartition(DeletePartition),
-    RoutePartition(RoutePartition),
-    #[cfg(feature = "rehearsal")]
-    Rehearse(Rehearse),
-}
+each_command!(command);
 
 impl Command {
-    /// The verb, for logs and metrics.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::SyncStandards(_) => "SyncStandards",
-            Self::CreateProvider(_) => "CreateProvider",
-            Self::UpdateProvider(_) => "UpdateProvider",
-            Self::DeleteProvider(_) => "DeleteProvider",
-            Self::ReplaceInventories(_) => "ReplaceInventories",
-            Self::CreateInventory(_) => "CreateInventory",
-            Self::UpdateInventory(_) => "UpdateInventory",
-            Self::DeleteInventory(_) => "DeleteInventory",
-            Self::DeleteInventories(_) => "DeleteInventories",
-            Self::ReplaceProviderTraits(_) => "ReplaceProviderTraits",
-            Self::DeleteProviderTraits(_) => "DeleteProviderTraits",
-            Self::ReplaceProviderAggregates(_) => "ReplaceProviderAggregates",
-            Self::EnsureTrait(_) => "EnsureTrait",
-            Self::DeleteTrait(_) => "DeleteTrait",
-            Self::CreateResourceClass(_) => "CreateResourceClass",
-            Self::EnsureResourceClass(_) => "EnsureResourceClass",
-            Self::RenameResourceClass(_) => "RenameResourceClass",
-            Self::DeleteResourceClass(_) => "DeleteResourceClass",
-            Self::ReplaceAllocations(_) => "ReplaceAllocations",
-            Self::DeleteAllocations(_) => "DeleteAllocations",
-            Self::Reshape(_) => "Reshape",
-            Self::RetireNode(_) => "RetireNode",
-            Self::RaiseLevel(_) => "RaiseLevel",
-            Self::IssueJoinToken(_) => "IssueJoinToken",
-            Self::RevokeJoinToken(_) => "RevokeJoinToken",
-            Self::RedeemJoinToken(_) => "RedeemJoinToken",
-            Self::SetReplacement(_) => "SetReplacement",
-            Self::CreatePartition(_) => "CreatePartition",
-            Self::DeletePartition(_) => "DeletePartition",
-            Self::RoutePartition(_) => "RoutePartition",
-            #[cfg(feature = "rehearsal")]
-            Self::Rehearse(_) => "Rehearse",
-        }
-    }
-
     /// Whether the state may need more room after it than before. What only takes away is carried out
     /// by a cluster whose disks are nearly full.
     pub fn grows(&self) -> bool {
@@ -384,7 +358,7 @@ pub struct RaiseLevel {
 /// Gives the next number to a node that is to join, and lets in who has the token for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IssueJoinToken {
-    /// The hash of the token: nobody learns the token from the log. It tells this row from others.
+    /// The hash of the token, so that the log does not disclose the token. It identifies this row.
     pub token: String,
     /// For how long it is good.
     pub seconds: u64,
@@ -396,7 +370,7 @@ pub struct IssueJoinToken {
     pub expires_at: Timestamp,
 }
 
-/// Takes a token back that nobody has come with.
+/// Revokes a token that no node has used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RevokeJoinToken {
     /// The number that it was given out with.
@@ -414,7 +388,7 @@ pub struct RedeemJoinToken {
     pub nonce: String,
 }
 
-/// A member is to take the place of another one; the leader carries it through, whoever that is by then.
+/// A member is to take the place of another one; the leader at that time carries it through.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SetReplacement {
     /// Who comes.
@@ -478,7 +452,7 @@ impl fmt::Display for Stamped {
         if !self.partition.is_default() {
             write!(f, " in partition {}", self.partition)?;
         }
-        match &self.request {
+        match &self.write_id {
             Some(id) => write!(
                 f,
                 " of node {}, boot {}, write {}",

@@ -6,7 +6,7 @@
 //!
 //! * [`command`]: what can be asked of the model, already checked for form.
 //! * [`cluster`]: all that a cluster holds: a [`State`] for each of its partitions.
-//! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, one file per command.
+//! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, a file per noun.
 //! * [`level`]: what all nodes of a cluster understand, so that different versions decide alike.
 //! * [`mod@mutant`]: bugs that simulations inject, and that a release does not have.
 //! * [`outcome`]: replies, and the closed list of refusals.

@@ -15,11 +15,11 @@ pub enum Outcome {
     Done(Reply),
     /// The command was refused. The state is as before, but for what a [`Refusal`] says of itself.
     Refused(Refusal),
-    /// A late duplicate of a request that was answered long ago; nobody waits for this.
+    /// A late duplicate of a request that was answered long ago; no request waits for this.
     AnsweredBefore,
 }
 
-/// What a client is told of a command that was carried out.
+/// What a client learns of a command that was carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reply {
     /// Nothing to tell.
@@ -229,9 +229,9 @@ pub enum Refusal {
         /// Whose it is.
         partition: PartitionName,
     },
-    /// Where requests are told apart by their hosts, the default partition has hosts of its own.
+    /// Where hosts distinguish requests, the default partition has hosts of its own.
     #[error(
-        "the default partition has no host of its own, so its requests could not be told from those of partitions \
+        "the default partition has no host of its own, so its requests could not be distinguished from those of partitions \
          that have one"
     )]
     DefaultWithoutHost,
@@ -239,6 +239,6 @@ pub enum Refusal {
     #[error("the default partition is routed by hosts; its path is [api] prefix of each node")]
     DefaultPrefix,
     /// The routes of the partition were changed after the node had routed the write.
-    #[error("the routes of partition {0} have changed meanwhile")]
+    #[error("the routes of partition {0} have changed in the meantime")]
     RoutesChanged(PartitionId),
 }

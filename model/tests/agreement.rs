@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_model::command::{Command, ReplaceAllocations, RequestId, Stamped, SyncStandards};
+use placement_model::command::{Command, ReplaceAllocations, Stamped, SyncStandards, WriteId};
 use placement_model::query::resource_providers::ProviderFilter;
-use placement_model::state::change::RowKey;
+use placement_model::state::change::{ResourceClassId, RowKey, TraitId};
+use placement_model::state::tree::Node;
+use placement_model::state::tree_set::TreeSet;
 use placement_model::types::{ConsumerUuid, PartitionId, ProviderUuid, Timestamp};
 use placement_model::{Change, Outcome, State, apply};
 use placement_naive::Naive;
@@ -21,6 +23,9 @@ struct Pair {
     state: State,
     naive: Naive,
     now: i64,
+    /// The state as of the last batch, committed batch by batch, and the changes since.
+    batched: State,
+    batch: Vec<Change>,
     /// Rows as a store keeps them, which looks up now and then what has become of those that changed.
     kept: BTreeMap<RowKey, Change>,
     changed: BTreeSet<RowKey>,
@@ -42,14 +47,14 @@ impl Pair {
         pair
     }
 
-    fn run(&mut self, request: Option<RequestId>, mut command: Command) -> Outcome {
+    fn run(&mut self, write_id: Option<WriteId>, mut command: Command) -> Outcome {
         self.settle(&mut command);
         self.now += 1;
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
             routes: 0,
             at: Timestamp(self.now),
-            request,
+            write_id,
             command,
         };
         let (outcome, changes) = apply(&self.state, &stamped);
@@ -61,8 +66,13 @@ impl Pair {
         let before = self.state.clone();
         self.state.commit(&changes);
         self.changed.extend(changes.iter().map(Change::key));
+        self.batch.extend(changes.iter().cloned());
         if self.now % 5 == 0 {
             self.write_behind();
+            // Several commands in one commit, as when a log is caught up with.
+            self.batched.commit(&std::mem::take(&mut self.batch));
+            assert_eq!(self.batched.indexes(), self.state.indexes());
+            check_indexes(&self.state);
         }
         self.check_effect(&before, &stamped.command, &outcome, &changes);
         assert_eq!(
@@ -261,9 +271,57 @@ fn check_trees(state: &State) {
     }
 }
 
-fn request() -> impl Strategy<Value = Option<RequestId>> {
+/// Each index against the trees themselves.
+fn check_indexes(state: &State) {
+    let indexes = state.indexes();
+    for (number, tree) in state.trees() {
+        let any = |holds: &dyn Fn(&Node) -> bool| tree.nodes.iter().any(|node| holds(node));
+        let root = |holds: &dyn Fn(&Node) -> bool| holds(&tree.nodes[0]);
+        let is_in = |set: Option<&TreeSet>| set.is_some_and(|set| set.contains(number.0));
+        for class in (0..generate::CLASSES.len() as u32 * 2).map(ResourceClassId) {
+            let best = tree
+                .nodes
+                .iter()
+                .map(|node| offers(node, class))
+                .max()
+                .unwrap_or(0);
+            for amount in 1..120 {
+                let sets = indexes
+                    .offering(class, amount)
+                    .filter(|set| set.contains(number.0));
+                let found = sets.count();
+                assert!(found <= 1, "a tree is in one bucket of a class");
+                // Exact for small amounts, to one part in sixteen for others.
+                assert!(found == 1 || best < amount as i64);
+                assert!(found == 0 || best + best / 16 >= amount as i64);
+            }
+        }
+        for id in (0..generate::TRAITS.len() as u32 * 2).map(TraitId) {
+            let has = |node: &Node| node.traits.contains(&id);
+            assert_eq!(is_in(indexes.with_trait(id)), any(&has));
+            assert_eq!(is_in(indexes.with_root_trait(id)), root(&has));
+        }
+        for name in generate::AGGREGATES {
+            let aggregate = name.into();
+            let has = |node: &Node| node.aggregates.contains(&aggregate);
+            assert_eq!(is_in(indexes.with_member(&aggregate)), any(&has));
+            assert_eq!(is_in(indexes.with_root_member(&aggregate)), root(&has));
+        }
+        assert_eq!(indexes.nested().contains(number.0), tree.nodes.len() > 1);
+    }
+}
+
+fn offers(node: &Node, class: ResourceClassId) -> i64 {
+    let stock = node.inventories.iter().find(|stock| stock.class == class);
+    stock.map_or(0, |stock| {
+        let free = stock.inventory.capacity_exact().floor() - stock.used as f64;
+        free.min(f64::from(stock.inventory.max_unit)) as i64
+    })
+}
+
+fn request() -> impl Strategy<Value = Option<WriteId>> {
     let id = (1_u64..3, 0_u64..3, 0_u64..12, 0_u64..8).prop_map(
-        |(origin, boot, sequence, answered_below)| RequestId {
+        |(origin, boot, sequence, answered_below)| WriteId {
             origin,
             boot,
             sequence,
@@ -297,7 +355,7 @@ proptest! {
         let mut pair = Pair::new(true);
         for (sequence, command) in (1_u64..).zip(steps) {
             // No command retires this node.
-            let id = RequestId { origin: 99, boot: 1, sequence, answered_below: sequence };
+            let id = WriteId { origin: 99, boot: 1, sequence, answered_below: sequence };
             let first = pair.run(Some(id), command.clone());
             let digest = pair.state.digest();
             prop_assert_eq!(pair.run(Some(id), command), first);
@@ -311,7 +369,7 @@ proptest! {
     ) {
         let mut state = Pair::new(true).state;
         for (at, (request, command)) in (1_i64..).zip(steps) {
-            let stamped = Stamped { partition: PartitionId::DEFAULT, routes: 0, at: Timestamp(at), request, command };
+            let stamped = Stamped { partition: PartitionId::DEFAULT, routes: 0, at: Timestamp(at), write_id: request, command };
             let (_, changes) = apply(&state, &stamped);
             state.commit(&changes);
         }

@@ -1,21 +1,28 @@
 //! The search against an oracle that tries everything, on small random clouds.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_model::query::candidates::{
-    AllocationRequest, CandidateError, CandidateRequest, GroupPolicy, RequestGroup,
+use placement_model::command::{
+    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+    ReplaceAllocations,
 };
-use placement_model::types::ProviderUuid;
+use placement_model::query::candidates::{
+    CandidateError, CandidateRequest, GroupPolicy, RequestGroup,
+};
+use placement_model::types::{Given, PartitionId, ProviderUuid, Timestamp};
+use placement_model::{Outcome, Stamped, apply};
 use placement_naive::candidates::{Answer, Verdict, judge, summarized};
 use placement_naive::cases::{cases, tight_cases};
-use placement_naive::estate::Estate;
+use placement_naive::named::{self, AllocationRequest};
+use placement_naive::sample_cloud::SampleCloud;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-fn told(estate: &Estate, answer: &AllocationRequest) -> Answer {
-    let name = |uuid: &ProviderUuid| estate.name(*uuid).to_owned();
+fn as_answer(sample_cloud: &SampleCloud, answer: &AllocationRequest) -> Answer {
+    let name = |uuid: &ProviderUuid| sample_cloud.name(*uuid).to_owned();
     Answer {
         allocations: answer
             .allocations
@@ -34,11 +41,11 @@ fn told(estate: &Estate, answer: &AllocationRequest) -> Answer {
     }
 }
 
-fn check(estate: &Estate, request: &CandidateRequest) -> Result<(), TestCaseError> {
-    let state = estate.state();
-    let expected = judge(estate, request);
-    let found = match state.candidates(request) {
-        Ok(search) => search.into_candidates(),
+fn check(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Result<(), TestCaseError> {
+    let state = sample_cloud.state();
+    let expected = judge(sample_cloud, request);
+    let found = match named::candidates(&state, request) {
+        Ok(found) => found,
         Err(CandidateError::UnknownResourceClass(_)) => {
             prop_assert_eq!(expected, Verdict::UnknownResourceClass);
             return Ok(());
@@ -51,7 +58,7 @@ fn check(estate: &Estate, request: &CandidateRequest) -> Result<(), TestCaseErro
     let answers: Vec<Answer> = found
         .allocation_requests
         .iter()
-        .map(|one| told(estate, one))
+        .map(|one| as_answer(sample_cloud, one))
         .collect();
     let distinct: BTreeSet<Answer> = answers.iter().cloned().collect();
     let Verdict::Answers(all) = expected else {
@@ -69,14 +76,14 @@ fn check(estate: &Estate, request: &CandidateRequest) -> Result<(), TestCaseErro
     let summaries: Vec<&str> = found
         .provider_summaries
         .iter()
-        .map(|one| estate.name(one.provider))
+        .map(|one| sample_cloud.name(one.provider))
         .collect();
     let distinct_summaries: BTreeSet<String> =
         summaries.iter().map(|name| (*name).to_owned()).collect();
     prop_assert_eq!(distinct_summaries.len(), summaries.len());
     prop_assert_eq!(
         distinct_summaries,
-        summarized(estate, request, &distinct, &all)
+        summarized(sample_cloud, request, &distinct, &all)
     );
     Ok(())
 }
@@ -93,28 +100,28 @@ proptest! {
     #![proptest_config(config(3000))]
 
     #[test]
-    fn the_search_finds_what_trying_everything_finds((estate, request) in cases(false)) {
-        check(&estate, &request)?;
+    fn the_search_finds_what_trying_everything_finds((sample_cloud, request) in cases(false)) {
+        check(&sample_cloud, &request)?;
     }
 
     #[test]
-    fn what_barely_fits_is_found_and_what_does_not_is_not((estate, request) in tight_cases()) {
-        check(&estate, &request)?;
+    fn what_barely_fits_is_found_and_what_does_not_is_not((sample_cloud, request) in tight_cases()) {
+        check(&sample_cloud, &request)?;
     }
 
     #[test]
     fn a_limit_before_1_29_leaves_the_summaries_of_its_trees_alone(
-        (estate, mut request) in cases(false),
+        (sample_cloud, mut request) in cases(false),
         limit in 1..4_usize,
     ) {
         request.nested = false;
         request.limit = Some(limit);
-        check(&estate, &request)?;
+        check(&sample_cloud, &request)?;
     }
 
     #[test]
     fn wherever_the_search_begins_it_finds_as_much(
-        (estate, mut request) in cases(false),
+        (sample_cloud, mut request) in cases(false),
         seed in any::<u64>(),
         limit in proptest::option::of(1..6_usize),
         nested in any::<bool>(),
@@ -122,22 +129,22 @@ proptest! {
         request.seed = Some(seed);
         request.limit = limit;
         request.nested &= nested;
-        check(&estate, &request)?;
+        check(&sample_cloud, &request)?;
     }
 
     #[test]
     fn what_does_not_exist_is_reported_when_upstream_would_come_to_it(
-        (estate, request) in cases(true),
+        (sample_cloud, request) in cases(true),
     ) {
-        check(&estate, &request)?;
+        check(&sample_cloud, &request)?;
     }
 
     #[test]
     fn before_there_is_any_provider_what_does_not_exist_is_reported_all_the_same(
-        (mut estate, request) in cases(true),
+        (mut sample_cloud, request) in cases(true),
     ) {
-        estate.providers.clear();
-        check(&estate, &request)?;
+        sample_cloud.providers.clear();
+        check(&sample_cloud, &request)?;
     }
 }
 
@@ -148,11 +155,11 @@ fn the_cases_are_worth_their_time() {
     let cases = cases(false);
     let mut seen = BTreeMap::<&str, usize>::new();
     for _ in 0..1000 {
-        let (estate, request) = cases.new_tree(&mut runner).unwrap().current();
-        let Verdict::Answers(answers) = judge(&estate, &request) else {
+        let (sample_cloud, request) = cases.new_tree(&mut runner).unwrap().current();
+        let Verdict::Answers(answers) = judge(&sample_cloud, &request) else {
             continue;
         };
-        for (what, holds) in features(&estate, &request, &answers) {
+        for (what, holds) in features(&sample_cloud, &request, &answers) {
             *seen.entry(what).or_default() += usize::from(holds && !answers.is_empty());
         }
     }
@@ -164,7 +171,7 @@ fn the_cases_are_worth_their_time() {
 }
 
 fn features(
-    estate: &Estate,
+    sample_cloud: &SampleCloud,
     request: &CandidateRequest,
     answers: &BTreeSet<Answer>,
 ) -> [(&'static str, bool); 13] {
@@ -178,7 +185,7 @@ fn features(
                 .flatten()
                 .map(String::as_str)
                 .collect();
-            let trees: BTreeSet<&str> = names.iter().map(|name| estate.root(name)).collect();
+            let trees: BTreeSet<&str> = names.iter().map(|name| sample_cloud.root(name)).collect();
             (names.len(), trees.len())
         })
     };
@@ -205,4 +212,63 @@ fn features(
         ("traits", group(&|group| !group.required.is_empty())),
         ("in_tree", group(&|group| group.in_tree.is_some())),
     ]
+}
+
+/// The command that takes an answer for a new consumer.
+fn claim(answer: &AllocationRequest) -> Stamped {
+    let taken = answer.allocations.iter().map(|placed| {
+        let resources = placed.resources.iter();
+        ProviderAmounts {
+            provider: Given::Valid(placed.provider),
+            resources: resources
+                .map(|(name, amount)| (Given::Valid(name.clone()), *amount))
+                .collect(),
+        }
+    });
+    let consumer = ConsumerAllocations {
+        consumer: "00000000-0000-4000-8000-00000000c1a1".into(),
+        allocations: taken.collect(),
+        project: "project".into(),
+        user: "user".into(),
+        generation: ConsumerGeneration::New,
+        consumer_type: ConsumerTypeUpdate::Keep,
+    };
+    Stamped {
+        partition: PartitionId::DEFAULT,
+        routes: 0,
+        at: Timestamp(1),
+        write_id: None,
+        command: Command::ReplaceAllocations(ReplaceAllocations {
+            consumers: vec![consumer],
+        }),
+    }
+}
+
+#[test]
+fn each_answer_can_be_claimed() {
+    let claimed = Cell::new(0);
+    let mut runner = TestRunner::new(config(300));
+    let law = |(sample_cloud, request): (SampleCloud, CandidateRequest)| {
+        let state = sample_cloud.state();
+        for answer in named::answers(&state, &request).unwrap() {
+            let (outcome, _) = apply(&state, &claim(&answer));
+            prop_assert!(
+                matches!(outcome, Outcome::Done(_)),
+                "{:?} is refused: {:?}",
+                as_answer(&sample_cloud, &answer),
+                outcome
+            );
+            claimed.set(claimed.get() + 1);
+        }
+        Ok(())
+    };
+    let newer = cases(false).prop_map(|(sample_cloud, mut request)| {
+        request.nested = true;
+        (sample_cloud, request)
+    });
+    if let Err(broken) = runner.run(&newer, law) {
+        panic!("{broken}");
+    }
+    let claimed = claimed.get();
+    assert!(claimed > 100, "only {claimed} answers were there to claim");
 }

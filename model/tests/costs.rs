@@ -443,7 +443,7 @@ fn cost(case: &Case, size: u32) -> Duration {
         partition: PartitionId::DEFAULT,
         routes: 0,
         at: NOW,
-        request: None,
+        write_id: None,
         command,
     };
     let measured = || {
@@ -505,7 +505,7 @@ fn types() -> Result<(), String> {
             partition: PartitionId::DEFAULT,
             routes: 0,
             at: NOW,
-            request: None,
+            write_id: None,
             command,
         };
         // A single write is too quick to be measured.

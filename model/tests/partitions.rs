@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::cluster::RoutedBy;
 use placement_model::command::{
-    Command, CreatePartition, DeletePartition, RaiseLevel, RequestId, RoutePartition, Stamped,
-    SyncStandards,
+    Command, CreatePartition, DeletePartition, RaiseLevel, RoutePartition, Stamped, SyncStandards,
+    WriteId,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::query::candidates::{CandidateRequest, RequestGroup};
@@ -18,6 +18,7 @@ use placement_model::types::{Given, PartitionId, PartitionName, Route, Routes, T
 use placement_model::{Change, Cluster, Level, State, apply};
 use placement_naive::Naive;
 use placement_naive::generate::{self, STANDARD_CLASSES, STANDARD_TRAITS};
+use placement_naive::named;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -128,7 +129,7 @@ impl Clouds {
         self.sequence += 1;
         Stamped {
             at: Timestamp(self.now),
-            request: Some(RequestId {
+            write_id: Some(WriteId {
                 origin: 1,
                 boot: 1,
                 sequence: self.sequence,
@@ -174,7 +175,7 @@ impl Clouds {
     fn alone(&mut self, id: PartitionId, stamped: &Stamped) -> Outcome {
         let state = self.alone.get_mut(&id).unwrap();
         let stamped = Stamped {
-            request: None,
+            write_id: None,
             ..stamped.clone()
         };
         let (outcome, changes) = apply(state, &stamped);
@@ -390,7 +391,7 @@ impl Clouds {
                 ..CandidateRequest::default()
             };
             let candidates = |state: &State| {
-                let found = state.candidates(&request).map(Iterator::collect::<Vec<_>>);
+                let found = named::answers(state, &request);
                 format!("{found:?}")
             };
             assert_eq!(candidates(state), candidates(alone));
@@ -541,7 +542,7 @@ fn there_are_so_many_partitions_and_no_more() {
         let name = format!("p{number}").parse().unwrap();
         let (outcome, changes) = cluster.apply(&Stamped {
             at: Timestamp(i64::from(number)),
-            request: None,
+            write_id: None,
             command: Command::CreatePartition(CreatePartition {
                 name,
                 routes: Routes::default(),

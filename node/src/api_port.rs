@@ -15,18 +15,17 @@ use percent_encoding::percent_decode_str;
 use placement_model::Cluster;
 use placement_model::cluster::RoutedBy;
 use placement_model::types::{PartitionName, RESERVED_SEGMENTS};
-use placement_raft_store::AppliedState;
 use tokio::time::Instant;
 
-use crate::access::{self, Peer};
 use crate::cluster::Running;
 use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
 use crate::health::{HealthChecks, LIVEZ, READYZ};
-use crate::http::{Misdirected, OPENAPI, PathPrefix, PublicAddress, Service};
 use crate::metrics::{Metrics, Requests};
 use crate::partitions::Partitions;
 use crate::serve::Answers;
+use placement_api::access::{self, Peer};
+use placement_api::http::{Misdirected, OPENAPI, PathPrefix, PublicAddress, Service};
 
 /// Most faces that are kept. A partition has a few routes; those that are gone are forgotten with all others.
 const FACES_MAX: usize = 4096;
@@ -66,7 +65,7 @@ impl Face {
     fn new(api: Service, checks: HealthChecks, requests: Option<Requests>) -> Arc<Self> {
         let public = api.public();
         let beside = (checks.router())
-            .merge(crate::http::openapi(&public.configured()))
+            .merge(placement_api::http::openapi(&public.configured()))
             .route_layer(from_fn(access::logged));
         let prefix = public.prefix.clone();
         let beside = match prefix.is_root() {
@@ -104,7 +103,7 @@ impl Shared {
         }
         let is_of_default = is_of_default(&public.prefix, &path);
         if let Some(running) = self.running() {
-            let applied: Arc<AppliedState> = running.replica.views.current();
+            let applied = running.replica.views.current();
             match owner(&applied.cluster, public, &path, || public.host(request)) {
                 Ok((name, by)) if is_of_default || !name.is_default() => {
                     return Ok(self.face_of(name, by));
@@ -135,7 +134,7 @@ impl Shared {
         let _ = (running.read_index)
             .linearize(Instant::now() + self.slot.wait())
             .await;
-        let applied: Arc<AppliedState> = running.replica.views.current();
+        let applied = running.replica.views.current();
         let (name, by) = owner(&applied.cluster, public, &path, || host)?;
         Ok(self.face_of(name, by))
     }
@@ -317,7 +316,7 @@ mod tests {
         ] {
             let (_, changes) = cluster.apply(&Stamped {
                 at: Timestamp(1),
-                request: None,
+                write_id: None,
                 command,
                 partition: PartitionId::DEFAULT,
                 routes: 0,

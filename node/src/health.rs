@@ -14,14 +14,13 @@ use placement_raft_store::runtime;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::cluster::Running;
 use crate::cluster::replica::{REMOVED, Replica};
 use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
-use crate::config::Config;
+use crate::cluster::{Running, Settings};
 use crate::disk_space;
-use crate::doors::Readiness;
 use crate::tasks::Tasks;
+use placement_api::doors::Readiness;
 
 /// How long a leader may be missing, and how long the question to it may take.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -39,7 +38,9 @@ pub(crate) const READYZ: &str = "/readyz";
 #[derive(Clone)]
 pub(crate) struct HealthChecks {
     pub(crate) slot: Arc<Slot>,
-    pub(crate) config: Arc<Config>,
+    pub(crate) config: Arc<Settings>,
+    /// Whether this node goes on answering while it is cut off.
+    pub(crate) answers_cut_off: bool,
     pub(crate) tasks: Tasks,
     /// Whether the cluster lets this node keep its promises.
     pub(crate) in_cluster: Recent<Result<Option<String>, String>>,
@@ -85,7 +86,7 @@ impl HealthChecks {
         self.readiness().await.map(drop)
     }
 
-    /// Whether this node is ready; if it is although it is cut off, as `[reads] profile` has it, then why that is so.
+    /// Whether this node is ready; if it is although it is cut off, as `[reads] default` has it, then why that is so.
     async fn readiness(&self) -> Result<Option<String>, String> {
         if let Some(reason) = self.slot.leaving.why() {
             return Err(reason.to_owned());
@@ -96,7 +97,7 @@ impl HealthChecks {
         let running = self.slot.get().ok_or_else(|| self.slot.outside())?;
         let replica = &running.replica;
         if let Some(failure) = replica.failure() {
-            return Err(format!("this node takes no part any more: {failure}"));
+            return Err(format!("this node is quarantined: {failure}"));
         }
         if replica.is_removed() {
             return Err(REMOVED.to_owned());
@@ -106,7 +107,7 @@ impl HealthChecks {
 
     async fn standing(&self, running: &Running) -> Result<Option<String>, String> {
         let replica = &running.replica;
-        let may_be_alone = self.config.answers_cut_off();
+        let may_be_alone = self.answers_cut_off;
         let mut alone = without_leader(replica, may_be_alone).await;
         if let Some(reason) = alone.take_if(|_| !may_be_alone) {
             return Err(reason);
@@ -146,7 +147,7 @@ impl HealthChecks {
     }
 }
 
-/// Why nobody can tell this node how far it should be, as far as it knows. One that answers all the same does not
+/// Why no one can tell this node how far it should be, as far as it knows. One that answers all the same does not
 /// wait for a leader again and again.
 async fn without_leader(replica: &Replica, may_be_alone: bool) -> Option<String> {
     if may_be_alone && replica.freshness.is_cut_off() {

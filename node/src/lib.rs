@@ -2,26 +2,20 @@
 //!
 //! [`Node::start`] is the whole server: the binary, the tests and the simulations start the same.
 
-pub mod access;
 pub mod admin;
 mod api_port;
-pub mod audit;
 mod bucket;
 pub mod cluster;
 pub mod config;
 mod descriptors;
 mod disk_space;
-pub mod doors;
 pub mod env;
 mod health;
-pub mod http;
-pub mod keystone;
 pub mod logging;
 mod metrics;
 mod newest;
 mod node;
 mod offline;
-mod outgoing;
 mod panics;
 mod partitions;
 mod permissions;
@@ -32,7 +26,6 @@ mod supervisor;
 mod tasks;
 mod tls;
 pub mod topology;
-pub mod world;
 
 pub use cluster::{Addresses, StartError};
 pub use config::{Config, ConfigError};

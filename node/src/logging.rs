@@ -1,6 +1,6 @@
 //! Logs: for people or for machines, to standard error, by a thread of their own.
 //!
-//! Whoever writes a line only puts it into a queue. If standard error is not read (a full pipe, a
+//! A thread that writes a line only puts it into a queue. If standard error is not read (a full pipe, a
 //! stalled journal), the queue fills, further lines are dropped and counted, and requests are
 //! answered as before.
 
@@ -14,6 +14,27 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use crate::panics;
+use placement_api::settings::settings;
+
+settings! {
+    /// Logging.
+    LogSection {
+        /// `human` or `json`.
+        format: LogFormat = LogFormat::Human,
+        /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft
+        /// keeps quiet, as it repeats what this node says of its peers and of leadership.
+        level: String = "info,openraft=error".to_owned(),
+    }
+}
+
+/// `[log] format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the setting says it")]
+pub enum LogFormat {
+    Human,
+    Json,
+}
 
 /// Lines that may wait to be written. Some 5 MB of usual ones.
 const QUEUE_MAX_LINES: usize = 16_384;
@@ -39,7 +60,7 @@ impl Logging {
     ///
     /// # Errors
     /// In words, if the level cannot be understood or logging was started before.
-    pub fn start(format: &str, level: &str) -> Result<Self, String> {
+    pub fn start(format: LogFormat, level: &str) -> Result<Self, String> {
         let (queue, writer) = NonBlockingBuilder::default()
             .lossy(true)
             .buffered_lines_limit(QUEUE_MAX_LINES)
@@ -51,12 +72,12 @@ impl Logging {
             .with_writer(queue)
             .with_ansi(std::io::stderr().is_terminal());
         let lines = match format {
-            "json" => lines
+            LogFormat::Json => lines
                 .json()
                 .flatten_event(true)
                 .with_current_span(true)
                 .boxed(),
-            _ => lines.boxed(),
+            LogFormat::Human => lines.boxed(),
         };
         tracing_subscriber::registry()
             .with(filter)

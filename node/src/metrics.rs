@@ -5,18 +5,26 @@ mod collector;
 mod exposition;
 mod http;
 mod process;
-mod space;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 
 use self::collector::NodeCollector;
 pub(crate) use self::collector::Sources;
 use self::http::HttpMetrics;
 pub(crate) use self::http::Requests;
-use self::space::Space;
 use crate::disk_space::DiskSpace;
+use placement_api::settings::settings;
+
+settings! {
+    /// The listener for monitoring.
+    MetricsSection {
+        /// Address for `/metrics`, `/livez` and `/readyz` alone, `host:port`, without TLS; empty: none.
+        listen: String = String::new(),
+    }
+}
 
 /// That of Prometheus' text format.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -24,19 +32,19 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 /// All numbers of one node.
 pub(crate) struct Metrics {
     registry: Registry,
-    space: Arc<Space>,
+    space: Arc<Mutex<Option<DiskSpace>>>,
     pub(crate) http: HttpMetrics,
 }
 
 impl Metrics {
     pub(crate) fn new(sources: Sources) -> Self {
         let http = HttpMetrics::new();
-        let space = Arc::new(Space::default());
+        let space = Arc::default();
         let mut registry = Registry::default();
         registry.register_collector(Box::new(NodeCollector {
             sources,
             http: http.clone(),
-            space: space.clone(),
+            space: Arc::clone(&space),
         }));
         Self {
             registry,
@@ -47,7 +55,7 @@ impl Metrics {
 
     /// The numbers now, with the room of the data directory as it was just found.
     pub(crate) fn encode(&self, space: DiskSpace) -> String {
-        self.space.note(space);
+        *self.space.lock() = Some(space);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
             .expect("writing to a string does not fail");
@@ -61,18 +69,18 @@ mod tests {
 
     use prometheus_client::metrics::MetricType;
 
-    use super::catalog::{ALL, Base};
+    use super::catalog::ALL;
     use super::*;
 
     const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md");
 
     fn page() -> String {
         let mut page = "# Metrics\n\n\
-            `GET /metrics` on `[metrics] listen` (off until it is set), on the admin socket and on `[admin] listen` gives\n\
-            Prometheus' text format 0.0.4. The metrics of Raft, of the store and of the model appear once the node belongs\n\
-            to a cluster.\n\n\
-            Made from the code: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib metrics` writes this page anew.\n\n\
-            | name | type | unit | labels | what |\n|---|---|---|---|---|\n"
+            `GET /metrics` on `[metrics] listen` (off by default), on the admin socket and on `[admin] listen`, in\n\
+            Prometheus' text format 0.0.4. The metrics of Raft, the store and the model appear once the node belongs to a\n\
+            cluster. Units are in the names.\n\n\
+            Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib metrics` writes this page.\n\n\
+            | name and labels | type | meaning |\n|---|---|---|\n"
             .to_owned();
         for metric in ALL {
             let kind = match metric.kind {
@@ -81,19 +89,12 @@ mod tests {
                 MetricType::Histogram => "histogram",
                 other => panic!("{other:?} is not in use"),
             };
-            let unit = match metric.unit {
-                Some(Base::Seconds) => "seconds",
-                Some(Base::Bytes) => "bytes",
-                None => "",
+            let labels = match metric.labels {
+                [] => String::new(),
+                labels => format!("{{{}}}", labels.join(",")),
             };
-            let labels: Vec<String> = metric.labels.iter().map(|l| format!("`{l}`")).collect();
             let (name, help) = (metric.name(), metric.help);
-            writeln!(
-                page,
-                "| `{name}` | {kind} | {unit} | {} | {help} |",
-                labels.join(", ")
-            )
-            .unwrap();
+            writeln!(page, "| `{name}{labels}` | {kind} | {help} |").unwrap();
         }
         page
     }
@@ -107,7 +108,7 @@ mod tests {
         let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
         assert!(
             kept == page,
-            "docs/metrics.md is not what node/src/metrics/catalog.rs says now; write it anew with \
+            "docs/metrics.md is not what node/src/metrics/catalog.rs says now; write it with \
              PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib metrics, and read the difference"
         );
     }

@@ -1,60 +1,52 @@
 //! One node, from its listeners to its disk. The binary, the tests and the simulations start this.
 
+mod listeners;
+mod servers;
+
 use std::iter::once;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
-use axum::http::StatusCode;
-use axum::middleware::{from_fn, from_fn_with_state};
 use placement_model::types::PartitionName;
 use placement_raft_store::{Views, Vote};
 use placement_wire::NodeStatus;
-use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 
-use crate::access;
-use crate::admin::{
-    Admin, Inner, NetworkDoor, OneAtATime, Recording, enter, node_status, recorded,
-};
+use self::listeners::Listeners;
+use self::servers::{Gates, Servers};
+use crate::admin::{Admin, OneAtATime, Recording, node_status};
 use crate::api_port::ApiPort;
-use crate::audit::Audit;
-use crate::cluster::backlog::Backlog;
-use crate::cluster::bootstrap::Bootstrap;
-use crate::cluster::partition_door::PartitionDoor;
-use crate::cluster::peer_service::PeerService;
-use crate::cluster::read_door::Reads;
-use crate::cluster::sites;
+use crate::cluster::doors::partition::PartitionDoor;
+use crate::cluster::doors::read::Reads;
+use crate::cluster::doors::write::Writes;
+use crate::cluster::leadership::preference::{self, step_aside};
 use crate::cluster::slot::Slot;
-use crate::cluster::succession::{self, step_aside};
-use crate::cluster::write_door::Writes;
-use crate::cluster::{Addresses, ReadMetrics, StartError, joining, settle_number};
+use crate::cluster::start::bootstrap::Bootstrap;
+use crate::cluster::start::{joining, self_description};
+use crate::cluster::write::backlog::Backlog;
+use crate::cluster::{Addresses, StartError, settle_number};
 use crate::config::Config;
-use crate::descriptors;
-use crate::doors::{ReadDoor, WriteDoor};
-use crate::env::{Env, Listener};
+use crate::env::Env;
 use crate::health::{HealthChecks, Recent};
-use crate::http::{Api, AuthStrategy, Policy};
-use crate::keystone::Keystone;
 use crate::metrics::{Metrics, Sources};
 pub use crate::partitions::ReloadError;
 use crate::partitions::{self, NamedPolicy, Partitions};
 use crate::rpc::peers::Peers;
-use crate::serve::{Drain, HttpServer, Pace, local};
+use crate::serve::Drain;
 use crate::tasks::Tasks;
-use crate::tls::{Gate, Secured};
-use crate::world::{self, Offload};
-
-/// How long an operator's client may take to send the head of a request.
-const ADMIN_HEADER: Duration = Duration::from_secs(10);
-/// Connections of operators and monitors at once.
-const ADMIN_CONNECTIONS: usize = 256;
+use crate::tls::{Certificates, Link, Secured};
+use placement_api::audit::Audit;
+use placement_api::doors::{ReadDoor, WriteDoor};
+use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy};
+use placement_api::keystone::Keystone;
+use placement_api::world::{self, Offload};
 
 /// How often the policy files are looked at.
 const POLICY_LOOK: Duration = Duration::from_secs(1);
 
+/// How long a stopping node waits for requests that are being answered.
+const DRAIN: Duration = Duration::from_secs(5);
 /// How often a stopped node looks whether its disk is closed.
 const CLOSING: Duration = Duration::from_millis(10);
 /// How long it looks.
@@ -72,14 +64,12 @@ pub struct Role {
 /// A running node.
 pub struct Node {
     config: Arc<Config>,
-    addresses: Addresses,
     bootstrap: Arc<Bootstrap>,
     write: Arc<Writes>,
     read: Arc<dyn ReadDoor>,
     checks: HealthChecks,
     drain: Drain,
-    policy: Arc<Policy>,
-    /// Those of partitions that have one of their own.
+    /// That of the default partition, then those of partitions that have one of their own.
     policies: Vec<NamedPolicy>,
     audit: Audit,
     tasks: Tasks,
@@ -87,18 +77,19 @@ pub struct Node {
     requests: Tasks,
 }
 
-impl Node {
-    /// Starts a node. Returns once it listens; a node that belongs to no cluster yet answers 503
-    /// until its cluster is formed or it is added to one.
-    ///
-    /// # Errors
-    /// [`StartError`], in words for an operator.
-    pub async fn start(env: Env, config: Config) -> Result<Self, StartError> {
-        let mut config = config;
-        settle_number(&mut config)?;
-        config.validate()?;
+/// What the configuration names, read and checked before anything runs.
+struct Opened {
+    settings: ApiSettings,
+    keystone: Option<Arc<Keystone>>,
+    secured: Secured,
+    policy: Arc<Policy>,
+    audit: Audit,
+}
+
+impl Opened {
+    fn open(env: &Env, config: &Config) -> Result<Self, StartError> {
         let settings = config.api_settings()?;
-        let keystone = match settings.auth.strategy {
+        let keystone = match settings.auth {
             AuthStrategy::Keystone(_) => {
                 let (net, clock) = (env.net.clone(), env.clock.clone());
                 Some(Arc::new(Keystone::open(&config.keystone, net, clock)?))
@@ -106,289 +97,173 @@ impl Node {
             AuthStrategy::Proxy { .. } => None,
             AuthStrategy::NoAuth2 => {
                 tracing::warn!(
-                    "whoever reaches the REST API is obeyed ([auth] strategy = \"noauth2\")"
+                    "anyone who reaches the REST API is obeyed ([auth] strategy = \"noauth2\")"
                 );
                 None
             }
         };
-        let secured = Secured::open(&config, env.net.clone())?;
+        let secured = Secured::open(config.secured()?, config.node_id, env.net.clone())?;
         let policy = Policy::read(&settings.policy);
         let policy = Arc::new(policy.map_err(|error| StartError::Policy(error.to_string()))?);
         let audit = Audit::open(&config.audit, config.node_id, env.clock.clone())?;
+        Ok(Self {
+            settings,
+            keystone,
+            secured,
+            policy,
+            audit,
+        })
+    }
+}
+
+impl Node {
+    /// Starts a node. Returns once it listens; a node that belongs to no cluster yet answers 503
+    /// until its cluster is formed or it is added to one.
+    ///
+    /// # Errors
+    /// [`StartError`], with a message for an operator.
+    pub async fn start(env: Env, mut config: Config) -> Result<Self, StartError> {
+        config.node_id = settle_number(config.node_id, &config.data_dir, &config.cluster)?;
+        config.validate()?;
+        let opened = Opened::open(&env, &config)?;
         let config = Arc::new(config);
         let tasks = Tasks::here();
         let requests = tasks.on(env.requests.clone());
-
-        let (api, api_address) =
-            listen(&env, &requests, "the REST API", &config.api.listen).await?;
-        let (peer, peer_address) = listen(&env, &tasks, "other nodes", &config.peer.listen).await?;
-        let (admin, admin_address) = AdminDoors::open(&env, &requests, &config).await?;
-        let addresses = Addresses {
-            api: advertised(&config.api.advertise, api_address),
-            peer: advertised(&config.peer.advertise, peer_address),
-            admin: advertised(&config.admin.advertise, admin_address),
-        };
-
-        let slot = Arc::new(Slot::new(config.node_id, config.wait()));
-        let read_metrics = Arc::new(ReadMetrics::default());
-        let peers = Peers::new(
-            secured.link,
-            config.node_id,
-            Duration::from_millis(config.peer.connect_ms),
-            Duration::from_millis(config.peer.silence_ms),
-            tasks.clone(),
-        );
-        let peers = peers.of_region(config.node.region.clone(), config.compress()?);
-        let peers = Arc::new(peers);
-        peers.agree_to(config.level_max());
+        let listeners = Listeners::bind(&env, &config, &tasks, &requests).await?;
         let recording = Recording {
-            audit: audit.clone(),
+            audit: opened.audit.clone(),
             ids: env.ids.clone(),
         };
         let bootstrap = Arc::new(Bootstrap {
-            env: env.clone(),
-            config: config.clone(),
-            addresses: addresses.clone(),
-            slot: slot.clone(),
-            peers,
-            read_metrics: read_metrics.clone(),
-            deeds: Arc::new(recording.clone()),
+            slot: Arc::new(Slot::new(config.node_id, config.wait())),
+            peers: peers(&config, opened.secured.link, &tasks),
+            addresses: listeners.addresses.clone(),
+            read_metrics: Arc::default(),
+            actions: Arc::new(recording.clone()),
             tasks: tasks.clone(),
             joining: tokio::sync::Mutex::new(()),
+            env,
+            config: Arc::new(config.for_cluster()),
         });
-        if let Err(error) = bootstrap.resume().await {
-            tasks.stop().await;
-            return Err(error);
-        }
-
-        let write = Arc::new(Writes::new(
-            slot.clone(),
-            Backlog::new("this node", &config),
-        ));
+        let (env, own, slot) = (&bootstrap.env, &bootstrap.config, &bootstrap.slot);
+        let write = Writes::new(slot.clone(), Backlog::new("this node", own));
+        let write = Arc::new(write);
         let read = Arc::new(Reads::new(slot.clone()));
         let checks = HealthChecks {
             slot: slot.clone(),
-            config: config.clone(),
+            config: own.clone(),
+            answers_cut_off: config.reads.default.answers_cut_off(),
             tasks: tasks.clone(),
             in_cluster: Recent::default(),
             room: Recent::default(),
         };
-        let api_of_default = Api {
+        let api = Api {
             write: write.clone(),
             read: read.clone(),
             clock: env.clock.clone(),
             ids: env.ids.clone(),
             offload: env.offload.clone(),
             readiness: Arc::new(checks.clone()),
-            keystone: keystone.clone(),
-            policy: policy.clone(),
-            audit: audit.clone(),
-            settings,
+            keystone: opened.keystone.clone(),
+            policy: opened.policy.clone(),
+            audit: opened.audit.clone(),
+            settings: opened.settings,
         };
-        let partitions = Partitions::open(&config, api_of_default, read.clone(), write.clone())?;
-        let mut listeners = Vec::new();
-        for section in &config.partitions {
-            if !section.listen.is_empty() {
-                let opened = listen(&env, &requests, "a partition", &section.listen);
-                let (listener, address) = opened.await?;
-                tracing::info!(partition = section.name, api = address, "listening");
-                listeners.push((section.name()?, listener));
-            }
-        }
+        let partitions = Partitions::open(&config.partitions, api, read.clone(), write.clone())?;
+        let default = (PartitionName::DEFAULT.to_owned(), opened.policy);
+        let policies: Vec<_> = once(default)
+            .chain(partitions.policies().iter().cloned())
+            .collect();
+        let metrics = Arc::new(Metrics::new(Sources {
+            slot: slot.clone(),
+            reads: bootstrap.read_metrics.clone(),
+            policies: policies.iter().map(|(_, policy)| policy.clone()).collect(),
+            callers: partitions.callers(),
+            audit: opened.audit.numbers(),
+            keystone: opened.keystone,
+            certificates: opened.secured.certificates.clone(),
+            site: own.site(),
+        }));
+        let drain = Drain::default();
+        let servers = Servers {
+            config: config.clone(),
+            tasks: tasks.clone(),
+            requests: requests.clone(),
+            date: env.http_date,
+            drain: drain.clone(),
+            port: ApiPort::new(slot.clone(), partitions, &checks, metrics.clone()),
+            admin: Admin {
+                bootstrap: bootstrap.clone(),
+                metrics: metrics.clone(),
+                checks: checks.clone(),
+                checking: Arc::default(),
+                backups: OneAtATime::default(),
+                write: write.clone(),
+                read: read.clone(),
+                sections: config.partitions.clone().into(),
+                shared: Arc::new(config.shared()),
+                prefix: config.api.prefix.0.clone(),
+                policies: policies.clone(),
+            },
+            metrics,
+            recording,
+        };
         let node = Self {
             write,
             read,
             checks,
-            drain: Drain::default(),
-            policy: policy.clone(),
-            policies: partitions.policies().to_vec(),
-            audit: audit.clone(),
-            config,
-            addresses,
-            bootstrap,
+            drain,
+            policies,
+            audit: opened.audit,
             tasks,
             requests,
+            bootstrap,
+            config,
         };
-        let metrics = Metrics::new(Sources {
-            slot: slot.clone(),
-            reads: read_metrics,
-            policies: once(policy)
-                .chain(node.policies.iter().map(|(_, own)| own.clone()))
-                .collect(),
-            callers: partitions.callers(),
-            audit: audit.numbers(),
-            keystone,
-            certificates: secured.certificates.clone(),
-            site: node.config.site(),
-        });
-        let metrics = Arc::new(metrics);
-        let orders = Admin {
-            bootstrap: node.bootstrap.clone(),
-            metrics: metrics.clone(),
-            checks: node.checks.clone(),
-            checking: Arc::default(),
-            backups: OneAtATime::default(),
-            write: node.write.clone(),
-            read: node.read.clone(),
-            policies: once((PartitionName::DEFAULT.to_owned(), node.policy.clone()))
-                .chain(node.policies.iter().cloned())
-                .collect(),
+        if let Err(error) = node.bootstrap.resume().await {
+            node.tasks.stop().await;
+            return Err(error);
+        }
+        let gates = Gates {
+            api: opened.secured.api,
+            peer: opened.secured.peer,
+            admin: opened.secured.admin,
         };
-        let inner = Inner::new(orders.clone(), recording.clone());
-        node.serve_peers(peer, secured.peer, inner);
-        let port = ApiPort::new(slot, partitions, &node.checks, metrics.clone());
-        let places = descriptors::for_clients(1 + listeners.len(), node.config.api.max_connections);
-        for (name, listener) in listeners {
-            node.serve_api(
-                &env,
-                port.only(&name),
-                listener,
-                secured.api.clone(),
-                &places,
-                &metrics,
-            );
-        }
-        node.serve_api(&env, port, api, secured.api, &places, &metrics);
-        node.serve_admin(&env, admin, secured.admin, orders, &recording);
-        for (_, certificates) in secured.certificates {
-            node.tasks.spawn(certificates.watch(env.clock.clone()));
-        }
-        node.tasks.spawn(node.bootstrap.clone().form());
-        node.tasks.spawn(joining::join(node.bootstrap.clone()));
-        node.tasks.spawn(sites::tell(node.bootstrap.clone()));
-        let preference = node.config.cluster.leader_preference.clone();
-        if !preference.is_empty() {
-            let follows = succession::follow(node.bootstrap.slot.clone(), preference);
-            node.tasks.spawn(follows);
-        }
-        node.tasks.spawn(probe(
-            node.bootstrap.slot.clone(),
-            node.config.reads.probe_ms,
-        ));
-        let own = node.policies.iter().map(|(_, policy)| policy);
-        for policy in once(&node.policy).chain(own) {
-            let looks = look_at_policy(policy.clone(), env.offload.clone());
-            node.tasks.spawn(looks);
-        }
+        servers.start(listeners, gates);
+        node.spawn_tasks(opened.secured.certificates);
         tracing::info!(
-            node = node.config.node_id,
-            api = node.addresses.api,
-            peer = node.addresses.peer,
-            admin = node.addresses.admin,
+            node = node.bootstrap.config.node_id,
+            api = node.addresses().api,
+            peer = node.addresses().peer,
+            admin = node.addresses().admin,
             "listening"
         );
         Ok(node)
     }
 
-    fn serve_peers(&self, listener: Box<dyn Listener>, gate: Gate, inner: Arc<Inner>) {
-        let calls = Arc::new(PeerService::new(self.bootstrap.clone(), inner));
-        self.tasks.spawn(calls.clean());
-        let damage = self.bootstrap.peers.damage.clone();
-        let serve = crate::rpc::server::serve(listener, gate, calls, damage, self.tasks.clone());
-        self.tasks.spawn_vital("listening to other nodes", serve);
-    }
-
-    fn serve_api(
-        &self,
-        env: &Env,
-        port: ApiPort,
-        listener: Box<dyn Listener>,
-        gate: Gate,
-        places: &Arc<Semaphore>,
-        metrics: &Metrics,
-    ) {
-        let settings = &self.config.api;
-        let server = HttpServer {
-            beyond: port.full(),
-            answers: port,
-            purpose: "the REST API",
-            gate,
-            connections_max: settings.max_connections,
-            connections_per_address_max: match settings.max_connections_per_address {
-                0 => usize::MAX,
-                most => most,
-            },
-            connections_left: places.clone(),
-            pace: self.pace(),
-            header_timeout: Duration::from_millis(self.config.api.header_timeout_ms),
-            date: env.http_date,
-            open: metrics.http.connections().clone(),
-            drain: self.drain.clone(),
-        };
-        let (tasks, drain) = (self.requests.clone(), self.drain.clone());
-        self.requests
-            .spawn_vital("serving the REST API", async move {
-                server.serve(listener, tasks).await;
-                drain.wait_if_begun().await;
-            });
-    }
-
-    fn pace(&self) -> Pace {
-        Pace {
-            min_bytes_per_s: self.config.api.min_bytes_per_s,
+    /// Starts what goes on whether this node is a member or not.
+    fn spawn_tasks(&self, certificates: Vec<(&'static str, Arc<Certificates>)>) {
+        let Bootstrap {
+            env, config, slot, ..
+        } = &*self.bootstrap;
+        for (_, certificates) in certificates {
+            self.tasks.spawn(certificates.watch(env.clock.clone()));
         }
-    }
-
-    /// Serves operators, over each door that there is, and monitors.
-    fn serve_admin(
-        &self,
-        env: &Env,
-        doors: AdminDoors,
-        gate: Gate,
-        admin: Admin,
-        recording: &Recording,
-    ) {
-        let health = (admin.clone().numbers()).merge(self.checks.clone().router());
-        let orders = admin.router();
-        if let Some(listener) = doors.socket {
-            let router = orders.clone().merge(health.clone());
-            self.serve_operators(env, listener, Gate::Plain, router, &health, recording);
+        self.tasks.spawn(self.bootstrap.clone().form());
+        self.tasks.spawn(joining::join(self.bootstrap.clone()));
+        self.tasks
+            .spawn(self_description::tell(self.bootstrap.clone()));
+        let preference = &config.cluster.leader_preference;
+        if !preference.is_empty() {
+            let follows = preference::follow(slot.clone(), preference.clone());
+            self.tasks.spawn(follows);
         }
-        if let Some(listener) = doors.network {
-            let addresses = [&*self.config.admin.listen, &*self.addresses.admin];
-            let door = NetworkDoor::new(matches!(gate, Gate::Tls { .. }), &addresses);
-            let router = orders
-                .layer(from_fn_with_state(door, enter))
-                .merge(health.clone());
-            self.serve_operators(env, listener, gate, router, &health, recording);
+        self.tasks
+            .spawn(probe(slot.clone(), self.config.reads.probe_ms));
+        for (_, policy) in &self.policies {
+            let looks = look_at_policy(policy.clone(), env.offload.clone());
+            self.tasks.spawn(looks);
         }
-        if let Some(listener) = doors.metrics {
-            let router = health.clone();
-            self.serve_operators(env, listener, Gate::Plain, router, &health, recording);
-        }
-    }
-
-    fn serve_operators(
-        &self,
-        env: &Env,
-        listener: Box<dyn Listener>,
-        gate: Gate,
-        router: Router,
-        health: &Router,
-        recording: &Recording,
-    ) {
-        let server = HttpServer {
-            answers: router
-                .layer(from_fn_with_state(recording.clone(), recorded))
-                .layer(from_fn(access::logged)),
-            beyond: (health.clone())
-                .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })
-                .layer(from_fn(access::logged)),
-            purpose: "operators",
-            gate,
-            connections_max: ADMIN_CONNECTIONS,
-            connections_per_address_max: usize::MAX,
-            connections_left: Arc::new(Semaphore::new(ADMIN_CONNECTIONS)),
-            pace: self.pace(),
-            header_timeout: ADMIN_HEADER,
-            date: env.http_date,
-            open: Gauge::default(),
-            // Operators and monitors see a node stop until it has stopped.
-            drain: Drain::default(),
-        };
-        let tasks = self.requests.clone();
-        let serve = server.serve(listener, tasks);
-        self.requests.spawn_vital("serving operators", serve);
     }
 
     /// Takes over what of a configuration can change while a node runs: `[policy]`. `[log] level`
@@ -407,9 +282,13 @@ impl Node {
                 "these settings were changed and count only after a restart"
             );
         }
-        let settings = config.api_settings()?;
-        self.policy.reload(&settings.policy)?;
-        Ok(partitions::reload(config, &self.policies)?)
+        self.policies[0].1.reload(&config.policy)?;
+        let sections = &config.partitions;
+        Ok(partitions::reload(
+            sections,
+            &config.policy,
+            &self.policies,
+        )?)
     }
 
     /// Goes on in the audit file that has the name now: the one from before may have been renamed.
@@ -419,7 +298,7 @@ impl Node {
 
     /// Where others reach this node, with real port numbers.
     pub fn addresses(&self) -> &Addresses {
-        &self.addresses
+        &self.bootstrap.addresses
     }
 
     /// The door for writes of the default partition, and for commands of the whole cluster.
@@ -482,12 +361,12 @@ impl Node {
             sleep(Duration::from_millis(api.drain_notice_ms)).await;
         }
         if let Some(running) = self.bootstrap.slot.get() {
-            let patience = Duration::from_millis(2 * self.config.raft.election_max_ms);
+            let patience = Duration::from_millis(2 * self.bootstrap.config.raft.election_max_ms);
             if let Err(reason) = step_aside(&running, patience).await {
                 tracing::warn!(reason, "leadership could not be handed over");
             }
         }
-        self.drain.finish(Duration::from_millis(api.drain_ms)).await;
+        self.drain.finish(DRAIN).await;
         self.audit.finish().await;
         self.kill().await;
         tracing::info!("stopped");
@@ -504,7 +383,7 @@ impl Node {
         drop(running);
         // The tasks of Raft and the disk's own thread end by themselves, and with them the last
         // handle of the disk. Who starts the node again at once must find it closed.
-        let dir = self.config.data_dir.clone();
+        let dir = self.bootstrap.config.data_dir.clone();
         let closed = async {
             while placement_raft_store::in_use(&dir) {
                 sleep(CLOSING).await;
@@ -523,70 +402,17 @@ impl Drop for Node {
     }
 }
 
-/// Where operators and monitors come in.
-struct AdminDoors {
-    socket: Option<Box<dyn Listener>>,
-    network: Option<Box<dyn Listener>>,
-    metrics: Option<Box<dyn Listener>>,
-}
-
-impl AdminDoors {
-    /// With the address that is listened on for operators; empty: none.
-    async fn open(env: &Env, tasks: &Tasks, config: &Config) -> Result<(Self, String), StartError> {
-        let mut doors = Self {
-            socket: None,
-            network: None,
-            metrics: None,
-        };
-        if let Some(path) = config.admin_socket() {
-            let (wanted, data_dir) = (path.clone(), config.data_dir.clone());
-            let bound = tasks.run(async move {
-                placement_raft_store::make_durably(&data_dir)?;
-                local::bind(&wanted).await
-            });
-            doors.socket = Some(bound.await.map_err(|error| StartError::Listen {
-                purpose: "operators",
-                address: path.display().to_string(),
-                error,
-            })?);
-        }
-        let mut address = String::new();
-        if !config.admin.listen.is_empty() {
-            let (network, bound) = listen(env, tasks, "operators", &config.admin.listen).await?;
-            (doors.network, address) = (Some(network), bound);
-        }
-        if !config.metrics.listen.is_empty() {
-            let (metrics, _) = listen(env, tasks, "monitors", &config.metrics.listen).await?;
-            doors.metrics = Some(metrics);
-        }
-        Ok((doors, address))
-    }
-}
-
-async fn listen(
-    env: &Env,
-    tasks: &Tasks,
-    purpose: &'static str,
-    address: &str,
-) -> Result<(Box<dyn Listener>, String), StartError> {
-    let failed = |error| StartError::Listen {
-        purpose,
-        address: address.to_owned(),
-        error,
-    };
-    let (net, wanted) = (env.net.clone(), address.to_owned());
-    let bound = tasks.run(async move { net.bind(&wanted).await });
-    let listener = bound.await.map_err(failed)?;
-    let port = listener.local_addr().map_err(failed)?.port();
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    Ok((listener, format!("{host}:{port}")))
-}
-
-fn advertised(configured: &str, bound: String) -> String {
-    match configured.is_empty() {
-        true => bound,
-        false => configured.to_owned(),
-    }
+fn peers(config: &Config, link: Link, tasks: &Tasks) -> Arc<Peers> {
+    let peers = Peers::new(
+        link,
+        config.node_id,
+        Duration::from_millis(config.peer.connect_ms),
+        Duration::from_millis(config.peer.silence_ms),
+        tasks.clone(),
+    );
+    let peers = peers.of_region(config.node.region.clone());
+    peers.agree_to(config.cluster.level_max());
+    Arc::new(peers)
 }
 
 /// Looks at the policy files once in a while, on a thread that may wait for their disk.

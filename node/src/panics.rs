@@ -4,15 +4,12 @@
 //! Anything else (replication, apply, a connection, a watcher) would be missed from then on by a
 //! node that goes on without it; a supervisor starts the whole node again.
 
-use std::cell::Cell;
-use std::panic::AssertUnwindSafe;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
-use futures::FutureExt;
 use placement_raft_store::LogId;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use placement_api::contain;
 
 /// The longest core dump, in bytes. Not 0: that counts for files alone, and a program that takes dumps would get one;
 /// for this value the kernel makes none at all. Source: Linux, `do_coredump`.
@@ -38,33 +35,6 @@ pub(crate) fn leave_no_core() {
 /// How long the process waits for the lines that say why it ends.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-thread_local! {
-    static CONTAINED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// A request panicked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Panicked;
-
-/// Runs a part of a request on this thread: a panic in it does not end the process.
-pub(crate) fn contain_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
-    let before = CONTAINED.replace(true);
-    let result = std::panic::catch_unwind(AssertUnwindSafe(call));
-    CONTAINED.set(before);
-    result.map_err(|_| Panicked)
-}
-
-/// The same for a part that waits.
-pub(crate) async fn contain<F: Future>(part: F) -> Result<F::Output, Panicked> {
-    let mut part = pin!(part);
-    std::future::poll_fn(|context| match contain_call(|| part.poll_unpin(context)) {
-        Ok(Poll::Pending) => Poll::Pending,
-        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
-        Err(panicked) => Poll::Ready(Err(panicked)),
-    })
-    .await
-}
-
 /// Logs panics, and ends the process after one that is no request's. The standard hook writes to
 /// standard error itself and would wait there. What a panic says may hold a client's text, so it is a
 /// field, which is escaped.
@@ -72,7 +42,7 @@ pub(crate) fn end_the_process() {
     std::panic::set_hook(Box::new(|panic| {
         let said = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map(ToString::to_string);
-        if CONTAINED.get() {
+        if contain::is_contained() {
             tracing::error!(said, place, "a request panicked; this is a bug");
             return;
         }
@@ -115,7 +85,11 @@ pub(crate) fn end_now() -> ! {
 mod tests {
     use std::process::Command;
 
+    use futures::FutureExt;
+
     use super::*;
+    use crate::logging::{LogFormat, Logging};
+    use placement_api::contain::{Panicked, contain};
 
     /// What the child processes of these tests run.
     fn child(name: &str) -> std::process::Output {
@@ -129,7 +103,7 @@ mod tests {
     #[ignore = "runs in a process of its own"]
     #[expect(clippy::disallowed_methods, reason = "a thread that is no request's")]
     fn a_watcher_that_panics() {
-        let _logging = crate::logging::Logging::start("text", "info").unwrap();
+        let _logging = Logging::start(LogFormat::Human, "info").unwrap();
         let watcher = std::thread::spawn(|| panic!("the watcher is gone"));
         let _ = watcher.join();
         println!("and life goes on");
@@ -138,7 +112,7 @@ mod tests {
     #[test]
     #[ignore = "runs in a process of its own"]
     fn a_request_that_panics() {
-        let logging = crate::logging::Logging::start("text", "info").unwrap();
+        let logging = Logging::start(LogFormat::Human, "info").unwrap();
         let request = contain(async {
             std::future::ready(()).await;
             panic!("this request is gone")

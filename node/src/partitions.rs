@@ -2,6 +2,8 @@
 //! process has once. They are made as requests come: which partitions there are, and which requests are theirs, is in
 //! the state of the cluster, and changes.
 
+mod settings;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,14 +11,16 @@ use parking_lot::Mutex;
 use placement_model::cluster::RoutedBy;
 use placement_model::types::PartitionName;
 
+pub use self::settings::PartitionSection;
+pub(crate) use self::settings::own_policies;
 use crate::cluster::StartError;
-use crate::cluster::partition_door::PartitionDoor;
-use crate::cluster::write_door::Writes;
-use crate::config::{Config, ConfigError, PartitionSection};
-use crate::doors::ReadDoor;
-use crate::http::{Api, Callers, Policy, PolicyError, Service};
+use crate::cluster::doors::partition::PartitionDoor;
+use crate::cluster::doors::write::Writes;
+use placement_api::doors::ReadDoor;
+use placement_api::http::{Api, Callers, Policy, PolicyError, PolicySettings, Service};
+use placement_api::settings::Invalid;
 
-/// A policy that is read and read anew.
+/// A policy that is read and read again.
 pub(crate) type NamedPolicy = (String, Arc<Policy>);
 
 /// Makes the APIs of all partitions.
@@ -35,13 +39,13 @@ pub(crate) struct Partitions {
 impl Partitions {
     /// `api` is what the API of the default partition stands on.
     pub(crate) fn open(
-        config: &Config,
+        sections: &[PartitionSection],
         api: Api,
         read: Arc<dyn ReadDoor>,
         write: Arc<Writes>,
     ) -> Result<Self, StartError> {
         let mut policies = Vec::new();
-        for (name, settings) in config.policies_of_partitions() {
+        for (name, settings) in own_policies(sections, &api.settings.policy) {
             let policy = Policy::read(&settings)
                 .map_err(|error| StartError::Policy(format!("of partition {name}: {error}")))?;
             policies.push((name, Arc::new(policy)));
@@ -52,7 +56,7 @@ impl Partitions {
             default,
             read,
             write,
-            sections: config.partitions.clone(),
+            sections: sections.to_vec(),
             policies,
             first: Mutex::default(),
         })
@@ -115,12 +119,16 @@ impl Partitions {
     }
 }
 
-/// Reads the policies of partitions anew.
+/// Reads the policies of partitions again.
 ///
 /// # Errors
 /// One that cannot be understood; its rules from before stay in force.
-pub(crate) fn reload(config: &Config, policies: &[NamedPolicy]) -> Result<(), PolicyError> {
-    for (name, settings) in config.policies_of_partitions() {
+pub(crate) fn reload(
+    sections: &[PartitionSection],
+    default: &PolicySettings,
+    policies: &[NamedPolicy],
+) -> Result<(), PolicyError> {
+    for (name, settings) in own_policies(sections, default) {
         if let Some((_, policy)) = policies.iter().find(|(of, _)| *of == name) {
             policy.reload(&settings)?;
         }
@@ -133,7 +141,7 @@ pub(crate) fn reload(config: &Config, policies: &[NamedPolicy]) -> Result<(), Po
 pub enum ReloadError {
     /// It cannot be used at all.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(#[from] Invalid),
     /// A policy file cannot be used.
     #[error(transparent)]
     Policy(#[from] PolicyError),

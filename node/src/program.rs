@@ -15,12 +15,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
 use crate::cluster::settle_number;
-use crate::http::{CallingService, Identity, Policy};
 use crate::logging::{self, Logging};
 use crate::offline::{fetch, inspect, policy, recover, restore};
 use crate::permissions::{self, check_data_dir};
 use crate::tls::Secured;
 use crate::{Config, Env, Node, config, descriptors, panics, supervisor};
+use placement_api::http::{CallingService, Identity, Policy};
+use placement_api::settings::{Kind, Setting};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
 /// the other one to heartbeats.
@@ -39,6 +40,7 @@ pub fn main() -> ExitCode {
         Some(("fetch-backup", matches)) => fetch_backup(matches),
         Some(("restore", matches)) => begin_with_backup(matches),
         Some(("policy", matches)) => judge(matches),
+        Some(("config", _)) => print(&config::sample()),
         _ => run(&matches),
     };
     match done {
@@ -56,7 +58,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
         eprintln!("placementd: warning: {warning}");
     }
     logging::check(&config.log.level).map_err(anyhow::Error::msg)?;
-    let policy = Policy::read(&config.policy_settings()).context("[policy]")?;
+    let policy = Policy::read(&config.policy).context("[policy]")?;
     let mut mistakes = policy.mistakes();
     for (name, settings) in config.policies_of_partitions() {
         let policy =
@@ -69,7 +71,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<()> {
     if !mistakes.is_empty() {
         anyhow::bail!("[policy]: so many mistakes: {}", mistakes.len());
     }
-    Secured::open(&config, Env::production().net)?;
+    Secured::open(config.secured()?, config.node_id, Env::production().net)?;
     println!("{}", config.to_toml());
     Ok(())
 }
@@ -80,7 +82,7 @@ fn judge(matches: &ArgMatches) -> anyhow::Result<()> {
         .subcommand()
         .context("check, list-redundant or sample?")?;
     let (config, _) = read(matches)?;
-    let settings = config.policy_settings();
+    let settings = config.policy;
     if name == "sample" {
         return print(&policy::sample(settings.enforce_new_defaults));
     }
@@ -121,7 +123,7 @@ fn judge(matches: &ArgMatches) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says something to whoever may not listen to its end.
+/// Prints to a reader that may leave before the end.
 fn print(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
@@ -132,7 +134,6 @@ fn print(text: &str) -> anyhow::Result<()> {
 /// Makes an entry blank that no node can apply.
 fn skip_entry(matches: &ArgMatches) -> anyhow::Result<()> {
     let (config, _) = load(matches)?;
-    config.validate()?;
     let number = |name| matches.get_one::<u64>(name).copied().unwrap_or_default();
     let (index, term) = (number("index"), number("term"));
     if !matches.get_flag("i-understand") {
@@ -159,14 +160,13 @@ fn storage(config: &Config) -> anyhow::Result<StoreOptions> {
     let mut options = Env::production().storage;
     options.dir = config.data_dir.clone();
     options.node = Some(config.node_id);
-    options.cluster = config.cluster_id()?;
+    options.cluster = config.cluster_id();
     Ok(options)
 }
 
 /// Makes the node the only one of a new cluster.
 fn go_on_alone(matches: &ArgMatches) -> anyhow::Result<()> {
     let (config, _) = load(matches)?;
-    config.validate()?;
     let cluster = Env::production().ids.uuid();
     let confirmed = matches.get_flag("yes-the-others-are-gone-for-ever");
     recover::run(&storage(&config)?, cluster, confirmed)
@@ -227,7 +227,7 @@ fn look_at(matches: &ArgMatches) -> anyhow::Result<()> {
         return inspect::kept_log(&dir, first(matches), last(matches), as_json(matches));
     }
     let given = part.map_or(matches, |(_, matches)| matches);
-    // Whoever names the directory need not say which node it should be.
+    // With a directory no node id is needed.
     let dir = match given.get_one::<String>("data-dir") {
         Some(dir) => PathBuf::from(dir),
         None => load(given)?.0.data_dir,
@@ -244,7 +244,7 @@ fn look_at(matches: &ArgMatches) -> anyhow::Result<()> {
 fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let (config, warnings) = load(matches)?;
     let logging =
-        Logging::start(&config.log.format, &config.log.level).map_err(anyhow::Error::msg)?;
+        Logging::start(config.log.format, &config.log.level).map_err(anyhow::Error::msg)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -343,7 +343,7 @@ fn reload(matches: &ArgMatches, node: &Node, logging: &Logging) {
 /// The configuration that the file, the environment and the flags give.
 fn load(matches: &ArgMatches) -> anyhow::Result<(Config, Vec<String>)> {
     let (mut config, warnings) = read(matches)?;
-    settle_number(&mut config)?;
+    config.node_id = settle_number(config.node_id, &config.data_dir, &config.cluster)?;
     config.validate()?;
     Ok((config, warnings))
 }
@@ -387,13 +387,21 @@ fn command() -> Command {
         "Each setting can stand in the file, in the environment and on the command line; what \
              comes later in this order wins. SIGTERM and SIGINT stop the node after it has handed \
              leadership over. SIGHUP re-reads the policy and the log level, and opens the audit file \
-             anew.",
+             again.",
     )
     .args_conflicts_with_subcommands(true)
     .subcommand(common(Command::new("check-config").about(
         "Checks the configuration and prints it as it would be used; exits with 1 if it is \
              wrong",
     )))
+    .subcommand(
+        Command::new("config")
+            .about("Prints what a configuration can hold")
+            .subcommand_required(true)
+            .subcommand(Command::new("sample").about(
+                "Prints a file with all settings as they are by default, each behind #",
+            )),
+    )
     .subcommand(
         Command::new("check-backup")
             .about("Reads a backup, whole, and says what it holds; exits with 1 if it is no good")
@@ -597,9 +605,9 @@ fn file(name: &'static str, value: &'static str, help: &'static str) -> Arg {
 }
 
 /// The settings that have a flag.
-fn with_flags() -> impl Iterator<Item = config::Setting> {
+fn with_flags() -> impl Iterator<Item = Setting> {
     let settings = Config::settings().into_iter();
-    settings.filter(|setting| setting.kind != config::Kind::Secret)
+    settings.filter(|setting| setting.kind != Kind::Secret)
 }
 
 fn number(name: &'static str, help: &'static str) -> Arg {
@@ -612,17 +620,17 @@ fn number(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// The flag of one setting. The names live as long as the program.
-fn argument(setting: &config::Setting) -> Arg {
+fn argument(setting: &Setting) -> Arg {
     let flag: &'static str = Box::leak(setting.flag().into_boxed_str());
     let heading: &'static str = match setting.section {
         "" => "Node",
         section => Box::leak(format!("[{section}]").into_boxed_str()),
     };
     let value = match setting.kind {
-        config::Kind::Text | config::Kind::Secret => "TEXT",
-        config::Kind::Integer => "N",
-        config::Kind::Flag => "true|false",
-        config::Kind::List => "A,B,…",
+        Kind::Text | Kind::Secret => "TEXT",
+        Kind::Integer => "N",
+        Kind::Flag => "true|false",
+        Kind::List => "A,B,…",
     };
     let default = setting.default.as_deref().unwrap_or("unset");
     let words: Vec<&str> = setting.doc.split_whitespace().collect();

@@ -1,6 +1,6 @@
 //! HTTP over a listener: connections, their limits, and their end.
 //!
-//! Nobody waits in silence. A connection beyond the limits is taken as well, for one request: health is
+//! No one waits in silence. A connection beyond the limits is taken as well, for one request: health is
 //! told, so that a node with too much to do is not taken for a dead one, and all else is turned away.
 
 mod connections;
@@ -34,11 +34,11 @@ use self::connections::Connections;
 pub(crate) use self::paced::Pace;
 use self::paced::{Linger, Paced, Patience};
 use self::under_way::UnderWay;
-use crate::access::{self, Peer};
-use crate::env::{BoxStream, Listener};
 use crate::newest::Newest;
 use crate::tasks::Tasks;
-use crate::tls::{Admitted, Encrypted, Gate, Refused};
+use crate::tls::{Admitted, Gate, Refused};
+use placement_api::access::{self, Encrypted, Peer};
+use placement_api::net::{BoxStream, Listener};
 
 /// Connections beyond the limits that are open at once: a health check is answered at once and does not
 /// need its place for long.
@@ -215,7 +215,8 @@ impl<A: Answers> HttpServer<A> {
             let service = service_fn(move |request: Request<Incoming>| {
                 let mut request = request.map(body);
                 if is_tls {
-                    request.extensions_mut().insert(Encrypted);
+                    let vouched = shown.is_some();
+                    request.extensions_mut().insert(Encrypted { vouched });
                 }
                 if let Some(shown) = &shown {
                     request.extensions_mut().insert(shown.clone());

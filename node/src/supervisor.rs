@@ -36,7 +36,7 @@ pub(crate) async fn report(node: &Node) {
     tokio::join!(watchdog(node), status(node));
 }
 
-/// A node that is not alive says nothing, and is started anew for it.
+/// A node that is not alive says nothing, and is started again for it.
 async fn watchdog(node: &Node) {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;

@@ -18,7 +18,7 @@ pub(crate) struct Tasks {
     stop: CancellationToken,
     /// The first task that had to live and has ended.
     ended: Arc<watch::Sender<Option<&'static str>>>,
-    /// The runtime that they run on, whoever spawns them; `None`: that of whoever does, which is the
+    /// The runtime that they run on, independent of the caller; `None`: that of the caller, which is the
     /// only one in a simulation.
     home: Option<Handle>,
 }
@@ -50,12 +50,8 @@ impl Drop for Life {
 impl Tasks {
     /// A group whose tasks run on the runtime of the caller.
     pub(crate) fn here() -> Self {
-        let home = match runtime::is_simulated() {
-            true => None,
-            false => Handle::try_current().ok(),
-        };
         Self {
-            home,
+            home: runtime::home(),
             ..Self::default()
         }
     }
@@ -84,7 +80,7 @@ impl Tasks {
     }
 
     /// Spawns a task without which this node is of no use, named by what it does. If it ends before the
-    /// group is stopped, that is told to whoever asks.
+    /// group is stopped, callers learn that.
     pub(crate) fn spawn_vital<F>(&self, name: &'static str, future: F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -130,7 +126,7 @@ impl Tasks {
             Ok(output) => output,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // The runtime shuts down: nobody waits for the output any more.
+                // The runtime shuts down: no one waits for the output any more.
                 Err(_) => pending().await,
             },
         }

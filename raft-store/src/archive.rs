@@ -12,6 +12,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use placement_model::Level;
@@ -23,11 +24,11 @@ use crate::applier::Applier;
 use crate::data_dir::make_durably;
 use crate::files;
 use crate::identity::Identity;
-use crate::inspect::LogLine;
 use crate::kept_files::{self, BACKUP, KeptFile, LOG};
+use crate::log::LogLine;
 use crate::machine::{
-    AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, read_frame, write_backup,
-    write_frame,
+    AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, check_history, read_frame,
+    write_backup, write_record,
 };
 use crate::runtime;
 use crate::synced::Synced;
@@ -36,14 +37,12 @@ use crate::wire::{self, RecordVersion, WireEntry};
 
 const DRAFT: &str = "draft";
 const MAGIC: &[u8; 8] = b"PLACELOG";
-/// The format of the log's files that this binary writes.
-const FORMAT: u32 = 1;
 const HEADER: u8 = 1;
 const ENTRY: u8 = 2;
 
+/// A change of the format takes the next version of this record.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
-    format: u32,
     cluster: Uuid,
     epoch: u64,
 }
@@ -52,13 +51,8 @@ struct Header {
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// A file cannot be used.
-    #[error("{path}: {error}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: SnapshotError,
-    },
+    #[error("{0}: {1}")]
+    File(PathBuf, SnapshotError),
     /// Something is not there.
     #[error("{0}")]
     Missing(String),
@@ -66,10 +60,7 @@ pub enum ArchiveError {
 
 impl ArchiveError {
     fn file(path: &Path, error: impl Into<SnapshotError>) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            error: error.into(),
-        }
+        Self::File(path.to_owned(), error.into())
     }
 }
 
@@ -122,11 +113,9 @@ impl BackupDir {
         keep: usize,
     ) -> Result<BackupInfo, SnapshotError> {
         let draft = self.dir.join(DRAFT);
-        let made = self.make(&draft, applied);
-        if made.is_err() {
+        let info = self.make(&draft, applied).inspect_err(|_| {
             let _ = fs::remove_file(&draft);
-        }
-        let info = made?;
+        })?;
         self.remove_superfluous(keep)?;
         Ok(info)
     }
@@ -146,10 +135,7 @@ impl BackupDir {
     fn make(&self, draft: &Path, applied: &AppliedState) -> Result<BackupInfo, SnapshotError> {
         let mut target = BufWriter::with_capacity(1 << 20, Synced::create(draft)?);
         write_backup(&mut target, &self.identity, applied)?;
-        let file = target
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
-        files::sync(&file.file)?;
+        written(target)?;
         let info = check_backup(File::open(draft)?)?;
         fs::rename(draft, self.dir.join(name(BACKUP, info.index)))?;
         files::sync_dir(&self.dir)?;
@@ -258,14 +244,9 @@ impl LogArchive {
         };
         let mut target = BufWriter::new(file);
         for entry in entries {
-            let mut body = vec![ENTRY];
-            wire::encode_into(&mut body, version, &WireEntry::from(entry));
-            write_frame(&mut target, &body)?;
+            write_record(&mut target, version, ENTRY, &WireEntry::from(entry))?;
         }
-        let file = target
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
-        files::sync(&file.file)?;
+        let file = written(target)?;
         self.file = Some(file);
         self.next = last.log_id.index + 1;
         self.missed_from = self.missed_from.max(self.next);
@@ -276,14 +257,11 @@ impl LogArchive {
         let dir = &self.dir;
         let mut file = Synced::create(&dir.dir.join(name(LOG, first)))?;
         let header = Header {
-            format: FORMAT,
             cluster: dir.identity.cluster,
             epoch: dir.identity.epoch,
         };
         file.write_all(MAGIC)?;
-        let mut body = vec![HEADER];
-        wire::encode_into(&mut body, version, &header);
-        write_frame(&mut file, &body)?;
+        write_record(&mut file, version, HEADER, &header)?;
         files::sync_dir(&dir.dir)?;
         // A file ends where the next one begins: only now is it known whether a backup covers it.
         dir.remove_superfluous(usize::MAX)?;
@@ -421,19 +399,13 @@ pub(crate) struct Replayed {
 impl Replayed {
     fn leave_out(&mut self, entry: &Entry) {
         let last = Stamp::of(entry);
-        match &mut self.left_out {
-            Some(left) => {
-                left.entries += 1;
-                left.last = last;
-            }
-            none => {
-                *none = Some(LeftOut {
-                    entries: 1,
-                    first: last,
-                    last,
-                });
-            }
-        }
+        let left = self.left_out.get_or_insert(LeftOut {
+            entries: 0,
+            first: last,
+            last,
+        });
+        left.entries += 1;
+        left.last = last;
     }
 
     fn compare(&mut self, entry: &Entry, written: Timestamp) {
@@ -473,7 +445,7 @@ pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<PathBuf, Archive
 }
 
 /// When a file was last written.
-fn written(path: &Path) -> io::Result<Timestamp> {
+fn written_at(path: &Path) -> io::Result<Timestamp> {
     let since = fs::metadata(path)?.modified()?.duration_since(UNIX_EPOCH);
     let micros = i64::try_from(since.unwrap_or_default().as_micros());
     Ok(Timestamp(micros.unwrap_or(i64::MAX)))
@@ -497,7 +469,7 @@ pub(crate) fn replay(
             continue;
         }
         let found = read_log(path).and_then(|found| found.of(of));
-        let read = found.and_then(|found| Ok((found, written(path)?)));
+        let read = found.and_then(|found| Ok((found, written_at(path)?)));
         let (found, written) = match read {
             // What is beyond is only counted.
             Err(_) if replayed.left_out.is_some() => continue,
@@ -532,7 +504,7 @@ pub(crate) fn replay(
             if let Payload::Normal(logged) = &entry.payload {
                 let stamped = logged.stamped();
                 let (_, changes) = applier.apply(index, &applied.cluster, stamped);
-                applied.cluster.commit(&changes);
+                Arc::make_mut(&mut applied.cluster).commit(&changes);
                 applied.last_stamp = applied.last_stamp.max(Some(stamped.at));
                 if applied.cluster.level() > Level::NEWEST {
                     let error = SnapshotError::NewerLevel(applied.cluster.level());
@@ -575,15 +547,10 @@ struct Kept {
 impl LogFile {
     /// Itself, if it belongs to this history.
     fn of(self, of: &Identity) -> Result<Self, SnapshotError> {
-        match &self.header {
-            Some(header) if header.cluster != of.cluster => {
-                Err(SnapshotError::OtherCluster(header.cluster))
-            }
-            Some(header) if header.epoch != of.epoch => {
-                Err(SnapshotError::OtherEpoch(header.epoch))
-            }
-            _ => Ok(self),
+        if let Some(header) = &self.header {
+            check_history(of, header.cluster, header.epoch)?;
         }
+        Ok(self)
     }
 }
 
@@ -607,11 +574,7 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
         };
         match body.split_first() {
             Some((&HEADER, record)) if found.header.is_none() => {
-                let header: Header = wire::decode(record)?;
-                if header.format > FORMAT {
-                    return Err(SnapshotError::NewerFormat(header.format));
-                }
-                found.header = Some(header);
+                found.header = Some(wire::decode(record)?);
             }
             Some((&ENTRY, record)) if found.header.is_some() => found.entries.push(Kept {
                 entry: wire::decode::<WireEntry>(record)?.into_entry()?,
@@ -624,6 +587,14 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
         }
     }
     Ok(found)
+}
+
+/// A file with all that was written to it, durably.
+fn written(target: BufWriter<Synced>) -> io::Result<Synced> {
+    let file = target.into_inner();
+    let file = file.map_err(io::IntoInnerError::into_error)?;
+    files::sync(&file.file)?;
+    Ok(file)
 }
 
 fn name(prefix: &str, index: u64) -> String {

@@ -1,15 +1,5 @@
 //! Rare paths, which simulations count: a path that never runs in any of them is not shown to
-//! be right by them. Outside of simulations that costs a look at a thread's own variable.
-
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-
-thread_local! {
-    static RAN: RefCell<Option<Counted>> = const { RefCell::new(None) };
-}
-
-/// How often each path ran.
-pub type Counted = BTreeMap<RarePath, u64>;
+//! be right by them.
 
 /// Declares the paths with their names.
 macro_rules! rare_paths {
@@ -49,8 +39,8 @@ rare_paths! {
     ReceivedInstalled = "received snapshot installed at start",
     /// A snapshot that came in was refused, as it was damaged or not what its sender said.
     SnapshotRefused = "received snapshot refused",
-    /// A snapshot of the node's own was damaged when it was sent, and was built anew.
-    SnapshotMended = "damaged snapshot built anew",
+    /// A snapshot of the node's own was damaged when it was sent, and was built again.
+    SnapshotMended = "damaged snapshot built again",
     /// A node refused to start on rows that were damaged.
     RowsRefused = "damaged rows refused",
     /// A node refused to start on an older copy of its data directory.
@@ -79,9 +69,9 @@ rare_paths! {
     WriteBusy = "write refused, too many wait",
     /// Several reads shared one question to the leader.
     RoundShared = "read round shared",
-    /// A leader told with the node that asked, and no other, that it still leads.
+    /// A leader confirmed with the node that asked, and no other, that it still leads.
     RoundOfTwo = "read round of two",
-    /// The voters told, while the leader was asked, that it still leads.
+    /// The voters confirmed, while the leader was asked, that it still leads.
     RoundOfMany = "read round of many",
     /// A question to the leader was in vain.
     RoundFailed = "read round failed",
@@ -89,59 +79,4 @@ rare_paths! {
     HandedOver = "leadership handed over",
     /// A leader has found a node to hand leadership to at a site that is preferred.
     BetterSite = "better site found for the leader",
-}
-
-impl RarePath {
-    /// Says that the path runs.
-    pub fn ran(self) {
-        RAN.with(|ran| {
-            if let Some(counted) = ran.borrow_mut().as_mut() {
-                *counted.entry(self).or_default() += 1;
-            }
-        });
-    }
-}
-
-/// Begins to count on this thread.
-pub fn begin() {
-    RAN.with(|ran| *ran.borrow_mut() = Some(Counted::new()));
-}
-
-/// How often a path ran since it is counted on this thread.
-pub fn times(path: RarePath) -> u64 {
-    RAN.with(|ran| {
-        let ran = ran.borrow();
-        let counted = ran.as_ref().and_then(|counted| counted.get(&path));
-        counted.copied().unwrap_or_default()
-    })
-}
-
-/// Ends it, and tells what was counted.
-pub fn end() -> Counted {
-    RAN.with(|ran| ran.borrow_mut().take()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_runs_meanwhile_is_counted() {
-        RarePath::LogPurged.ran();
-        begin();
-        RarePath::LogTruncated.ran();
-        RarePath::LogTruncated.ran();
-        assert_eq!(times(RarePath::LogTruncated), 2);
-        assert_eq!(end(), Counted::from([(RarePath::LogTruncated, 2)]));
-        RarePath::LogTruncated.ran();
-        assert_eq!(end(), Counted::new());
-    }
-
-    #[test]
-    fn no_two_paths_have_one_name() {
-        let mut names: Vec<_> = RarePath::ALL.iter().map(|path| path.name()).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), RarePath::ALL.len());
-    }
 }

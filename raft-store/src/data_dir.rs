@@ -7,73 +7,72 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::error::OpenError;
 use crate::files;
-use crate::identity::{FORMAT, Identity};
-use crate::wire::{self, RecordVersion};
+use crate::identity::Identity;
+use crate::wire::{self, RecordVersion, WireError};
 
-pub(crate) const LOG_DIR: &str = "log";
-pub(crate) const STATE_DIR: &str = "state";
+/// The directory of the log, in a data directory.
+pub const LOG_DIR: &str = "log";
+/// The directory of the state, in a data directory.
+pub const STATE_DIR: &str = "state";
 pub(crate) const SNAPSHOT_DIR: &str = "snapshots";
 const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const BOOT: &str = "boot";
 /// What tells this node from others while it joins.
 const JOIN_NONCE: &str = "join-nonce";
-/// Why this node takes no part any more, in words.
+/// Why this node is quarantined.
 const LEFT: &str = "left";
 /// A restore has begun here, and has not succeeded.
 const RESTORING: &str = "restore-unfinished";
 /// The entries that were made blank by hand, one in a line.
-const SKIPPED: &str = "skipped";
+pub(crate) const SKIPPED: &str = "skipped";
 
 /// How this node came to be the only one of its cluster: in each line the cluster that it belonged to
 /// before, and words.
-const RECOVERED: &str = "recovered";
-
-/// The file. The format lets a binary that is too old say so.
-#[derive(Serialize, Deserialize)]
-struct Record {
-    format: u32,
-    identity: Identity,
-}
+pub(crate) const RECOVERED: &str = "recovered";
 
 /// Reads which node owns the directory; `None` if none does yet.
 ///
 /// # Errors
 /// [`OpenError::NewerFormat`], [`OpenError::Damaged`] or [`OpenError::Io`].
 pub fn identity(dir: &Path) -> Result<Option<Identity>, OpenError> {
-    let path = dir.join(IDENTITY);
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(OpenError::io("read", &path, error)),
-    };
-    #[derive(Deserialize)]
-    struct Format {
-        format: u32,
+    match record(dir, IDENTITY) {
+        Err(OpenError::NewerRecord(_, WireError::Newer(version))) => {
+            Err(OpenError::NewerFormat(dir.to_owned(), version))
+        }
+        found => found,
     }
-    // The format first: a newer one may have another shape altogether.
-    let format = bytes
-        .split_first()
-        .and_then(|(_, record)| rmp_serde::from_slice::<Format>(record).ok())
-        .map_or(FORMAT, |record| record.format);
-    if format > FORMAT {
-        return Err(OpenError::NewerFormat {
-            dir: dir.to_owned(),
-            format,
-        });
+}
+
+/// A file of a data directory, if it is there.
+fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, OpenError> {
+    let path = dir.join(name);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(OpenError::io("read", &path, error)),
     }
-    match wire::decode::<Record>(&bytes) {
-        Ok(record) => Ok(Some(record.identity)),
-        Err(wire::WireError::Newer(version)) => Err(OpenError::NewerFormat {
-            dir: dir.to_owned(),
-            format: u32::from(version),
-        }),
-        Err(error) => Err(OpenError::unreadable(&path, &error)),
+}
+
+/// The record in a file of a data directory, if it is there.
+fn record<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Option<T>, OpenError> {
+    let bytes = read(dir, name)?;
+    let record = bytes.map(|bytes| wire::decode(&bytes)).transpose();
+    record.map_err(|error| OpenError::unreadable(&dir.join(name), &error))
+}
+
+/// Makes a directory that no node owns, if it is not there, and locks it.
+fn make_and_lock(dir: &Path) -> Result<DirLock, OpenError> {
+    make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
+    let held = lock(dir)?;
+    match identity(dir)? {
+        Some(found) => Err(OpenError::Exists(dir.to_owned(), found)),
+        None => Ok(held),
     }
 }
 
@@ -83,19 +82,10 @@ pub fn identity(dir: &Path) -> Result<Option<Identity>, OpenError> {
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::NotEmpty`] if it holds other
 /// files, [`OpenError::Locked`], or [`OpenError::Io`].
 pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
-    make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
-    let _lock = lock(dir)?;
-    if let Some(found) = self::identity(dir)? {
-        return Err(OpenError::Exists {
-            dir: dir.to_owned(),
-            found,
-        });
-    }
+    let _lock = make_and_lock(dir)?;
     check_restored(dir)?;
     if dir.join(LOG_DIR).exists() || dir.join(STATE_DIR).exists() {
-        return Err(OpenError::NotEmpty {
-            dir: dir.to_owned(),
-        });
+        return Err(OpenError::NotEmpty(dir.to_owned()));
     }
     write_identity(dir, identity)
 }
@@ -106,14 +96,7 @@ pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
 /// # Errors
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::Locked`], or [`OpenError::Io`].
 pub fn begin_restore(dir: &Path) -> Result<(), OpenError> {
-    make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
-    let _lock = lock(dir)?;
-    if let Some(found) = identity(dir)? {
-        return Err(OpenError::Exists {
-            dir: dir.to_owned(),
-            found,
-        });
-    }
+    let _lock = make_and_lock(dir)?;
     let words = b"`placementd restore` has begun here and has not succeeded\n";
     write_durably(dir, RESTORING, words)
 }
@@ -137,31 +120,20 @@ pub(crate) fn end_restore(dir: &Path) -> Result<(), OpenError> {
 pub fn check_restored(dir: &Path) -> Result<(), OpenError> {
     let path = dir.join(RESTORING);
     match path.exists() {
-        true => Err(OpenError::RestoreUnfinished { path }),
+        true => Err(OpenError::RestoreUnfinished(path)),
         false => Ok(()),
     }
 }
 
 /// Gives a data directory to a node, also one that belongs to another.
 pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<(), OpenError> {
-    let record = Record {
-        format: FORMAT,
-        identity,
-    };
-    write_durably(dir, IDENTITY, &wire::encode_named(&record))
+    write_durably(dir, IDENTITY, &wire::encode_named(&identity))
 }
 
 /// Locks a directory that holds nothing, to make it a data directory step by step; it is one once it
 /// is given to a node.
 pub(crate) fn claim(dir: &Path) -> Result<DirLock, OpenError> {
-    make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
-    let held = lock(dir)?;
-    if let Some(found) = self::identity(dir)? {
-        return Err(OpenError::Exists {
-            dir: dir.to_owned(),
-            found,
-        });
-    }
+    let held = make_and_lock(dir)?;
     let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
     let names = names.map_err(|error| OpenError::io("list", dir, error))?;
     let may_be_there = [LOCK, JOIN_NONCE, RESTORING, "lost+found"];
@@ -171,9 +143,7 @@ pub(crate) fn claim(dir: &Path) -> Result<DirLock, OpenError> {
             || one.file_type().is_ok_and(|kind| kind.is_socket())
     }) {
         true => Ok(held),
-        false => Err(OpenError::NotEmpty {
-            dir: dir.to_owned(),
-        }),
+        false => Err(OpenError::NotEmpty(dir.to_owned())),
     }
 }
 
@@ -218,11 +188,7 @@ pub(crate) fn check_boots(
 ) -> Result<(), OpenError> {
     let boots = boots(dir)?;
     if (is_used && boots == 0) || written_in > Some(boots) {
-        return Err(OpenError::BootLost {
-            path: dir.join(BOOT),
-            boots,
-            identity,
-        });
+        return Err(OpenError::BootLost(dir.join(BOOT), boots, identity));
     }
     Ok(())
 }
@@ -232,14 +198,7 @@ pub(crate) fn check_boots(
 /// # Errors
 /// [`OpenError::Damaged`] or [`OpenError::Io`].
 pub fn boots(dir: &Path) -> Result<u64, OpenError> {
-    let path = dir.join(BOOT);
-    match fs::read(&path) {
-        Ok(bytes) => {
-            wire::decode::<u64>(&bytes).map_err(|error| OpenError::unreadable(&path, &error))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(OpenError::io("read", &path, error)),
-    }
+    Ok(record(dir, BOOT)?.unwrap_or_default())
 }
 
 /// What tells the node of this directory from others that come with the same token; `fresh`, if there is nothing yet.
@@ -247,19 +206,15 @@ pub fn boots(dir: &Path) -> Result<u64, OpenError> {
 /// # Errors
 /// Those of the file system, and [`OpenError::Damaged`].
 pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid, OpenError> {
-    let path = dir.join(JOIN_NONCE);
-    match fs::read(&path) {
-        Ok(bytes) => wire::decode(&bytes).map_err(|error| OpenError::unreadable(&path, &error)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
-            write_durably(dir, JOIN_NONCE, &wire::encode(RecordVersion::FIRST, &fresh))?;
-            Ok(fresh)
-        }
-        Err(error) => Err(OpenError::io("read", &path, error)),
+    if let Some(nonce) = record(dir, JOIN_NONCE)? {
+        return Ok(nonce);
     }
+    make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
+    write_durably(dir, JOIN_NONCE, &wire::encode(RecordVersion::FIRST, &fresh))?;
+    Ok(fresh)
 }
 
-/// Notes, durably, why the node of this directory takes no part any more: it is not opened again.
+/// Notes, durably, why the node of this directory is quarantined: it is not opened again.
 ///
 /// # Errors
 /// Those of the file system.
@@ -269,59 +224,36 @@ pub fn leave(dir: &Path, reason: &str) -> Result<(), OpenError> {
 
 /// Refuses the directory of a node that cannot be vouched for.
 pub(crate) fn check_left(dir: &Path) -> Result<(), OpenError> {
-    let path = dir.join(LEFT);
-    match fs::read(&path) {
-        Ok(reason) => Err(OpenError::Left {
-            dir: dir.to_owned(),
-            reason: String::from_utf8_lossy(&reason).into_owned(),
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(OpenError::io("read", &path, error)),
+    match read(dir, LEFT)? {
+        Some(reason) => {
+            let reason = String::from_utf8_lossy(&reason).into_owned();
+            Err(OpenError::Left(dir.to_owned(), reason))
+        }
+        None => Ok(()),
     }
 }
 
-/// The entries that were made blank by hand, in words.
-pub(crate) fn skipped(dir: &Path) -> Result<Vec<String>, OpenError> {
-    lines(dir, SKIPPED)
-}
-
-/// Adds an entry to those that were made blank by hand, durably.
-pub(crate) fn note_skipped(dir: &Path, words: &str) -> Result<(), OpenError> {
-    add_line(dir, SKIPPED, words)
-}
-
-/// How this node came to be the only one of its cluster, once for each time.
-pub(crate) fn recovered(dir: &Path) -> Result<Vec<String>, OpenError> {
-    lines(dir, RECOVERED)
-}
-
-/// Notes, durably, that the node of this directory leaves a cluster behind.
-pub(crate) fn note_recovered(dir: &Path, former: Uuid, words: &str) -> Result<(), OpenError> {
-    add_line(dir, RECOVERED, &format!("{former} {words}"))
-}
-
-/// The clusters whose history this node went on with alone. Their nodes are not heard any more.
+/// The clusters whose history this node went on with alone. Their nodes are refused.
 ///
 /// # Errors
 /// [`OpenError::Io`].
 pub fn former_clusters(dir: &Path) -> Result<Vec<Uuid>, OpenError> {
-    let former = recovered(dir)?;
+    let former = lines(dir, RECOVERED)?;
     let words = former.iter().filter_map(|line| line.split(' ').next());
     Ok(words
         .filter_map(|word| Uuid::parse_str(word).ok())
         .collect())
 }
 
-fn lines(dir: &Path, name: &str) -> Result<Vec<String>, OpenError> {
-    let path = dir.join(name);
-    match fs::read_to_string(&path) {
-        Ok(lines) => Ok(lines.lines().map(str::to_owned).collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(OpenError::io("read", &path, error)),
-    }
+/// The lines of a file of a data directory.
+pub(crate) fn lines(dir: &Path, name: &str) -> Result<Vec<String>, OpenError> {
+    let bytes = read(dir, name)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
-fn add_line(dir: &Path, name: &str, words: &str) -> Result<(), OpenError> {
+/// Adds a line to a file of a data directory, durably, if it is not there yet.
+pub(crate) fn add_line(dir: &Path, name: &str, words: &str) -> Result<(), OpenError> {
     let mut lines = lines(dir, name)?;
     if !lines.iter().any(|line| line == words) {
         lines.push(words.to_owned());
@@ -378,18 +310,9 @@ pub fn in_use(dir: &Path) -> bool {
 /// Locks the data directory for this process.
 pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
     let path = dir.join(LOCK);
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(|error| OpenError::io("open", &path, error))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(in_use_by(dir, file)),
-        Err(TryLockError::Error(error)) => return Err(OpenError::io("lock", &path, error)),
-    }
+    let options = File::options().read(true).write(true).create(true).clone();
+    let file = (options.open(&path)).map_err(|error| OpenError::io("open", &path, error))?;
+    let mut file = held(dir, file, File::try_lock)?;
     file.set_len(0)
         .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
         .map_err(|error| OpenError::io("write", &path, error))?;
@@ -402,17 +325,25 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
 /// where no node has ever started.
 pub(crate) fn lock_to_read(dir: &Path) -> Result<Option<DirLock>, OpenError> {
     let path = dir.join(LOCK);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(OpenError::io("open", &path, error)),
-    };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(Some(DirLock {
-            _file: Arc::new(file),
-        })),
+    match File::open(&path) {
+        Ok(file) => {
+            let file = Arc::new(held(dir, file, File::try_lock_shared)?);
+            Ok(Some(DirLock { _file: file }))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(OpenError::io("open", &path, error)),
+    }
+}
+
+fn held(
+    dir: &Path,
+    file: File,
+    lock: fn(&File) -> Result<(), TryLockError>,
+) -> Result<File, OpenError> {
+    match lock(&file) {
+        Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(in_use_by(dir, file)),
-        Err(TryLockError::Error(error)) => Err(OpenError::io("lock", &path, error)),
+        Err(TryLockError::Error(error)) => Err(OpenError::io("lock", &dir.join(LOCK), error)),
     }
 }
 
@@ -424,14 +355,14 @@ fn in_use_by(dir: &Path, mut lock: File) -> OpenError {
         "" => String::new(),
         process => format!(" (process {process})"),
     };
-    OpenError::Locked {
-        dir: dir.to_owned(),
-        holder,
-    }
+    OpenError::Locked(dir.to_owned(), holder)
 }
 
-/// The write-ahead log's files with their lengths, the newest last.
-pub(crate) fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
+/// The files of a database's write-ahead log with their lengths, the newest last.
+///
+/// # Errors
+/// Those of the file system.
+pub fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(log_dir)? {
         let entry = entry?;

@@ -6,61 +6,42 @@ use std::path::{Path, PathBuf};
 use placement_model::Level;
 use uuid::Uuid;
 
-use crate::identity::{FORMAT, Identity};
-use crate::wire::WireError;
+use crate::identity::Identity;
+use crate::wire::{RecordVersion, WireError};
 
 /// The way out for a node whose data cannot be trusted.
-pub const JOIN_ANEW: &str = "let its machine join anew, under a new id and with an empty directory: \
-                             `placementctl members replace` rebuilds it from the others";
+pub const JOIN_AGAIN: &str = "let its machine join again, with an empty directory: \
+                             `placementctl replace` rebuilds it from the others";
 
 /// Why a data directory cannot be opened. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Not the data directory of a node yet.
-    #[error("{dir} is not the data directory of a node: form a cluster or join one first")]
-    Missing {
-        /// The directory.
-        dir: PathBuf,
-    },
+    #[error("{0} is not the data directory of a node: form a cluster or join one first")]
+    Missing(PathBuf),
     /// A new node was to be made where there is one.
     #[error(
-        "{dir} is the data directory of node {} of cluster {} already: start it without forming or \
+        "{0} is the data directory of node {node} of cluster {cluster} already: start it without forming or \
          joining a cluster, or choose another directory",
-        found.node, found.cluster
+        node = .1.node, cluster = .1.cluster
     )]
-    Exists {
-        /// The directory.
-        dir: PathBuf,
-        /// The node that owns it.
-        found: Identity,
-    },
+    Exists(PathBuf, Identity),
     /// A new node was to be made where data is, but no identity.
-    #[error("{dir} holds data, but does not say of which node: choose another directory")]
-    NotEmpty {
-        /// The directory.
-        dir: PathBuf,
-    },
+    #[error("{0} holds data, but does not say of which node: choose another directory")]
+    NotEmpty(PathBuf),
     /// A new node was to be made where a restore did not succeed.
     #[error(
-        "{path} says that `placementd restore` was refused here or did not finish: the node would begin \
+        "{0} says that `placementd restore` was refused here or did not finish: the node would begin \
          with an empty state instead of the backup. Run the restore again; if an empty node is what is \
          meant, remove that file"
     )]
-    RestoreUnfinished {
-        /// What the restore has left.
-        path: PathBuf,
-    },
+    RestoreUnfinished(PathBuf),
     /// Another process has it open.
     #[error(
-        "the data directory {dir} is in use by another placementd{holder}: stop that one first, or \
+        "the data directory {0} is in use by another placementd{1}: stop that one first, or \
          give each its own directory"
     )]
-    Locked {
-        /// The directory.
-        dir: PathBuf,
-        /// ` (process 4711)`, if that is known.
-        holder: String,
-    },
+    Locked(PathBuf, String),
     /// The directory of another cluster.
     #[error("{dir} belongs to cluster {found}, not to {expected}: this is the wrong directory")]
     OtherCluster {
@@ -83,128 +64,70 @@ pub enum OpenError {
     },
     /// Written by a newer binary.
     #[error(
-        "{dir} has format {format}, but this placementd knows formats up to {FORMAT}: start it \
-         with the newer version that wrote it"
+        "{0} has format {1}, but this placementd knows formats up to {newest}: start it \
+         with the newer version that wrote it",
+        newest = RecordVersion::NEWEST
     )]
-    NewerFormat {
-        /// The directory.
-        dir: PathBuf,
-        /// Its format.
-        format: u32,
-    },
+    NewerFormat(PathBuf, u8),
     /// A newer binary has written a table that this one does not know.
     #[error(
-        "{path} holds the table {table:?}, which this placementd does not know: start it with the \
+        "{0} holds the table {1:?}, which this placementd does not know: start it with the \
          newer version that wrote it"
     )]
-    NewerTable {
-        /// The database.
-        path: PathBuf,
-        /// The table.
-        table: String,
-    },
+    NewerTable(PathBuf, String),
     /// The state is of a feature level that this binary does not know.
     #[error(
-        "{path} is of feature level {level}, but this placementd knows levels up to {}: start it \
+        "{0} is of feature level {1}, but this placementd knows levels up to {newest}: start it \
          with a newer version, the one that the rest of the cluster runs",
-        Level::NEWEST
+        newest = Level::NEWEST
     )]
-    NewerLevel {
-        /// The database.
-        path: PathBuf,
-        /// Its level.
-        level: Level,
-    },
+    NewerLevel(PathBuf, Level),
     /// A newer binary has written a record that this one cannot read.
     #[error(
-        "{path} cannot be read ({error}): start it with a version that is at least as new as the \
+        "{0} cannot be read ({1}): start it with a version that is at least as new as the \
          one that wrote it"
     )]
-    NewerRecord {
-        /// The file or database.
-        path: PathBuf,
-        /// Which version it has.
-        error: WireError,
-    },
+    NewerRecord(PathBuf, WireError),
     /// What was written is not what is read.
-    #[error(
-        "{path} is damaged ({reason}): do not repair it by hand; {}",
-        JOIN_ANEW
-    )]
-    Damaged {
-        /// The file or database.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error("{0} is damaged ({1}): do not repair it by hand; {JOIN_AGAIN}")]
+    Damaged(PathBuf, String),
     /// The node has started before, and its log is not there.
     #[error(
-        "{log} is gone, but node {} of cluster {} has started before: without its log it no longer \
+        "{0} is gone, but node {node} of cluster {cluster} has started before: without its log it no longer \
          knows how it voted and what it acknowledged, and by voting again it could lose committed \
-         writes. Put the whole data directory back as it was; if that is impossible, {}",
-        identity.node, identity.cluster, JOIN_ANEW
+         writes. Put the whole data directory back as it was; if that is impossible, {JOIN_AGAIN}",
+        node = .1.node, cluster = .1.cluster
     )]
-    LogGone {
-        /// The directory of the log.
-        log: PathBuf,
-        /// The node that owns the directory.
-        identity: Identity,
-    },
+    LogGone(PathBuf, Identity),
     /// The log does not hold what is known to have been on disk.
     #[error(
-        "{log} has lost what was on disk: {lost}. A file of it was damaged, or replaced by an older \
+        "{0} has lost what was on disk: {1}. A file of it was damaged, or replaced by an older \
          one, and what this node has acknowledged and promised is not there any more. Put the whole \
-         data directory back as it was when the node last ran; if that is impossible, {}",
-        JOIN_ANEW
+         data directory back as it was when the node last ran; if that is impossible, {JOIN_AGAIN}"
     )]
-    LogLost {
-        /// The directory of the log.
-        log: PathBuf,
-        /// What it lacks.
-        lost: String,
-    },
+    LogLost(PathBuf, String),
     /// The note of how far the log has come is gone or damaged, so it is not known whether the log is whole.
     #[error(
-        "{path} is {what}: it says how far the log has come, and without it a log that has lost acknowledged writes \
+        "{0} is {1}: it says how far the log has come, and without it a log that has lost acknowledged writes \
          or a vote looks like a whole one. Put the whole data directory back as it was when the node last ran; if \
-         that is impossible, {}. If the rest of the directory is sure to be as the node left it, or no other \
-         node is left, have the log taken as it is: printf unknown > {path}",
-        JOIN_ANEW
+         that is impossible, {JOIN_AGAIN}. If the rest of the directory is sure to be as the node left it, or no other \
+         node is left, have the log taken as it is: printf unknown > {0}"
     )]
-    ReachedLost {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    ReachedLost(PathBuf, &'static str),
     /// The count of the node's starts is gone, or older than the rest.
     #[error(
-        "{path} says that node {} of cluster {} has started {boots} times, but its data are of a \
+        "{0} says that node {node} of cluster {cluster} has started {1} times, but its data are of a \
          later start: the file, or another part of the directory, is missing or older than the \
          rest. Put the whole data directory back as it was when the node last ran; if that is \
-         impossible, {}",
-        identity.node, identity.cluster, JOIN_ANEW
+         impossible, {JOIN_AGAIN}",
+        node = .2.node, cluster = .2.cluster
     )]
-    BootLost {
-        /// The file.
-        path: PathBuf,
-        /// What it says, or 0 without it.
-        boots: u64,
-        /// The node that owns the directory.
-        identity: Identity,
-    },
+    BootLost(PathBuf, u64, Identity),
     /// The node has found that it cannot be vouched for.
     #[error(
-        "the node of {dir} takes no part any more: {reason}. Keep the directory for whoever looks \
-         for the cause, and {}",
-        JOIN_ANEW
+        "the node of {0} is quarantined: {1}. Keep the directory for analysis, and {JOIN_AGAIN}"
     )]
-    Left {
-        /// The directory.
-        dir: PathBuf,
-        /// What it has found.
-        reason: String,
-    },
+    Left(PathBuf, String),
     /// The operating system refused.
     #[error("cannot {action} {path}: {source}")]
     Io {
@@ -220,17 +143,14 @@ pub enum OpenError {
 impl OpenError {
     /// Of a record in the file or database at `path`.
     pub(crate) fn unreadable(path: &Path, error: &WireError) -> Self {
-        let path = path.to_owned();
         match error {
-            WireError::Newer(_) => Self::NewerRecord {
-                path,
-                error: error.clone(),
-            },
-            WireError::Empty | WireError::Damaged(_) => Self::Damaged {
-                path,
-                reason: error.to_string(),
-            },
+            WireError::Newer(_) => Self::NewerRecord(path.to_owned(), error.clone()),
+            WireError::Empty | WireError::Damaged(_) => Self::damaged(path, error.to_string()),
         }
+    }
+
+    pub(crate) fn damaged(path: &Path, reason: String) -> Self {
+        Self::Damaged(path.to_owned(), reason)
     }
 
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {

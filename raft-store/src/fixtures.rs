@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use openraft::entry::RaftEntry;
 use placement_model::command::{
@@ -14,9 +15,9 @@ use placement_model::command::{
     DeleteInventory, DeletePartition, DeleteProvider, DeleteProviderTraits, DeleteResourceClass,
     DeleteTrait, EnsureResourceClass, EnsureTrait, IssueJoinToken, ParentUpdate, ProviderAmounts,
     RaiseLevel, RedeemJoinToken, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, RequestId, Reshape, ReshapedInventories,
-    RetireNode, RevokeJoinToken, RoutePartition, SetReplacement, SyncStandards, UpdateInventory,
-    UpdateProvider,
+    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
+    RevokeJoinToken, RoutePartition, SetReplacement, SyncStandards, UpdateInventory,
+    UpdateProvider, WriteId,
 };
 use placement_model::outcome::Provider;
 use placement_model::state::change::{
@@ -331,7 +332,7 @@ fn log_id(index: u64) -> LogId {
 }
 
 fn entries() -> Vec<Entry> {
-    let request = RequestId {
+    let write_id = WriteId {
         origin: 2,
         boot: 5,
         sequence: 1000,
@@ -342,7 +343,7 @@ fn entries() -> Vec<Entry> {
             partition: PartitionId::DEFAULT,
             routes: 0,
             at: Timestamp(1_800_000_000_123_456),
-            request: (number > 0).then_some(request),
+            write_id: (number > 0).then_some(write_id),
             command,
         };
         Payload::Normal(LoggedCommand::encoded(VERSION, stamped))
@@ -351,7 +352,7 @@ fn entries() -> Vec<Entry> {
         partition: PartitionId(7),
         routes: 3,
         at: Timestamp(1_800_000_000_123_456),
-        request: Some(request),
+        write_id: Some(write_id),
         command: Command::EnsureTrait(EnsureTrait {
             name: name("CUSTOM_FAST"),
         }),
@@ -574,8 +575,8 @@ fn join_row() -> JoinRow {
     }
 }
 
-#[test]
-fn rows() {
+/// With their partitions, one row of each table at least.
+pub(crate) fn rows_of_all_tables() -> Vec<(PartitionId, Change)> {
     let own = |change| (PartitionId::DEFAULT, change);
     let mut changes: Vec<_> = changes().into_iter().map(own).collect();
     changes.push(own(Change::PutLevel(Level(2))));
@@ -604,6 +605,12 @@ fn rows() {
     };
     changes.push((PartitionId(7), Change::PutTrait(TraitId(0), row)));
     changes.push(own(Change::PutJoin(4, join_row())));
+    changes
+}
+
+#[test]
+fn rows() {
+    let changes = rows_of_all_tables();
     let row =
         |(partition, change): &(PartitionId, Change)| tables::row(VERSION, *partition, change);
     let written: Vec<_> = changes
@@ -656,7 +663,7 @@ async fn snapshots() {
     state.commit(&changes());
     let path = path("snapshot");
     let applied = crate::AppliedState {
-        cluster: state.clone().into(),
+        cluster: Arc::new(state.clone().into()),
         last: meta.last_log_id,
         membership: meta.last_membership.clone(),
         last_stamp,

@@ -3,9 +3,6 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The layout of the data directory that this binary writes.
-pub const FORMAT: u32 = 1;
-
 /// The node that owns a data directory. Written once, when the cluster is formed or the node joins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {

@@ -12,12 +12,12 @@ use serde::Serialize;
 use crate::data_dir::{self, DirLock, LOG_DIR, SNAPSHOT_DIR, STATE_DIR};
 use crate::error::OpenError;
 use crate::identity::Identity;
-use crate::log::LogInspector;
-use crate::machine::{self, AppliedState, FoundSnapshot, StateInspector};
+use crate::log::{LogDatabase, LogLine};
+use crate::machine::{self, AppliedState, SnapshotError, SnapshotPart, StateDatabase, TablePart};
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::store::written_in;
-use crate::types::{Entry, Payload};
+use crate::types::Payload;
 use crate::wire::{WireLogId, WireMembership, WireVote};
 
 /// A data directory, as it was found.
@@ -29,7 +29,7 @@ pub struct Inspection {
     pub identity: Option<Identity>,
     /// How often the node has started.
     pub boots: u64,
-    /// Why the node takes no part any more, if it noted so.
+    /// Why the node is quarantined, if it noted so.
     pub left: Option<String>,
     /// The entries that an operator had made blank.
     pub skipped: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Inspection {
 pub struct Problem {
     /// Which part: a file or directory below the data directory.
     pub part: String,
-    /// What is wrong, in words.
+    /// What is wrong, as text.
     pub words: String,
 }
 
@@ -88,47 +88,6 @@ pub struct StatePart {
     pub last_stamp: Option<Timestamp>,
     /// The members as of that entry.
     pub membership: WireMembership,
-}
-
-/// A file of the directory of snapshots.
-#[derive(Debug, Serialize)]
-pub struct SnapshotPart {
-    /// Its name.
-    pub name: String,
-    /// Its length.
-    pub bytes: u64,
-    /// Whether it has come in and was not installed: the next start does that if it is newer than the
-    /// state, and removes it otherwise.
-    pub received: bool,
-    /// The last entry that it covers.
-    pub covers: Option<WireLogId>,
-    /// The digest of its rows.
-    pub digest: Option<String>,
-    /// Whether it was read whole and every checksum is right. A draft, which the next start removes, was
-    /// not looked at.
-    pub verified: bool,
-}
-
-/// One entry of a log, or why it cannot be read.
-#[derive(Debug)]
-pub struct LogLine {
-    /// Its index.
-    pub index: u64,
-    /// Bytes of its row.
-    pub bytes: usize,
-    /// The entry.
-    pub entry: Result<Entry, String>,
-}
-
-/// A table of the state.
-#[derive(Debug, Serialize)]
-pub struct TablePart {
-    /// Its name.
-    pub table: &'static str,
-    /// Rows that can be read.
-    pub rows: u64,
-    /// Why a row cannot be read, for the first such.
-    pub problem: Option<String>,
 }
 
 impl Inspection {
@@ -169,20 +128,20 @@ pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
     let boots = data_dir::boots(dir);
     found.boots = found.or_wrong("boot", boots).unwrap_or_default();
     match data_dir::check_left(dir) {
-        Err(OpenError::Left { reason, .. }) => {
-            found.wrong("left", format!("the node takes no part any more: {reason}"));
+        Err(OpenError::Left(_, reason)) => {
+            found.wrong("left", format!("the node is quarantined: {reason}"));
             found.left = Some(reason);
         }
         other => drop(found.or_wrong("left", other)),
     }
-    let skipped = data_dir::skipped(dir);
+    let skipped = data_dir::lines(dir, data_dir::SKIPPED);
     found.skipped = found.or_wrong("skipped", skipped).unwrap_or_default();
-    let recovered = data_dir::recovered(dir);
+    let recovered = data_dir::lines(dir, data_dir::RECOVERED);
     found.recovered = found.or_wrong("recovered", recovered).unwrap_or_default();
     let snapshots = machine::snapshots(&dir.join(SNAPSHOT_DIR), found.identity);
     look_at_snapshots(&mut found, snapshots);
     let options = StoreOptions::new(dir);
-    let cache = Cache::new_lru_cache(options.block_cache_bytes);
+    let cache = options.cache();
     let applied = look_at_state(&mut found, &options, &cache);
     look_at_log(&mut found, &options, &cache, applied.as_ref());
     check_starts(&mut found, applied.as_ref());
@@ -197,18 +156,12 @@ pub fn inspect_log(
     dir: &Path,
     from: u64,
     to: u64,
-    mut each: impl FnMut(LogLine),
+    each: impl FnMut(LogLine),
 ) -> Result<(), OpenError> {
     let _lock = enter(dir)?;
     let options = StoreOptions::new(dir);
-    let log = LogInspector::open(&options, &Cache::new_lru_cache(options.block_cache_bytes))?;
-    for found in log.entries(from, to) {
-        each(LogLine {
-            index: found.index,
-            bytes: found.bytes,
-            entry: found.entry,
-        });
-    }
+    let log = LogDatabase::open_to_read(&options, &options.cache())?;
+    log.lines(from, to).for_each(each);
     Ok(())
 }
 
@@ -219,49 +172,29 @@ pub fn inspect_log(
 pub fn inspect_rows(dir: &Path) -> Result<Vec<TablePart>, OpenError> {
     let _lock = enter(dir)?;
     let options = StoreOptions::new(dir);
-    let state = StateInspector::open(&options, &Cache::new_lru_cache(options.block_cache_bytes))?;
-    let tables = state.counts().into_iter();
-    let part = |(table, rows, problem): (_, _, Option<OpenError>)| TablePart {
-        table,
-        rows,
-        problem: problem.map(|error| error.to_string()),
-    };
-    Ok(tables.map(part).collect())
+    let state = StateDatabase::open_to_read(&options, &options.cache())?;
+    Ok(state.tables())
 }
 
 fn enter(dir: &Path) -> Result<Option<DirLock>, OpenError> {
     if !dir.is_dir() {
-        return Err(OpenError::Missing {
-            dir: dir.to_owned(),
-        });
+        return Err(OpenError::Missing(dir.to_owned()));
     }
     data_dir::lock_to_read(dir)
 }
 
-fn look_at_snapshots(found: &mut Inspection, snapshots: io::Result<Vec<FoundSnapshot>>) {
+fn look_at_snapshots(
+    found: &mut Inspection,
+    snapshots: io::Result<Vec<(SnapshotPart, Option<SnapshotError>)>>,
+) {
     let snapshots = match snapshots {
         // A node that has never started has none.
         Err(error) if error.kind() == io::ErrorKind::NotFound && found.boots == 0 => return,
         other => found.or_wrong(SNAPSHOT_DIR, other).unwrap_or_default(),
     };
-    for snapshot in snapshots {
-        let name = snapshot.name.to_string_lossy().into_owned();
-        let mut part = SnapshotPart {
-            name: name.clone(),
-            bytes: snapshot.bytes,
-            received: snapshot.is_received,
-            covers: None,
-            digest: None,
-            verified: false,
-        };
-        match snapshot.holds {
-            None => {}
-            Some(Err(error)) => found.wrong(format!("{SNAPSHOT_DIR}/{name}"), error),
-            Some(Ok((covers, digest))) => {
-                part.covers = covers.as_ref().map(WireLogId::from);
-                part.digest = Some(digest);
-                part.verified = true;
-            }
+    for (part, wrong) in snapshots {
+        if let Some(error) = wrong {
+            found.wrong(format!("{SNAPSHOT_DIR}/{}", part.name), error);
         }
         found.snapshots.push(part);
     }
@@ -278,7 +211,7 @@ fn look_at_state(
         }
         return None;
     }
-    let opened = StateInspector::open(options, cache);
+    let opened = StateDatabase::open_to_read(options, cache);
     let state = found.or_wrong(STATE_DIR, opened)?;
     let installing = state.installing();
     if let Some(name) = found.or_wrong(STATE_DIR, installing)? {
@@ -327,7 +260,7 @@ fn look_at_log(
         }
         return;
     }
-    let Some(log) = found.or_wrong(LOG_DIR, LogInspector::open(options, cache)) else {
+    let Some(log) = found.or_wrong(LOG_DIR, LogDatabase::open_to_read(options, cache)) else {
         return;
     };
     let mut part = LogPart::default();
@@ -344,7 +277,7 @@ fn look_at_log(
     let applied = applied.and_then(|applied| applied.last);
     let mut expected = first;
     let mut before = part.purged;
-    for line in log.entries(first, u64::MAX - 1) {
+    for line in log.lines(first, u64::MAX - 1) {
         let index = line.index;
         if index != expected {
             found.wrong(

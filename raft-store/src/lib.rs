@@ -10,11 +10,13 @@
 //!   and the whole state in memory, and builds and installs snapshots.
 //! * [`Views`] gives readers an immutable state and waits for an applied index.
 //! * [`wire`] is how everything that lasts or travels is written.
-//! * [`coverage`] counts in simulations which rare paths ran.
-//! * [`runtime`] is the async runtime for production and simulation.
+//! * [`coverage`] names rare paths, which simulations count.
+//! * [`runtime`] is the async runtime, and [`Platform`] the machine below it, which simulations replace.
 
 mod applier;
 mod archive;
+mod base;
+mod blob;
 mod counters;
 pub mod coverage;
 mod data_dir;
@@ -23,55 +25,52 @@ mod error;
 mod files;
 #[cfg(test)]
 mod fixtures;
-mod gate;
 mod health;
 mod identity;
 mod inspect;
 mod kept_files;
 mod log;
+mod log_disk;
 mod logged;
 mod machine;
 mod metrics;
 mod observer;
 mod options;
+mod platform;
 mod recover;
 mod restore;
 mod rocks;
 pub mod runtime;
-pub mod simulation;
 mod skip;
 mod store;
 mod synced;
 mod tables;
 mod types;
 pub mod wire;
-mod write_version;
 
 pub use applier::{Applier, Rules};
 pub use archive::{ArchiveError, BackupDir, LeftOut, LogArchive, Stamp, Until, inspect_kept_log};
 pub use data_dir::{
-    begin_restore, boots, check_restored, create, former_clusters, identity, in_use, join_nonce,
-    leave, make_durably,
+    LOG_DIR, STATE_DIR, begin_restore, boots, check_restored, create, former_clusters, identity,
+    in_use, join_nonce, leave, make_durably, wal_files,
 };
-pub use error::{JOIN_ANEW, OpenError};
-pub use gate::Gate;
+pub use error::{JOIN_AGAIN, OpenError};
 pub use health::Health;
-pub use identity::{FORMAT, Identity};
-pub use inspect::{
-    Inspection, LogLine, LogPart, Problem, SnapshotPart, StatePart, TablePart, inspect,
-    inspect_log, inspect_rows,
-};
+pub use identity::Identity;
+pub use inspect::{Inspection, LogPart, Problem, StatePart, inspect, inspect_log, inspect_rows};
 pub use kept_files::{KeptFile, superfluous};
-pub use log::{LogReader, LogStore};
+pub use log::{LogLine, LogReader, LogStore};
+pub use log_disk::LogDisk;
 pub use logged::LoggedCommand;
 pub use machine::{
-    AppliedState, BackupInfo, Checkpoints, Drafts, Expected, Snapshot, SnapshotBuilder,
-    SnapshotData, SnapshotDir, SnapshotError, SnapshotFile, SnapshotReceiver, StateMachine,
-    Stopped, Told, Views, applying, check_backup, write_backup,
+    AppliedState, BackupInfo, Checkpoints, Committed, Drafts, Expected, Snapshot, SnapshotBuilder,
+    SnapshotData, SnapshotDir, SnapshotError, SnapshotFile, SnapshotPart, SnapshotReceiver,
+    StateMachine, Stopped, TablePart, Views, applying, check_backup, write_backup,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
 pub use observer::{LogEvent, LogObserver};
-pub use options::{Disk, StoreOptions};
+pub use options::StoreOptions;
+pub use platform::{Installed, Platform, PowerFails, Steps, install};
 pub use recover::{Plan, RecoverError, Recovered, plan_recovery, recover};
 pub use restore::{Backup, NewCluster, RestoreError};
 pub use skip::{SkipError, Skipped, skip_entry, skipped};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use placement_model::Stamped;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::Blob;
+use crate::blob::Blob;
 
 /// A command with the record that the node wrote that was asked for it. The record travels untouched
 /// through the log of the leader to those of the others; what it says is read once on each node.

@@ -1,4 +1,4 @@
-//! What happens to a node's log, told to whoever simulates the node.
+//! What happens to a node's log, reported to the simulation.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::types::{Entry, LogId, Vote};
 /// Looks at the log of one node from outside. The product has none; simulations hold the promises of
 /// Raft against what it sees on all nodes together.
 pub trait LogObserver: Send + Sync + 'static {
-    /// Told in the order of the calls of openraft; of a sync, before anybody else is told.
+    /// Reported in the order of openraft's calls; a sync before all others learn of it.
     fn note(&self, event: LogEvent<'_>);
 }
 

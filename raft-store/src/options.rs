@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rocksdb::Cache;
 use uuid::Uuid;
 
 use crate::applier::{Applier, Rules};
+use crate::log_disk::{LogDisk, RocksDisk};
 use crate::observer::LogObserver;
 use crate::runtime;
-use crate::simulation::SimulatedDisk;
 
 /// What a store is opened with. Start from [`StoreOptions::new`].
 #[derive(Clone)]
@@ -23,8 +24,8 @@ pub struct StoreOptions {
     /// What decides on commands.
     pub applier: Arc<dyn Applier>,
     /// What syncs the log.
-    pub disk: Disk,
-    /// Who looks at the log from outside: nobody, but in simulations.
+    pub disk: Arc<dyn LogDisk>,
+    /// Observes the log; simulations alone have one.
     pub log_observer: Option<Arc<dyn LogObserver>>,
     /// Bytes of recent log entries kept in memory for replication and apply. Entries that are not
     /// yet on disk are kept whatever they weigh.
@@ -51,7 +52,7 @@ impl StoreOptions {
             node: None,
             cluster: None,
             applier: Arc::new(Rules),
-            disk: Disk::Real,
+            disk: Arc::new(RocksDisk),
             log_observer: None,
             log_cache_bytes: 16 << 20,
             log_queue_bytes: 64 << 20,
@@ -62,14 +63,8 @@ impl StoreOptions {
             slow_apply: Duration::from_millis(100),
         }
     }
-}
 
-/// What syncs the log.
-#[derive(Debug, Clone, Default)]
-pub enum Disk {
-    /// A thread of its own, with real syncs.
-    #[default]
-    Real,
-    /// A task of the simulated node, with delays that follow from a seed.
-    Simulated(SimulatedDisk),
+    pub(crate) fn cache(&self) -> Cache {
+        Cache::new_lru_cache(self.block_cache_bytes)
+    }
 }

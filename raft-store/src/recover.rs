@@ -12,13 +12,13 @@ use openraft::vote::leader_id_adv::LeaderId;
 use placement_model::Level;
 use uuid::Uuid;
 
+use crate::base::Base;
 use crate::data_dir;
 use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::inspect::{Inspection, inspect};
 use crate::log::LogEditor;
 use crate::options::StoreOptions;
-use crate::store::enter;
 use crate::types::{Entry, LogId, Member, Membership, Payload};
 use crate::wire::{RecordVersion, WireMembership};
 
@@ -73,7 +73,7 @@ pub fn plan_recovery(options: &StoreOptions) -> Result<Plan, RecoverError> {
 }
 
 fn plan(found: &Inspection) -> Result<Plan, String> {
-    // A snapshot of its own is built anew from the state; the log may have been cut for one that came in.
+    // A snapshot of its own is built again from the state; the log may have been cut for one that came in.
     let mut problems = (found.problems.iter()).filter(|one| {
         !one.part.starts_with("snapshots/") || one.part.starts_with("snapshots/received-")
     });
@@ -131,10 +131,10 @@ fn plan(found: &Inspection) -> Result<Plan, String> {
 pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, RecoverError> {
     let plan = plan_recovery(options)?;
     let dir = &options.dir;
-    let (_lock, was) = enter(options)?;
+    let base = Base::enter(options)?;
+    let was = base.identity;
     let is = Identity::of_new_cluster(cluster, was.node);
-    let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
-    let log = LogEditor::open(options, &cache)?;
+    let log = LogEditor::open(options, &base.cache)?;
     let index = plan.last.map_or(0, |last| last.index + 1);
     let leader = LeaderId {
         term: plan.term,
@@ -146,7 +146,7 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
         .map_err(|error| RecoverError::Refused(error.to_string()))?;
     let words = |id: Option<LogId>| id.map_or("nothing".to_owned(), |id| id.to_string());
     // First the trace, then the name, under which no other node can be talked to, and only then the
-    // membership: whatever a crash leaves, nobody of the old cluster meets a voter of its own making.
+    // membership: whatever a crash leaves, no node of the old cluster meets a voter of the new one.
     let trace = format!(
         "became {cluster}: node {} alone, with its log up to {} ({} was committed for certain), without \
          the other members of {:?}",
@@ -155,7 +155,8 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
         words(plan.certain),
         plan.members.members.keys().collect::<Vec<_>>()
     );
-    data_dir::note_recovered(dir, was.cluster, &trace)?;
+    let trace = format!("{} {trace}", was.cluster);
+    data_dir::add_line(dir, data_dir::RECOVERED, &trace)?;
     data_dir::write_identity(dir, is)?;
     // Entries may be missing between the log and a state that has overtaken it. The log begins behind them: with an entry
     // beyond, the next start would take it for no part of the log.

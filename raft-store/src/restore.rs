@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use placement_model::Change;
 use placement_model::mutant;
@@ -35,13 +36,8 @@ use crate::wire::{self, RecordVersion, WireLogId};
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The file is no good.
-    #[error("{path}: {error}")]
-    Backup {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: SnapshotError,
-    },
+    #[error("{0}: {1}")]
+    Backup(PathBuf, SnapshotError),
     /// There is no way to the moment that is asked for.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -96,7 +92,7 @@ impl Backup {
             false => from.to_owned(),
         };
         let (cluster, epoch, mut applied) =
-            read_backup(&path).map_err(|error| RestoreError::Backup { path, error })?;
+            read_backup(&path).map_err(|error| RestoreError::Backup(path, error))?;
         let of = Identity {
             cluster,
             epoch,
@@ -157,7 +153,7 @@ impl Backup {
         let mut applied = self.applied.clone();
         applied.last = Some(last);
         applied.membership = StoredMembership::new(Some(last), membership(members));
-        // Whoever was to join the old cluster, or to take a place in it, is none of this one.
+        // Joins and replacements of the old cluster do not concern this one.
         let over = applied
             .cluster
             .default_partition()
@@ -182,8 +178,8 @@ impl Backup {
             }
             _ => None,
         }));
-        applied.cluster.commit(&vec![(PartitionId::DEFAULT, over)]);
-        let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
+        Arc::make_mut(&mut applied.cluster).commit(&vec![(PartitionId::DEFAULT, over)]);
+        let cache = options.cache();
         put_in_place(options, &cache, &last, &applied)?;
         LogEditor::open(options, &cache)?.begin_behind(applied.record_version(), &last)?;
         // The state remembers the starts of its nodes, and the next one must be a later one. The names of

@@ -8,19 +8,21 @@ use rocksdb::{
 };
 
 use crate::error::OpenError;
-use crate::options::{Disk, StoreOptions};
+use crate::options::StoreOptions;
+use crate::platform::here;
 
 /// Options that hold for each database and each of its column families.
-pub(crate) fn options(store: &StoreOptions, cache: &Cache) -> Result<Options, rocksdb::Error> {
+pub(crate) fn options(
+    store: &StoreOptions,
+    cache: &Cache,
+    dir: &Path,
+) -> Result<Options, OpenError> {
     // A store that is closed is as durable as one that is killed, and no more: what is not synced
     // is not needed. There is no setter for these options.
-    let mut text = "avoid_flush_during_shutdown=true".to_owned();
-    if let Disk::Simulated(_) = store.disk {
-        // Files are in memory there, few and small: to clear room for them, and to open them by many threads, would
-        // take longest of all.
-        text += ";allow_fallocate=false;max_file_opening_threads=1";
-    }
-    let mut options = Options::default().get_options_from_string(text)?;
+    let of_the_machine = here(|platform| platform.rocksdb_options());
+    let text = format!("avoid_flush_during_shutdown=true;{of_the_machine}");
+    let options = Options::default().get_options_from_string(text);
+    let mut options = options.map_err(|error| open_error(dir, &error))?;
     options.create_if_missing(true);
     options.create_missing_column_families(true);
     options.set_block_based_table_factory(&table_options(cache));
@@ -68,10 +70,7 @@ pub(crate) fn open(options: &Options, dir: &Path, families: &[&str]) -> Result<D
     for table in unknown {
         let mut rows = db.iterator_cf(family(&db, &table), IteratorMode::Start);
         if rows.next().is_some() {
-            return Err(OpenError::NewerTable {
-                path: dir.to_owned(),
-                table,
-            });
+            return Err(OpenError::NewerTable(dir.to_owned(), table));
         }
     }
     Ok(db)
@@ -89,10 +88,8 @@ pub(crate) fn open_to_read(
     options.create_missing_column_families(false);
     let there = DB::list_cf(&options, dir).map_err(|error| open_error(dir, &error))?;
     if let Some(missing) = (needed.iter()).find(|name| !there.iter().any(|one| one == *name)) {
-        return Err(OpenError::Damaged {
-            path: dir.to_owned(),
-            reason: format!("it has no table {missing:?}"),
-        });
+        let reason = format!("it has no table {missing:?}");
+        return Err(OpenError::damaged(dir, reason));
     }
     let there = (there.iter()).filter(|name| families.contains(&name.as_str()));
     let described = there.map(|name| (name, options.clone()));
@@ -102,10 +99,7 @@ pub(crate) fn open_to_read(
 
 pub(crate) fn open_error(dir: &Path, error: &rocksdb::Error) -> OpenError {
     match error.kind() {
-        rocksdb::ErrorKind::Corruption => OpenError::Damaged {
-            path: dir.to_owned(),
-            reason: error.to_string(),
-        },
+        rocksdb::ErrorKind::Corruption => OpenError::damaged(dir, error.to_string()),
         _ => OpenError::io(
             "open the database",
             dir,

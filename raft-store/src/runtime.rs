@@ -1,115 +1,32 @@
-//! The one async runtime that openraft and the node use, in production and in simulations.
-//!
-//! In production it is tokio with the operating system's randomness. After [`simulate`] the calling
-//! thread is a simulation: tasks are spawned on the thread's `LocalSet`, blocking work is done in
-//! place, and random numbers come from a seeded generator, so that one seed gives one history.
+//! The one async runtime that openraft and the node use: tokio, by way of the thread's [`Platform`](crate::Platform).
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::convert::Infallible;
+use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
-use std::sync::mpsc;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::mpsc as threads;
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use openraft::{AsyncRuntime, Instant as _, OptionalSend};
 use openraft_rt_tokio::{TokioInstant as Instant, TokioRuntime};
-use rand_openraft::rngs::StdRng;
-use rand_openraft::{Rng, SeedableRng, TryRng};
+use rand_openraft::{Rng, TryRng};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::files;
-use crate::gate::Gate;
-
-/// Sizes at which work is split, in bytes. The product has one set; a simulation draws smaller ones, so that
-/// small states reach the code behind them. And how late threads are, which in the product they are of themselves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// A frame between nodes that is longer goes in pieces of this size.
-    pub piece: usize,
-    /// Rows in one frame of a snapshot or backup.
-    pub snapshot_frame: usize,
-    /// Rows in one write when a whole state is put in place.
-    pub install_batch: usize,
-    /// Log entries in one write.
-    pub log_batch: usize,
-    /// A file of the archived log that is longer is followed by another one.
-    pub archive_file: u64,
-    /// Entries in a message that are longer are read off the async threads.
-    pub read_inline: usize,
-    /// Rows that are written and not flushed, until they are flushed.
-    ///
-    /// Only a simulation looks at it: in the product RocksDB flushes its write buffers in threads of its own, and
-    /// what is on disk would depend on when they run.
-    pub rows_buffer: usize,
-    /// One in so many times a thread of a simulation comes to its work late, by up to [`Limits::late`].
-    pub late_one_in: u64,
-    /// The longest that it is late.
-    pub late: Duration,
-}
-
-impl Limits {
-    /// Those of the product.
-    pub const PRODUCT: Self = Self {
-        piece: 16 << 10,
-        snapshot_frame: 1 << 20,
-        install_batch: 4 << 20,
-        log_batch: 16 << 20,
-        archive_file: 8 << 20,
-        read_inline: 64 << 10,
-        rows_buffer: usize::MAX,
-        late_one_in: 16,
-        late: Duration::from_millis(8),
-    };
-}
-
-thread_local! {
-    static SIMULATED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
-    static LIMITS: Cell<Limits> = const { Cell::new(Limits::PRODUCT) };
-}
-
-/// Turns the calling thread into a simulation, until the guard is dropped. Everything random that
-/// [`Runtime`] hands out afterwards on this thread follows from `seed`.
-pub fn simulate(seed: u64) -> SimulationGuard {
-    simulate_within(seed, Limits::PRODUCT)
-}
-
-/// As [`simulate`], with other limits.
-pub fn simulate_within(seed: u64, limits: Limits) -> SimulationGuard {
-    let before = SIMULATED.with(|cell| cell.replace(Some(StdRng::seed_from_u64(seed))));
-    SimulationGuard {
-        before,
-        limits: LIMITS.replace(limits),
-        thread_bound: PhantomData,
-    }
-}
+pub use crate::platform::Limits;
+use crate::platform::{Steps, here};
 
 /// The limits of the calling thread.
 pub fn limits() -> Limits {
-    LIMITS.get()
-}
-
-/// Whether the calling thread is a simulation.
-pub fn is_simulated() -> bool {
-    SIMULATED.with(|cell| cell.borrow().is_some())
-}
-
-/// Ends a simulation when dropped.
-#[must_use = "the simulation ends when this is dropped"]
-#[derive(Debug)]
-pub struct SimulationGuard {
-    before: Option<StdRng>,
-    limits: Limits,
-    // The switch belongs to one thread, so its guard may not leave it.
-    thread_bound: PhantomData<*const ()>,
-}
-
-impl Drop for SimulationGuard {
-    fn drop(&mut self) {
-        let before = self.before.take();
-        SIMULATED.with(|cell| *cell.borrow_mut() = before);
-        LIMITS.set(self.limits);
-    }
+    here(|platform| platform.limits())
 }
 
 /// A shorter sleep ends at once: tokio rounds up to whole milliseconds, and openraft has the news of a
@@ -142,16 +59,12 @@ fn ends_at_once(deadline: Instant, now: Instant) -> bool {
 const PIECE_ITEMS: usize = 1_000;
 const PIECES_WAITING: usize = 4;
 
-/// Lets an iterator run ahead of what consumes it, on a thread of its own. In a simulation they
-/// take turns.
+/// Lets an iterator run ahead of what consumes it, on a thread of its own.
 pub(crate) fn ahead<T: Send, R>(
     mut items: impl Iterator<Item = T> + Send,
     consume: impl FnOnce(&mut dyn Iterator<Item = T>) -> R,
 ) -> R {
-    if is_simulated() {
-        return consume(&mut items);
-    }
-    let (sender, receiver) = mpsc::sync_channel(PIECES_WAITING);
+    let (sender, receiver) = threads::sync_channel(PIECES_WAITING);
     thread::scope(|scope| {
         scope.spawn(move || {
             loop {
@@ -166,30 +79,17 @@ pub(crate) fn ahead<T: Send, R>(
     })
 }
 
-/// How much a thread of [`yielding`] work stands back, as `nice` counts: a tenth of what others get.
-const NICENESS: i32 = 10;
-
-/// Does long work on a thread that stands back behind all others of the machine, and waits for it. In
-/// a simulation it is done in place.
+/// Does long work that stands back behind all others of the machine, and waits for it.
 ///
 /// # Panics
 /// If `work` panics.
 pub(crate) fn yielding<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    if is_simulated() {
-        return work();
-    }
-    let done = thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            // On Linux this is about the calling thread alone. If it may not, it is in the way of others.
-            let _ = rustix::process::setpriority_process(None, NICENESS);
-            work()
-        });
-        thread.join()
-    });
-    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    let (mut work, mut done) = (Some(work), None);
+    here(|platform| platform.yielding(&mut || done = work.take().map(|work| work())));
+    done.expect("a platform does the work that it is given")
 }
 
-/// Spawns a task: on tokio's workers, or in a simulation on the thread's `LocalSet`.
+/// Spawns a task: on tokio's workers, or where the platform says so on the thread's `LocalSet`.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
 pub fn spawn<T>(future: T) -> JoinHandle<T::Output>
@@ -197,63 +97,70 @@ where
     T: Future + Send + 'static,
     T::Output: Send + 'static,
 {
-    if is_simulated() {
-        match Gate::current() {
-            Some(gate) => tokio::task::spawn_local(gate.around(future)),
-            None => tokio::task::spawn_local(future),
-        }
-    } else {
-        tokio::task::spawn(future)
+    match here(|platform| platform.steps()) {
+        None => tokio::task::spawn(future),
+        Some(steps) => tokio::task::spawn_local(Stepped::new(steps, future)),
     }
 }
 
-/// Other tasks take so many turns at most before a thread of a simulation has begun, and before its result is seen.
-const TURNS_MAX: u64 = 3;
-
-/// In a simulation, lets other tasks go on for as long as a thread may take to come to its work: for some turns,
-/// now and then for some milliseconds. Elsewhere threads do that themselves.
-pub async fn scheduled() {
-    if !is_simulated() {
-        return;
-    }
-    let drawn = random_u64();
-    for _ in 0..drawn % (TURNS_MAX + 1) {
-        tokio::task::yield_now().await;
-    }
-    let (drawn, limits) = (drawn / (TURNS_MAX + 1), limits());
-    if drawn.is_multiple_of(limits.late_one_in) {
-        let thousandths = drawn / limits.late_one_in % 1000;
-        let late = limits.late.mul_f64(thousandths as f64 / 1000.0);
-        tokio::time::sleep(late).await;
+/// The tokio runtime whose workers run what is spawned here, if workers do.
+pub fn home() -> Option<Handle> {
+    match here(|platform| platform.steps()) {
+        None => Handle::try_current().ok(),
+        Some(_) => None,
     }
 }
 
-/// Runs blocking work off the async threads; in a simulation in a task of its own, while others go on before
-/// and after it. What was begun is ended, whether or not it is still waited for.
+/// A task that takes its steps as it is let.
+pub struct Stepped<F> {
+    steps: Rc<dyn Steps>,
+    future: Pin<Box<F>>,
+}
+
+impl<F> Stepped<F> {
+    /// `steps` decides when `future` goes on.
+    pub fn new(steps: Rc<dyn Steps>, future: F) -> Self {
+        let future = Box::pin(future);
+        Self { steps, future }
+    }
+}
+
+impl<F: Future> Future for Stepped<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Self { steps, future } = &mut *self;
+        let mut polled = Poll::Pending;
+        steps.step(context, &mut |context| {
+            polled = future.as_mut().poll(context);
+        });
+        polled
+    }
+}
+
+/// Waits for as long as a thread may take to come to its work, where threads do not do that of themselves.
+pub(crate) async fn scheduled() {
+    if let Some(late) = here(|platform| platform.scheduled()) {
+        late.await;
+    }
+}
+
+/// Runs blocking work off the async threads. What was begun is ended, whether or not it is still waited for.
 ///
 /// # Panics
 /// If `work` panics.
-#[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
 pub async fn blocking<F, T>(work: F) -> T
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let handle = match is_simulated() {
-        true => spawn(async move {
-            scheduled().await;
-            match files::until_power_fails(work) {
-                Some(value) => value,
-                // Nothing of this machine goes on.
-                None => std::future::pending().await,
-            }
-        }),
-        false => tokio::task::spawn_blocking(work),
-    };
+    let (sender, mut result) = oneshot::channel();
+    let work = move || drop(sender.send(work()));
+    let handle = here(|platform| platform.blocking(Box::new(work)));
     let done = handle.await;
     scheduled().await;
     match done {
-        Ok(value) => value,
+        Ok(()) => (result.try_recv()).expect("work that is over has sent its result"),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             // Only a runtime that shuts down cancels blocking work: no result is awaited any more.
@@ -262,48 +169,84 @@ where
     }
 }
 
-/// A random number from the runtime's source: seeded in a simulation.
+/// Has a thread of its own look, by the machine's own clock, whether others hang.
+///
+/// # Panics
+/// If there is no thread to be had.
+pub fn watchdog(name: &'static str, watch: impl FnOnce() + Send + 'static) {
+    here(|platform| platform.watchdog(name, Box::new(watch)));
+}
+
+/// The way to a thread of its own, which takes what it is sent in order. When this is dropped, it takes what is left and
+/// ends.
+pub(crate) struct Worker<T> {
+    queue: Option<mpsc::UnboundedSender<T>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl<T> fmt::Debug for Worker<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Worker")
+    }
+}
+
+impl<T> Worker<T> {
+    /// `run` starts the thread.
+    pub(crate) fn start<W: Future<Output = ()> + Send + 'static>(
+        work: impl FnOnce(mpsc::UnboundedReceiver<T>) -> W,
+        run: impl FnOnce(BoxFuture<'static, ()>) -> io::Result<Option<thread::JoinHandle<()>>>,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Ok(Self {
+            queue: Some(sender),
+            thread: run(work(receiver).boxed())?,
+        })
+    }
+
+    /// Sends it something to do. False if it has ended.
+    pub(crate) fn send(&self, job: T) -> bool {
+        let queue = self.queue.as_ref();
+        queue.is_some_and(|queue| queue.send(job).is_ok())
+    }
+}
+
+impl<T> Drop for Worker<T> {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("a thread that writes to the disk has panicked");
+        }
+    }
+}
+
+/// A random number from the platform's source.
 pub fn random_u64() -> u64 {
     RuntimeRng.next_u64()
 }
 
-/// Random numbers of the calling thread, see [`Runtime`].
+/// Random numbers of the calling thread's platform.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuntimeRng;
-
-impl RuntimeRng {
-    fn with<R>(simulated: impl FnOnce(&mut StdRng) -> R, real: impl FnOnce() -> R) -> R {
-        SIMULATED.with(|cell| match cell.borrow_mut().as_mut() {
-            Some(rng) => simulated(rng),
-            None => real(),
-        })
-    }
-}
 
 impl TryRng for RuntimeRng {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        Ok(Self::with(
-            |rng| rng.next_u32(),
-            || rand_openraft::rng().next_u32(),
-        ))
+        let mut drawn = 0;
+        here(|platform| platform.random(&mut |source| drawn = source.next_u32()));
+        Ok(drawn)
     }
 
     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        Ok(Self::with(
-            |rng| rng.next_u64(),
-            || rand_openraft::rng().next_u64(),
-        ))
+        let mut drawn = 0;
+        here(|platform| platform.random(&mut |source| drawn = source.next_u64()));
+        Ok(drawn)
     }
 
     fn try_fill_bytes(&mut self, target: &mut [u8]) -> Result<(), Infallible> {
-        let simulated = is_simulated();
-        if simulated {
-            Self::with(|rng| rng.fill_bytes(target), || ());
-        } else {
-            rand_openraft::rng().fill_bytes(target);
-        }
+        here(|platform| platform.random(&mut |source| source.fill_bytes(target)));
         Ok(())
     }
 }
@@ -392,6 +335,7 @@ impl AsyncRuntime for Runtime {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::NICENESS;
 
     #[test]
     fn openraft_is_content_with_the_runtime() {
@@ -420,8 +364,6 @@ mod tests {
         let in_order = |items: &mut dyn Iterator<Item = usize>| items.eq(0..many);
         assert!(ahead(0..many, in_order));
         assert_eq!(ahead(0.., |items| items.nth(many)), Some(many));
-        let _simulation = simulate(1);
-        assert!(ahead(0..many, in_order));
     }
 
     #[test]
@@ -432,19 +374,5 @@ mod tests {
         assert_eq!(niceness(), before, "this thread goes on as it was");
         let panic = std::panic::catch_unwind(|| yielding(|| panic!("seen")));
         assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"seen"));
-        let _simulation = simulate(1);
-        assert_eq!(yielding(niceness), before, "in place");
-    }
-
-    #[test]
-    fn one_seed_gives_one_sequence_of_random_numbers() {
-        let sequence = |seed| {
-            let _simulation = simulate(seed);
-            [random_u64(), random_u64(), random_u64()]
-        };
-        assert_eq!(sequence(7), sequence(7));
-        assert_ne!(sequence(7), sequence(8));
-        assert!(!is_simulated(), "dropping the guard ends the simulation");
-        assert_ne!([random_u64(), random_u64()], [random_u64(), random_u64()]);
     }
 }

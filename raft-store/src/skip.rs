@@ -1,23 +1,18 @@
 //! The last resort for an entry that no node can apply: it is made blank, on every node, by hand.
 //!
-//! Whoever asks for it answers for it. What is refused here is what cannot be right on any node: an
+//! The operator answers for it. What is refused here is what cannot be right on any node: an
 //! entry that the state has already, one of another term, one that is no command. That it is done on
 //! all nodes or on none cannot be seen from one of them.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::counters::Counters;
+use crate::base::Base;
 use crate::data_dir;
 use crate::error::OpenError;
-use crate::health::Reporter;
 use crate::log::LogEditor;
 use crate::machine::{SnapshotDir, StateMachine};
 use crate::options::StoreOptions;
-use crate::store::enter;
 use crate::types::{LogId, Payload};
-use crate::wire::RecordVersion;
-use crate::write_version::WriteVersion;
 
 /// Why an entry is not skipped. The log is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -47,23 +42,12 @@ pub struct Skipped {
 /// [`SkipError::Refused`].
 pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipped, SkipError> {
     let dir = &options.dir;
-    let (lock, identity) = enter(options)?;
-    let snapshots = SnapshotDir::open(&dir.join(data_dir::SNAPSHOT_DIR), identity, None)?;
-    let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
-    let version = WriteVersion::new(RecordVersion::FIRST);
-    let (reporter, _health) = Reporter::new();
-    let counters = Arc::new(Counters::default());
-    let machine = StateMachine::open(
-        options,
-        &cache,
-        snapshots,
-        version.clone(),
-        reporter,
-        lock,
-        counters,
-    )?;
+    let base = Base::enter(options)?;
+    let snapshots = dir.join(data_dir::SNAPSHOT_DIR);
+    let snapshots = SnapshotDir::open(&snapshots, base.identity, None)?;
+    let machine = StateMachine::open(&base, snapshots)?;
     let applied = machine.views().current().last;
-    let log = LogEditor::open(options, &cache)?;
+    let log = LogEditor::open(options, &base.cache)?;
     let refused = |reason: String| Err(SkipError::Refused(reason));
     if let Some(applied) = applied.filter(|applied| applied.index >= index) {
         return refused(format!(
@@ -88,15 +72,15 @@ pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipp
         }
     };
     // First the trace, then what it tells of.
-    data_dir::note_skipped(dir, &format!("entry {id}: {command}"))?;
-    log.make_blank(version.get(), id)?;
+    data_dir::add_line(dir, data_dir::SKIPPED, &format!("entry {id}: {command}"))?;
+    log.make_blank(base.version(), id)?;
     Ok(Skipped { id, command })
 }
 
-/// What was skipped in a data directory so far, in words.
+/// What was skipped in a data directory so far, as text.
 ///
 /// # Errors
 /// [`OpenError::Io`].
 pub fn skipped(dir: &Path) -> Result<Vec<String>, OpenError> {
-    data_dir::skipped(dir)
+    data_dir::lines(dir, data_dir::SKIPPED)
 }

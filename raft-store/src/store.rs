@@ -1,24 +1,21 @@
 //! The whole store: a data directory, opened.
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
-use crate::counters::Counters;
-use crate::data_dir::{self, DirLock, LOG_DIR, SNAPSHOT_DIR};
+use placement_model::mutant;
+
+use crate::base::Base;
+use crate::data_dir::{self, RECOVERED, SKIPPED, SNAPSHOT_DIR};
 use crate::error::OpenError;
 use crate::files;
-use crate::health::{Health, Reporter};
+use crate::health::Health;
 use crate::identity::Identity;
 use crate::log::LogStore;
 use crate::machine::{AppliedState, Drafts, SnapshotDir, StateMachine, Views};
 use crate::metrics::StoreMetrics;
 use crate::options::StoreOptions;
-use crate::rocks;
 use crate::types::TypeConfig;
-use crate::wire::RecordVersion;
-use crate::write_version::WriteVersion;
-use placement_model::mutant;
 
 /// The Raft group of this node.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
@@ -47,18 +44,16 @@ pub struct Store {
 
 /// Opens a data directory that [`create`](crate::create) has made.
 ///
-/// In a simulation ([`Disk::Simulated`](crate::Disk::Simulated)) it must be called inside a
-/// `LocalSet`, where it spawns the task that syncs the log.
-///
 /// # Errors
 /// [`OpenError`], each variant with what to do.
 pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     let dir = &options.dir;
-    let (lock, identity) = enter(&options)?;
-    for entry in data_dir::skipped(dir)? {
+    let base = Base::enter(&options)?;
+    let identity = base.identity;
+    for entry in data_dir::lines(dir, SKIPPED)? {
         tracing::warn!(entry, "an operator has had an entry of the log skipped");
     }
-    for entry in data_dir::recovered(dir)? {
+    for entry in data_dir::lines(dir, RECOVERED)? {
         tracing::warn!(
             entry,
             "an operator has recovered this node alone after its cluster had lost its majority"
@@ -68,31 +63,11 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     fs::create_dir_all(&snapshots_dir)
         .map_err(|error| OpenError::io("create", &snapshots_dir, error))?;
 
-    let (reporter, health) = Reporter::new();
     let snapshots = SnapshotDir::open(&snapshots_dir, identity, options.log_observer.clone())?;
-    let cache = rocksdb::Cache::new_lru_cache(options.block_cache_bytes);
-    let counters = Arc::new(Counters::default());
-    let version = WriteVersion::new(RecordVersion::FIRST);
-    let machine = StateMachine::open(
-        &options,
-        &cache,
-        snapshots.clone(),
-        version.clone(),
-        reporter.clone(),
-        lock.clone(),
-        Arc::clone(&counters),
-    )?;
+    let machine = StateMachine::open(&base, snapshots.clone())?;
     let views = machine.views();
     let applied = views.current();
-    let log = LogStore::open(
-        &options,
-        &cache,
-        version,
-        reporter,
-        lock,
-        Arc::clone(&counters),
-        applied.last,
-    )?;
+    let log = LogStore::open(&base, applied.last)?;
     let is_used = log.is_used() || applied.last.is_some();
     data_dir::check_boots(dir, identity, is_used, written_in(&applied, identity))?;
     files::point("the store is opened", dir);
@@ -105,33 +80,22 @@ pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
     };
     files::point("the start is counted", dir);
     let drafts = machine.drafts();
-    let metrics = StoreMetrics::new(log.database(), machine.database(), counters);
+    let metrics = StoreMetrics::new(
+        log.database(),
+        machine.database(),
+        Arc::clone(&base.counters),
+    );
     Ok(Store {
         identity,
         boot,
         log,
         machine,
         views,
-        health,
+        health: base.health.clone(),
         snapshots,
         drafts,
         metrics,
     })
-}
-
-/// Locks a data directory, and looks whether it may be opened at all.
-pub(crate) fn enter(options: &StoreOptions) -> Result<(DirLock, Identity), OpenError> {
-    let dir = &options.dir;
-    if !dir.exists() {
-        return Err(OpenError::Missing { dir: dir.clone() });
-    }
-    let lock = data_dir::lock(dir)?;
-    let identity =
-        data_dir::identity(dir)?.ok_or_else(|| OpenError::Missing { dir: dir.clone() })?;
-    check_owner(options, &identity)?;
-    data_dir::check_left(dir)?;
-    check_log(dir, identity)?;
-    Ok((lock, identity))
 }
 
 /// The last start of this node that its state knows of.
@@ -139,37 +103,4 @@ pub(crate) fn written_in(applied: &AppliedState, identity: Identity) -> Option<u
     let cluster = &applied.cluster;
     let session = cluster.session(identity.node)?;
     (!cluster.is_retired(identity.node)).then_some(session.boot)
-}
-
-fn check_owner(options: &StoreOptions, found: &Identity) -> Result<(), OpenError> {
-    let dir = options.dir.clone();
-    if let Some(expected) = options.cluster
-        && expected != found.cluster
-    {
-        return Err(OpenError::OtherCluster {
-            dir,
-            found: found.cluster,
-            expected,
-        });
-    }
-    if let Some(expected) = options.node
-        && expected != found.node
-    {
-        return Err(OpenError::OtherNode {
-            dir,
-            found: found.node,
-            expected,
-        });
-    }
-    Ok(())
-}
-
-/// A node that has started before may have voted, and must find its votes again.
-fn check_log(dir: &Path, identity: Identity) -> Result<(), OpenError> {
-    let log = dir.join(LOG_DIR);
-    let has_started = data_dir::boots(dir)? > 0;
-    if has_started && !rocks::is_there(&log) {
-        return Err(OpenError::LogGone { log, identity });
-    }
-    Ok(())
 }

@@ -8,7 +8,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use common::{applied, apply, history, identity, new_dir, opened, run, stamp};
-use placement_raft_store::runtime::{Limits, simulate_within};
+use placement_machine::{Lateness, simulate_within};
+use placement_raft_store::runtime::Limits;
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
     AppliedState, Backup, BackupDir, Entry, RestoreError, Rules, Until, inspect_kept_log,
@@ -82,22 +83,13 @@ fn refusal(dir: &BackupDir, index: u64) -> String {
 }
 
 #[test]
-fn each_moment_comes_back_as_it_was() {
-    assert_eq!(
-        each_moment_back(&states(60)),
-        3,
-        "one file of the log for each start"
-    );
-}
-
-#[test]
 fn each_moment_comes_back_from_a_log_in_many_files() {
     let limits = Limits {
         archive_file: 400,
         ..Limits::PRODUCT
     };
     let states = states(60);
-    let _simulation = simulate_within(1, limits);
+    let _simulation = simulate_within(1, limits, Lateness::default());
     let files = each_moment_back(&states);
     assert!(files > 6, "{files}");
 }
@@ -131,7 +123,7 @@ fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
     assert_eq!(log(&dir, 60), 40, "what was cut off is written again");
     assert_at(&dir, &states, 60);
 
-    // Another entry is gone, and nobody has it.
+    // Another entry is gone everywhere.
     let first = &files(&dir, "log-")[0];
     let whole = fs::read(first).unwrap();
     while at(&dir, 60).is_ok() {

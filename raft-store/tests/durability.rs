@@ -12,6 +12,7 @@ mod skip;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
@@ -19,13 +20,12 @@ use common::{
     provider, read_all, replay, run,
 };
 use openraft::storage::{
-    IOFlushed, RaftLogReader, RaftLogStorage, RaftLogStorageExt, RaftSnapshotBuilder,
-    RaftStateMachine,
+    IOFlushed, RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine,
 };
 use openraft::type_config::TypeConfigExt;
+use placement_machine::{SimulatedDisk, simulate};
 use placement_model::mutant::inject;
-use placement_raft_store::simulation::SimulatedDisk;
-use placement_raft_store::{Disk, Store, StoreOptions, TypeConfig, Vote, open, runtime};
+use placement_raft_store::{Store, StoreOptions, TypeConfig, Vote, open};
 use skip::skipped;
 
 #[test]
@@ -54,39 +54,6 @@ fn a_store_that_is_just_dropped_loses_nothing_acknowledged() {
     });
 }
 
-#[test]
-fn rows_and_applied_index_are_flushed_together() {
-    let dir = new_dir();
-    run(async {
-        let mut store = opened(dir.path());
-        append(&mut store.log, history(30)).await;
-        apply(&mut store.machine, history(20)).await;
-        store
-            .machine
-            .get_snapshot_builder()
-            .await
-            .build_snapshot()
-            .await
-            .unwrap();
-        apply(
-            &mut store.machine,
-            (21..=30).map(|index| provider(1, index)).collect(),
-        )
-        .await;
-    });
-    run(async {
-        let mut fresh = opened(new_dir().path());
-        apply(&mut fresh.machine, history(20)).await;
-        let store = opened(dir.path());
-        assert_eq!(applied(&store).index(), Some(20));
-        assert_eq!(applied(&store).digest(), applied(&fresh).digest());
-        assert_eq!(
-            applied(&store).membership.voter_ids().collect::<Vec<_>>(),
-            [1, 2, 3]
-        );
-    });
-}
-
 /// Whatever waits to be written: nothing but a flush makes rows durable, and it makes all of them so.
 #[test]
 fn rows_are_written_behind_apply_and_flushed_whole() {
@@ -108,6 +75,8 @@ fn rows_are_written_behind_apply_and_flushed_whole() {
         });
         let store = open(options.clone()).unwrap();
         assert_eq!(applied(&store).index(), Some(200), "{rows_behind}");
+        let voters: Vec<_> = applied(&store).membership.voter_ids().collect();
+        assert_eq!(voters, [1, 2, 3]);
         assert_eq!(applied(&store).digest(), digest);
         drop(store);
         // openraft cuts the log for a snapshot: the rows must not need it.
@@ -124,7 +93,7 @@ fn rows_are_written_behind_apply_and_flushed_whole() {
 
 #[test]
 fn rows_that_cannot_be_written_behind_end_the_nodes_part() {
-    // Written by whoever applies, and by the thread.
+    // Written by apply, and by the thread.
     for (rows_behind, entries) in [(1, 20), (4, 1)] {
         let dir = new_dir();
         run(async {
@@ -151,84 +120,6 @@ fn rows_that_cannot_be_written_behind_end_the_nodes_part() {
             assert!(store.health.failure().is_some());
         });
     }
-}
-
-#[test]
-fn truncation_and_purge_survive_in_their_order() {
-    let dir = new_dir();
-    run(async {
-        let mut store = opened(dir.path());
-        append(&mut store.log, history(20)).await;
-        store.log.truncate_after(Some(log_id(1, 12))).await.unwrap();
-        append(&mut store.log, vec![blank(2, 13), provider(2, 14)]).await;
-        store.log.purge(log_id(1, 5)).await.unwrap();
-        // Whatever is durable behind them makes them durable.
-        append(&mut store.log, vec![provider(2, 15)]).await;
-    });
-    run(async {
-        let mut store = opened(dir.path());
-        let expected: Vec<_> = history(12)
-            .split_off(6)
-            .into_iter()
-            .chain([blank(2, 13), provider(2, 14), provider(2, 15)])
-            .collect();
-        assert_eq!(read_all(&mut store.log).await, expected);
-        let state = store.log.get_log_state().await.unwrap();
-        assert_eq!(state.last_purged_log_id, Some(log_id(1, 5)));
-        assert_eq!(state.last_log_id, Some(log_id(2, 15)));
-    });
-}
-
-#[test]
-fn entries_are_read_from_memory_and_disk_as_one_log() {
-    let dir = new_dir();
-    run(async {
-        // Room for a few entries only, so that most are read from disk.
-        let few = StoreOptions {
-            log_cache_bytes: 1000,
-            ..options(dir.path())
-        };
-        let mut store = open(few).unwrap();
-        append(&mut store.log, history(200)).await;
-        let all = history(200);
-        let mut reader = store.log.get_log_reader().await;
-        assert_eq!(reader.try_get_log_entries(..).await.unwrap(), all);
-        for (start, end) in [
-            (0, 1),
-            (3, 7),
-            (150, 201),
-            (199, 400),
-            (200, 201),
-            (201, 300),
-        ] {
-            let end_there = end.min(201);
-            let expected = all[start.min(end_there)..end_there].to_vec();
-            let range = start as u64..end as u64;
-            assert_eq!(
-                reader.try_get_log_entries(range).await.unwrap(),
-                expected,
-                "{start}..{end}"
-            );
-        }
-        use futures::TryStreamExt;
-        let streamed: Vec<_> = reader
-            .entries_stream(10..=190)
-            .await
-            .try_collect()
-            .await
-            .unwrap();
-        assert_eq!(streamed, all[10..=190]);
-        store
-            .log
-            .truncate_after(Some(log_id(1, 100)))
-            .await
-            .unwrap();
-        assert_eq!(
-            reader.try_get_log_entries(..).await.unwrap(),
-            all[..=100],
-            "at once"
-        );
-    });
 }
 
 #[test]
@@ -302,17 +193,17 @@ fn a_killed_process_loses_nothing_acknowledged() {
             .lines()
             .map_while(Result::ok);
         let indexes = lines.filter_map(|line| line.rsplit_once("acknowledged ")?.1.parse().ok());
-        let mut heard = 0;
+        let mut seen = 0;
         for index in indexes {
             acknowledged = index;
-            heard += 1;
-            if heard == 40 * round {
+            seen += 1;
+            if seen == 40 * round {
                 // SIGKILL; what the child still wrote into the pipe counts too.
                 child.kill().unwrap();
             }
         }
         child.wait().unwrap();
-        assert!(heard >= 40 * round, "the child ended by itself");
+        assert!(seen >= 40 * round, "the child ended by itself");
         run(async {
             let mut store = opened(dir.path());
             let entries = read_all(&mut store.log).await;
@@ -328,15 +219,38 @@ fn a_killed_process_loses_nothing_acknowledged() {
     }
 }
 
+/// However many wait, each sync takes all of them along.
+#[test]
+fn many_appends_share_a_sync() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        let mut flushed = Vec::new();
+        for index in 0..1000 {
+            let (sender, receiver) = TypeConfig::oneshot();
+            let append = store
+                .log
+                .append([provider(1, index)], IOFlushed::signal(sender));
+            append.await.unwrap();
+            flushed.push(receiver);
+        }
+        for one in flushed {
+            one.await.unwrap().unwrap();
+        }
+        let syncs = observations(&store.metrics.read().sync);
+        assert!(syncs < 500, "{syncs} syncs for 1000 appends");
+    });
+}
+
 /// A node on a simulated disk, until it crashes.
 fn simulated<T>(dir: &Path, disk: &SimulatedDisk, work: impl AsyncFnOnce(Store) -> T) -> T {
-    let _simulation = runtime::simulate(1);
+    let _simulation = simulate(1);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let tasks = tokio::task::LocalSet::new();
-    let disk = Disk::Simulated(disk.clone());
+    let disk = Arc::new(disk.clone());
     tasks.block_on(&runtime, async {
         work(
             open(StoreOptions {
@@ -351,33 +265,6 @@ fn simulated<T>(dir: &Path, disk: &SimulatedDisk, work: impl AsyncFnOnce(Store) 
 
 fn slow_disk() -> SimulatedDisk {
     SimulatedDisk::new(5, Duration::from_millis(5)..=Duration::from_millis(20))
-}
-
-#[test]
-fn a_loss_of_power_takes_what_was_not_synced_and_nothing_else() {
-    let dir = new_dir();
-    let disk = slow_disk();
-    simulated(dir.path(), &disk, async |mut store| {
-        append(&mut store.log, history(10)).await;
-        // Nobody waits for this one, and the power goes before the sync.
-        store
-            .log
-            .append([provider(1, 11)], IOFlushed::noop())
-            .await
-            .unwrap();
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    });
-    let lost = disk.cut_power(dir.path()).unwrap();
-    assert!(lost > 0);
-    simulated(dir.path(), &disk, async |mut store| {
-        assert_eq!(read_all(&mut store.log).await, history(10));
-        append(&mut store.log, vec![provider(2, 11)]).await;
-    });
-    assert_eq!(disk.cut_power(dir.path()).unwrap(), 0);
-    simulated(dir.path(), &disk, async |mut store| {
-        let log = read_all(&mut store.log).await;
-        assert_eq!(log.last(), Some(&provider(2, 11)));
-    });
 }
 
 /// Whether a file of the write-ahead log ends within a record. It is made of blocks of 32 KiB, these
@@ -448,41 +335,6 @@ fn a_torn_write_is_cut_off_wherever_it_ends() {
 }
 
 #[test]
-fn a_crash_alone_keeps_what_was_written() {
-    let dir = new_dir();
-    let disk = slow_disk();
-    simulated(dir.path(), &disk, async |mut store| {
-        store
-            .log
-            .append(history(3), IOFlushed::noop())
-            .await
-            .unwrap();
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    });
-    simulated(dir.path(), &disk, async |mut store| {
-        assert_eq!(read_all(&mut store.log).await, history(3));
-    });
-}
-
-#[test]
-fn a_disk_that_lies_is_caught_by_a_loss_of_power() {
-    let dir = new_dir();
-    let disk = slow_disk();
-    let lying = inject("acknowledge-before-sync");
-    simulated(dir.path(), &disk, async |mut store| {
-        append(&mut store.log, history(10)).await;
-    });
-    drop(lying);
-    disk.cut_power(dir.path()).unwrap();
-    simulated(dir.path(), &disk, async |mut store| {
-        assert!(
-            read_all(&mut store.log).await.len() < 11,
-            "the injected bug does nothing"
-        );
-    });
-}
-
-#[test]
 fn a_simulated_disk_tells_of_a_vote_that_was_acknowledged_and_is_gone() {
     for (bug, keeps) in [
         (None, true),
@@ -500,7 +352,7 @@ fn a_simulated_disk_tells_of_a_vote_that_was_acknowledged_and_is_gone() {
         });
         drop(injection);
         disk.cut_power(dir.path()).unwrap();
-        assert_eq!(disk.lost_vote(), None, "nobody has looked yet");
+        assert_eq!(disk.lost_vote(), None, "it was not read yet");
         simulated(dir.path(), &disk, async |_store| ());
         match disk.lost_vote() {
             None => assert!(keeps, "{bug:?} loses a vote"),
@@ -513,29 +365,6 @@ fn a_simulated_disk_tells_of_a_vote_that_was_acknowledged_and_is_gone() {
             }
         }
     }
-}
-
-#[test]
-fn a_simulated_disk_that_is_full_is_reported_and_nothing_is_acknowledged() {
-    let dir = new_dir();
-    let disk = slow_disk();
-    simulated(dir.path(), &disk, async |mut store| {
-        append(&mut store.log, history(5)).await;
-        disk.set_full(true);
-        let error = store
-            .log
-            .blocking_append(vec![provider(1, 6)])
-            .await
-            .unwrap_err();
-        assert!(error.to_string().contains("No space left"), "{error}");
-        store.log.save_vote(&Vote::new(9, 1)).await.unwrap_err();
-        let words = store.health.failure().unwrap();
-        assert!(words.contains("cannot be synced: No space left"), "{words}");
-    });
-    disk.set_full(false);
-    simulated(dir.path(), &disk, async |mut store| {
-        assert!(read_all(&mut store.log).await.starts_with(&history(5)));
-    });
 }
 
 /// Runs where its starter has mounted a small file system. Prints what it acknowledged.
@@ -585,7 +414,7 @@ fn child_that_fills_its_disk() {
 #[test]
 fn a_full_disk_stops_the_node_and_loses_nothing() {
     let mount = tempfile::TempDir::new().unwrap();
-    // A mount that nobody else sees, and that goes with the child.
+    // A private mount, and that goes with the child.
     let script = "mount -t tmpfs -o size=24m placement \"$PLACEMENT_STORE_TEST_SMALL_DISK\" \
          && head -c 16m /dev/zero >\"$PLACEMENT_STORE_TEST_SMALL_DISK/filler\" \
          && exec \"$0\" --ignored --exact child_that_fills_its_disk --nocapture";

@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
@@ -15,8 +16,8 @@ use openraft::storage::{
     IOFlushed, RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine,
 };
 use openraft::type_config::TypeConfigExt;
-use placement_raft_store::simulation::SimulatedDisk;
-use placement_raft_store::{Disk, Entry, OpenError, StoreOptions, TypeConfig, Vote, open, runtime};
+use placement_machine::{SimulatedDisk, simulate};
+use placement_raft_store::{Entry, OpenError, StoreOptions, TypeConfig, Vote, open};
 
 fn refusal(dir: &Path) -> OpenError {
     match open(options(dir)) {
@@ -55,7 +56,7 @@ fn assert_lost(dir: &Path, what: &str) {
         words.contains(&format!("has lost what was on disk: {what}")),
         "{words}"
     );
-    assert!(words.contains("join anew"), "{words}");
+    assert!(words.contains("join again"), "{words}");
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn a_damaged_byte_in_what_was_synced_is_noticed() {
     });
     flip_a_bit(dir.path());
     assert_lost(dir.path(), "entry T1-N1.100");
-    // RocksDB has cut the log back meanwhile, and finds nothing wrong with it any more.
+    // RocksDB has cut the log back in the meantime, and finds nothing wrong with it any more.
     assert_lost(dir.path(), "entry T1-N1.100");
 }
 
@@ -152,14 +153,14 @@ fn until_power_goes(
     disk: &SimulatedDisk,
     work: impl AsyncFnOnce(&mut placement_raft_store::Store),
 ) {
-    let _simulation = runtime::simulate(1);
+    let _simulation = simulate(1);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     let tasks = tokio::task::LocalSet::new();
     let options = StoreOptions {
-        disk: Disk::Simulated(disk.clone()),
+        disk: Arc::new(disk.clone()),
         ..options(dir)
     };
     tasks.block_on(&runtime, async {
@@ -280,7 +281,7 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
     let words = error.to_string();
     assert!(matches!(error, OpenError::BootLost { .. }), "{words}");
     assert!(words.contains("has started 0 times"), "{words}");
-    assert!(words.contains("join anew"), "{words}");
+    assert!(words.contains("join again"), "{words}");
 
     // The state has a write of the third start, and the file says one.
     fs::write(&boot, &first).unwrap();
@@ -303,7 +304,7 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
 fn appends_wait_while_too_much_waits_for_the_disk() {
     let dir = new_dir();
     let slow = Duration::from_millis(300);
-    let _simulation = runtime::simulate(1);
+    let _simulation = simulate(1);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -311,7 +312,7 @@ fn appends_wait_while_too_much_waits_for_the_disk() {
     let tasks = tokio::task::LocalSet::new();
     tasks.block_on(&runtime, async {
         let mut store = open(StoreOptions {
-            disk: Disk::Simulated(SimulatedDisk::new(5, slow..=slow)),
+            disk: Arc::new(SimulatedDisk::new(5, slow..=slow)),
             log_queue_bytes: 5000,
             ..options(dir.path())
         })

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{append, blank, log_id, new_dir, options, provider, run};
+use futures::TryStreamExt;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
 use placement_raft_store::{Entry, LogId, LogStore, StoreOptions, open};
 use proptest::prelude::*;
@@ -77,6 +78,12 @@ async fn check(log: &mut LogStore, list: &List, from: u64, length: u64) {
         from + length
     );
     assert_eq!(reader.try_get_log_entries(..).await.unwrap(), list.entries);
+    let first = list.purged.map_or(0, |id| id.index + 1);
+    let streamed = reader.entries_stream(first..list.end()).await;
+    assert_eq!(
+        streamed.try_collect::<Vec<_>>().await.unwrap(),
+        list.entries
+    );
     let state = log.get_log_state().await.unwrap();
     assert_eq!(
         (state.last_purged_log_id, state.last_log_id),

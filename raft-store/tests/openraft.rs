@@ -18,21 +18,21 @@ use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
 };
 use parking_lot::Mutex;
-use placement_raft_store::simulation::SimulatedDisk;
+use placement_machine::{SimulatedDisk, simulate};
 use placement_raft_store::{
-    Disk, Entry, LogEvent, LogId, LogObserver, Member, Raft, Snapshot, SnapshotData, Store,
-    StoreOptions, TypeConfig, Views, Vote, create, open, runtime,
+    Entry, LogEvent, LogId, LogObserver, Member, Raft, Snapshot, SnapshotData, Store, StoreOptions,
+    TypeConfig, Views, Vote, create, open, runtime,
 };
 use tokio::time::Instant;
 
-/// A follower calls nobody.
-struct Nobody;
+/// A follower calls no one.
+struct NoNetwork;
 
 fn unreachable() -> Unreachable<TypeConfig> {
-    Unreachable::from_string("there is nobody")
+    Unreachable::from_string("there is no network")
 }
 
-impl RaftNetworkFactory<TypeConfig> for Nobody {
+impl RaftNetworkFactory<TypeConfig> for NoNetwork {
     type Network = Self;
 
     async fn new_client(&mut self, _target: u64, _node: &Member) -> Self {
@@ -40,7 +40,7 @@ impl RaftNetworkFactory<TypeConfig> for Nobody {
     }
 }
 
-impl RaftNetworkV2<TypeConfig> for Nobody {
+impl RaftNetworkV2<TypeConfig> for NoNetwork {
     type SnapshotData = SnapshotData;
 
     async fn append_entries(
@@ -76,7 +76,7 @@ const SYNC: Duration = Duration::from_millis(400);
 async fn follower(dir: &std::path::Path) -> Raft {
     create(dir, identity(2)).unwrap();
     let store = open(StoreOptions {
-        disk: Disk::Simulated(SimulatedDisk::new(5, SYNC..=SYNC)),
+        disk: Arc::new(SimulatedDisk::new(5, SYNC..=SYNC)),
         ..options(dir)
     });
     started(store.unwrap()).await
@@ -89,7 +89,7 @@ async fn started(store: Store) -> Raft {
         ..Config::default()
     };
     let config = Arc::new(config.validate().unwrap());
-    (Raft::new(2, config, Nobody, store.log, store.machine).await).unwrap()
+    (Raft::new(2, config, NoNetwork, store.log, store.machine).await).unwrap()
 }
 
 fn append(prev: Option<LogId>, entries: Vec<Entry>) -> AppendEntriesRequest<TypeConfig> {
@@ -104,7 +104,7 @@ fn append(prev: Option<LogId>, entries: Vec<Entry>) -> AppendEntriesRequest<Type
 /// The node answers heartbeats itself for that reason (`node/src/cluster/peer_service.rs`).
 #[test]
 fn a_heartbeat_is_answered_only_after_the_sync_of_entries_that_it_has_nothing_to_do_with() {
-    let _simulation = runtime::simulate(1);
+    let _simulation = simulate(1);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -5,6 +5,7 @@
 mod common;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
@@ -12,10 +13,10 @@ use common::{
     options, read_all, run,
 };
 use openraft::storage::RaftLogStorage;
-use placement_raft_store::simulation::{POINTS, START_POINTS, SimulatedDisk};
+use placement_machine::{POINTS, START_POINTS, SimulatedDisk, simulate};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Backup, BackupDir, Disk, Rules, Store, StoreOptions, Until, boots, create, open, runtime,
+    Backup, BackupDir, Installed, Rules, Store, StoreOptions, Until, boots, create, open, runtime,
 };
 use tempfile::TempDir;
 
@@ -23,12 +24,12 @@ use tempfile::TempDir;
 struct Machine {
     top: TempDir,
     disk: SimulatedDisk,
-    _simulation: runtime::SimulationGuard,
+    _simulation: Installed,
 }
 
 impl Machine {
     fn new() -> Self {
-        let simulation = runtime::simulate(1);
+        let simulation = simulate(1);
         let top = TempDir::new().unwrap();
         let disk = SimulatedDisk::new(5, Duration::from_millis(1)..=Duration::from_millis(2));
         disk.mount(top.path()).unwrap();
@@ -46,7 +47,7 @@ impl Machine {
     /// Opens the store; `None` if the power fails before that is done.
     async fn opened(&self) -> Option<Store> {
         let options = StoreOptions {
-            disk: Disk::Simulated(self.disk.clone()),
+            disk: Arc::new(self.disk.clone()),
             ..options(&self.dir())
         };
         let opening = runtime::blocking(move || open(options).unwrap());
@@ -133,7 +134,7 @@ fn a_truncation_is_taken_back_in_the_note_before_the_log_has_it() {
         store.log.truncate_after(Some(log_id(1, 9))).await.unwrap();
         append(&mut store.log, vec![blank(2, 10)]).await;
     });
-    // A note that still told of twenty entries would be taken for a log that has lost some.
+    // A note that still claimed twenty entries would be taken for a log that has lost some.
     machine.run(async |store| {
         let log = read_all(&mut store.unwrap().log).await;
         assert_eq!(log.last(), Some(&blank(2, 10)));

@@ -134,18 +134,18 @@ fn it_is_refused_where_it_would_be_wrong() {
     assert!(said.contains("is damaged (boot: "), "{said}");
     assert!(said.contains("restore a backup"), "{said}");
 
-    let stranger = new_dir();
+    let empty = new_dir();
     run(async {
-        let mut store = opened(stranger.path());
+        let mut store = opened(empty.path());
         append(&mut store.log, vec![membership(0, 0, &[2, 3]), blank(1, 1)]).await;
     });
-    let said = refusal(recover(&options(stranger.path()), NEW));
+    let said = refusal(recover(&options(empty.path()), NEW));
     assert!(said.contains("no member of its cluster"), "{said}");
 
     let fresh = new_dir();
     let said = refusal(recover(&options(fresh.path()), NEW));
     assert!(said.contains("never taken part"), "{said}");
-    for dir in [&running, &damaged, &stranger, &fresh] {
+    for dir in [&running, &damaged, &empty, &fresh] {
         let owner = placement_raft_store::identity(dir.path()).unwrap();
         assert_eq!(owner, Some(identity(1)), "nothing was changed");
     }

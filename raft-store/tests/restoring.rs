@@ -15,7 +15,7 @@ use common::{
 };
 use openraft::storage::RaftLogStorage;
 use placement_model::command::{
-    CreatePartition, CreateProvider, IssueJoinToken, RedeemJoinToken, RequestId, RetireNode,
+    CreatePartition, CreateProvider, IssueJoinToken, RedeemJoinToken, RetireNode, WriteId,
 };
 use placement_model::types::{PartitionId, ProviderUuid, Routes, Timestamp};
 use placement_model::{Change, Cluster, Command, Stamped};
@@ -48,7 +48,7 @@ fn with(mut one: Entry, change: impl FnOnce(&mut Stamped)) -> Entry {
 /// As node 1 writes it after so many starts.
 fn of_boot(boot: u64, one: Entry) -> Entry {
     with(one, |stamped| {
-        stamped.request = stamped.request.map(|id| RequestId { boot, ..id });
+        stamped.write_id = stamped.write_id.map(|id| WriteId { boot, ..id });
     })
 }
 
@@ -120,7 +120,7 @@ fn carry_out(entries: &[Entry]) -> AppliedState {
         match &entry.payload {
             Payload::Normal(logged) => {
                 let (_, changes) = applied.cluster.apply(logged.stamped());
-                applied.cluster.commit(&changes);
+                std::sync::Arc::make_mut(&mut applied.cluster).commit(&changes);
                 applied.last_stamp = Some(logged.stamped().at);
             }
             Payload::Membership(members) => {

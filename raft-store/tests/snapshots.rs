@@ -63,27 +63,6 @@ fn rows_that_wait_to_be_written_are_not_written_over_a_snapshot() {
     });
 }
 
-/// A large state is written in many batches.
-#[test]
-fn a_state_of_many_batches_is_found_whole_after_a_restart() {
-    run(async {
-        let (leader_dir, follower_dir) = (new_dir(), new_dir());
-        let mut leader = opened(leader_dir.path());
-        apply(&mut leader.machine, history(300)).await;
-        let snapshot = build(&mut leader).await;
-        let options = StoreOptions {
-            replace_batch_bytes: 500,
-            ..common::options(follower_dir.path())
-        };
-        let mut follower = open(options).unwrap();
-        take_over(&mut follower, &snapshot).await;
-        drop(follower);
-        let follower = opened(follower_dir.path());
-        assert_eq!(applied(&follower).last, applied(&leader).last);
-        assert_eq!(applied(&follower).digest(), applied(&leader).digest());
-    });
-}
-
 /// What is applied while the rows are being flushed is not covered: the log behind a cover is cut.
 #[test]
 #[expect(
@@ -129,7 +108,12 @@ fn a_follower_far_behind_takes_over_the_whole_state() {
         let snapshot = build(&mut leader).await;
         assert_eq!(snapshot.meta.last_log_id, applied(&leader).last);
 
-        let mut follower = opened(follower_dir.path());
+        // A large state is written in many batches.
+        let in_batches = StoreOptions {
+            replace_batch_bytes: 500,
+            ..common::options(follower_dir.path())
+        };
+        let mut follower = open(in_batches).unwrap();
         apply(&mut follower.machine, history(10)).await;
         take_over(&mut follower, &snapshot).await;
         assert_eq!(applied(&follower).digest(), applied(&leader).digest());
@@ -347,7 +331,7 @@ fn a_damaged_snapshot_is_refused_and_changes_nothing() {
         refused(&[good.as_slice(), b"x"].concat(), "a byte too many");
         refused(b"GIF89a is not a snapshot", "another kind of file");
 
-        // openraft is told too, if nobody looked before.
+        // openraft learns it too, if the snapshot was not verified before.
         let mut bad = good.clone();
         bad[good.len() / 2] ^= 1;
         let file = incoming(&store, &bad);

@@ -129,10 +129,10 @@ fn child_that_lives() {
     step("read-backup");
     let backup = Backup::read(backups.path(), Until::End, &Rules).unwrap();
     let members = BTreeMap::from([(1, "node1:8779".to_owned())]);
-    let anew = options(&root.join("anew").join("node"));
+    let again = options(&root.join("again").join("node"));
     step("restore");
     backup
-        .restore(&anew, 1, &members, NewCluster::Drawn(7))
+        .restore(&again, 1, &members, NewCluster::Drawn(7))
         .unwrap();
     step("begin-restore");
     begin_restore(&root.join("begun").join("node")).unwrap();
@@ -380,17 +380,17 @@ fn what_is_called_durable_was_synced() {
     look(
         "restore",
         &[
-            ("the directory above", |path| path == "anew"),
+            ("the directory above", |path| path == "again"),
             ("the rows", is_table),
             ("where the log begins", is_wal),
-            ("the count of starts", |path| path == "anew/node/boot.new"),
+            ("the count of starts", |path| path == "again/node/boot.new"),
             ("rename of the count", |path| path.ends_with("boot.new")),
-            ("the names of log and state", |path| path == "anew/node"),
-            ("the identity", |path| path == "anew/node/identity.new"),
+            ("the names of log and state", |path| path == "again/node"),
+            ("the identity", |path| path == "again/node/identity.new"),
             ("rename of the identity", |path| {
                 path.ends_with("identity.new")
             }),
-            ("its name", |path| path == "anew/node"),
+            ("its name", |path| path == "again/node"),
         ],
     );
     look(

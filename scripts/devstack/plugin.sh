@@ -33,7 +33,6 @@ initial_members = ["1=127.0.0.1:18779"]
 listen = "127.0.0.1:$PLACEMENTD_PORT"
 prefix = "/placement"
 public_url = "$PLACEMENT_SERVICE_PROTOCOL://$PLACEMENT_SERVICE_HOST/placement"
-max_connections_per_address = 0
 
 [auth]
 strategy = "keystone"

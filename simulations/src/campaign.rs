@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use placement_raft_store::coverage::{Counted, RarePath};
-use uuid::Uuid;
+use placement_machine::coverage::Counted;
+use placement_raft_store::coverage::RarePath;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::faults::{Planned, drawn};
@@ -54,7 +54,7 @@ impl Subject {
             Subject::Product | Subject::Control(_) => None,
         };
         let (parameters, faults) = self.course(seed);
-        let (parameters, faults) = less.of(parameters, faults);
+        let faults = less.of(faults);
         std::thread::spawn(move || run_with(&parameters, mutant, faults))
             .join()
             .expect("a run reports its panics")
@@ -84,7 +84,7 @@ pub struct Summary {
     /// What happened in all of them.
     pub totals: Totals,
     /// How much of the time that they might take the clusters took to recover, in percent, sorted.
-    calm_percents: Vec<u128>,
+    recovery_percents: Vec<u128>,
 }
 
 /// What happened in many runs.
@@ -102,8 +102,6 @@ pub struct Totals {
     pub snapshots: usize,
     /// Faults, by kind.
     pub faults: BTreeMap<&'static str, usize>,
-    /// Requests by method and path, and by the status of their answers; 0 is none.
-    pub requests: BTreeMap<String, BTreeMap<u16, usize>>,
     /// Which rare paths of the product ran, and how often.
     pub rare: Counted,
 }
@@ -120,14 +118,6 @@ impl Totals {
         }
         for (path, times) in &report.rare {
             *self.rare.entry(*path).or_default() += times;
-        }
-        for event in &report.history.events {
-            let request = event.operation.request();
-            let route = format!("{} {}", request.method, route(&request.path));
-            let status = event.answer().map_or(0, |answer| answer.status);
-            *(self.requests.entry(route).or_default())
-                .entry(status)
-                .or_default() += 1;
         }
     }
 }
@@ -149,31 +139,8 @@ impl fmt::Display for Totals {
             let times = self.rare.get(path).copied().unwrap_or_default();
             writeln!(f, "{times:>9} {}", path.name())?;
         }
-        writeln!(f, "requests, by the status of their answers:")?;
-        for (route, statuses) in &self.requests {
-            let sum: usize = statuses.values().sum();
-            write!(f, "{sum:>9} {route}:")?;
-            for (status, times) in statuses {
-                match status {
-                    0 => write!(f, " {times} without an answer")?,
-                    _ => write!(f, " {times} × {status}")?,
-                }
-            }
-            writeln!(f)?;
-        }
         Ok(())
     }
-}
-
-/// A path without what differs from request to request.
-fn route(path: &str) -> String {
-    let path = path.split('?').next().unwrap_or_default();
-    let general = |part: &str| match part {
-        _ if Uuid::try_parse(part).is_ok() => "{uuid}".to_owned(),
-        _ if part.chars().any(|c| c.is_ascii_uppercase()) => "{name}".to_owned(),
-        _ => part.to_owned(),
-    };
-    path.split('/').map(general).collect::<Vec<_>>().join("/")
 }
 
 impl Summary {
@@ -185,7 +152,7 @@ impl Summary {
             failed: Vec::new(),
             caught: Vec::new(),
             totals: Totals::default(),
-            calm_percents: Vec::new(),
+            recovery_percents: Vec::new(),
         }
     }
 
@@ -201,9 +168,9 @@ impl Summary {
                 self.failed.push((replay, count, first.clone()));
             }
             None => {
-                let percent = report.counts.calm_percent();
-                let place = self.calm_percents.partition_point(|one| *one < percent);
-                self.calm_percents.insert(place, percent);
+                let percent = report.counts.recovery_percent();
+                let place = self.recovery_percents.partition_point(|one| *one < percent);
+                self.recovery_percents.insert(place, percent);
             }
         }
         if let Subject::Mutant(mutant) = self.subject
@@ -248,12 +215,12 @@ impl fmt::Display for Summary {
             )?;
         }
         if let (Some(middle), Some(most)) = (
-            self.calm_percents.get(self.calm_percents.len() / 2),
-            self.calm_percents.last(),
+            self.recovery_percents.get(self.recovery_percents.len() / 2),
+            self.recovery_percents.last(),
         ) {
             writeln!(
                 f,
-                "recovery after the storm took {middle} % of what it may take at the median, \
+                "recovery after the fault phase took {middle} % of what it may take at the median, \
                  {most} % at most"
             )?;
         }
@@ -261,7 +228,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The first of the seeds that nobody has run before: chosen by `name`, a commit. They are far from
+/// The first of the seeds that were never run before: chosen by `name`, a commit. They are far from
 /// those that anybody counts up to.
 pub fn fresh(name: &str) -> Seed {
     Seed((1 << 32) + xxh3_64(name.as_bytes()) % (1 << 32))

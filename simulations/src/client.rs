@@ -53,8 +53,8 @@ impl Venue for Seat {
     }
 }
 
-/// The client with this number, from 0: the first makes the first providers, then all work through storm and
-/// calm.
+/// The client with this number, from 0: the first makes the first providers, then all work through the fault
+/// phase and the recovery phase.
 ///
 /// # Errors
 /// None; the signature is turmoil's.
@@ -74,14 +74,14 @@ pub async fn work(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> 
     let mut client = Client::new(number, seat, &parameters.choices(), parameters.pause_max);
     if number == 0 {
         client.set_up(parameters.total).await;
-        shared.phase.set(Phase::Storm);
+        shared.phase.set(Phase::Faults);
     }
-    shared.until(Phase::Storm).await;
-    while shared.phase.get() == Phase::Storm {
+    shared.until(Phase::Faults).await;
+    while shared.phase.get() == Phase::Faults {
         client.step(parameters.writes_percent).await;
     }
     client
-        .be_content(|| shared.phase.get() == Phase::Calm)
+        .be_content(|| shared.phase.get() == Phase::Recovery)
         .await;
     shared.content.set(shared.content.get() + 1);
     shared.until(Phase::Further).await;

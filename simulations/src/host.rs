@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use placement_model::standard::StandardNames;
+use placement_api::settings::Text;
+use placement_machine::{Gate, SimulatedDisk};
+use placement_model::command::SyncStandards;
 use placement_model::state::Digest;
+use placement_node::cluster::InitialMember;
 use placement_node::{Config, Env, Node};
-use placement_raft_store::simulation::SimulatedDisk;
 use placement_raft_store::{
-    Backup, Disk, Gate, NewCluster, StoreOptions, Until, boots, identity, write_backup,
+    Backup, NewCluster, StoreOptions, Until, boots, identity, write_backup,
 };
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -62,7 +64,7 @@ pub struct Host {
     pub bandwidth: Bandwidth,
     running: RefCell<Option<Node>>,
     starts: Cell<u64>,
-    /// Whether its node shall run, as far as whoever administers the machine wants it to.
+    /// Whether its node shall run, as far as the operator of the machine wants it to.
     wanted: Cell<bool>,
     decided: Notify,
     /// What the process that runs passes at each step, and how many faults keep it shut.
@@ -183,7 +185,7 @@ impl Host {
         self.gate.borrow().close();
     }
 
-    /// Lets it go on when the last of them ends. What has been started meanwhile was not stopped.
+    /// Lets it go on when the last of them ends. What was started in between was not stopped.
     pub fn resume(&self) {
         self.pauses.set(self.pauses.get().saturating_sub(1));
         if self.pauses.get() == 0 {
@@ -429,7 +431,10 @@ impl Host {
             data_dir: self.data_dir(),
             initial_members: match self.node <= self.parameters.nodes {
                 true => (1..=self.parameters.nodes)
-                    .map(|node| format!("{node}={}:{PEER_PORT}", node_name(node)))
+                    .map(|node| {
+                        let address = format!("{}:{PEER_PORT}", node_name(node));
+                        Text(InitialMember { id: node, address })
+                    })
                     .collect(),
                 // A spare waits until it is added.
                 false => Vec::new(),
@@ -437,7 +442,9 @@ impl Host {
             ..Config::default()
         };
         if let Some(token) = &*self.token.borrow() {
-            config.cluster.join = (1..=self.parameters.nodes)
+            // Those that founded the cluster may have been removed since.
+            config.cluster.join = (1..=self.parameters.machines())
+                .filter(|node| *node != self.node)
                 .map(|node| format!("{}:{PEER_PORT}", node_name(node)))
                 .collect();
             config.cluster.join_token_file = Some(token.path().join(TOKEN));
@@ -450,7 +457,7 @@ impl Host {
         config.peer.advertise = format!("{}:{PEER_PORT}", self.name);
         config.admin.listen = format!("0.0.0.0:{ADMIN_PORT}");
         config.admin.plain_beyond_loopback = true;
-        config.admin.socket = PathBuf::new();
+        config.admin.has_socket = false;
         config.admin.advertise = format!("{}:{ADMIN_PORT}", self.name);
         // The room on this machine is no part of a seed.
         config.disk.min_free_bytes = 0;
@@ -469,7 +476,7 @@ impl Host {
         config.raft.election_min_ms = ms(self.parameters.election);
         config.raft.election_max_ms = ms(self.parameters.election * 2);
         config.raft.snapshot_after = self.parameters.snapshot_every;
-        config.raft.log_keep = self.parameters.keep_in_log;
+        config.raft.log_keep = Some(self.parameters.keep_in_log);
         config.raft.snapshot_timeout_ms = 10_000;
         if self.parameters.clouds == Clouds::Second {
             let clients = format!("0.0.0.0:{API_PORT}");
@@ -499,7 +506,7 @@ impl Host {
             requests: None,
             offload: world,
             storage: self.storage(),
-            standards: StandardNames::of_this_binary(),
+            standards: SyncStandards::of_this_binary(),
             http_date: false,
         }
     }
@@ -509,14 +516,14 @@ impl Host {
         let mut storage = StoreOptions::new("");
         storage.applier = self.ledger.applier(self.node, rules);
         storage.log_observer = Some(self.ledger.log_observer(self.node));
-        storage.disk = Disk::Simulated(self.disk.clone());
+        storage.disk = Arc::new(self.disk.clone());
         // Small, so that entries are read from the disk too.
         storage.log_cache_bytes = self.parameters.knobs.log_cache_bytes;
         storage.rows_behind = self.parameters.knobs.rows_behind;
         storage.block_cache_bytes = 1 << 20;
-        // Never full: RocksDB would empty it in a thread of its own, and what a loss of power leaves of the
-        // state would depend on when that was. `Limits::rows_buffer` stands for it.
-        storage.write_buffer_bytes = 8 << 20;
+        // The write buffers keep the product's 64 MiB, so that no run fills them: RocksDB would flush them in a
+        // thread of its own, and what a loss of power leaves of the state would depend on when that was.
+        // `Limits::rows_buffer` stands for it. 8 MiB are too few: eight column families reserve 1 MiB each.
         storage
     }
 }

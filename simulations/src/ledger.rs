@@ -17,7 +17,7 @@ use crate::logs::{Happened, Logs};
 pub struct Ledger {
     /// The log, as far as any node has applied it.
     pub log: BTreeMap<u64, Stamped>,
-    /// What is wrong, in words.
+    /// What is wrong.
     pub violations: Vec<String>,
     /// How many commands were applied, repetitions after crashes included.
     pub applied: usize,

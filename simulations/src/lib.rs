@@ -4,14 +4,14 @@
 //!
 //! * [`parameters`]: what one run is made of, derived from its [`seed`]. [`regions`] and [`places`]: where it
 //!   stands.
-//! * [`run`]: one run: cluster, clients, storm, calm (`world.rs`), and the judgement.
+//! * [`run`]: one run: cluster, clients, fault phase, recovery phase (`world`), and the judgement.
 //!   [`campaign`] and [`swarm`]: many. [`less`]: what of one is needed to fail.
-//! * [`report`] with [`story`]: what came of a run; [`explain`] and [`picture`] tell it.
+//! * [`report`] with [`story`]: what came of a run; [`explain`] prints it.
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
 //! * [`client`], [`scan`], [`shared`] with [`http`]: who asks, over the simulated network. What they ask next
 //!   ([`workload`]), how it is said, and what came of it ([`history`]) is in [`placement_witness`].
-//!   [`library`]: our own client among them. [`operator`]: who changes the cluster meanwhile.
+//!   [`library`]: our own client among them. [`operator`]: who changes the cluster during the run.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
 //!   hold.
 
@@ -24,6 +24,7 @@ compile_error!(
 );
 
 pub mod campaign;
+mod choice;
 pub mod client;
 pub mod explain;
 pub mod faults;
@@ -37,10 +38,10 @@ pub mod logs;
 pub mod mutant;
 mod neighbour;
 pub mod net;
+pub mod nodes;
 pub mod operator;
 pub mod outside;
 pub mod parameters;
-pub mod picture;
 pub mod places;
 pub mod regions;
 pub mod report;

@@ -173,20 +173,20 @@ async fn attempt(
         came = sent => came,
         () = reply.closed() => Err(End::Lost("the client waits no longer".to_owned())),
     };
-    let (end, told) = match came {
+    let (end, reported) = match came {
         Ok(response) => (End::Answer(answer(&response)), Ok(response)),
         Err(end) => {
-            let told = match &end {
+            let reported = match &end {
                 End::Lost(why) if !lies => TransportError::Lost(why.clone()),
                 End::Lost(why) | End::NotSent(why) => TransportError::NotSent(why.clone()),
                 End::Open | End::Answer(_) => unreachable!("only what gave no answer is an error"),
             };
-            (end, Err(told))
+            (end, Err(reported))
         }
     };
     shared.end(event, end);
-    // Who waits no longer is not told.
-    let _ = reply.send(told);
+    // A client that waits no longer gets no answer.
+    let _ = reply.send(reported);
 }
 
 /// What the read that is being sent asks its node to promise.

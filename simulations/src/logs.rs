@@ -1,4 +1,4 @@
-//! The logs of all nodes as their stores are told to keep them, seen from outside. Nothing here
+//! The logs of all nodes as their stores keep them, seen from outside. Nothing here
 //! believes a node: what is on disk, the disk says.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::fmt;
 use placement_raft_store::{Entry, LogEvent, LogId, Payload, Vote};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The name of an entry: nobody else may write another one under it.
+/// The name of an entry: no other entry may bear it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryId {
     /// The leader that wrote it: its term and its node.
@@ -205,7 +205,7 @@ impl NodeLog {
                 self.purged = self.purged.max(Some(*upto));
             }
             Happened::Synced(last) => {
-                // What was truncated meanwhile is no longer meant.
+                // What was truncated in between is no longer meant.
                 let there = last.filter(|last| self.entries.get(&last.index) == Some(last));
                 self.durable = self.durable.max(there.map(|last| last.index));
             }
@@ -250,7 +250,7 @@ impl Logs {
         self.before.get(&node)
     }
 
-    /// Takes in what happened on a node. Returns the entries that nobody knew to be committed before.
+    /// Takes in what happened on a node. Returns the entries that no node knew to be committed before.
     pub fn note(&mut self, node: u64, happened: &Happened) -> Vec<EntryId> {
         let log = self.nodes.entry(node).or_default();
         if let Happened::Opened(..) = happened {

@@ -1,17 +1,15 @@
 //! Runs simulated clusters, and tells what happened in them. `scripts/simulate` calls this.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, Parser, Subcommand};
 use placement_simulations::campaign::{Subject, Summary};
 use placement_simulations::explain::explain;
 use placement_simulations::less::Less;
 use placement_simulations::mutant::Mutant;
-use placement_simulations::picture::picture;
 use placement_simulations::report::Report;
 use placement_simulations::seed::Seed;
 use placement_simulations::swarm::Swarm;
@@ -37,11 +35,11 @@ enum Action {
     Run(Run),
     /// Runs many seeds on several processors, and sums up what happened in them.
     Swarm(Many),
-    /// Prints the story of one seed, and draws a picture of it.
-    Explain(Tale),
-    /// Finds the least of a failing run that still fails.
+    /// Prints what happened in the run of one seed: faults, leaders, and requests without an answer.
+    Explain(One),
+    /// Finds the fewest faults with which a failing run still fails.
     Shrink(Shrunk),
-    /// Names the bugs that can be put in.
+    /// Lists the bugs that can be injected, and the promises that catch them.
     Mutants,
 }
 
@@ -101,15 +99,6 @@ struct Many {
 }
 
 #[derive(Debug, Args)]
-struct Tale {
-    #[command(flatten)]
-    one: One,
-    /// Where the picture is written to, as SVG.
-    #[arg(long)]
-    svg: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
 struct Shrunk {
     /// The seed.
     #[arg(long)]
@@ -134,11 +123,12 @@ fn run(action: Action) -> anyhow::Result<bool> {
     Ok(match action {
         Action::Run(run) => run.carry_out()?,
         Action::Swarm(many) => many.carry_out()?,
-        Action::Explain(tale) => tale.carry_out()?,
+        Action::Explain(one) => one.explain()?,
         Action::Shrink(shrunk) => shrunk.carry_out()?,
         Action::Mutants => {
             for mutant in Mutant::ALL {
-                println!("{}", mutant.name());
+                let (name, promise) = (mutant.name(), mutant.complaint());
+                println!("{name}: {} Caught by: {promise}.", mutant.description());
             }
             true
         }
@@ -162,6 +152,21 @@ impl One {
     fn report(&self) -> anyhow::Result<Report> {
         let subject = self.bug.subject()?;
         Ok(subject.run_less(Seed(self.seed), &self.less))
+    }
+
+    fn explain(&self) -> anyhow::Result<bool> {
+        let (_, faults) = self.bug.subject()?.course(Seed(self.seed));
+        println!("Planned, from the beginning of the fault phase on:");
+        for (number, planned) in faults.iter().enumerate() {
+            let left_out = if self.less.keeps(number) {
+                ""
+            } else {
+                " (left out)"
+            };
+            println!("{number:>5}: {planned}{left_out}");
+        }
+        print!("\n{}", explain(&self.report()?));
+        Ok(true)
     }
 }
 
@@ -291,30 +296,6 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
         .ok_or_else(|| "seeds are written as 1..101: from the first to before the last".to_owned())
 }
 
-impl Tale {
-    fn carry_out(&self) -> anyhow::Result<bool> {
-        let One { seed, bug, less } = &self.one;
-        let (_, faults) = bug.subject()?.course(Seed(*seed));
-        println!("Planned, from the beginning of the storm on:");
-        for (number, planned) in faults.iter().enumerate() {
-            let left_out = if less.keeps(number) {
-                ""
-            } else {
-                " (left out)"
-            };
-            println!("{number:>5}: {planned}{left_out}");
-        }
-        let report = self.one.report()?;
-        print!("\n{}", explain(&report));
-        if let Some(path) = &self.svg {
-            std::fs::write(path, picture(&report))
-                .with_context(|| format!("the picture cannot be written to {}", path.display()))?;
-            println!("The picture is in {}.", path.display());
-        }
-        Ok(true)
-    }
-}
-
 impl Shrunk {
     fn carry_out(&self) -> anyhow::Result<bool> {
         let subject = self.bug.subject()?;
@@ -326,9 +307,9 @@ impl Shrunk {
         };
         let name = name_of(first).to_owned();
         println!("looking for the least that fails as this does: {name}");
-        let (parameters, faults) = subject.course(seed);
+        let (_, faults) = subject.course(seed);
         let mut runs = 0;
-        let least = Less::search(&parameters, faults.len(), |less| {
+        let least = Less::search(faults.len(), |less| {
             runs += 1;
             let report = subject.run_less(seed, less);
             let fails = report.violations.iter().any(|one| name_of(one) == name);

@@ -1,16 +1,17 @@
 //! Another cloud in the same cluster: in some runs each node has clients of another partition, which write what they
 //! like over the same names and UUIDs. It is the second partition, and now and then the whole of it is deleted and made
-//! anew; or it is the default one, and the clients of the run are in the second, which they come to by a listener of its
+//! again; or it is the default one, and the clients of the run are in the second, which they come to by a listener of its
 //! own. Where the clients are in the default partition its routes change now and then, and lead them there all the same:
-//! a request that was under way meanwhile may be refused, and nothing is done twice or elsewhere.
+//! a request that was under way then may be refused, and nothing is done twice or elsewhere.
 //!
-//! Nobody asks what the neighbour's clients were answered. The witness judges those of the run by a model that holds
+//! The answers to the neighbour's clients are not looked at. The witness judges those of the run by a model that holds
 //! nothing else, so whatever of the neighbour shows in an answer is noticed; that all nodes come to the same rows of the
 //! neighbour, by the digest.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use placement_api::doors::{Unavailable, WriteDoor};
 use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreatePartition,
     CreateProvider, DeleteAllocations, DeletePartition, DeleteProvider, EnsureTrait,
@@ -23,7 +24,6 @@ use placement_model::types::{
 use placement_model::{Command, Outcome, Refusal};
 use placement_node::Node;
 use placement_node::config::PartitionSection;
-use placement_node::doors::{Unavailable, WriteDoor};
 use placement_witness::http::HOST;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -72,7 +72,7 @@ impl Neighbour {
             names: Names::new(&parameters.choices()),
             clouds: parameters.clouds,
             // Before all is mended, as all nodes must come to one place then.
-            until: parameters.storm,
+            until: parameters.fault_phase,
         }
     }
 

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use placement_node::env::{BoxStream, Listener, Net};
+use placement_api::net::{BoxStream, Listener, Net};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 use turmoil::net::TcpStream;
@@ -26,7 +26,7 @@ pub fn connections() -> u64 {
 }
 
 /// Turmoil's TCP. Unlike the real one it never sends a lost segment again: a connection that lost
-/// one is silent for ever, and only deadlines get anybody out of that.
+/// one is silent forever, and only deadlines end that.
 #[derive(Debug, Clone, Default)]
 pub struct TurmoilNet {
     bandwidth: Bandwidth,

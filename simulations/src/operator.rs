@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 pub enum Order {
     /// Hand leadership over; tried once, as it changes nothing that must last.
     Transfer(u64),
-    /// Add a node that waits without data, as learner.
+    /// Have a node that waits without data join by a token, as learner.
     Add(u64),
     /// Make it a voter.
     Promote(u64),
@@ -42,7 +42,7 @@ pub enum Order {
     Drain(u64),
     /// Take that back. A node that has started since is not drained any more.
     Undrain(u64),
-    /// Have a node that waits without data join by a token, in the place of another one.
+    /// As [`Order::Add`], in the place of another one.
     Join {
         /// Who comes.
         spare: u64,
@@ -73,12 +73,19 @@ pub struct Desk {
     /// What is being carried out, and what was last answered.
     current: RefCell<Option<(Order, String)>>,
     done: RefCell<Vec<(Order, Done)>>,
-    /// Nodes that have ever been told to get out of the way.
+    /// Nodes that were ever drained.
     drained: RefCell<BTreeSet<u64>>,
-    /// Tokens that were shown, by the node that each is for.
-    tokens: RefCell<BTreeMap<u64, String>>,
-    /// Those that nobody has brought to their machines yet.
-    shown: RefCell<Vec<u64>>,
+    tokens: Rc<Tokens>,
+}
+
+/// What operators hand each other.
+#[derive(Debug, Default)]
+struct Tokens {
+    /// Those that were shown, by the node that each is for.
+    shown: RefCell<BTreeMap<u64, String>>,
+    /// The nodes whose tokens are to be brought to their machines.
+    wanted: RefCell<Vec<u64>>,
+    brought: RefCell<BTreeSet<u64>>,
 }
 
 impl fmt::Display for Order {
@@ -105,6 +112,7 @@ impl Desk {
     /// The desks of two operators of a cluster that begins with so many nodes.
     pub fn two(nodes: u64) -> [Rc<Self>; 2] {
         let asked = Rc::new(RefCell::new((1..=nodes).collect()));
+        let tokens = Rc::<Tokens>::default();
         [(); 2].map(|()| {
             Rc::new(Self {
                 orders: RefCell::default(),
@@ -112,8 +120,7 @@ impl Desk {
                 current: RefCell::default(),
                 done: RefCell::default(),
                 drained: RefCell::default(),
-                tokens: RefCell::default(),
-                shown: RefCell::default(),
+                tokens: Rc::clone(&tokens),
             })
         })
     }
@@ -128,21 +135,21 @@ impl Desk {
         }
     }
 
-    /// Whether a node has ever been told to get out of the way: it may hand leadership to anybody.
+    /// Whether a node was ever drained: it may hand leadership to any node.
     pub fn has_drained(&self, node: u64) -> bool {
         self.drained.borrow().contains(&node)
     }
 
     /// Tokens that are to be brought to their machines.
     pub fn take_tokens(&self) -> Vec<(u64, String)> {
-        let shown = self.shown.take().into_iter();
-        let tokens = self.tokens.borrow();
-        shown.map(|node| (node, tokens[&node].clone())).collect()
+        let wanted = self.tokens.wanted.take().into_iter();
+        let shown = self.tokens.shown.borrow();
+        wanted.map(|node| (node, shown[&node].clone())).collect()
     }
 
     /// The token that was made for a node.
     pub fn token(&self, node: u64) -> Option<String> {
-        self.tokens.borrow().get(&node).cloned()
+        self.tokens.shown.borrow().get(&node).cloned()
     }
 
     /// One try at a token.
@@ -154,56 +161,59 @@ impl Desk {
         match status {
             201 if body["id"] == node => {
                 let token = body["token"].as_str().unwrap_or_default();
-                self.tokens.borrow_mut().insert(node, token.to_owned());
+                self.note_token(node, token);
                 Some(Done::Yes)
             }
-            // Its number is another one, as an earlier try was not answered, or the cluster knows no tokens.
+            // Its number is another one, as an earlier try was not answered.
             201 | 404 | 409 => Some(Done::Refused(words)),
             _ => None,
         }
     }
 
-    /// One try at a replacement by a token. What cannot be done so is done by numbers.
-    async fn replace(&self, spare: u64, old: u64, through: u64) -> Option<Done> {
-        let wanted = json!({ "replaces": old, "ttl_s": 24 * 3600 });
-        let is_made = self.tokens.borrow().contains_key(&spare);
-        let asked = match is_made {
-            false => ask_for("POST", "/v1/join-tokens".to_owned(), wanted, through),
-            true => ask_for("GET", "/v1/join-tokens".to_owned(), json!({}), through),
-        };
-        let answer = timeout(PATIENCE, asked).await;
-        let (status, words) = answer.ok().and_then(Result::ok)?;
-        let body: Value = serde_json::from_str(&words).unwrap_or_default();
-        // Earlier tries may have made tokens that were never seen.
-        let last = body["id"].as_u64().unwrap_or(spare).max(spare);
-        let by_numbers = |words: String| {
-            let revoked = (spare..=last).map(Order::Revoke);
-            let then = [Order::Remove(old), Order::Add(spare), Order::Promote(spare)];
-            let mut left = self.orders.borrow_mut();
-            let orders: Vec<_> = revoked.chain(then).collect();
-            orders
-                .into_iter()
-                .rev()
-                .for_each(|order| left.push_front(order));
-            Some(Done::Refused(words))
-        };
-        match (is_made, status) {
-            (false, 201) if body["id"] == spare => {
-                let token = body["token"].as_str().unwrap_or_default();
-                self.tokens.borrow_mut().insert(spare, token.to_owned());
-                self.shown.borrow_mut().push(spare);
-                None
+    fn note_token(&self, node: u64, token: &str) {
+        let mut shown = self.tokens.shown.borrow_mut();
+        shown.insert(node, token.to_owned());
+    }
+
+    /// One try at having a node join, in the place of another one or beside all. Whom it cannot replace is taken out.
+    async fn join(&self, spare: u64, old: Option<u64>, through: u64) -> Option<Done> {
+        let tokens = "/v1/join-tokens".to_owned();
+        if self.token(spare).is_none() {
+            let wanted = json!({ "replaces": old, "ttl_s": 24 * 3600 });
+            let answer = timeout(PATIENCE, ask_for("POST", tokens, wanted, through)).await;
+            let (status, words) = answer.ok().and_then(Result::ok)?;
+            let body: Value = serde_json::from_str(&words).unwrap_or_default();
+            let made = body["id"].as_u64();
+            if let (201, Some(made)) = (status, made) {
+                self.note_token(made, body["token"].as_str().unwrap_or_default());
             }
-            // Its number is another one.
-            (false, 201 | 404) => by_numbers(words),
-            (true, 200) => {
-                let tokens = body["join_tokens"].as_array()?;
-                let token = tokens.iter().find(|token| token["id"] == spare)?;
-                let is_done = token["state"] == "joined" && token["replaces"].is_null();
-                is_done.then_some(Done::Yes)
-            }
-            _ => None,
+            return match (status, old) {
+                _ if made == Some(spare) => None,
+                // Its number is another one: a try was not answered, or another operator has its token.
+                (201, None) => {
+                    sleep(PATIENCE).await;
+                    self.token(spare).is_none().then_some(Done::Refused(words))
+                }
+                (201 | 404, Some(old)) => {
+                    let revoked = (spare..=made.unwrap_or(spare)).map(Order::Revoke);
+                    let then: Vec<_> = revoked.chain([Order::Remove(old)]).collect();
+                    let mut left = self.orders.borrow_mut();
+                    (then.into_iter().rev()).for_each(|order| left.push_front(order));
+                    Some(Done::Refused(words))
+                }
+                _ => None,
+            };
         }
+        if self.tokens.brought.borrow_mut().insert(spare) {
+            self.tokens.wanted.borrow_mut().push(spare);
+        }
+        let answer = timeout(PATIENCE, ask_for("GET", tokens, json!({}), through)).await;
+        let (_, words) = answer.ok().and_then(Result::ok)?;
+        let body: Value = serde_json::from_str(&words).unwrap_or_default();
+        let mut known = body["join_tokens"].as_array()?.iter();
+        let token = known.find(|token| token["id"] == spare)?;
+        let is_done = token["state"] == "joined" && token["replaces"].is_null();
+        is_done.then_some(Done::Yes)
     }
 
     /// Whether nothing is left to be done.
@@ -229,7 +239,7 @@ impl Desk {
         self.done.borrow().clone()
     }
 
-    /// Carries orders out for ever.
+    /// Carries orders out without end.
     ///
     /// # Errors
     /// None; the signature is turmoil's.
@@ -252,7 +262,8 @@ impl Desk {
                     }
                 };
                 let tried = match order {
-                    Order::Join { spare, old } => self.replace(spare, old, through).await,
+                    Order::Add(spare) => self.join(spare, None, through).await,
+                    Order::Join { spare, old } => self.join(spare, Some(old), through).await,
                     Order::Token(node) => self.issue(node, through).await,
                     order => {
                         let answer = timeout(PATIENCE, ask(order, through)).await;
@@ -268,7 +279,8 @@ impl Desk {
                 sleep(PAUSE).await;
             };
             tracing::info!(%order, ?done, "an order has ended");
-            if let (Order::Add(node), Done::Yes) = (order, &done) {
+            if let (Order::Add(node) | Order::Join { spare: node, .. }, Done::Yes) = (order, &done)
+            {
                 self.asked.borrow_mut().push(node);
             }
             self.done.borrow_mut().push((order, done));
@@ -292,16 +304,10 @@ fn ended(order: Order, answer: Option<(u16, String)>) -> Option<Done> {
         });
     }
     let (status, words) = answer?;
-    let is_there = |part: &str| words.contains(part);
     match status {
         204 => Some(Done::Yes),
         404 if matches!(order, Order::Remove(_) | Order::Revoke(_)) => Some(Done::Yes),
-        409 if matches!(order, Order::Revoke(_)) && is_there("has come") => {
-            Some(Done::Refused(words))
-        }
-        409 if is_there("is a member already") => Some(Done::Yes),
-        // An earlier try got half way: the node has heard of a membership that was never committed.
-        409 if is_there("has data of this cluster") || is_there("has been a member") => {
+        409 if matches!(order, Order::Revoke(_)) && words.contains("has come") => {
             Some(Done::Refused(words))
         }
         404 if matches!(order, Order::Promote(_)) => Some(Done::Refused(words)),
@@ -312,18 +318,15 @@ fn ended(order: Order, answer: Option<(u16, String)>) -> Option<Done> {
 async fn ask(order: Order, through: u64) -> anyhow::Result<(u16, String)> {
     let (method, path, body) = match order {
         Order::Transfer(to) => ("POST", "/v1/leader".to_owned(), json!({ "to": to })),
-        Order::Add(id) => {
-            let peer = format!("{}:{PEER_PORT}", node_name(id));
-            let body = json!({ "id": id, "peer": peer });
-            ("POST", "/v1/members".to_owned(), body)
-        }
         Order::Promote(id) => ("POST", format!("/v1/members/{id}/promote"), json!({})),
         Order::Demote(id) => ("POST", format!("/v1/members/{id}/demote"), json!({})),
         Order::Remove(id) | Order::Retire(id) => ("DELETE", format!("/v1/members/{id}"), json!({})),
         Order::Drain(_) => ("POST", "/v1/drain".to_owned(), json!({})),
         Order::Undrain(_) => ("DELETE", "/v1/drain".to_owned(), json!({})),
         Order::Revoke(id) => ("DELETE", format!("/v1/join-tokens/{id}"), json!({})),
-        Order::Join { .. } | Order::Token(_) => unreachable!("that takes more than one request"),
+        Order::Add(_) | Order::Join { .. } | Order::Token(_) => {
+            unreachable!("that takes more than one request")
+        }
     };
     ask_for(method, path, body, through).await
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use placement_node::world::{Clock, Offload, UuidSource};
+use placement_api::world::{Clock, Offload, UuidSource};
 use placement_raft_store::runtime;
 use rand::rngs::SmallRng;
 use uuid::Uuid;
@@ -77,7 +77,7 @@ impl WallClock {
     }
 }
 
-/// What one node sees of the world beside network and disk.
+/// What one node sees of the world besides network and disk.
 #[derive(Debug)]
 pub struct SimulatedWorld {
     wall: Arc<WallClock>,

@@ -3,22 +3,23 @@
 
 use std::time::Duration;
 
+use placement_machine::Lateness;
 use placement_model::types::PartitionId;
 use placement_node::Config;
 use placement_raft_store::runtime::Limits;
 use rand::Rng;
-use rand::seq::IndexedRandom;
 
+use crate::choice::one_of;
 use crate::regions::Regions;
 use crate::seed::Seed;
 use crate::workload::Choices;
 
 /// Elections that may fail in a row.
 const ELECTIONS: u32 = 10;
-/// Requests of the first client until the storm may begin.
+/// Requests of the first client until the fault phase may begin.
 const SET_UP_REQUESTS: u32 = 30;
-/// Requests that a client may need after the storm until enough of them were writes.
-const CALM_REQUESTS: u32 = 50;
+/// Requests that a client may need after the fault phase until enough of them were writes.
+const RECOVERY_REQUESTS: u32 = 50;
 
 /// How many voters a cluster is formed of.
 const VOTERS: [u64; 14] = [1, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5, 5, 5];
@@ -57,9 +58,9 @@ pub struct Parameters {
     pub keep_in_log: u64,
     /// Clients.
     pub clients: usize,
-    /// Providers that exist before the storm.
+    /// Providers that exist before the fault phase.
     pub providers: usize,
-    /// Units per provider before the storm.
+    /// Units per provider before the fault phase.
     pub total: u32,
     /// Consumers that contend for them.
     pub consumers: usize,
@@ -74,10 +75,10 @@ pub struct Parameters {
     /// Writes of 100 that check no consumer generation.
     pub unchecked_percent: u32,
     /// How long faults go on.
-    pub storm: Duration,
+    pub fault_phase: Duration,
     /// Mean time between two faults.
     pub fault_every: Duration,
-    /// Whether a minority stays away until the calm is over.
+    /// Whether a minority stays away until the recovery phase is over.
     pub minority_stays_down: bool,
     /// Whether it is cut off from all others then, and not without power.
     pub minority_is_cut_off: bool,
@@ -89,11 +90,11 @@ pub struct Parameters {
     pub two_operators: bool,
     /// Whether all nodes are lost in the middle of the run, and the cluster is restored from a backup.
     pub is_lost: bool,
-    /// Whether the storm begins with the first step, before the cluster has formed.
-    pub storm_from_the_start: bool,
+    /// Whether the fault phase begins with the first step, before the cluster has formed.
+    pub faults_from_the_start: bool,
     /// Whose clouds are in the cluster.
     pub clouds: Clouds,
-    /// Sizes and times of the nodes that seldom matter, unless they are small.
+    /// Sizes and times of the nodes that rarely matter, unless they are small.
     pub knobs: Knobs,
     /// Where the machines stand; `None`: all in one place.
     pub regions: Option<Regions>,
@@ -154,7 +155,7 @@ pub struct Knobs {
     /// How long a connection may say nothing.
     pub silence: Duration,
     /// How long a call to the disk may take before the node ends, and ten times as long as costs a leader
-    /// its office; zero: for ever.
+    /// the leadership; zero: without end.
     pub hung_after: Duration,
     /// Bytes of log entries in memory.
     pub log_cache_bytes: usize,
@@ -162,6 +163,8 @@ pub struct Knobs {
     pub rows_behind: usize,
     /// Sizes that the product has as constants.
     pub limits: Limits,
+    /// How late threads come to their work.
+    pub lateness: Lateness,
 }
 
 impl Default for Knobs {
@@ -178,6 +181,7 @@ impl Default for Knobs {
             log_cache_bytes: 4 << 10,
             rows_behind: 50,
             limits: Limits::PRODUCT,
+            lateness: Lateness::default(),
         }
     }
 }
@@ -188,20 +192,17 @@ impl Knobs {
         let random = &mut seed.stream("knobs");
         let ms = Duration::from_millis;
         Self {
-            append_bytes: *[1 << 10, 16 << 10, 4 << 20]
-                .choose(random)
-                .expect("not empty"),
-            append_entries: *[3, 50, 1000].choose(random).expect("not empty"),
-            chunk_bytes: *[1 << 10, 16 << 10, 1 << 20]
-                .choose(random)
-                .expect("not empty"),
-            probe: ms(*[0, 200, 1000].choose(random).expect("not empty")),
-            silence: ms(*[400, 1000, 2000].choose(random).expect("not empty")),
+            append_bytes: one_of(random, &[1 << 10, 16 << 10, 4 << 20]),
+            append_entries: one_of(random, &[3, 50, 1000]),
+            chunk_bytes: one_of(random, &[1 << 10, 16 << 10, 1 << 20]),
+            probe: ms(one_of(random, &[0, 200, 1000])),
+            silence: ms(one_of(random, &[400, 1000, 2000])),
             // Longer than any fault, as a process that is ended here is the simulation's own.
-            hung_after: ms(*[0, 30_000].choose(random).expect("not empty")),
-            log_cache_bytes: *[0, 4 << 10, 1 << 20].choose(random).expect("not empty"),
-            rows_behind: *[1, 50, 16_384].choose(random).expect("not empty"),
+            hung_after: ms(one_of(random, &[0, 30_000])),
+            log_cache_bytes: one_of(random, &[0, 4 << 10, 1 << 20]),
+            rows_behind: one_of(random, &[1, 50, 16_384]),
             limits: limits(seed),
+            lateness: Lateness::default(),
         }
     }
 }
@@ -214,24 +215,12 @@ fn limits(seed: Seed) -> Limits {
         return product;
     }
     Limits {
-        piece: *[64, 1 << 10, product.piece]
-            .choose(random)
-            .expect("not empty"),
-        snapshot_frame: *[1, 200, 2000, product.snapshot_frame]
-            .choose(random)
-            .expect("not empty"),
-        install_batch: *[1, 500, 4000, product.install_batch]
-            .choose(random)
-            .expect("not empty"),
-        log_batch: *[1, 1000, product.log_batch]
-            .choose(random)
-            .expect("not empty"),
-        read_inline: *[0, 500, product.read_inline]
-            .choose(random)
-            .expect("not empty"),
-        rows_buffer: *[2000, 20_000, product.rows_buffer]
-            .choose(random)
-            .expect("not empty"),
+        piece: one_of(random, &[64, 1 << 10, product.piece]),
+        snapshot_frame: one_of(random, &[1, 200, 2000, product.snapshot_frame]),
+        install_batch: one_of(random, &[1, 500, 4000, product.install_batch]),
+        log_batch: one_of(random, &[1, 1000, product.log_batch]),
+        read_inline: one_of(random, &[0, 500, product.read_inline]),
+        rows_buffer: one_of(random, &[2000, 20_000, product.rows_buffer]),
         ..product
     }
 }
@@ -241,10 +230,10 @@ fn limits(seed: Seed) -> Limits {
 pub struct Bounds {
     /// Until the cluster has formed and the first providers are there.
     pub set_up: Duration,
-    /// From the end of the storm until every client got its writes through; also until all nodes
+    /// From the end of the fault phase until every client got its writes through; also until all nodes
     /// have applied the same, and until a node that comes back has.
-    pub calm: Duration,
-    /// From the end of the storm until the cluster has the members that were ordered: one try may still wait
+    pub recovery: Duration,
+    /// From the end of the fault phase until the cluster has the members that were ordered: one try may still wait
     /// for an answer that does not come.
     pub changes: Duration,
 }
@@ -262,26 +251,27 @@ impl Parameters {
 
     /// The bounds that follow from the choices.
     ///
-    /// After the storm a client may first have to lose patience with a connection that lost a
+    /// After the fault phase a client may first have to lose patience with a connection that lost a
     /// packet; so may a node (`silence_ms`), before it can even ask for votes; several elections
     /// may fail; and then the client needs some tens of requests, as it chooses writes at random.
     pub fn bounds(&self) -> Bounds {
         let elections = ELECTIONS * self.election * 2;
         let node = elections + self.knobs.silence + CATCH_UP_MESSAGES * self.request();
-        // What the storm took from the forming comes back with the first calm.
-        let storm = match self.storm_from_the_start {
-            true => self.storm,
+        // What faults took from the forming comes back with the first recovery phase.
+        let fault_phase = match self.faults_from_the_start {
+            true => self.fault_phase,
             false => Duration::ZERO,
         };
-        let calm = node + 2 * self.patience + CALM_REQUESTS * (self.pause_max + self.request());
+        let recovery =
+            node + 2 * self.patience + RECOVERY_REQUESTS * (self.pause_max + self.request());
         Bounds {
-            set_up: node + storm + 2 * self.patience + SET_UP_REQUESTS * self.request(),
-            calm,
-            changes: 2 * calm + OPERATOR,
+            set_up: node + fault_phase + 2 * self.patience + SET_UP_REQUESTS * self.request(),
+            recovery,
+            changes: 2 * recovery + OPERATOR,
         }
     }
 
-    /// How long after the storm a connection that it left dumb may go unnoticed. If it was the leader's, who is asked
+    /// How long after the fault phase a connection that it left dumb may go unnoticed. If it was the leader's, who is asked
     /// for nothing else by then, another node is elected.
     pub fn settling(&self) -> Duration {
         self.knobs.silence * 5 / 4 + 2 * self.election * 2
@@ -290,7 +280,7 @@ impl Parameters {
     /// How long reading everything may take, so many questions of each node, one after the other.
     pub fn scan_max(&self, questions: usize) -> Duration {
         let questions = u32::try_from(questions).unwrap_or(u32::MAX);
-        self.bounds().calm + 2 * questions * self.request()
+        self.bounds().recovery + 2 * questions * self.request()
     }
 
     /// Slowest that a request is answered while nothing fails: connect, forward to the leader,
@@ -313,7 +303,7 @@ impl Parameters {
 
     /// Whether one node may be lost for good: all others come back.
     pub fn spares_a_node(&self) -> bool {
-        !self.minority_stays_down && !self.storm_from_the_start && self.nodes > 2
+        !self.minority_stays_down && !self.faults_from_the_start && self.nodes > 2
     }
 
     /// The same run, but that the cluster is lost in the middle of it. A machine waits with a token of it.
@@ -323,7 +313,7 @@ impl Parameters {
             spares: 1,
             two_operators: false,
             minority_stays_down: false,
-            storm_from_the_start: false,
+            faults_from_the_start: false,
             our_client: OurClient::Absent,
             clouds: Clouds::Alone,
             ..self
@@ -334,18 +324,16 @@ impl Parameters {
     pub fn from_seed(seed: Seed) -> Self {
         let random = &mut seed.stream("parameters");
         let ms = Duration::from_millis;
-        let nodes = *VOTERS.choose(random).expect("not empty");
-        let heartbeat = ms(*[50, 100, 150].choose(random).expect("not empty"));
-        let latency_max = ms(*[2, 5, 10, 30].choose(random).expect("not empty"));
-        let sync_max = ms(*[1, 5, 20, 60, 250].choose(random).expect("not empty"));
-        let storm_from_the_start = seed.stream("early").random_bool(0.1);
+        let nodes = one_of(random, &VOTERS);
+        let heartbeat = ms(one_of(random, &[50, 100, 150]));
+        let latency_max = ms(one_of(random, &[2, 5, 10, 30]));
+        let sync_max = ms(one_of(random, &[1, 5, 20, 60, 250]));
+        let faults_from_the_start = seed.stream("early").random_bool(0.1);
         let drawn = Self {
             seed,
             nodes,
             // Of all that a run costs, steps cost most.
-            tick: ms(*[1, 2, 4, 4]
-                .choose(&mut seed.stream("tick"))
-                .expect("not empty")),
+            tick: ms(one_of(&mut seed.stream("tick"), &[1, 2, 4, 4])),
             latency_min: Duration::from_micros(200),
             latency_max,
             sync_min: Duration::from_micros(100),
@@ -355,29 +343,30 @@ impl Parameters {
                 .collect(),
             heartbeat,
             election: heartbeat * random.random_range(3..=5),
-            snapshot_every: *[15, 40, 100, 1000].choose(random).expect("not empty"),
-            keep_in_log: *[0, 5, 50].choose(random).expect("not empty"),
+            snapshot_every: one_of(random, &[15, 40, 100, 1000]),
+            keep_in_log: one_of(random, &[0, 5, 50]),
             clients: random.random_range(2..=5),
             providers: random.random_range(1..=3),
             total: random.random_range(2..=8),
             consumers: random.random_range(2..=6),
-            pause_max: ms(*[10, 50, 150].choose(random).expect("not empty")),
-            patience: ms(*[2000, 7000].choose(random).expect("not empty")),
-            our_client: *[OurClient::Absent, OurClient::Careful, OurClient::Repeating]
-                .choose(&mut seed.stream("our client"))
-                .expect("not empty"),
-            writes_percent: *[40, 60, 80].choose(random).expect("not empty"),
-            unchecked_percent: *[0, 30, 80].choose(random).expect("not empty"),
-            storm: ms(random.random_range(6000..12000)),
-            fault_every: ms(*[400, 800, 1600].choose(random).expect("not empty")),
+            pause_max: ms(one_of(random, &[10, 50, 150])),
+            patience: ms(one_of(random, &[2000, 7000])),
+            our_client: one_of(
+                &mut seed.stream("our client"),
+                &[OurClient::Absent, OurClient::Careful, OurClient::Repeating],
+            ),
+            writes_percent: one_of(random, &[40, 60, 80]),
+            unchecked_percent: one_of(random, &[0, 30, 80]),
+            fault_phase: ms(random.random_range(6000..12000)),
+            fault_every: ms(one_of(random, &[400, 800, 1600])),
             // All initial members have to be there until the cluster has formed.
-            minority_stays_down: random.random_bool(0.15) && !storm_from_the_start && nodes > 2,
+            minority_stays_down: random.random_bool(0.15) && !faults_from_the_start && nodes > 2,
             minority_is_cut_off: seed.stream("cut off").random_bool(0.5),
-            wait: ms(*[200, 800, 2000, 5000].choose(random).expect("not empty")),
+            wait: ms(one_of(random, &[200, 800, 2000, 5000])),
             spares: 0,
             two_operators: false,
             is_lost: false,
-            storm_from_the_start,
+            faults_from_the_start,
             clouds: Clouds::from_seed(seed),
             knobs: Knobs::from_seed(seed),
             regions: None,
@@ -388,16 +377,16 @@ impl Parameters {
         let (changes, two_operators) = (members.random_bool(0.4), members.random_bool(0.5));
         // Two grow three voters to five; one is put in the place of a node that is lost.
         let (spares, two_operators) = match changes && !drawn.minority_stays_down {
-            true if two_operators && !drawn.storm_from_the_start => (2, true),
+            true if two_operators && !drawn.faults_from_the_start => (2, true),
             true => (u64::from(drawn.spares_a_node()), false),
             false => (0, false),
         };
         let is_lost = seed.stream("lost").random_bool(0.1);
-        if is_lost && spares == 0 && !drawn.minority_stays_down && !storm_from_the_start {
-            let storm = drawn.storm / 2;
+        if is_lost && spares == 0 && !drawn.minority_stays_down && !faults_from_the_start {
+            let fault_phase = drawn.fault_phase / 2;
             return Self {
                 wait,
-                storm,
+                fault_phase,
                 ..drawn
             }
             .lost();

@@ -23,10 +23,10 @@ pub fn place(parameters: Parameters) -> Parameters {
             .site_of
             .push(random.random_range(0..regions.sites()));
     }
-    let storm = Duration::from_millis(random.random_range(9_000..15_000));
+    let fault_phase = Duration::from_millis(random.random_range(9_000..15_000));
     in_regions(
         Parameters {
-            storm,
+            fault_phase,
             ..parameters
         },
         regions,
@@ -51,7 +51,7 @@ pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
         heartbeat,
         election: heartbeat * 3,
         clients: parameters.clients.max(regions.sites()),
-        storm_from_the_start: false,
+        faults_from_the_start: false,
         regions: Some(regions),
         ..parameters
     };
@@ -99,22 +99,6 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_are_the_same_there_and_back_and_differ() {
-        let mut seen = std::collections::BTreeSet::new();
-        for (_, regions) in placed() {
-            for a in 0..regions.sites() {
-                for b in 0..regions.sites() {
-                    assert_eq!(regions.way(a, b), regions.way(b, a));
-                    assert_eq!(regions.way(a, b).is_zero(), a == b);
-                    seen.insert(2 * regions.way(a, b));
-                }
-            }
-        }
-        let ms = Duration::from_millis;
-        assert!(seen.contains(&ms(1)) && seen.contains(&ms(200)), "{seen:?}");
-    }
-
-    #[test]
     fn clients_mostly_ask_at_home() {
         let regions = Regions::new(&[2, 1], 1, Duration::from_millis(10));
         assert_eq!(regions.site_of, [0, 0, 1, 2]);
@@ -122,6 +106,6 @@ mod tests {
         let mut chosen = |site| regions.choice(random, site, vec![1, 2, 3]);
         let at_home = (0..100).filter(|_| chosen(1) == [3]).count();
         assert!((65..95).contains(&at_home), "{at_home}");
-        assert_eq!(chosen(2), [1, 2, 3], "nobody there may be asked");
+        assert_eq!(chosen(2), [1, 2, 3], "no node there may be asked");
     }
 }

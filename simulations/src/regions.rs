@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rand::Rng;
 use rand::rngs::SmallRng;
-use rand::seq::IndexedRandom;
 
-use crate::faults::Nodes;
+use crate::choice::one_of;
+use crate::nodes::Nodes;
 
 /// Round trips between sites, in milliseconds.
 const ROUND_TRIPS_MS: [u64; 8] = [1, 5, 10, 30, 60, 100, 150, 200];
@@ -129,22 +129,22 @@ impl Regions {
 
     /// Some regions.
     pub fn draw(random: &mut SmallRng) -> Self {
-        let voters = *VOTERS.choose(random).expect("not empty");
+        let voters = one_of(random, &VOTERS);
         let mut drawn = Self::new(voters, random.random_range(0..=3), Duration::ZERO);
         let sites = drawn.sites();
         for a in 0..sites {
             for b in a + 1..sites {
-                let ms = *ROUND_TRIPS_MS.choose(random).expect("not empty");
+                let ms = one_of(random, &ROUND_TRIPS_MS);
                 drawn.round_trips[a][b] = Duration::from_millis(ms);
                 drawn.round_trips[b][a] = drawn.round_trips[a][b];
             }
         }
         let first = random.random_range(0..voters.len());
-        let preferred = *[0, 1, 1, 2].choose(random).expect("not empty");
+        let preferred = one_of(random, &[0, 1, 1, 2]);
         drawn.preference = (0..preferred)
             .map(|next| (first + next) % voters.len())
             .collect();
-        drawn.lag_max = *[10, 50, 1000].choose(random).expect("not empty");
+        drawn.lag_max = one_of(random, &[10, 50, 1000]);
         drawn
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_raft_store::coverage::Counted;
+use placement_machine::coverage::Counted;
 
 use crate::faults::{Happened, Kinds};
 use crate::history::History;
@@ -17,7 +17,7 @@ pub struct Report {
     pub parameters: Parameters,
     /// What the clients saw.
     pub history: History,
-    /// What is wrong, in words; empty if nothing is.
+    /// What is wrong; empty if nothing is.
     pub violations: Vec<String>,
     /// Number and digest of what went over the network.
     pub trace: (u64, u128),
@@ -29,7 +29,7 @@ pub struct Report {
     pub points: Kinds,
     /// What nodes said of data that they refused: a bit had turned in them, or they were an older copy.
     pub refused: Vec<String>,
-    /// What an operator was told to do, and what came of it.
+    /// The orders of an operator, and their outcomes.
     pub orders: Vec<(Order, Done)>,
     /// The faults that happened.
     pub faults: Vec<Happened>,
@@ -83,10 +83,10 @@ pub struct Counts {
     pub searched: usize,
     /// Consumers whose histories were too long for it.
     pub skipped: usize,
-    /// How long the cluster took after the storm until every client got its writes through.
-    pub calm: Duration,
+    /// How long the cluster took after the fault phase until every client got its writes through.
+    pub recovery: Duration,
     /// How long it might have taken.
-    pub calm_max: Duration,
+    pub recovery_max: Duration,
 }
 
 /// Reads that were answered, by what they promised.
@@ -105,8 +105,8 @@ pub struct Reads {
 }
 
 impl Counts {
-    /// How much of the time that the cluster might take after the storm it took, in percent.
-    pub fn calm_percent(&self) -> u128 {
-        100 * self.calm.as_millis() / self.calm_max.as_millis().max(1)
+    /// How much of the time that the cluster might take after the fault phase it took, in percent.
+    pub fn recovery_percent(&self) -> u128 {
+        100 * self.recovery.as_millis() / self.recovery_max.as_millis().max(1)
     }
 }

@@ -1,9 +1,9 @@
-//! One run: a cluster, its clients, a storm of faults, a calm, and the judgement.
+//! One run: a cluster, its clients, a fault phase, a recovery phase, and the judgement.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use placement_machine::{coverage, simulate_within};
 use placement_model::mutant::inject;
-use placement_raft_store::{coverage, runtime};
 
 use crate::faults::{Happened, Planned};
 use crate::history::{Event, History};
@@ -29,8 +29,8 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
         },
         ..parameters.clone()
     };
-    let limits = parameters.knobs.limits;
-    let _simulation = runtime::simulate_within(parameters.seed.number("raft"), limits);
+    let (limits, lateness) = (parameters.knobs.limits, parameters.knobs.lateness);
+    let _simulation = simulate_within(parameters.seed.number("raft"), limits, lateness);
     trace::begin();
     coverage::begin();
     net::connections();
@@ -71,7 +71,7 @@ fn judge(
     let history = shared.history.borrow().clone();
     let ledger = ledger.lock();
     let finding = witness::check(&history, &ledger.log);
-    // What consumers had before is known to nobody but the backup.
+    // What consumers had before only the backup knows.
     let opinion = match course.lost {
         Some(_) => wgl::Opinion::default(),
         None => wgl::check(&history, &finding),
@@ -88,7 +88,10 @@ fn judge(
     violations.extend(finding.violations.iter().cloned());
     violations.extend(opinion.violations);
     violations.extend(staleness::check(&history));
-    violations.extend(no_503_without_a_fault::check(&history, course.calm_since));
+    violations.extend(no_503_without_a_fault::check(
+        &history,
+        course.healthy_since,
+    ));
     violations.extend(history.events.iter().filter_map(witness::broken_answer));
     let mut counts = count(&history, &finding, &course.faults);
     counts.simulated = course.simulated;
@@ -107,8 +110,8 @@ fn judge(
     counts.lost_files = course.lost_files;
     counts.searched = opinion.searched;
     counts.skipped = opinion.skipped;
-    counts.calm = course.calm;
-    counts.calm_max = parameters.bounds().calm;
+    counts.recovery = course.recovery;
+    counts.recovery_max = parameters.bounds().recovery;
     Report {
         parameters: parameters.clone(),
         history,

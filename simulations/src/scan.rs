@@ -1,4 +1,4 @@
-//! The last client: reads everything from every node once all is calm. What was acknowledged must
+//! The last client: reads everything from every node once nothing fails any more. What was acknowledged must
 //! be there, which the witness check then finds out.
 
 use std::rc::Rc;

@@ -19,9 +19,9 @@ pub enum Phase {
     /// The cluster forms; the first providers are made.
     Setup,
     /// Faults.
-    Storm,
+    Faults,
     /// All is mended: every request must succeed again before long.
-    Calm,
+    Recovery,
     /// Clients go on for a while: nothing fails, so no request may be turned away.
     Further,
     /// What they have asked is answered.
@@ -50,7 +50,7 @@ pub struct Shared {
     pub nodes: RefCell<Vec<u64>>,
     /// What the last client shall ask of every node.
     pub questions: RefCell<Vec<Question>>,
-    /// How often a client has done its part since all was mended: in the calm, and once more after it.
+    /// How often a client has done its part since all was mended: in the recovery phase, and once more after it.
     pub content: Cell<usize>,
     proxy: Proxy,
 }

@@ -25,12 +25,16 @@ pub struct Swarm {
 }
 
 impl Swarm {
-    /// Runs them. `told` is given each report as it comes, in no order, and what came of all so far;
+    /// Runs them. `observe` is given each report as it comes, in no order, and what came of all so far;
     /// and nothing but the latter when there was none for a while.
     ///
     /// # Panics
-    /// If `told` does.
-    pub fn run(&self, pause: Duration, mut told: impl FnMut(Option<Report>, &Summary)) -> Summary {
+    /// If `observe` does.
+    pub fn run(
+        &self,
+        pause: Duration,
+        mut observe: impl FnMut(Option<Report>, &Summary),
+    ) -> Summary {
         let mut summary = Summary::new(self.subject);
         let next = AtomicU64::new(self.seeds.start);
         let (sender, receiver) = mpsc::sync_channel::<Report>(self.jobs);
@@ -50,9 +54,9 @@ impl Swarm {
                 match receiver.recv_timeout(pause) {
                     Ok(report) => {
                         summary.add(&report);
-                        told(Some(report), &summary);
+                        observe(Some(report), &summary);
                     }
-                    Err(mpsc::RecvTimeoutError::Timeout) => told(None, &summary),
+                    Err(mpsc::RecvTimeoutError::Timeout) => observe(None, &summary),
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,
                 }
             }

@@ -29,7 +29,7 @@ fn traced(seed: u64) -> Report {
     .expect("a run reports its panics")
 }
 
-/// A run in which nothing fails or nobody writes proves little: power cuts, partitions and elections must
+/// A run in which nothing fails or no client writes proves little: power cuts, partitions and elections must
 /// happen.
 fn is_eventful(report: &Report) -> bool {
     let partitions = [

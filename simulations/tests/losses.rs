@@ -156,6 +156,13 @@ impl Cluster {
         while self.sim.elapsed() < ends {
             self.sim.step().expect("no node fails");
         }
+        for (node, token) in self.desk.take_tokens() {
+            let host = &self.hosts[&node];
+            self.sim.crash(host.name.as_str());
+            host.forget();
+            host.joins_by(&token).expect("a file");
+            self.sim.bounce(host.name.as_str());
+        }
     }
 
     fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
@@ -240,7 +247,7 @@ impl Cluster {
             known = Some(topology);
             is_whole
         });
-        known.expect("it was told")
+        known.expect("a topology")
     }
 
     /// Switches these machines off, asks the others, and switches them on again.
@@ -298,7 +305,7 @@ impl Cluster {
 /// Executes what is predicted of each single loss. Zones and regions that go with the same nodes are one loss.
 fn predictions_are_right(voters: &'static [u64], learners: u64, region_survived: bool) {
     let run = move || {
-        let _simulation = placement_raft_store::runtime::simulate(1);
+        let _simulation = placement_machine::simulate(1);
         let mut cluster = Cluster::form(voters, learners);
         let topology = cluster.topology();
         assert_eq!(topology.survives.region, region_survived, "{topology:#?}");

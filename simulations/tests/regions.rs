@@ -1,33 +1,24 @@
-//! What becomes of a cluster that stands in several regions when one of them is lost, cut off, half heard or
+//! What becomes of a cluster that stands in several regions when one of them is lost, cut off, cut off in one direction or
 //! drained.
 
 use std::time::Duration;
 
 use placement_simulations::faults::{Fault, Happened, Nodes, Planned};
-use placement_simulations::history::{Answer, Event};
+use placement_simulations::history::Event;
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::parameters::{Knobs, OurClient, Parameters};
 use placement_simulations::places::in_regions;
 use placement_simulations::regions::Regions;
 use placement_simulations::report::Report;
-use placement_simulations::run::run_with;
 use placement_simulations::seed::Seed;
 use placement_simulations::story::Life;
 
-const fn ms(number: u64) -> Duration {
-    Duration::from_millis(number)
-}
+mod common;
 
-fn at(begins: u64, lasts: u64, fault: Fault) -> Planned {
-    Planned {
-        begins: ms(begins),
-        lasts: ms(lasts),
-        fault,
-    }
-}
+use common::{answered, goes_well, is_write, ms, written};
 
 /// A quiet cluster in these regions, whose clients do not wait long for a node that cannot answer.
-fn quiet(seed: u64, storm: u64, regions: Regions) -> Parameters {
+fn quiet(seed: u64, fault_phase: u64, regions: Regions) -> Parameters {
     let parameters = Parameters {
         tick: ms(2),
         latency_max: ms(5),
@@ -42,7 +33,7 @@ fn quiet(seed: u64, storm: u64, regions: Regions) -> Parameters {
         wait: ms(800),
         our_client: OurClient::Absent,
         writes_percent: 40,
-        storm: ms(storm),
+        fault_phase: ms(fault_phase),
         minority_stays_down: false,
         spares: 0,
         knobs: Knobs::default(),
@@ -51,47 +42,8 @@ fn quiet(seed: u64, storm: u64, regions: Regions) -> Parameters {
     in_regions(parameters, regions)
 }
 
-fn goes_well(parameters: Parameters, faults: Vec<Planned>) -> Report {
-    let report = std::thread::spawn(move || run_with(&parameters, None, faults))
-        .join()
-        .expect("a run reports its panics");
-    let (violations, counts) = (&report.violations, report.counts);
-    assert!(violations.is_empty(), "{violations:#?}\n{counts:?}");
-    assert!(
-        counts.commits > 50,
-        "hardly anything was written: {counts:?}"
-    );
-    report
-}
-
 fn nodes(these: &[u64]) -> Nodes {
     these.iter().copied().collect()
-}
-
-/// What nodes answered that are meant, to requests that came and were answered between two moments.
-fn answered(
-    report: &Report,
-    from: Duration,
-    to: Duration,
-    is_meant: impl Fn(u64) -> bool,
-) -> Vec<(&Event, &Answer)> {
-    let events = report.history.events.iter();
-    let within = events.filter(|event| event.sent >= from && is_meant(event.node));
-    let within = within.filter(|event| event.ended.is_some_and(|ended| ended <= to));
-    within
-        .filter_map(|event| Some((event, event.answer()?)))
-        .collect()
-}
-
-/// Those of them that are writes which were carried out or refused by the rules.
-fn written(report: &Report, from: Duration, to: Duration, is_meant: impl Fn(u64) -> bool) -> usize {
-    let answered = answered(report, from, to, is_meant).into_iter();
-    let written = answered.filter(|(event, answer)| is_write(event) && answer.status < 500);
-    written.count()
-}
-
-fn is_write(event: &Event) -> bool {
-    matches!(event.operation, Operation::Write(_))
 }
 
 /// Reads that need no other node.
@@ -102,7 +54,7 @@ fn is_of_its_own(event: &Event) -> bool {
     )
 }
 
-/// Whoever led at a moment.
+/// The leader at a moment.
 fn leader(report: &Report, moment: Duration) -> Option<u64> {
     let lives = report.story.lives.iter();
     let lives = lives.filter_map(|(node, lives)| {
@@ -145,7 +97,7 @@ fn the_leaders_region_is_lost_and_the_others_write_on() {
         let regions = Regions::new(&[2, 2, 1], 0, ms(60));
         let parameters = quiet(seed, 8000, regions.clone());
         let election_max = 2 * parameters.election;
-        let report = goes_well(parameters, vec![at(2000, 5000, fault)]);
+        let report = goes_well(parameters, vec![Planned::at(2000, 5000, fault)]);
         let lost = first(&report);
         let led = leader(&report, lost.from).expect("a node led");
         let site = regions.site(led);
@@ -153,7 +105,7 @@ fn the_leaders_region_is_lost_and_the_others_write_on() {
         let soon = lost.from + 3 * election_max;
         assert!(
             written(&report, lost.from, soon, elsewhere) > 0,
-            "seed {seed}: nobody wrote within {:?} of the loss of node {led}'s region",
+            "seed {seed}: no client wrote within {:?} of the loss of node {led}'s region",
             3 * election_max
         );
         assert!(
@@ -176,7 +128,7 @@ fn a_region_that_is_drained_is_led_from_elsewhere_until_it_is_undrained() {
             preference: vec![1],
             ..Regions::new(&[1, 2, 2], 0, ms(30))
         };
-        let faults = vec![at(14_000, 9000, Fault::DrainSite(nodes(&[2, 3])))];
+        let faults = vec![Planned::at(14_000, 9000, Fault::DrainSite(nodes(&[2, 3])))];
         let parameters = Parameters {
             pause_max: ms(400),
             ..quiet(seed, 28_000, regions.clone())
@@ -209,7 +161,7 @@ fn a_region_that_is_drained_is_led_from_elsewhere_until_it_is_undrained() {
 }
 
 /// An edge that is cut off goes on reading and says how old that is; it writes nothing. The log that it lacks is gone
-/// when it is heard again.
+/// when it is reachable again.
 #[test]
 fn an_edge_that_was_cut_off_for_long_reads_on_and_is_sent_a_snapshot() {
     for seed in 1..=2 {
@@ -220,7 +172,7 @@ fn an_edge_that_was_cut_off_for_long_reads_on_and_is_sent_a_snapshot() {
             writes_percent: 25,
             ..quiet(seed, 13_000, Regions::new(&[1, 1, 1], 1, ms(60)))
         };
-        let report = goes_well(parameters, vec![at(3000, 9000, Fault::CutSite(3))]);
+        let report = goes_well(parameters, vec![Planned::at(3000, 9000, Fault::CutSite(3))]);
         let cut = first(&report);
         let from = cut.from + ms(100);
         let there = answered(&report, from, cut.to, |node| node == 4);
@@ -264,7 +216,7 @@ fn a_way_between_regions_that_carries_one_direction_costs_no_elections() {
     for (seed, regions) in [(1, [2, 2, 1]), (2, [1, 2, 2])] {
         let ways = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2)];
         let faults = (0..).zip(ways).map(|(number, (from, to))| {
-            at(1000 + 3500 * number, 3000, Fault::CutSiteWay(from, to))
+            Planned::at(1000 + 3500 * number, 3000, Fault::CutSiteWay(from, to))
         });
         let parameters = quiet(seed, 22_500, Regions::new(&regions, 0, ms(60)));
         let report = goes_well(parameters, faults.collect());
@@ -287,8 +239,8 @@ fn two_regions_survive_what_leaves_a_majority() {
     for (seed, voters, survives) in [(1, [2, 2], [false, false]), (2, [3, 2], [false, true])] {
         let regions = Regions::new(&voters, 0, ms(30));
         let faults = vec![
-            at(1000, 4000, Fault::PowerCutSite(regions.nodes(0))),
-            at(7000, 4000, Fault::PowerCutSite(regions.nodes(1))),
+            Planned::at(1000, 4000, Fault::PowerCutSite(regions.nodes(0))),
+            Planned::at(7000, 4000, Fault::PowerCutSite(regions.nodes(1))),
         ];
         let report = goes_well(quiet(seed, 12_000, regions.clone()), faults);
         for (site, survives) in survives.into_iter().enumerate() {
@@ -305,7 +257,10 @@ fn two_regions_survive_what_leaves_a_majority() {
             );
             let read = answered(&report, lost.from, lost.to, others).into_iter();
             let read = read.filter(|(event, answer)| is_of_its_own(event) && answer.status < 500);
-            assert!(read.count() > 0, "{voters:?} without r{site}: nobody reads");
+            assert!(
+                read.count() > 0,
+                "{voters:?} without r{site}: no client reads"
+            );
         }
     }
 }
@@ -315,8 +270,8 @@ fn two_regions_survive_what_leaves_a_majority() {
 fn an_older_copy_is_refused_over_long_ways_too() {
     for seed in 1..=2 {
         let faults = vec![
-            at(1500, 300, Fault::Copy(2)),
-            at(4000, 300, Fault::PowerCut(2)),
+            Planned::at(1500, 300, Fault::Copy(2)),
+            Planned::at(4000, 300, Fault::PowerCut(2)),
         ];
         let regions = Regions::new(&[1, 1, 1], 0, ms(200));
         let report = goes_well(quiet(seed, 7000, regions), faults);

@@ -2,28 +2,18 @@
 
 use std::time::Duration;
 
+use placement_machine::{POINTS, START_POINTS};
 use placement_raft_store::coverage::RarePath;
-use placement_raft_store::simulation::POINTS;
 use placement_simulations::faults::{Fault, Happened, Planned, drawn};
-use placement_simulations::history::Event;
 use placement_simulations::operation::{Level, Operation};
 use placement_simulations::operator::{Done, Order};
 use placement_simulations::parameters::{Clouds, Knobs, OurClient, Parameters};
 use placement_simulations::report::Report;
-use placement_simulations::run::run_with;
 use placement_simulations::seed::Seed;
 
-const fn ms(number: u64) -> Duration {
-    Duration::from_millis(number)
-}
+mod common;
 
-fn at(begins: u64, lasts: u64, fault: Fault) -> Planned {
-    Planned {
-        begins: ms(begins),
-        lasts: ms(lasts),
-        fault,
-    }
-}
+use common::{answered, goes_well, ms, written};
 
 /// A quiet cluster of three with a fast disk and network.
 fn quiet(seed: u64) -> Parameters {
@@ -41,10 +31,10 @@ fn quiet(seed: u64) -> Parameters {
         patience: ms(7000),
         our_client: OurClient::Absent,
         writes_percent: 60,
-        storm: ms(10_000),
+        fault_phase: ms(10_000),
         minority_stays_down: false,
         spares: 0,
-        storm_from_the_start: false,
+        faults_from_the_start: false,
         knobs: Knobs::default(),
         clouds: Clouds::Alone,
         is_lost: false,
@@ -62,24 +52,6 @@ fn impatient(seed: u64) -> Parameters {
     }
 }
 
-fn goes_well(parameters: Parameters, faults: Vec<Planned>) -> Report {
-    let report = std::thread::spawn(move || run_with(&parameters, None, faults))
-        .join()
-        .expect("a run reports its panics");
-    assert!(
-        report.violations.is_empty(),
-        "{:#?}\n{:?}",
-        report.violations,
-        report.counts
-    );
-    assert!(
-        report.counts.commits > 50,
-        "hardly anything was written: {:?}",
-        report.counts
-    );
-    report
-}
-
 #[test]
 fn nothing_fails_and_nobody_notices() {
     let report = goes_well(quiet(1), Vec::new());
@@ -88,32 +60,23 @@ fn nothing_fails_and_nobody_notices() {
 }
 
 /// Snapshots, power cuts and elections come while both clouds are written to, over the same names.
-fn beside_a_neighbour(clouds: Clouds) {
+#[test]
+fn a_second_partition_answers_as_a_cluster_that_holds_nothing_else() {
     let parameters = Parameters {
-        clouds,
+        clouds: Clouds::Second,
         snapshot_every: 40,
         keep_in_log: 5,
-        storm: ms(14_000),
+        fault_phase: ms(14_000),
         ..quiet(3)
     };
     let faults = vec![
-        at(2000, 1500, Fault::IsolateLeader),
-        at(5000, 300, Fault::PowerCutAll),
-        at(7500, 1500, Fault::PowerCutFollowers),
+        Planned::at(2000, 1500, Fault::IsolateLeader),
+        Planned::at(5000, 300, Fault::PowerCutAll),
+        Planned::at(7500, 1500, Fault::PowerCutFollowers),
     ];
     let report = goes_well(parameters, faults);
     assert!(report.counts.neighbours > 30, "{:?}", report.counts);
     assert!(report.counts.elections > 1, "{:?}", report.counts);
-}
-
-#[test]
-fn what_a_neighbour_writes_shows_in_no_answer() {
-    beside_a_neighbour(Clouds::First);
-}
-
-#[test]
-fn a_second_partition_answers_as_a_cluster_that_holds_nothing_else() {
-    beside_a_neighbour(Clouds::Second);
 }
 
 /// Where leases are believed, followers that restart forget the lease they granted, elect another
@@ -123,15 +86,15 @@ fn a_leader_that_is_cut_off_while_its_followers_restart_answers_nothing_stale() 
     let mut refused = 0;
     for seed in 1..=3 {
         let parameters = Parameters {
-            storm: ms(16_000),
+            fault_phase: ms(16_000),
             ..quiet(seed)
         };
         // Longer than a node looks for a leader before it refuses a read.
         let faults = vec![
-            at(1000, 6500, Fault::IsolateLeader),
-            at(1010, 100, Fault::PowerCutFollowers),
-            at(8500, 6500, Fault::IsolateLeader),
-            at(8510, 50, Fault::PowerCutFollowers),
+            Planned::at(1000, 6500, Fault::IsolateLeader),
+            Planned::at(1010, 100, Fault::PowerCutFollowers),
+            Planned::at(8500, 6500, Fault::IsolateLeader),
+            Planned::at(8510, 50, Fault::PowerCutFollowers),
         ];
         let report = goes_well(parameters, faults);
         let elections = report.counts.elections;
@@ -152,48 +115,15 @@ fn a_leader_that_is_cut_off_while_its_followers_restart_answers_nothing_stale() 
 
 /// Linearizable reads that the cut-off node was asked and answered with 503 while it was cut off.
 fn linearizable_reads_refused(report: &Report, cut: &Happened) -> usize {
-    let events = report.history.events.iter().filter(|event| {
-        let linearizable = matches!(
-            event.operation,
-            Operation::Read(_, Level::Default | Level::Linearizable)
-        );
-        let ended = event.ended.unwrap_or(Duration::MAX);
-        linearizable && Fault::Isolate(event.node) == cut.fault && cut.spans(event.sent, ended)
+    let is_cut = |node| Fault::Isolate(node) == cut.fault;
+    let answered = answered(report, cut.from, cut.to, is_cut).into_iter();
+    let refused = answered.filter(|(event, answer)| {
+        let Operation::Read(_, level) = &event.operation else {
+            return false;
+        };
+        matches!(level, Level::Default | Level::Linearizable) && answer.status == 503
     });
-    events
-        .filter(|event| event.answer().is_some_and(|answer| answer.status == 503))
-        .count()
-}
-
-#[test]
-fn all_power_fails_again_and_again() {
-    let faults: Vec<_> = (1..9)
-        .map(|time| at(time * 1100, 200, Fault::PowerCutAll))
-        .collect();
-    // What is written is soon synced: a cut does not always come in between.
-    let mut lost_bytes = 0;
-    for seed in 4..9 {
-        let report = goes_well(quiet(seed), faults.clone());
-        assert!(report.counts.lost_files > 0, "{:?}", report.counts);
-        lost_bytes += report.counts.lost_bytes;
-    }
-    assert!(lost_bytes > 0, "no cut came between a write and its sync");
-}
-
-#[test]
-fn torn_writes_are_found_and_left() {
-    let faults = (1..9)
-        .flat_map(|time| {
-            let all = at(time * 1100, 200, Fault::PowerCutTornAll);
-            [all, at(time * 1100 + 500, 100, Fault::PowerCutTorn(2))]
-        })
-        .collect();
-    let parameters = Parameters {
-        sync_max: ms(60),
-        ..quiet(20)
-    };
-    let report = goes_well(parameters, faults);
-    assert!(report.counts.lost_bytes > 0, "{:?}", report.counts);
+    refused.count()
 }
 
 /// A run in which the power of a node has failed at each of these once.
@@ -201,15 +131,15 @@ fn loses_power_at(seed: u64, points: &[&str], away_before: u64) -> Report {
     let parameters = Parameters {
         snapshot_every: 10,
         keep_in_log: 0,
-        storm: ms(16_000),
+        fault_phase: ms(16_000),
         ..impatient(seed)
     };
     let faults = (0..).zip(points).flat_map(|(time, point)| {
         let point = POINTS.iter().position(|one| one == point);
         let point = point.expect("it is one of the points");
         let begins = 300 + time * (2500 + away_before);
-        let away = (away_before > 0).then(|| at(begins, away_before, Fault::Isolate(1)));
-        let cut = at(begins + away_before, 1000, Fault::PowerCutAt(1, point));
+        let away = (away_before > 0).then(|| Planned::at(begins, away_before, Fault::Isolate(1)));
+        let cut = Planned::at(begins + away_before, 1000, Fault::PowerCutAt(1, point));
         away.into_iter().chain([cut])
     });
     let report = goes_well(parameters, faults.collect());
@@ -226,11 +156,7 @@ fn loses_power_at(seed: u64, points: &[&str], away_before: u64) -> Report {
 
 #[test]
 fn power_may_fail_at_each_point_of_a_start() {
-    loses_power_at(
-        21,
-        &POINTS[..placement_raft_store::simulation::START_POINTS],
-        0,
-    );
+    loses_power_at(21, &POINTS[..START_POINTS], 0);
 }
 
 #[test]
@@ -266,16 +192,16 @@ fn power_may_fail_in_the_middle_of_an_installation() {
 #[test]
 fn a_disk_that_is_full_or_fails_costs_a_leader_its_office_and_nothing_else() {
     let faults = vec![
-        at(1000, 2500, Fault::FullDiskLeader),
-        at(4000, 2000, Fault::DiskErrorLeader),
-        at(7000, 2500, Fault::FullDiskLeader),
+        Planned::at(1000, 2500, Fault::FullDiskLeader),
+        Planned::at(4000, 2000, Fault::DiskErrorLeader),
+        Planned::at(7000, 2500, Fault::FullDiskLeader),
     ];
     let report = goes_well(impatient(24), faults);
     assert_eq!(report.faults.len(), 3, "{:?}", report.faults);
     assert!(report.counts.elections >= 4, "{:?}", report.counts);
     for fault in &report.faults {
-        let written = written_during(&report, fault, |_| true);
-        assert!(written > 0, "nobody writes during {}", fault.fault);
+        let written = written(&report, fault.from, fault.to, |_| true);
+        assert!(written > 0, "no client writes during {}", fault.fault);
     }
 }
 
@@ -283,19 +209,22 @@ fn a_disk_that_is_full_or_fails_costs_a_leader_its_office_and_nothing_else() {
 #[test]
 fn a_leader_whose_disk_hangs_hands_over() {
     let parameters = Parameters {
-        storm: ms(14_000),
+        fault_phase: ms(14_000),
         knobs: Knobs {
             hung_after: ms(30_000),
             ..Knobs::default()
         },
         ..impatient(25)
     };
-    let report = goes_well(parameters, vec![at(1000, 9000, Fault::HungDiskLeader)]);
+    let report = goes_well(
+        parameters,
+        vec![Planned::at(1000, 9000, Fault::HungDiskLeader)],
+    );
     let hung = report.faults[0];
     assert!(report.counts.elections > 1, "{:?}", report.counts);
     assert!(
-        written_during(&report, &hung, |_| true) > 0,
-        "nobody writes"
+        written(&report, hung.from, hung.to, |_| true) > 0,
+        "no client writes"
     );
 }
 
@@ -303,14 +232,11 @@ fn a_leader_whose_disk_hangs_hands_over() {
 #[test]
 fn a_node_whose_log_has_rotted_refuses_it() {
     let refused = (26..29).flat_map(|seed| {
-        let report = goes_well(quiet(seed), vec![at(4000, 500, Fault::RotLog(2))]);
+        let report = goes_well(quiet(seed), vec![Planned::at(4000, 500, Fault::RotLog(2))]);
         report.refused
     });
     let refused: Vec<String> = refused.collect();
-    assert!(
-        !refused.is_empty(),
-        "a bit that turned was noticed by nobody"
-    );
+    assert!(!refused.is_empty(), "a bit that turned was not noticed");
     for words in refused {
         assert!(
             words.contains("lost") || words.contains("damaged"),
@@ -328,7 +254,7 @@ fn a_node_whose_rows_have_rotted_refuses_them() {
             snapshot_every: 20,
             ..quiet(seed)
         };
-        let report = goes_well(parameters, vec![at(4000, 500, Fault::RotRow(2))]);
+        let report = goes_well(parameters, vec![Planned::at(4000, 500, Fault::RotRow(2))]);
         assert!(report.kinds.contains("rot-row"), "{:?}", report.kinds);
         refused += ran(&report, RarePath::RowsRefused).min(1);
         for words in &report.refused {
@@ -336,7 +262,7 @@ fn a_node_whose_rows_have_rotted_refuses_them() {
             assert!(is_told, "{words}");
         }
     }
-    assert!(refused > 0, "nobody noticed a bit that had turned");
+    assert!(refused > 0, "a bit that had turned was not noticed");
 }
 
 /// The copy has forgotten what the node has acknowledged since: it may not vote, nor be counted.
@@ -344,8 +270,8 @@ fn a_node_whose_rows_have_rotted_refuses_them() {
 fn a_disk_that_is_put_back_to_an_older_copy_is_refused() {
     for seed in 48..51 {
         let faults = vec![
-            at(1500, 300, Fault::Copy(2)),
-            at(4000, 300, Fault::PowerCut(2)),
+            Planned::at(1500, 300, Fault::Copy(2)),
+            Planned::at(4000, 300, Fault::PowerCut(2)),
         ];
         let report = goes_well(quiet(seed), faults);
         let [words] = report.refused.as_slice() else {
@@ -361,21 +287,21 @@ fn ran(report: &Report, path: RarePath) -> u64 {
 }
 
 #[test]
-fn a_cluster_forms_in_a_storm() {
+fn cluster_forms_while_faults_go_on() {
     for seed in 30..33 {
         let parameters = Parameters {
-            storm_from_the_start: true,
-            storm: ms(12_000),
+            faults_from_the_start: true,
+            fault_phase: ms(12_000),
             ..impatient(seed)
         };
         let faults = vec![
-            at(5, 300, Fault::PowerCutAt(1, 1)),
-            at(100, 500, Fault::PowerCut(2)),
-            at(250, 400, Fault::PowerCut(1)),
-            at(700, 600, Fault::PowerCutAt(3, 4)),
-            at(900, 700, Fault::Mute(2)),
-            at(1800, 300, Fault::PowerCutAll),
-            at(2300, 900, Fault::PauseLeader),
+            Planned::at(5, 300, Fault::PowerCutAt(1, 1)),
+            Planned::at(100, 500, Fault::PowerCut(2)),
+            Planned::at(250, 400, Fault::PowerCut(1)),
+            Planned::at(700, 600, Fault::PowerCutAt(3, 4)),
+            Planned::at(900, 700, Fault::Mute(2)),
+            Planned::at(1800, 300, Fault::PowerCutAll),
+            Planned::at(2300, 900, Fault::PauseLeader),
         ];
         goes_well(parameters, faults);
     }
@@ -385,8 +311,8 @@ fn a_cluster_forms_in_a_storm() {
 #[test]
 fn a_leader_that_hears_nobody_steps_aside() {
     let faults = vec![
-        at(1000, 4000, Fault::DeafenLeader),
-        at(6000, 3500, Fault::DeafenLeader),
+        Planned::at(1000, 4000, Fault::DeafenLeader),
+        Planned::at(6000, 3500, Fault::DeafenLeader),
     ];
     let report = goes_well(quiet(5), faults);
     assert!(report.counts.elections > 1, "{:?}", report.counts);
@@ -401,9 +327,9 @@ fn a_node_that_was_away_while_the_log_was_purged_is_sent_a_snapshot() {
             ..quiet(seed)
         };
         let faults = vec![
-            at(500, 2500, Fault::Isolate(1)),
-            at(3500, 2500, Fault::PowerCut(2)),
-            at(6500, 2500, Fault::Isolate(3)),
+            Planned::at(500, 2500, Fault::Isolate(1)),
+            Planned::at(3500, 2500, Fault::PowerCut(2)),
+            Planned::at(6500, 2500, Fault::Isolate(3)),
         ];
         let report = goes_well(parameters, faults);
         assert!(report.counts.snapshots > 0, "{:?}", report.counts);
@@ -415,8 +341,8 @@ fn a_node_that_was_away_while_the_log_was_purged_is_sent_a_snapshot() {
 #[test]
 fn a_node_that_is_down_is_not_tried_without_a_pause() {
     let faults = vec![
-        at(1000, 8000, Fault::PowerCut(1)),
-        at(1000, 8000, Fault::CutClients(2)),
+        Planned::at(1000, 8000, Fault::PowerCut(1)),
+        Planned::at(1000, 8000, Fault::CutClients(2)),
     ];
     let report = goes_well(quiet(9), faults);
     assert!(report.counts.connections < 1000, "{:?}", report.counts);
@@ -434,48 +360,14 @@ fn connections_that_a_fault_struck_dumb_are_given_up() {
         ..quiet(10)
     };
     let faults = vec![
-        at(1000, 120, Fault::Mute(3)),
-        at(2000, 950, Fault::PowerCut(5)),
-        at(4000, 990, Fault::Deafen(4)),
-        at(6000, 720, Fault::Mute(5)),
-        at(8000, 800, Fault::IsolateLeader),
+        Planned::at(1000, 120, Fault::Mute(3)),
+        Planned::at(2000, 950, Fault::PowerCut(5)),
+        Planned::at(4000, 990, Fault::Deafen(4)),
+        Planned::at(6000, 720, Fault::Mute(5)),
+        Planned::at(8000, 800, Fault::IsolateLeader),
     ];
     let report = goes_well(parameters, faults);
     assert!(report.counts.simulated < ms(25_000), "{:?}", report.counts);
-}
-
-/// Its syncs take longer than an election, but a sync that is late is no reason to lead no more:
-/// the followers have the entries on their disks and hear the heartbeats.
-#[test]
-fn a_slow_disk_of_the_leader_costs_time_but_no_truth() {
-    let faults = (1..=3)
-        .map(|time| at(time * 2500, 2000, Fault::SlowDiskLeader))
-        .collect();
-    let report = goes_well(quiet(8), faults);
-    let slowed = report.faults.len();
-    assert_eq!(slowed, 3, "each met a leader: {:?}", report.faults);
-    assert!(report.counts.reads.in_faults > 0, "{:?}", report.counts);
-}
-
-/// Writes that nodes of `side` acknowledged although they were asked and answered within the fault.
-fn written_during(report: &Report, fault: &Happened, is_meant: impl Fn(u64) -> bool) -> usize {
-    answered_during(report, fault, is_meant)
-        .filter(|(event, status)| matches!(event.operation, Operation::Write(_)) && *status < 500)
-        .count()
-}
-
-/// What some nodes answered to requests that came and were answered within the fault.
-fn answered_during<'a>(
-    report: &'a Report,
-    fault: &'a Happened,
-    is_meant: impl Fn(u64) -> bool + 'a,
-) -> impl Iterator<Item = (&'a Event, u16)> {
-    let events = report.history.events.iter();
-    events.filter_map(move |event| {
-        let ended = event.ended?;
-        let within = is_meant(event.node) && fault.spans(event.sent, ended);
-        within.then_some((event, event.answer()?.status))
-    })
 }
 
 /// Of five, the leader and one follower are on one side. The other three go on without them.
@@ -486,84 +378,47 @@ fn a_majority_goes_on_without_its_leader_who_gets_nothing_through() {
         skews: vec![Duration::ZERO; 5],
         ..impatient(11)
     };
-    let report = goes_well(parameters, vec![at(1000, 7000, Fault::SplitLeader)]);
+    let report = goes_well(
+        parameters,
+        vec![Planned::at(1000, 7000, Fault::SplitLeader)],
+    );
     let split = report.faults[0];
     let Fault::Split(side) = split.fault else {
         panic!("{:?}", report.faults);
     };
     assert_eq!(side.iter().count(), 2, "{side}");
     assert_eq!(
-        written_during(&report, &split, |node| side.contains(node)),
+        written(&report, split.from, split.to, |node| side.contains(node)),
         0
     );
-    let written = written_during(&report, &split, |node| !side.contains(node));
+    let written = written(&report, split.from, split.to, |node| !side.contains(node));
     assert!(written > 5, "{written} writes, {:?}", report.counts);
 }
 
-/// Two nodes lose each other and both hear the third: whoever leads, a majority is there.
+/// Two nodes lose each other and both reach the third: there is a majority under any leader.
 #[test]
 fn two_nodes_that_lose_each_other_cost_no_majority() {
     let faults = vec![
-        at(1000, 2500, Fault::Bridge(1)),
-        at(4000, 2500, Fault::Bridge(2)),
-        at(7000, 2500, Fault::Bridge(3)),
+        Planned::at(1000, 2500, Fault::Bridge(1)),
+        Planned::at(4000, 2500, Fault::Bridge(2)),
+        Planned::at(7000, 2500, Fault::Bridge(3)),
     ];
     let report = goes_well(impatient(12), faults);
     for bridge in &report.faults {
-        let written = written_during(&report, bridge, |_| true);
+        let written = written(&report, bridge.from, bridge.to, |_| true);
         assert!(written > 0, "{written} writes during {}", bridge.fault);
     }
-}
-
-#[test]
-fn a_way_that_comes_and_goes_is_survived() {
-    let faults = vec![
-        at(500, 4000, Fault::Flap(1, 2)),
-        at(5000, 4000, Fault::Flap(2, 3)),
-        at(5000, 4000, Fault::CutWay(3, 1)),
-    ];
-    let quiet_connections = goes_well(quiet(13), Vec::new()).counts.connections;
-    let report = goes_well(quiet(13), faults);
-    let connections = report.counts.connections;
-    assert!(
-        connections > quiet_connections + 10,
-        "{connections} connections, {quiet_connections} when nothing fails"
-    );
-}
-
-/// What the leader said arrives after the others have chosen another; and what clients said, after
-/// they have given up.
-#[test]
-fn messages_that_come_many_seconds_late_do_no_harm() {
-    let faults = vec![
-        at(1000, 4000, Fault::HoldLeader),
-        at(5500, 2500, Fault::HoldClients(1)),
-        at(5500, 2500, Fault::HoldClients(2)),
-        at(6000, 3000, Fault::HoldLink(2, 3)),
-    ];
-    let mut resolved = 0;
-    for seed in 14..19 {
-        let parameters = Parameters {
-            patience: ms(2000),
-            ..quiet(seed)
-        };
-        let counts = goes_well(parameters, faults.clone()).counts;
-        assert!(counts.late > 50, "{counts:?}");
-        assert!(counts.elections > 1, "{counts:?}");
-        resolved += counts.resolved;
-    }
-    assert!(resolved > 0, "no write came after its client had left");
 }
 
 /// Its lease, if it had one, is over when it goes on, and another leads.
 #[test]
 fn a_leader_that_was_stopped_and_goes_on_answers_nothing_stale() {
-    let report = goes_well(quiet(15), vec![at(1000, 4000, Fault::PauseLeader)]);
+    let report = goes_well(quiet(15), vec![Planned::at(1000, 4000, Fault::PauseLeader)]);
     let pause = report.faults[0];
     let Fault::Pause(node) = pause.fault else {
         panic!("{:?}", report.faults);
     };
-    let answered = answered_during(&report, &pause, |one| one == node).count();
+    let answered = answered(&report, pause.from, pause.to, |one| one == node).len();
     assert_eq!(answered, 0, "a stopped process answers nothing");
     assert!(report.counts.elections > 1, "{:?}", report.counts);
     let later = report.history.events.iter();
@@ -576,8 +431,11 @@ fn a_leader_that_was_stopped_and_goes_on_answers_nothing_stale() {
 fn killed_processes_lose_nothing_that_they_wrote() {
     let faults = (1..6)
         .flat_map(|time| {
-            let kill = at(time * 1500, 300, Fault::KillLeader);
-            [kill, at(time * 1500 + 700, 200, Fault::Kill(1 + time % 3))]
+            let kill = Planned::at(time * 1500, 300, Fault::KillLeader);
+            [
+                kill,
+                Planned::at(time * 1500 + 700, 200, Fault::Kill(1 + time % 3)),
+            ]
         })
         .collect();
     let report = goes_well(quiet(16), faults);
@@ -586,7 +444,7 @@ fn killed_processes_lose_nothing_that_they_wrote() {
     assert!(report.counts.applied > 3 * report.counts.commits);
 }
 
-/// A node that is asked to stop hands leadership over first, so that nobody waits for an election.
+/// A node that is asked to stop hands leadership over first, so that no client waits for an election.
 #[test]
 fn rolling_restarts_cost_no_election_timeout() {
     let parameters = Parameters {
@@ -594,9 +452,9 @@ fn rolling_restarts_cost_no_election_timeout() {
         ..quiet(17)
     };
     let faults = vec![
-        at(1000, 1500, Fault::RestartLeader),
-        at(4000, 1500, Fault::RestartLeader),
-        at(7000, 1500, Fault::RestartLeader),
+        Planned::at(1000, 1500, Fault::RestartLeader),
+        Planned::at(4000, 1500, Fault::RestartLeader),
+        Planned::at(7000, 1500, Fault::RestartLeader),
     ];
     let report = goes_well(parameters, faults);
     assert_eq!(report.faults.len(), 3, "{:?}", report.faults);
@@ -606,7 +464,7 @@ fn rolling_restarts_cost_no_election_timeout() {
         let took = event.ended.map(|ended| ended - event.sent);
         event.answer().is_some() && took > Some(ms(2000))
     });
-    assert_eq!(slow.count(), 0, "nobody waits for an election");
+    assert_eq!(slow.count(), 0, "no client waits for an election");
 }
 
 /// Of five nodes any two may be gone.
@@ -618,27 +476,15 @@ fn two_of_five_may_lose_power_at_once() {
         ..impatient(18)
     };
     let two = |a, b| Fault::PowerCutSome([a, b].into_iter().collect());
-    let faults = vec![at(1000, 3500, two(1, 2)), at(5500, 3500, two(3, 4))];
+    let faults = vec![
+        Planned::at(1000, 3500, two(1, 2)),
+        Planned::at(5500, 3500, two(3, 4)),
+    ];
     let report = goes_well(parameters, faults);
     for cut in &report.faults {
-        let written = written_during(&report, cut, |_| true);
+        let written = written(&report, cut.from, cut.to, |_| true);
         assert!(written > 0, "{written} writes while two are down");
     }
-}
-
-/// Stamps still rise, and no staleness is told by a wall clock.
-#[test]
-fn wall_clocks_that_jump_and_drift_are_no_matter() {
-    let faults = vec![
-        at(1000, 2000, Fault::ClockStep(1, -3_600_000)),
-        at(1500, 2000, Fault::ClockStep(2, 3_600_000)),
-        at(2000, 7000, Fault::ClockDrift(3, 200_000)),
-        at(4000, 5000, Fault::ClockStep(2, -30_000)),
-        at(5000, 2000, Fault::KillLeader),
-    ];
-    let report = goes_well(quiet(19), faults);
-    assert_eq!(report.faults.len(), 5, "{:?}", report.faults);
-    assert!(report.counts.reads.bounded > 0, "{:?}", report.counts);
 }
 
 /// The clock of each node in turn is an hour ahead, so that of the leader is once, and the other two bound its stamps.
@@ -646,9 +492,9 @@ fn wall_clocks_that_jump_and_drift_are_no_matter() {
 fn a_leader_whose_clock_is_ahead_stamps_by_the_clocks_of_a_majority() {
     let hour = |node| Fault::ClockStep(node, 3_600_000);
     let faults = vec![
-        at(1000, 1500, hour(1)),
-        at(3000, 1500, hour(2)),
-        at(5000, 1500, hour(3)),
+        Planned::at(1000, 1500, hour(1)),
+        Planned::at(3000, 1500, hour(2)),
+        Planned::at(5000, 1500, hour(3)),
     ];
     let report = goes_well(quiet(23), faults);
     let bounded = ran(&report, RarePath::ClockBounded);
@@ -663,50 +509,44 @@ fn a_node_that_lost_its_disk_is_replaced_while_faults_go_on() {
     for (seed, lost) in seeds {
         let parameters = Parameters {
             spares: 1,
-            storm: ms(12_000),
+            fault_phase: ms(12_000),
             snapshot_every: 20,
             keep_in_log: 0,
             ..impatient(seed)
         };
         let other = 1 + lost % 3;
         let faults = vec![
-            at(1000, 0, Fault::Replace(lost)),
-            at(2500, 300, Fault::PowerCut(other)),
-            at(4000, 500, Fault::IsolateLeader),
-            at(6000, 400, Fault::KillLeader),
+            Planned::at(1000, 0, Fault::Replace(lost)),
+            Planned::at(2500, 300, Fault::PowerCut(other)),
+            Planned::at(4000, 500, Fault::IsolateLeader),
+            Planned::at(6000, 400, Fault::KillLeader),
         ];
         let report = goes_well(parameters, faults);
-        let by_numbers = [Order::Remove(lost), Order::Add(4), Order::Promote(4)];
         let join = Order::Join {
             spare: 4,
             old: lost,
         };
-        if report.orders == [(join, Done::Yes)] {
-            by_token += 1;
-        } else {
-            // Also where an answer with a token was lost on its way.
-            let done: Vec<_> = by_numbers.map(|order| (order, Done::Yes)).into();
-            assert!(
-                report.orders.ends_with(&done),
-                "{:?} {:?}",
-                report.orders,
-                report.counts
-            );
+        if report.orders != [(join, Done::Yes)] {
+            // The answer with the token was lost on its way.
+            let removed = (Order::Remove(lost), Done::Yes);
+            assert_eq!(report.orders.last(), Some(&removed), "{:?}", report.orders);
+            continue;
         }
+        by_token += 1;
         let events = report.history.events.iter();
         let asked = events.filter(|event| event.node == 4 && event.answer().is_some());
         assert!(asked.count() > 0, "the new node answers");
     }
     assert!(
-        (1..seeds.len()).contains(&by_token),
-        "{by_token} of them by a token"
+        by_token > seeds.len() / 2,
+        "{by_token} of them are replaced"
     );
 }
 
 #[test]
 fn leadership_is_handed_from_node_to_node() {
     let faults = (0..6)
-        .map(|time| at(1000 + time * 1500, 0, Fault::Transfer(1 + time % 3)))
+        .map(|time| Planned::at(1000 + time * 1500, 0, Fault::Transfer(1 + time % 3)))
         .collect();
     let report = goes_well(quiet(37), faults);
     let done = report.orders.iter().filter(|(_, done)| *done == Done::Yes);
@@ -714,33 +554,28 @@ fn leadership_is_handed_from_node_to_node() {
     assert!(report.counts.elections >= 4, "{:?}", report.counts);
 }
 
-/// What a thin way carries is late, and in pieces.
-#[test]
-fn thin_connections_delay_and_break_nothing() {
-    let parameters = Parameters {
-        snapshot_every: 20,
-        keep_in_log: 0,
-        ..quiet(38)
-    };
-    let faults = vec![
-        at(500, 2500, Fault::ThinLeader),
-        at(3500, 1500, Fault::Isolate(2)),
-        at(4500, 3000, Fault::Thin(1)),
-        at(4500, 3000, Fault::Thin(3)),
-    ];
-    let alone = goes_well(quiet(38), Vec::new());
-    let report = goes_well(parameters, faults);
-    assert!(
-        report.counts.commits < alone.counts.commits * 9 / 10,
-        "{} commits, {} if nothing fails",
-        report.counts.commits,
-        alone.counts.commits
-    );
-}
-
 /// A disk fails once while several writes of one batch wait for what comes of them.
 #[test]
 fn all_writes_of_a_batch_are_told_when_replication_ends() {
     let (parameters, faults) = drawn(Seed(8_080_230_822));
     goes_well(parameters, faults);
+}
+
+/// It stands first in the list of the node that joins, and can only say that it was removed.
+#[test]
+fn a_removed_node_that_goes_on_running_keeps_no_node_from_joining() {
+    let parameters = Parameters {
+        spares: 1,
+        two_operators: true,
+        ..quiet(80)
+    };
+    let faults = vec![
+        Planned::at(500, 0, Fault::Retire(1)),
+        Planned::at(4000, 0, Fault::Grow(4)),
+    ];
+    let report = goes_well(parameters, faults);
+    for order in [Order::Retire(1), Order::Add(4)] {
+        let is_done = report.orders.contains(&(order, Done::Yes));
+        assert!(is_done, "{:?}", report.orders);
+    }
 }

@@ -1,4 +1,4 @@
-//! Some tens of seeds that are always the same, and some that nobody has run before.
+//! Some tens of seeds that are always the same, and some that were never run before.
 //!
 //! `PLACEMENT_SIM_SEEDS` says how many, from `PLACEMENT_SIM_FIRST` on. `PLACEMENT_SIM_FRESH_S` says for how many
 //! seconds fresh ones are run, which `PLACEMENT_SIM_COMMIT` chooses: `scripts/test` gives the commit.
@@ -11,6 +11,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use placement_raft_store::coverage::RarePath;
 use placement_simulations::campaign::{Subject, fresh};
 use placement_simulations::faults::Fault;
 use placement_simulations::operation::Asked;
@@ -23,7 +24,7 @@ use skip::skipped;
 #[allow(unreachable_pub, reason = "the file belongs to another crate, too")]
 mod skip;
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 80;
 const FRESH_S: u64 = 10;
 /// Fresh seeds of one commit are below so many, and those of another far from them.
 const FRESH_MAX: u64 = 100_000;
@@ -114,7 +115,7 @@ fn runs_twice_alike(reports: &[Report]) {
 /// Recovery takes far less than its bounds, and goes on to.
 fn recovers_soon(reports: &[Report]) {
     let mut percents: Vec<u128> = (reports.iter())
-        .map(|report| report.counts.calm_percent())
+        .map(|report| report.counts.recovery_percent())
         .collect();
     percents.sort_unstable();
     let (median, p95) = (
@@ -143,6 +144,7 @@ fn the_promises_hold_whatever_fails() {
         );
     } else {
         everything_happened(&reports);
+        rare_paths_ran(&reports);
         everything_was_asked_for(&reports);
         recovers_soon(&reports);
     }
@@ -174,6 +176,37 @@ fn something_happened(report: &Report) {
         counts.connections < 150 * simulated_s,
         "nodes connect without a pause: {replay}: {counts:?}"
     );
+}
+
+/// Rare paths that drawn faults take in one of many seeds or never, after the test that takes them.
+const TAKEN_ELSEWHERE: [RarePath; 9] = [
+    // scenarios.rs: power_may_fail_in_the_middle_of_an_installation
+    RarePath::InstallRepeated,
+    RarePath::ReceivedInstalled,
+    // raft-store: a_damaged_snapshot_is_refused_and_changes_nothing
+    RarePath::SnapshotRefused,
+    // raft-store: a_node_that_finds_its_own_snapshot_damaged_writes_another
+    RarePath::SnapshotMended,
+    // node: what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun
+    RarePath::SnapshotPutOff,
+    RarePath::SnapshotResumed,
+    // node: as_many_wait_as_are_carried_out_while_they_do
+    RarePath::WriteBusy,
+    // scenarios.rs: a_node_whose_rows_have_rotted_refuses_them
+    RarePath::RowsRefused,
+    // scenarios.rs: a_disk_that_is_put_back_to_an_older_copy_is_refused
+    RarePath::OlderCopyRefused,
+];
+
+/// A rare path that no seed takes is not shown to be right by them.
+fn rare_paths_ran(reports: &[Report]) {
+    let never: Vec<&str> = RarePath::ALL
+        .iter()
+        .filter(|path| !TAKEN_ELSEWHERE.contains(path))
+        .filter(|path| !reports.iter().any(|one| one.rare.contains_key(path)))
+        .map(|path| path.name())
+        .collect();
+    assert!(never.is_empty(), "no seed took: {never:?}");
 }
 
 /// What a short run may lack, a sweep may not.
@@ -265,7 +298,10 @@ fn everything_was_asked_for(reports: &[Report]) {
         "refused"
     );
     for code in CODES {
-        assert!(codes.contains_key(code), "nobody was refused with {code}");
+        assert!(
+            codes.contains_key(code),
+            "no request was refused with {code}"
+        );
     }
 }
 
@@ -275,63 +311,46 @@ fn everything_happened(reports: &[Report]) {
         .iter()
         .flat_map(|report| report.kinds.iter().copied())
         .collect();
-    assert_eq!(
-        seen,
-        BTreeSet::from(Fault::KINDS),
-        "every kind of fault happens"
-    );
-    let sum = |of: fn(&Report) -> usize| reports.iter().map(of).sum::<usize>();
-    let lost_bytes: u64 = reports.iter().map(|one| one.counts.lost_bytes).sum();
-    assert!(lost_bytes > 0, "power cuts take unsynced bytes");
+    // Only the courses of mutants add learners by hand.
+    let kinds = Fault::KINDS
+        .iter()
+        .copied()
+        .filter(|kind| *kind != "learner");
+    assert_eq!(seen, kinds.collect(), "every kind of fault happens");
+    let sum =
+        |of: fn(&Counts) -> usize| -> usize { reports.iter().map(|one| of(&one.counts)).sum() };
+    let runs = reports.len();
+    let happens = |what, more_than: usize, of: fn(&Counts) -> usize| {
+        let times = sum(of);
+        assert!(times > more_than, "{what}: {times} times in {runs} runs");
+    };
+    happens("power cut loses bytes", 0, |c| {
+        usize::from(c.lost_bytes > 0)
+    });
+    happens("election", runs, |counts| counts.elections);
+    happens("outcome that is unknown at first", 0, |counts| {
+        counts.resolved
+    });
+    happens("repeated request", 0, |counts| counts.repeated);
+    happens("request without a quorum", 0, |counts| counts.unavailable);
+    happens("write of a neighbour", runs, |counts| counts.neighbours);
+    happens("snapshot that is sent", 0, |counts| counts.snapshots);
+    // On three nodes at least, and again after a crash.
+    let commits = sum(|counts| counts.commits);
+    happens("applied command", 3 * commits, |counts| counts.applied);
+    happens("bounded read", runs, |counts| counts.reads.bounded);
+    // Many a fault leaves no quorum to answer them.
+    happens("linearizable read in a fault", runs, |c| c.reads.in_faults);
+    let several: usize = (reports.iter().flat_map(|one| &one.history.calls))
+        .map(|call| usize::from(call.requests.len() > 1))
+        .sum();
     assert!(
-        sum(|one| one.counts.elections) > reports.len(),
-        "leaders change"
-    );
-    assert!(
-        sum(|one| one.counts.resolved) > 0,
-        "some outcomes are unknown at first"
-    );
-    assert!(
-        sum(|one| one.counts.repeated) > 0,
-        "some requests are repeated"
-    );
-    assert!(
-        sum(|one| one.counts.unavailable) > 0,
-        "some requests find no quorum"
-    );
-    assert!(
-        sum(|one| one.counts.neighbours) > reports.len(),
-        "another cloud is written to in the same cluster"
+        several > runs,
+        "our own client repeats requests: {several} times"
     );
     assert!(
         (reports.iter()).any(|one| one.parameters.clouds == Clouds::Second),
         "the clients are in the second partition, and the other cloud in the default one"
-    );
-    assert!(
-        sum(|one| one.counts.snapshots) > 0,
-        "some nodes are sent snapshots"
-    );
-    assert!(
-        sum(|one| one.counts.applied) > sum(|one| one.counts.commits) * 3,
-        "some commands are applied again after a crash"
-    );
-    assert!(
-        sum(|one| one.counts.reads.bounded) > reports.len(),
-        "bounded reads are answered"
-    );
-    let several = sum(|one| {
-        let calls = one.history.calls.iter();
-        calls.filter(|call| call.requests.len() > 1).count()
-    });
-    assert!(
-        several > reports.len(),
-        "our own client sends requests again: {several} times"
-    );
-    let in_faults = sum(|one| one.counts.reads.in_faults);
-    assert!(
-        // Many a fault leaves no quorum to answer them.
-        in_faults > reports.len(),
-        "linearizable reads are answered while a fault is going on: {in_faults}"
     );
     let far_apart = reports.iter().filter_map(|one| {
         let regions = one.parameters.regions.as_ref()?;
@@ -355,12 +374,9 @@ fn everything_happened(reports: &[Report]) {
         .sum();
     assert!(
         answered_by_learners > 50,
-        "learners beside five voters answer: {answered_by_learners} times"
+        "learners besides five voters answer: {answered_by_learners} times"
     );
-    let (searched, skipped) = (
-        sum(|one| one.counts.searched),
-        sum(|one| one.counts.skipped),
-    );
+    let (searched, skipped) = (sum(|counts| counts.searched), sum(|counts| counts.skipped));
     say(format!(
         "second opinions: {searched} consumers, {skipped} more had histories too long for one"
     ));
@@ -389,5 +405,5 @@ fn each_commit_has_its_own_fresh_seeds() {
     let (one, other) = (fresh("6791e26"), fresh("c40efff"));
     assert_eq!(one, fresh("6791e26"));
     assert!(one.0.abs_diff(other.0) > FRESH_MAX, "{one:?} {other:?}");
-    assert!(one.0 > 1_000_000_000, "nobody counts up to {one:?}");
+    assert!(one.0 > 1_000_000_000, "no fixed seed reaches {one:?}");
 }

@@ -78,7 +78,7 @@ fn build(cargo: &std::ffi::OsStr, what: &[&str]) -> anyhow::Result<()> {
         .args(["build", "--quiet", "--workspace"])
         .args(what);
     // What cargo tells a test of its package would have build scripts that look at it run again, here and in the next
-    // build from outside, and all that stands on them compiled anew: TLS, and with it the server.
+    // build from outside, and all that stands on them compiled again: TLS, and with it the server.
     for (name, _) in std::env::vars_os() {
         let of_the_test = ["CARGO_PKG_", "CARGO_MANIFEST_"];
         if (name.to_str())

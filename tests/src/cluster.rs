@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use http::StatusCode;
 use parking_lot::Mutex;
-use placement_client::{Admin, ApiRequest, Client, NewMember, NodeStatus, Trust};
+use placement_client::{Admin, ApiRequest, Client, NodeStatus, Trust};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -21,6 +21,7 @@ use crate::link::{Link, Way, Ways};
 use crate::node_process::{NodeProcess, StartOptions, log_tail};
 use crate::ports::Ports;
 use crate::private;
+use crate::wait::until_ok;
 
 /// How long a cluster may take to become healthy; a loaded machine is slow.
 pub const HEALTHY_LIMIT: Duration = Duration::from_secs(60);
@@ -227,16 +228,27 @@ impl Cluster {
         NodePlace::new(self.directory.path(), self.ports.first(), id)
     }
 
-    /// Starts a node that does not run. One that was added by [`Cluster::add_place`] waits to be
-    /// invited.
+    /// Starts a node that does not run. One that was added by [`Cluster::add_place`] joins if it has a token.
     pub fn start_node(&mut self, id: u64) -> anyhow::Result<()> {
         let place = self.place(id).clone();
         let mut options = self.options.clone();
         let founder = [place.peer(), place.link()]
             .iter()
             .any(|address| options.initial_members.contains(address));
-        if !founder {
+        let token = self.token_file(id);
+        if !founder || token.exists() {
             options.initial_members.clear();
+        }
+        if token.exists() {
+            let others = self.places.iter().filter(|other| other.id != id);
+            let others: Vec<_> = others.map(|other| self.peer_of(other.id)).collect();
+            options.numbered = false;
+            options.flags.extend([
+                "--join".to_owned(),
+                others.join(","),
+                "--join-token-file".to_owned(),
+                token.display().to_string(),
+            ]);
         }
         let process = NodeProcess::start(&place, &options)?;
         self.pids.lock().insert(process.pid(), id);
@@ -258,21 +270,30 @@ impl Cluster {
         started
     }
 
-    /// Makes a node that was added by [`Cluster::add_place`] and started a learner. It may not listen yet.
-    pub async fn admit(&mut self, id: u64) -> anyhow::Result<()> {
-        let place = self.place(id);
-        let learner = NewMember {
-            id,
-            peer: self.peer_of(id),
-            api: place.api(),
-            admin: place.admin(),
-        };
+    /// Makes a token for a node that was added by [`Cluster::add_place`]: it joins when it is started.
+    pub async fn admit(&self, id: u64) -> anyhow::Result<()> {
+        let runs = |id: &u64| self.running[index(*id)].is_some();
+        let by = self.ids().into_iter().find(runs).context("no node runs")?;
         let begun = Instant::now();
-        while let Err(error) = self.admin_of(1).add_member(&learner).await {
-            ensure!(begun.elapsed() < HEALTHY_LIMIT, "node {id}: {error}");
+        let made = loop {
+            match self.admin_of(by).create_join_token(3600, None, false).await {
+                Ok(made) => break made,
+                Err(error) => ensure!(begun.elapsed() < HEALTHY_LIMIT, "node {id}: {error}"),
+            }
             tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-        self.wait_ready(id).await
+        };
+        ensure!(made.id == id, "the next node is node {}, not {id}", made.id);
+        self.give_token(id, &made.token.context("it is shown once")?)
+    }
+
+    /// Has a node that has no data join with this token when it is started.
+    pub fn give_token(&self, id: u64, token: &str) -> anyhow::Result<()> {
+        Ok(private::write(&self.token_file(id), token)?)
+    }
+
+    /// Where the token of a node is.
+    pub fn token_file(&self, id: u64) -> PathBuf {
+        self.directory.path().join(format!("join-token-{id}"))
     }
 
     /// Makes a partition, whose requests are those for these hosts and below these paths. The nodes of a fresh
@@ -324,7 +345,7 @@ impl Cluster {
             .is_some_and(|process| process.ended().is_none())
     }
 
-    /// How a node ended that nobody has ended.
+    /// How a node ended that no one has ended.
     pub fn gave_up(&mut self, id: u64) -> Option<ExitStatus> {
         self.running[index(id)].as_mut()?.ended()
     }
@@ -414,13 +435,13 @@ impl Cluster {
         self.ids().iter().map(|&id| self.client_of(id)).collect()
     }
 
-    /// The admin door of one node.
+    /// The admin listener of one node.
     pub fn admin_of(&self, id: u64) -> Admin {
         let client = self.connect([self.place(id).admin()]);
         Admin::new(client.with_patience(Duration::from_secs(5)))
     }
 
-    /// Runs `placementctl` against all admin doors.
+    /// Runs `placementctl` against all admin listeners.
     pub fn placementctl(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let endpoints: Vec<_> = self.places.iter().map(NodePlace::admin).collect();
         Command::new(binaries::placementctl()?)
@@ -428,6 +449,56 @@ impl Cluster {
             .args(arguments)
             .output()
             .context("cannot start placementctl")
+    }
+
+    /// Runs `placementctl`, which must succeed, and gives what it printed.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn ctl(&self, arguments: &[&str]) -> String {
+        let output = self.placementctl(arguments).expect("placementctl starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8(output.stdout).expect("it prints text")
+    }
+
+    /// The metrics of a node.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn metrics(&self, id: u64) -> String {
+        let client = self.connect([self.place(id).admin()]);
+        let answer = client.call(ApiRequest::get("/metrics")).await;
+        String::from_utf8_lossy(&answer.expect("a node that runs").body).into_owned()
+    }
+
+    /// Waits until one of these nodes logs this.
+    ///
+    /// # Panics
+    /// If none does in time.
+    pub async fn until_logged(&self, ids: &[u64], words: &str) {
+        until_ok(words, async || {
+            let logs = ids.iter().map(|&id| self.log(id, 1000));
+            let logs: String = logs.collect();
+            if logs.contains(words) {
+                Ok(())
+            } else {
+                Err(logs)
+            }
+        })
+        .await;
+    }
+
+    /// Waits until this node leads.
+    ///
+    /// # Panics
+    /// If it does not in time.
+    pub async fn until_leader(&self, id: u64) {
+        until_ok("another leader", async || match self.leader().await {
+            Ok(leader) if leader == id => Ok(()),
+            other => Err(other),
+        })
+        .await;
     }
 
     /// Waits until every running node is ready.
@@ -502,7 +573,7 @@ impl Cluster {
     }
 
     /// Whether a provider of this name exists, asked of one node after the other. A write whose outcome is
-    /// not known may be committed meanwhile; then all are asked again.
+    /// not known may be committed in the meantime; then all are asked again.
     ///
     /// # Panics
     /// If it is there and then it is not, or a node cannot be asked.

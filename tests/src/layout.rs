@@ -42,7 +42,7 @@ impl NodePlace {
         [
             (self.base_port, "the REST API"),
             (self.base_port + 1, "traffic between nodes"),
-            (self.base_port + 2, "the admin door"),
+            (self.base_port + 2, "the admin listener"),
         ]
     }
 
@@ -61,7 +61,7 @@ impl NodePlace {
         format!("127.0.0.1:{}", self.base_port + 3)
     }
 
-    /// `host:port` of the admin door.
+    /// `host:port` of the admin listener.
     pub fn admin(&self) -> String {
         format!("127.0.0.1:{}", self.base_port + 2)
     }

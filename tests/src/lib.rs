@@ -1,11 +1,12 @@
 //! What black-box tests and the tools for people are made of: real processes of `placementd`,
-//! clusters of them, and a sample estate.
+//! clusters of them, and a sample cloud.
 
 pub mod authority;
 pub mod backups;
 pub mod binaries;
 pub mod cluster;
 pub mod histories;
+pub mod host;
 pub mod keystone;
 pub mod layout;
 pub mod link;
@@ -21,6 +22,7 @@ pub mod sample;
 pub mod shim;
 pub mod skip;
 pub mod torture;
+pub mod wait;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Ports of loopback that nobody uses.
+//! Ports of loopback that no one uses.
 
 use std::net::TcpListener;
 
@@ -10,11 +10,11 @@ const RANGE: std::ops::Range<u16> = 10_000..32_000;
 pub const BLOCK: u16 = 10;
 
 /// Consecutive ports that are this process's until it is dropped, whether it listens on them or
-/// not. Whoever else claims ports this way, in whatever process, gets others.
+/// not. Anyone else who claims ports this way, in whatever process, gets others.
 #[derive(Debug)]
 pub struct Ports {
     first: u16,
-    /// Listeners on the last port of each block: the system lets nobody else have it, and forgets
+    /// Listeners on the last port of each block: the system lets no one else have it, and forgets
     /// it if this process dies.
     _claims: Vec<TcpListener>,
 }

@@ -160,7 +160,7 @@ impl Synced {
         }
         for (name, file) in entries.iter().filter(|(name, _)| !there.contains(*name)) {
             let copy = kept.join(file);
-            // A directory that was removed is not brought back: nobody removes one to put another in its place.
+            // A directory that was removed is not brought back: no one removes one to put another in its place.
             if copy.exists() {
                 lost.back += 1;
                 fs::hard_link(&copy, directory.join(name))?;

@@ -153,12 +153,10 @@ impl Store {
                 "endpoint = \"https://{}\"\nca_file = {authority:?}",
                 self.address
             ),
-            false => format!("endpoint = \"http://{}\"\nallow_http = true", self.address),
+            false => format!("endpoint = \"http://{}\"", self.address),
         };
         format!(
-            "[backup_s3]\nbucket = \"{BUCKET}\"\n{way}\n\
-             prefix = \"clouds/one\"\ncredentials_file = {credentials:?}\nlog_every_s = 1\n\
-             timeout_s = 5\n"
+            "[backup_s3]\nbucket = \"{BUCKET}/clouds/one\"\n{way}\ncredentials_file = {credentials:?}\n"
         )
     }
 
@@ -189,7 +187,7 @@ async fn serve(
     match (mood, tls) {
         (Mood::Well | Mood::Forbids | Mood::Lies, None) => answer(connection, known, mood).await,
         (Mood::Well | Mood::Forbids | Mood::Lies, Some(tls)) => {
-            // Whoever does not believe it goes away.
+            // A client that does not trust it goes away.
             if let Ok(connection) = tls.accept(connection).await {
                 answer(connection, known, mood).await;
             }

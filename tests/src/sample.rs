@@ -1,4 +1,4 @@
-//! A small estate to try the service on, loaded through the public REST API: compute nodes with
+//! A small sample cloud to try the service on, loaded through the public REST API: compute nodes with
 //! NUMA nodes below them, storage that they share by an aggregate, and a host with PCI devices.
 
 use placement_client::{
@@ -19,13 +19,13 @@ const NUMA_NODES: u128 = 2;
 const PCI_DEVICES: u128 = 4;
 const PCI_CLASS: &str = "CUSTOM_PCI_10DE_1EB8";
 
-/// Whether the estate, the storage being its last part, is there.
+/// Whether the sample cloud, the storage being its last part, is there.
 pub async fn is_loaded(client: &Client) -> Result<bool, Error> {
     let found = client.providers(&[("uuid", &STORAGE.to_string())]).await?;
     Ok(!found.is_empty())
 }
 
-/// Loads the estate; what is there from an interrupted attempt is fine. `progress` hears of each
+/// Loads the sample cloud; what is there from an interrupted attempt is fine. `progress` hears of each
 /// provider.
 pub async fn load(client: &Client, mut progress: impl FnMut(&str)) -> Result<(), Error> {
     client.ensure_resource_class(PCI_CLASS).await?;
@@ -51,7 +51,7 @@ pub async fn claim(client: &Client, candidates: &AllocationCandidates) -> anyhow
     let first = candidates
         .allocation_requests
         .first()
-        .ok_or_else(|| anyhow::anyhow!("the sample estate is full: no candidate"))?;
+        .ok_or_else(|| anyhow::anyhow!("the sample cloud is full: no candidate"))?;
     let mut claim = first.claim("project", "user");
     claim.consumer_generation = client.allocations(CONSUMER).await?.consumer_generation;
     client.put_allocations(CONSUMER, &claim).await?;

@@ -1,5 +1,5 @@
 //! A test that cannot run on this machine says so, where `scripts/test` sees and counts it.
-//! `raft-store`'s tests include this file by its path, since nobody depends on this crate.
+//! `raft-store`'s tests include this file by its path, since no one depends on this crate.
 
 use std::io::Write;
 

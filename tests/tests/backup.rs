@@ -1,7 +1,5 @@
 //! The drill: a backup of a cluster that is written to, and a new cluster that begins with it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -12,13 +10,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use placement_client::{ApiRequest, Consistency, NewProvider};
+use placement_client::{ApiRequest, Consistency};
 use placement_tests::backups::{back_up, check, printed, refusal, restore, restored};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
+use placement_tests::host::create;
 use placement_tests::power::Power;
 use placement_tests::private;
 use placement_tests::skip::skipped;
+use placement_tests::wait::{until, until_ok};
 use tokio::task::JoinHandle;
 
 async fn providers(cluster: &Cluster) -> BTreeSet<String> {
@@ -50,10 +50,7 @@ impl Writers {
                     let name = format!("w{writer}-{number}");
                     let begun = Instant::now();
                     writes.lock().unwrap().insert(name.clone(), (begun, None));
-                    client
-                        .create_provider(&NewProvider::named(&name))
-                        .await
-                        .unwrap();
+                    create(&client, &name).await;
                     let acknowledged = Instant::now();
                     writes
                         .lock()
@@ -86,16 +83,16 @@ impl Writers {
 
 /// The digest of the state after an entry, from the log that another node keeps with its backups.
 async fn digest_after(index: &str, kept: &Path) -> String {
-    let begun = Instant::now();
-    loop {
+    until_ok("the log", async || {
         let scratch = Cluster::prepare(3, "").unwrap();
         let told = printed(&restore(&scratch, 1, kept, &["--until-index", index]));
         if told["index"] == index {
-            return told["digest"].clone();
+            Ok(told["digest"].clone())
+        } else {
+            Err(told)
         }
-        assert!(begun.elapsed() < Duration::from_secs(30), "{told:?}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,10 +101,7 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     let config = format!("[backup]\ndirectory = {:?}\n", directory.path());
     let cluster = Cluster::start_with(3, &config).await.unwrap();
     let session = cluster.client().with_session();
-    session
-        .create_provider(&NewProvider::named("first"))
-        .await
-        .unwrap();
+    create(&session, "first").await;
     let old_token = session.session_index().unwrap();
     let writers = Writers::start(&cluster);
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -167,38 +161,24 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
 
     // It is a cluster like any other: it takes writes from all nodes, loses one, and knows its doors.
     for (client, name) in restored.clients().into_iter().zip(["n1", "n2", "n3"]) {
-        client
-            .create_provider(&NewProvider::named(name))
-            .await
-            .unwrap();
+        create(&client, name).await;
     }
-    let started = Instant::now();
-    loop {
+    let expected = restored
+        .ids()
+        .into_iter()
+        .map(|id| restored.place(id).admin());
+    let expected: BTreeSet<_> = expected.collect();
+    until("addresses", async || {
         let status = restored.admin_of(1).status().await.unwrap();
-        let mut doors: Vec<_> = status
-            .members
-            .iter()
-            .map(|member| member.admin.clone())
-            .collect();
-        doors.sort();
-        let mut expected: Vec<_> = (restored.ids().iter())
-            .map(|&id| restored.place(id).admin())
-            .collect();
-        expected.sort();
-        if doors == expected {
-            break;
-        }
-        assert!(started.elapsed() < Duration::from_secs(30), "{doors:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        let known = status.members.into_iter().map(|member| member.admin);
+        known.collect::<BTreeSet<_>>() == expected
+    })
+    .await;
     let mut restored = restored;
     let leader = restored.leader().await.unwrap();
     restored.kill_9(leader);
     let client = restored.client().with_patience(Duration::from_secs(60));
-    client
-        .create_provider(&NewProvider::named("without"))
-        .await
-        .unwrap();
+    create(&client, "without").await;
     restored.start_node(leader).unwrap();
     restored.wait_healthy().await.unwrap();
     restored.assert_equal_states().await;
@@ -209,10 +189,7 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
 async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
-    client
-        .create_provider(&NewProvider::named("one"))
-        .await
-        .unwrap();
+    create(&client, "one").await;
     let (file, later) = (
         cluster.directory().join("one"),
         cluster.directory().join("two"),
@@ -220,10 +197,7 @@ async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
     let said = printed(&back_up(&cluster, &file));
     let mode = fs::metadata(&file).unwrap().mode();
     assert_eq!(mode & 0o777, 0o600, "others can read it");
-    client
-        .create_provider(&NewProvider::named("two"))
-        .await
-        .unwrap();
+    create(&client, "two").await;
     printed(&back_up(&cluster, &later));
     let words = refusal(&back_up(&cluster, &file), 1);
     assert!(words.contains("exists already"), "{words}");
@@ -282,10 +256,7 @@ async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
 async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does_not_start() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let client = cluster.client();
-    client
-        .create_provider(&NewProvider::named("kept"))
-        .await
-        .unwrap();
+    create(&client, "kept").await;
     cluster.kill_9(3);
     let removed = cluster
         .placementctl(&["members", "remove", "3", "--yes"])
@@ -322,10 +293,7 @@ async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does
     new.assert_equal_states().await;
     assert!(new.has_provider("kept").await);
     for (client, name) in new.clients().into_iter().zip(["n1", "n2", "n3"]) {
-        client
-            .create_provider(&NewProvider::named(name))
-            .await
-            .unwrap();
+        create(&client, name).await;
     }
 }
 
@@ -338,10 +306,7 @@ async fn a_backup_that_is_interrupted_leaves_nothing() {
     let padding = "x".repeat(150);
     for number in 0..700 {
         let name = format!("{number}-{padding}");
-        client
-            .create_provider(&NewProvider::named(&name))
-            .await
-            .unwrap();
+        create(&client, &name).await;
     }
     let full = Command::new(binaries::placementctl().unwrap())
         .args(["--endpoint", &cluster.place(1).admin(), "backup", "-"])
@@ -379,11 +344,10 @@ async fn a_backup_that_is_interrupted_leaves_nothing() {
     assert!(is_empty());
 
     // The node lets the next one begin once it has noticed.
-    let started = Instant::now();
-    while !back_up(&cluster, Path::new("-")).status.success() {
-        assert!(started.elapsed() < Duration::from_secs(30));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("another backup", async || {
+        back_up(&cluster, Path::new("-")).status.success()
+    })
+    .await;
     let child = start(&cluster);
     cluster.kill_9(1);
     let words = refusal(&child.wait_with_output().unwrap(), 2);

@@ -1,25 +1,21 @@
 //! One caller may ask so much of a node, and others do not notice when it asks more.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::time::Duration;
 
 use futures::future::join_all;
-use placement_client::{ApiRequest, Client, NewProvider};
+use placement_client::{ApiRequest, NewProvider};
 use placement_tests::cluster::Cluster;
 
 /// What `/metrics` counts as refused for this reason.
 async fn refused(cluster: &Cluster, limit: &str) -> u64 {
-    let client = Client::new([cluster.place(1).admin()]).unwrap();
-    let answer = client.call(ApiRequest::get("/metrics")).await.unwrap();
-    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let text = cluster.metrics(1).await;
     let series = format!("placement_http_callers_refused_total{{limit=\"{limit}\"}} ");
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(&series));
     lines.next().unwrap().parse().unwrap()
 }
 
 #[tokio::test]
-async fn a_user_in_a_hurry_is_slowed_down_and_another_one_is_not() {
+async fn a_user_above_its_limit_is_slowed_and_another_is_not() {
     let config = "[callers]\nuser_per_s = 20\n";
     let cluster = Cluster::start_with(1, config).await.unwrap();
     let (hurried, calm) = (

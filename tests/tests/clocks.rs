@@ -1,15 +1,14 @@
 //! The wall clock of one machine is a day ahead for a moment.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use placement_client::NewProvider;
 use placement_tests::backups::{printed, restore};
 use placement_tests::cluster::Cluster;
+use placement_tests::host::create;
+use placement_tests::wait::until;
 use placement_tests::{shim, skip::skipped};
 
 /// Stands between a process and its wall clock: while a file is there, it is a day later.
@@ -28,14 +27,6 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
     return result;
 }
 "#;
-
-async fn write(cluster: &Cluster, name: &str) {
-    let client = cluster.client().with_patience(Duration::from_secs(30));
-    client
-        .create_provider(&NewProvider::named(name))
-        .await
-        .unwrap();
-}
 
 async fn lead(cluster: &Cluster, id: u64) {
     if cluster.leader().await.unwrap() != id {
@@ -78,21 +69,20 @@ async fn a_leader_whose_clock_was_ahead_costs_no_write_when_a_moment_is_restored
             .filter_map(|entry| entry.file_name().into_string().ok())
             .collect()
     };
-    let begun = Instant::now();
-    while !names(&kept).iter().any(|name| name.starts_with("backup-")) {
-        assert!(begun.elapsed() < Duration::from_secs(60));
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("a backup", async || {
+        names(&kept).iter().any(|name| name.starts_with("backup-"))
+    })
+    .await;
 
     lead(&cluster, 1).await;
     fs::write(&gate, "").unwrap();
-    write(&cluster, "a").await;
+    create(&cluster.client(), "a").await;
     let warned = cluster.admin_of(1).status().await.unwrap().clock_problem;
     let warned = warned.unwrap();
     assert!(warned.contains("s ahead of the clocks"), "{warned}");
     fs::remove_file(&gate).unwrap();
     lead(&cluster, 2).await;
-    write(&cluster, "b").await;
+    create(&cluster.client(), "b").await;
     let status = cluster.admin_of(2).status().await.unwrap();
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = moment(since.unwrap().as_secs() + 1);

@@ -1,11 +1,9 @@
 //! What reads promise, on every node, with and without a majority.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use placement_client::{ApiRequest, ApiResponse, Client, Consistency, Error, NewProvider};
+use placement_client::{ApiRequest, ApiResponse, Client, Consistency, NewProvider};
 use placement_tests::cluster::Cluster;
 use uuid::Uuid;
 
@@ -80,26 +78,6 @@ async fn every_level_is_served_by_every_node_and_says_where_it_stands() {
 }
 
 #[tokio::test]
-async fn whoever_writes_to_one_node_and_reads_from_another_is_always_right() {
-    let cluster = Cluster::start(3).await.unwrap();
-    for round in 0..60_u64 {
-        let (writes, reads) = (round % 3 + 1, (round + 1) % 3 + 1);
-        let uuid = Uuid::new_v4();
-        let new = NewProvider::named(&format!("host-{round}")).uuid(uuid);
-        cluster
-            .client_of(writes)
-            .create_provider(&new)
-            .await
-            .unwrap();
-        let seen = cluster.client_of(reads).provider(uuid).await;
-        assert!(
-            seen.is_ok(),
-            "written to node {writes}, read from node {reads}: {seen:?}"
-        );
-    }
-}
-
-#[tokio::test]
 async fn without_a_majority_local_reads_go_on_and_the_rest_is_told_to_come_back() {
     let mut cluster = Cluster::start_with(3, SHORT_WAIT).await.unwrap();
     let uuid = Uuid::new_v4();
@@ -109,7 +87,6 @@ async fn without_a_majority_local_reads_go_on_and_the_rest_is_told_to_come_back(
         .await
         .unwrap();
     let token = client.session_index().unwrap();
-    // The leader survives: it still takes a write into its log before it notices that it is alone.
     let survivor = cluster.leader().await.unwrap();
     for id in cluster.ids() {
         if id != survivor {
@@ -117,8 +94,6 @@ async fn without_a_majority_local_reads_go_on_and_the_rest_is_told_to_come_back(
         }
     }
     let client = cluster.client_of(survivor);
-    let mut refused = Refused::default();
-    refused.write(&client, survivor, "at once").await;
     // What it knows of its leadership is over after an election's silence.
     tokio::time::sleep(Duration::from_secs(3)).await;
 
@@ -137,54 +112,11 @@ async fn without_a_majority_local_reads_go_on_and_the_rest_is_told_to_come_back(
         let code = refusal(&client, what, survivor, request).await;
         assert!(code.ends_with("nothing_committed"), "{what}: {code:?}");
     }
-    refused.write(&client, survivor, "other").await;
+    let write = ApiRequest::put("/traits/CUSTOM_ALONE");
+    refusal(&client, "a write", survivor, write).await;
     for (path, status) in [("/livez", 200), ("/readyz", 503)] {
         let response = client.request_once(ApiRequest::get(path)).await.unwrap();
         assert_eq!(response.status.as_u16(), status, "{path}");
-    }
-
-    // The client calls it by its name, too.
-    let impatient = cluster.client_of(survivor).with_patience(Duration::ZERO);
-    let third = impatient
-        .create_provider(&NewProvider::named("third"))
-        .await;
-    refused.0.push(match third {
-        Err(Error::NothingCommitted { .. }) => ("third", true),
-        Err(Error::OutcomeUnknown { .. }) => ("third", false),
-        other => panic!("{other:?}"),
-    });
-
-    // With the others back it shows whether it was right.
-    for id in cluster.ids() {
-        if id != survivor {
-            cluster.start_node(id).unwrap();
-        }
-    }
-    cluster.wait_healthy().await.unwrap();
-    for (name, nothing_committed) in refused.0 {
-        let is_there = cluster.has_provider(name).await;
-        assert!(
-            !(is_there && nothing_committed),
-            "{name:?} was written, but its client was told that nothing was committed"
-        );
-    }
-    cluster.assert_equal_states().await;
-}
-
-/// The providers whose creation was answered 503, and whether by "nothing was committed".
-#[derive(Default)]
-struct Refused(Vec<(&'static str, bool)>);
-
-impl Refused {
-    async fn write(&mut self, client: &Client, node: u64, name: &'static str) {
-        let request = ApiRequest::post("/resource_providers").json(&NewProvider::named(name));
-        let code = refusal(client, name, node, request).await;
-        let nothing_committed = code.ends_with("nothing_committed");
-        assert!(
-            nothing_committed || code.ends_with("outcome_unknown"),
-            "{name}: {code:?}"
-        );
-        self.0.push((name, nothing_committed));
     }
 }
 
@@ -208,24 +140,4 @@ async fn refusal(client: &Client, what: &str, node: u64, request: ApiRequest) ->
     assert!(position.index.is_some(), "{what}: {:?}", response.headers);
     assert_eq!(position.node, Some(node), "{what}");
     response.error().unwrap().code.unwrap_or_default()
-}
-
-#[tokio::test]
-async fn a_promise_that_cannot_be_understood_is_refused() {
-    let cluster = Cluster::start(1).await.unwrap();
-    let client = cluster.client_of(1);
-    for (header, value) in [
-        ("placement-consistency", "strong"),
-        ("placement-consistency", "bounded;max=soon"),
-        ("placement-consistency", "session"),
-        ("placement-min-index", "yesterday"),
-    ] {
-        let request = ApiRequest::get("/resource_providers").header(header, value);
-        let response = client.request(request).await.unwrap();
-        assert_eq!(
-            response.status,
-            StatusCode::BAD_REQUEST,
-            "{header}: {value}"
-        );
-    }
 }

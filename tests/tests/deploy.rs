@@ -1,7 +1,5 @@
 //! What docs/deploy says works as it stands there.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -231,7 +229,7 @@ async fn a_service_with_these_retries_outlives_a_time_without_a_leader() {
         .await
         .unwrap();
     let section = block(&document("README.md"), "ini");
-    // As Nova would be without Keystone: nobody asks it here.
+    // As Nova would be without Keystone: no one asks it here.
     let who = format!(
         "auth_type = admin_token\nendpoint = http://{}\ntoken = admin",
         cluster.place(1).api()

@@ -1,21 +1,25 @@
 //! What the documents for people say exists: each command with its flags, each file.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use placement_tests::binaries;
 
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 26] = [
     "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
     "docs/operations.md",
+    "docs/configuration.md",
     "docs/regions.md",
     "docs/runbook.md",
     "docs/openraft-proposals.md",
     "docs/performance.md",
     "docs/api.md",
+    "docs/metrics.md",
+    "docs/simulations.md",
     "docs/deploy/README.md",
     "docs/deploy/haproxy.md",
     "docs/deploy/kolla-ansible.md",
@@ -23,6 +27,12 @@ const DOCUMENTS: [&str; 14] = [
     "docs/deploy/devstack.md",
     "docs/security.md",
     "conformance/README.md",
+    "client/DESIGN.md",
+    "model/DESIGN.md",
+    "node/DESIGN.md",
+    "raft-store/DESIGN.md",
+    "simulations/DESIGN.md",
+    "tests/DESIGN.md",
 ];
 
 fn repository() -> &'static Path {
@@ -215,7 +225,7 @@ fn files(document: &str) -> Vec<String> {
         let top = span.split('/').next().unwrap_or_default();
         !top.is_empty()
             && span.contains('/')
-            && !span.contains([' ', '*', '{', '…'])
+            && !span.contains([' ', '*', '{', '…', '<'])
             && repository().join(top).is_dir()
     });
     links.chain(spans).filter(|file| !file.is_empty()).collect()
@@ -235,6 +245,62 @@ fn every_file_in_the_documents_exists() {
         }
     }
     assert!(checked > 20, "only {checked} were found");
+}
+
+/// The headings of a document, as links name them.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| {
+            let kept = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = kept.replace(' ', "-");
+            kept.chars()
+                .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn every_link_to_a_heading_finds_it() {
+    let mut checked = 0;
+    for document in DOCUMENTS {
+        let text = read(document);
+        let links = text.split("](").skip(1);
+        let links = links.filter_map(|rest| rest.split(')').next()?.split_once('#'));
+        for (file, anchor) in links.filter(|(file, _)| !file.contains("://")) {
+            let target = match file {
+                "" => repository().join(document),
+                file => repository().join(document).with_file_name("").join(file),
+            };
+            let target = std::fs::read_to_string(&target).unwrap();
+            let found = anchors(&target).iter().any(|one| one == anchor);
+            assert!(found, "{document} links to {file}#{anchor}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 20, "only {checked} were found");
+}
+
+/// What is plainer in other words. Single words are in `typos.toml`.
+const PHRASES: [&str; 7] = [
+    " in words",
+    "as it is,",
+    "that is none",
+    " for ever ",
+    " comes of ",
+    "bad day",
+    " takes no part",
+];
+
+#[test]
+fn documents_are_in_plain_terms() {
+    for document in DOCUMENTS {
+        let text = read(document).replace('\n', " ");
+        for phrase in PHRASES {
+            assert!(!text.contains(phrase), "{document} has {phrase:?}");
+        }
+    }
 }
 
 /// The promises of a document and their tests, as file and name.

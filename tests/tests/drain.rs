@@ -1,6 +1,4 @@
-//! Nodes are restarted one after the other behind a balancer that follows `/readyz`, and nobody notices.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Nodes are restarted one after the other behind a balancer that follows `/readyz`, and no one notices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -97,12 +95,6 @@ async fn ask(
     failures
 }
 
-fn ctl(cluster: &Cluster, arguments: &[&str]) -> String {
-    let output = cluster.placementctl(arguments).unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 fn balancer(cluster: &Cluster) -> Balancer {
     let places: Vec<_> = cluster
         .ids()
@@ -128,7 +120,7 @@ async fn a_rolling_restart_by_signal_or_by_drain_fails_no_request_behind_a_balan
     }
     // By an operator, who looks first.
     let leader = cluster.leader().await.unwrap();
-    let said = ctl(&cluster, &["drain", &leader.to_string()]);
+    let said = cluster.ctl(&["drain", &leader.to_string()]);
     assert!(said.contains("its /readyz says 503"), "{said}");
     let drained = cluster.place(leader).clone();
     assert!(!is_ready(&drained).await);
@@ -156,13 +148,13 @@ async fn a_rolling_restart_by_signal_or_by_drain_fails_no_request_behind_a_balan
 #[tokio::test]
 async fn a_drained_node_goes_on_answering_until_it_is_asked_back() {
     let mut cluster = Cluster::start(1).await.unwrap();
-    let said = ctl(&cluster, &["drain", "1"]);
+    let said = cluster.ctl(&["drain", "1"]);
     assert!(said.contains("it still leads"), "{said}");
     let place = cluster.place(1).clone();
     assert!(!is_ready(&place).await);
     let provider = NewProvider::named("host").uuid(Uuid::new_v4());
     cluster.client().create_provider(&provider).await.unwrap();
-    ctl(&cluster, &["undrain", "1"]);
+    cluster.ctl(&["undrain", "1"]);
     cluster.wait_ready(1).await.unwrap();
     let refused = cluster.placementctl(&["drain", "7"]).unwrap();
     assert_eq!(refused.status.code(), Some(1));

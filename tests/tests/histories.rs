@@ -1,4 +1,4 @@
-//! What clients of real processes saw in a storm, judged by the simulations' witness, in short;
+//! What clients of real processes saw amid faults, checked by the simulations' witness, in short;
 //! `scripts/torture --minutes` does so for long.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -12,12 +12,13 @@ use placement_witness::promise;
 
 const SHORT: Duration = Duration::from_millis(1_500);
 
-async fn course(seed: u64, nodes: u64, faults: &[Fault]) -> Course {
+async fn course(seed: u64, nodes: u64, encrypted: bool, faults: &[Fault]) -> Course {
     let round = Round {
         seed,
         nodes,
+        encrypted,
         script: faults.iter().map(|fault| (*fault, SHORT)).collect(),
-        storm: Duration::ZERO,
+        fault_phase: Duration::ZERO,
     };
     let course = round.run(|line| eprintln!("{line}")).await.unwrap();
     let Course {
@@ -48,10 +49,12 @@ async fn course(seed: u64, nodes: u64, faults: &[Fault]) -> Course {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_of_three_processes_in_a_storm_follows_from_the_log_and_a_lie_is_found() {
+async fn every_answer_of_three_processes_amid_faults_follows_from_the_log_and_a_wrong_one_is_found()
+{
     let course = course(
         1,
         3,
+        false,
         &[
             Fault::KillLeader,
             Fault::CutOffLeader,
@@ -67,14 +70,15 @@ async fn every_answer_of_three_processes_in_a_storm_follows_from_the_log_and_a_l
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_processes_lose_their_majority_and_get_it_back() {
+async fn five_processes_over_tls_lose_their_majority_and_get_it_back() {
     let faults = [
         Fault::KillMajority,
         Fault::CutInHalves,
         Fault::PauseMajority,
         Fault::KillLeader,
+        Fault::KillAll,
     ];
-    course(2, 5, &faults).await;
+    course(2, 5, true, &faults).await;
 }
 
 /// A single lie in what clients were told, or in what nodes kept, is found out and named.
@@ -136,7 +140,7 @@ fn find(
         let answer = event.answer()?;
         wanted(&event.operation, answer).then_some((number, answer.index?.index))
     });
-    found.expect("a storm is long enough for one")
+    found.expect("the fault phase is long enough for one")
 }
 
 fn answer(history: &mut History, number: usize) -> &mut Answer {

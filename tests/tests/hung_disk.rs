@@ -1,18 +1,20 @@
-//! A disk that hangs: no error, no answer.
+//! Disks that are slow, and disks that hang: no error, no answer.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use placement_client::NewProvider;
 use placement_tests::cluster::Cluster;
+use placement_tests::host::create;
 use placement_tests::{shim, skip::skipped};
 use uuid::Uuid;
 
-/// Stands between a process and its disk: while a file is there, no sync comes back, or no write to the note how far
-/// the log has come.
+/// Stands between a process and its disk: while a file is there, no sync comes back, or none within two seconds, or no
+/// write to the note how far the log has come.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -37,6 +39,8 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t offset) {
     return real(fd, bytes, length, offset);
 }
 int fdatasync(int fd) {
+    const char *slow = getenv("PLACEMENT_TEST_SLOW_WHILE");
+    if (slow && access(slow, F_OK) == 0) usleep(2000000);
     wait_out();
     int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
     return real(fd);
@@ -48,8 +52,27 @@ int fsync(int fd) {
 }
 "#;
 
+/// A cluster of three, and the files that have the disk of each do so; `None` without a C compiler.
+async fn behind_shims(config: &str, variable: &str) -> Option<(Cluster, [PathBuf; 3])> {
+    let mut cluster = Cluster::prepare(3, config).unwrap();
+    let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
+        skipped("disks that are slow or hang", "there is no C compiler");
+        return None;
+    };
+    let gates = [1, 2, 3].map(|id| cluster.directory().join(format!("disk-{id}")));
+    for (id, gate) in (1..).zip(&gates) {
+        cluster.options_mut().environment = vec![
+            ("LD_PRELOAD".to_owned(), shim.display().to_string()),
+            (variable.to_owned(), gate.display().to_string()),
+        ];
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    Some((cluster, gates))
+}
+
 #[tokio::test]
-async fn a_hung_disk_costs_the_leader_its_office_and_then_ends_its_process() {
+async fn a_hung_disk_makes_the_leader_step_down_and_then_ends_its_process() {
     hang("PLACEMENT_TEST_HANGS_WHILE").await;
 }
 
@@ -72,26 +95,11 @@ fn core_limits(pid: u32) -> Vec<u64> {
 
 async fn hang(variable: &str) {
     let config = "[disk]\nhung_after_ms = 12000\n[cluster]\nwait_ms = 2000\n";
-    let mut cluster = Cluster::prepare(3, config).unwrap();
-    let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
-        skipped("a disk that hangs", "there is no C compiler");
+    let Some((mut cluster, gates)) = behind_shims(config, variable).await else {
         return;
     };
-    let gate = |id: u64| cluster.directory().join(format!("disk-{id}-hangs"));
-    let gates = [gate(1), gate(2), gate(3)];
-    for (id, gate) in (1..).zip(&gates) {
-        cluster.options_mut().environment = vec![
-            ("LD_PRELOAD".to_owned(), shim.display().to_string()),
-            (variable.to_owned(), gate.display().to_string()),
-        ];
-        cluster.start_node(id).unwrap();
-    }
-    cluster.wait_healthy().await.unwrap();
     let client = cluster.client().with_patience(Duration::from_secs(60));
-    client
-        .create_provider(&NewProvider::named("before").uuid(Uuid::new_v4()))
-        .await
-        .unwrap();
+    create(&client, "before").await;
 
     let leader = cluster.leader().await.unwrap();
     let gate = &gates[usize::try_from(leader - 1).unwrap()];
@@ -134,4 +142,48 @@ async fn hang(variable: &str) {
     cluster.wait_healthy().await.unwrap();
     assert!(cluster.has_provider("during").await);
     cluster.assert_equal_states().await;
+}
+
+/// Each commit waits for one of the followers. Reads ask for no commit: a quorum that is there is
+/// enough, and its heartbeats do not wait for its disks.
+#[tokio::test]
+async fn slow_followers_cost_writes_time_but_neither_reads_nor_the_leader_s_office() {
+    const SYNC: Duration = Duration::from_secs(2);
+    let Some((cluster, gates)) = behind_shims("", "PLACEMENT_TEST_SLOW_WHILE").await else {
+        return;
+    };
+    let leader = cluster.leader().await.unwrap();
+    for (id, gate) in (1..).zip(&gates) {
+        if id != leader {
+            fs::write(gate, "").unwrap();
+        }
+    }
+    let before = cluster.admin_of(leader).status().await.unwrap();
+
+    // Something is synced on both all the time.
+    let writing = cluster.client_of(leader).with_patience(Duration::ZERO);
+    let writes = tokio::spawn(async move {
+        loop {
+            let provider = NewProvider::named(&Uuid::new_v4().to_string()).uuid(Uuid::new_v4());
+            let _ = tokio::time::timeout(SYNC / 4, writing.create_provider(&provider)).await;
+        }
+    });
+    tokio::time::sleep(SYNC / 2).await;
+    let reader = cluster.client_of(leader).with_patience(Duration::ZERO);
+    let began = Instant::now();
+    let mut slowest = Duration::ZERO;
+    let mut reads = 0;
+    while began.elapsed() < 4 * SYNC {
+        let asked = Instant::now();
+        reader.providers(&[("name", "nobody")]).await.unwrap();
+        slowest = slowest.max(asked.elapsed());
+        reads += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    writes.abort();
+    assert!(reads > 50, "{reads} reads");
+    assert!(slowest < SYNC / 2, "a read took {slowest:?}");
+    let after = cluster.admin_of(leader).status().await.unwrap();
+    assert_eq!((after.leader, after.term), (before.leader, before.term));
+    assert!(after.last_log > before.last_log, "nothing was written");
 }

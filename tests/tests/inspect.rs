@@ -1,7 +1,5 @@
 //! `placementd inspect`: a data directory is looked at, not touched, and what is damaged is named.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -127,7 +125,7 @@ async fn a_data_directory_is_shown_as_it_is_and_damage_is_named() {
     let output = inspect(&dir, &["log", "--from", &last, "--json"]);
     let line = json(&output);
     assert_eq!(line["content"]["CreateProvider"]["name"], "four");
-    assert_eq!(line["request"]["origin"], 1);
+    assert_eq!(line["write_id"]["origin"], 1);
 
     let rows = json(&inspect(&dir, &["rows", "--json"]));
     let of = |name: &str| {

@@ -1,7 +1,5 @@
 //! The listener for other nodes without TLS: anyone can connect there and introduce a node.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -96,8 +94,9 @@ async fn introductions_take_little_memory_and_keep_no_member_out() {
         })
         .collect();
     let place = cluster.add_place();
-    cluster.start_node(place.id).unwrap();
     cluster.admit(place.id).await.unwrap();
+    cluster.start_node(place.id).unwrap();
+    cluster.wait_ready(place.id).await.unwrap();
     for connection in hostile {
         connection.join().unwrap();
     }

@@ -1,22 +1,16 @@
 //! Nodes come by tokens, come back elsewhere, and take the place of others.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use placement_client::{ApiRequest, Client, Member, MemberRole, NewProvider};
+use placement_client::{Client, Member, MemberRole};
 use placement_tests::cluster::Cluster;
+use placement_tests::host;
+use placement_tests::wait::until_ok;
 use uuid::Uuid;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Elections do not take long here.
-const QUICK: &str = "[raft]\nheartbeat_ms = 100\nelection_min_ms = 400\nelection_max_ms = 600\n";
 
 /// Runs `placementctl`; gives what it printed, or what it said against it.
 fn ctl(cluster: &Cluster, arguments: &[&str]) -> Result<String, String> {
@@ -29,39 +23,7 @@ fn ctl(cluster: &Cluster, arguments: &[&str]) -> Result<String, String> {
 
 /// Runs it until it succeeds: a cluster that has just been formed knows no tokens for a moment.
 async fn ctl_in_time(cluster: &Cluster, arguments: &[&str]) -> String {
-    let begun = Instant::now();
-    loop {
-        match ctl(cluster, arguments) {
-            Ok(said) => return said,
-            Err(why) => assert!(begun.elapsed() < PATIENCE, "{arguments:?}: {why}"),
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
-/// A file that holds a token.
-fn token_file(cluster: &Cluster, name: &str, token: &str) -> PathBuf {
-    let path = cluster.directory().join(name);
-    let mut options = fs::OpenOptions::new();
-    let mut file = (options.write(true).create(true).truncate(true).mode(0o600))
-        .open(&path)
-        .unwrap();
-    std::io::Write::write_all(&mut file, token.as_bytes()).unwrap();
-    path
-}
-
-/// Has nodes join from now on; nobody tells them a number.
-fn joins(cluster: &mut Cluster, by: &[u64], token: &Path) {
-    let by: Vec<_> = by.iter().map(|id| cluster.place(*id).peer()).collect();
-    let options = cluster.options_mut();
-    options.numbered = false;
-    options.initial_members.clear();
-    options.flags = vec![
-        "--join".to_owned(),
-        by.join(","),
-        "--join-token-file".to_owned(),
-        token.display().to_string(),
-    ];
+    until_ok("placementctl", async || ctl(cluster, arguments)).await
 }
 
 /// The members as some node knows them.
@@ -76,42 +38,22 @@ async fn members(cluster: &Cluster) -> Vec<Member> {
 
 /// Waits until the members are so.
 async fn wait_for(cluster: &Cluster, what: &str, is_so: impl Fn(&[Member]) -> bool) {
-    let begun = Instant::now();
-    loop {
+    until_ok(what, async || {
         let found = members(cluster).await;
-        if is_so(&found) {
-            return;
-        }
-        if begun.elapsed() > PATIENCE {
-            let logs: String = (cluster.ids().into_iter())
-                .map(|id| cluster.log(id, 300))
-                .flat_map(|log| log.lines().map(str::to_owned).collect::<Vec<_>>())
-                .filter(|line| !line.contains("placement::access"))
-                .map(|line| line + "\n")
-                .collect();
-            panic!("{what}: {found:#?}\n{logs}");
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        if is_so(&found) { Ok(()) } else { Err(found) }
+    })
+    .await;
 }
 
 fn role(members: &[Member], id: u64) -> Option<MemberRole> {
     members.iter().find(|one| one.id == id).map(|one| one.role)
 }
 
-async fn wait_for_log(cluster: &Cluster, id: u64, words: &str) {
-    let begun = Instant::now();
-    while !cluster.log(id, 200).contains(words) {
-        let log = cluster.log(id, 40);
-        assert!(begun.elapsed() < PATIENCE, "{words:?} is not said:\n{log}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
 #[tokio::test]
 async fn a_node_joins_by_a_token_once_and_finds_its_number_afterwards() {
-    let config = format!("[audit]\nto = \"stderr\"\n{QUICK}");
-    let mut cluster = Cluster::start_with(3, &config).await.unwrap();
+    let config = "[audit]\nto = \"stderr\"\n";
+    let mut cluster = Cluster::start_with(3, config).await.unwrap();
+    let founders = cluster.options().clone();
     let token = ctl_in_time(&cluster, &["join-token", "create"]).await;
     assert!(token.starts_with("4-"), "the next number: {token}");
     assert!(
@@ -119,24 +61,18 @@ async fn a_node_joins_by_a_token_once_and_finds_its_number_afterwards() {
             .unwrap()
             .contains("node 4: open")
     );
-    let by_hand = ctl(&cluster, &["members", "add", "4", "--peer", "127.0.0.1:1"]).unwrap_err();
-    assert!(
-        by_hand.contains("kept for who comes with a join token"),
-        "{by_hand}"
-    );
 
     // Who guesses is told nothing.
-    let wrong = token_file(&cluster, "wrong", "4-c0ffee");
-    let founders = cluster.options().clone();
-    joins(&mut cluster, &[1, 2], &wrong);
     cluster.add_place();
+    cluster.give_token(4, "4-c0ffee").unwrap();
     cluster.start_node(4).unwrap();
-    wait_for_log(&cluster, 4, "no node is awaited with this token").await;
+    cluster
+        .until_logged(&[4], "no node is awaited with this token")
+        .await;
     cluster.kill_9(4);
     assert_eq!(members(&cluster).await.len(), 3);
 
-    let good = token_file(&cluster, "good", &token);
-    joins(&mut cluster, &[1, 2], &good);
+    cluster.give_token(4, &token).unwrap();
     cluster.start_node(4).unwrap();
     cluster.wait_ready(4).await.unwrap();
     wait_for(&cluster, "a learner", |members| {
@@ -166,40 +102,45 @@ async fn a_node_joins_by_a_token_once_and_finds_its_number_afterwards() {
     let secret = token.trim().split_once('-').unwrap().1;
     assert!(!logs.contains(secret), "the token is told");
 
-    // The same token lets nobody else in, nor this node once it has lost its data.
+    // The same token lets no one else in, nor this node once it has lost its data.
     cluster.kill_9(4);
     let data = cluster.data_dir(4);
     let kept = cluster.directory().join("kept");
     fs::rename(&data, &kept).unwrap();
     cluster.start_node(4).unwrap();
-    wait_for_log(&cluster, 4, "the token was used").await;
+    cluster.until_logged(&[4], "the token was used").await;
     cluster.kill_9(4);
     fs::remove_dir_all(&data).unwrap();
     fs::rename(&kept, &data).unwrap();
 
     // With its data it needs neither a number nor the token, and what says how to join may stay.
-    fs::remove_file(&good).unwrap();
+    fs::remove_file(cluster.token_file(4)).unwrap();
+    let options = cluster.options_mut();
+    options.numbered = false;
+    let join = ["--join", "127.0.0.1:1", "--join-token-file", "/nowhere"];
+    options.flags = join.map(str::to_owned).into();
     cluster.start_node(4).unwrap();
     cluster.wait_ready(4).await.unwrap();
+    *cluster.options_mut() = founders;
     ctl_in_time(&cluster, &["members", "promote", "node-4"]).await;
 
-    // What is taken back lets nobody in.
+    // What is taken back lets no one in.
     let token = ctl_in_time(&cluster, &["join-token", "create", "--ttl", "60"]).await;
     assert!(token.starts_with("5-"), "{token}");
     ctl_in_time(&cluster, &["join-token", "revoke", "5"]).await;
-    let late = token_file(&cluster, "late", &token);
-    joins(&mut cluster, &[3], &late);
     cluster.add_place();
+    cluster.give_token(5, &token).unwrap();
     cluster.start_node(5).unwrap();
-    wait_for_log(&cluster, 5, "it is wrong, or was taken back").await;
+    cluster
+        .until_logged(&[5], "it is wrong, or was taken back")
+        .await;
     cluster.kill_9(5);
-    *cluster.options_mut() = founders;
     assert_eq!(members(&cluster).await.len(), 4);
 }
 
 #[tokio::test]
 async fn a_node_that_comes_back_elsewhere_is_the_same_node() {
-    let mut cluster = Cluster::start_with(3, QUICK).await.unwrap();
+    let mut cluster = Cluster::start(3).await.unwrap();
     // The addresses are told once the cluster knows how.
     ctl_in_time(&cluster, &["join-token", "create"]).await;
     let leader = cluster.leader().await.unwrap();
@@ -211,12 +152,12 @@ async fn a_node_that_comes_back_elsewhere_is_the_same_node() {
         .into();
     cluster.start_node(mistaken).unwrap();
     cluster.wait_ready(mistaken).await.unwrap();
-    wait_for_log(
-        &cluster,
-        mistaken,
-        "the cluster knows what this node says of itself",
-    )
-    .await;
+    cluster
+        .until_logged(
+            &[mistaken],
+            "the cluster knows what this node says of itself",
+        )
+        .await;
     let places: Vec<_> = cluster
         .ids()
         .iter()
@@ -243,25 +184,14 @@ async fn a_node_that_comes_back_elsewhere_is_the_same_node() {
         .await;
         cluster.add_place();
     }
-    cluster
-        .client()
-        .create_provider(&NewProvider::named("host"))
-        .await
-        .unwrap();
+    host::create(&cluster.client(), "host").await;
 }
 
 /// Writes until it is told to stop; gives what was acknowledged.
-async fn write(client: Client, stop: Arc<AtomicBool>) -> BTreeSet<String> {
+async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uuid> {
     let mut acknowledged = BTreeSet::new();
     while !stop.load(Ordering::Relaxed) {
-        let name = format!("host-{}", Uuid::new_v4());
-        if client
-            .create_provider(&NewProvider::named(&name))
-            .await
-            .is_ok()
-        {
-            acknowledged.insert(name);
-        }
+        acknowledged.extend(host::claim(&client, host).await);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     acknowledged
@@ -269,18 +199,18 @@ async fn write(client: Client, stop: Arc<AtomicBool>) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_lost() {
-    let mut cluster = Cluster::start_with(3, QUICK).await.unwrap();
+    let mut cluster = Cluster::start(3).await.unwrap();
     let refused = ctl(&cluster, &["replace", "node-2"]);
     assert!(refused.unwrap_err().contains("node 2 is heard"));
 
     let stop = Arc::new(AtomicBool::new(false));
-    let writing = tokio::spawn(write(cluster.client_in_order([1, 3]), stop.clone()));
+    let client = cluster.client_in_order([1, 3]);
+    let host = host::with_processors(&client).await;
+    let writing = tokio::spawn(write(client, host, stop.clone()));
     cluster.kill_9(2);
     fs::remove_dir_all(cluster.data_dir(2)).unwrap();
     let token = ctl_in_time(&cluster, &["replace", "node-2"]).await;
-    let file = token_file(&cluster, "token", &token);
-    let founders = cluster.options().clone();
-    joins(&mut cluster, &[1, 3], &file);
+    cluster.give_token(2, &token).unwrap();
     cluster.start_node(2).unwrap();
     // What was begun goes on under the next leader.
     wait_for(&cluster, "the new one as a member", |members| {
@@ -289,7 +219,6 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
     .await;
     let leader = cluster.leader().await.unwrap();
     cluster.kill_9(leader);
-    *cluster.options_mut() = founders;
     cluster.start_node(leader).unwrap();
     wait_for(
         &cluster,
@@ -309,33 +238,26 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
     // The new one has all of it, and its vote counts.
     cluster.kill_9(1);
     let client = cluster.client_in_order([2]);
-    let all = client.request(ApiRequest::get("/resource_providers"));
-    let all = String::from_utf8(all.await.unwrap().body.to_vec()).unwrap();
-    for name in &acknowledged {
-        assert!(all.contains(name), "{name} is lost");
+    let there = client.provider_allocations(host).await.unwrap().allocations;
+    for consumer in &acknowledged {
+        assert!(there.contains_key(consumer), "{consumer} is lost");
     }
-    let begun = Instant::now();
-    while client
-        .create_provider(&NewProvider::named("after"))
-        .await
-        .is_err()
-    {
-        assert!(begun.elapsed() < PATIENCE, "no majority");
-    }
+    host::create(&client, "after").await;
 }
 
 #[tokio::test]
 async fn a_learner_of_the_site_gets_the_vote_of_a_voter_that_is_lost_for_long() {
-    let config = format!("[cluster]\nautopilot_after_s = 3\n{QUICK}");
-    let mut cluster = Cluster::prepare(3, &config).unwrap();
+    let config = "[cluster]\nautopilot_after_s = 5\n";
+    let mut cluster = Cluster::prepare(3, config).unwrap();
     for (id, region) in [(1, "north"), (2, "south"), (3, "west")] {
         cluster.start_node_at(id, region).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
     for (id, region) in [(4, "south"), (5, "north")] {
         assert_eq!(cluster.add_place().id, id);
-        cluster.start_node_at(id, region).unwrap();
         cluster.admit(id).await.unwrap();
+        cluster.start_node_at(id, region).unwrap();
+        cluster.wait_ready(id).await.unwrap();
     }
     wait_for(&cluster, "sites", |members| {
         members.iter().all(|one| !one.region.is_empty())
@@ -363,46 +285,35 @@ async fn a_learner_of_the_site_gets_the_vote_of_a_voter_that_is_lost_for_long() 
             (5, Learner)
         ]
     );
-    // Nobody stands in the west but the one that is lost.
+    // No one stands in the west but the one that is lost.
     cluster.kill_9(3);
     tokio::time::sleep(Duration::from_secs(8)).await;
     let found = members(&cluster).await;
     assert_eq!(role(&found, 3), Some(Voter), "{found:#?}");
-    cluster
-        .client_of(1)
-        .create_provider(&NewProvider::named("host"))
-        .await
-        .unwrap();
+    host::create(&cluster.client_of(1), "host").await;
 }
 
 #[tokio::test]
 async fn among_nodes_with_certificates_a_token_goes_with_the_one_of_its_number() {
-    let mut cluster = Cluster::start_secured(3, QUICK).await.unwrap();
-    let begun = Instant::now();
-    let mut made = Vec::new();
-    while made.len() < 2 {
-        let token = cluster
-            .admin_of(1)
-            .create_join_token(3600, None, false)
-            .await;
-        match token {
-            Ok(token) => made.push(token.token.unwrap()),
-            Err(why) => assert!(begun.elapsed() < PATIENCE, "{why}"),
-        }
-    }
-    let (fourth, fifth) = (&made[0], &made[1]);
+    let mut cluster = Cluster::start_secured(3, "").await.unwrap();
+    let admin = cluster.admin_of(1);
+    let token = async || {
+        let made = async || admin.create_join_token(3600, None, false).await;
+        until_ok("a token", made).await.token.unwrap()
+    };
+    let (fourth, fifth) = (&token().await, &token().await);
     assert!(fourth.starts_with("4-") && fifth.starts_with("5-"));
     let authority = cluster.options().authority.clone().unwrap();
     authority.node(4, 1).unwrap();
     cluster.add_place();
-    let file = token_file(&cluster, "fifth", fifth);
-    joins(&mut cluster, &[1], &file);
+    cluster.give_token(4, fifth).unwrap();
     cluster.start_node(4).unwrap();
-    wait_for_log(&cluster, 4, "is no certificate for node-5").await;
+    cluster
+        .until_logged(&[4], "is no certificate for node-5")
+        .await;
     cluster.kill_9(4);
 
-    let file = token_file(&cluster, "fourth", fourth);
-    joins(&mut cluster, &[1], &file);
+    cluster.give_token(4, fourth).unwrap();
     cluster.start_node(4).unwrap();
     cluster.wait_ready(4).await.unwrap();
     wait_for(&cluster, "a learner", |members| {

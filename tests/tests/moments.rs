@@ -1,15 +1,15 @@
 //! Backups that a node makes by itself, and the moments that can be restored from them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use placement_client::{ApiRequest, Client, NewProvider};
+use placement_client::NewProvider;
 use placement_tests::backups::{back_up, printed, refusal, restore};
 use placement_tests::cluster::Cluster;
+use placement_tests::host::create;
+use placement_tests::wait::until;
 
 async fn providers(cluster: &Cluster) -> BTreeSet<String> {
     let found = cluster.client().providers(&[]).await.unwrap();
@@ -27,20 +27,10 @@ fn now() -> String {
 
 /// The metric of a node.
 async fn metric(cluster: &Cluster, id: u64, name: &str) -> f64 {
-    let client = Client::new([cluster.place(id).admin()]).unwrap();
-    let response = client.request(ApiRequest::get("/metrics")).await.unwrap();
-    let text = String::from_utf8(response.body.to_vec()).unwrap();
+    let text = cluster.metrics(id).await;
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.map_or(-1.0, |value| value.parse().unwrap())
-}
-
-async fn wait_for(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
 }
 
 #[tokio::test]
@@ -63,7 +53,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
         names.sort();
         names
     };
-    wait_for("the first backup", async || !made().is_empty()).await;
+    until("the first backup", async || !made().is_empty()).await;
 
     // Writes with a moment between each of them and the next.
     let client = cluster.client();
@@ -71,10 +61,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     let mut write = async |count: usize| {
         for _ in 0..count {
             let name = format!("p{}", moments.len());
-            client
-                .create_provider(&NewProvider::named(&name))
-                .await
-                .unwrap();
+            create(&client, &name).await;
             moments.push(now());
         }
         moments.clone()
@@ -97,7 +84,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     );
     let moments = write(5).await;
     let applied = cluster.admin_of(1).status().await.unwrap().applied.unwrap();
-    wait_for("the log is kept", async || {
+    until("the log is kept", async || {
         metric(&cluster, 1, "placement_backup_log_index").await >= applied as f64
     })
     .await;
@@ -170,7 +157,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
             lost = now();
         }
     }
-    wait_for("failures are counted", async || {
+    until("failures are counted", async || {
         metric(&cluster, 1, "placement_backup_failures_total").await > 0.0
     })
     .await;
@@ -183,19 +170,19 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     fs::remove_file(backups.path()).unwrap();
     fs::rename(cluster.directory().join("away"), backups.path()).unwrap();
     // It shows by itself, with no further entry.
-    wait_for("the gap is found", async || {
+    until("the gap is found", async || {
         cluster.log(1, 2000).contains("has a gap")
     })
     .await;
     assert!(metric(&cluster, 1, "placement_backup_log_gaps_total").await > 0.0);
-    wait_for("a backup after the gap", async || {
+    until("a backup after the gap", async || {
         cluster.log(1, 2000).matches("made a backup").count() > 0 && made().len() == 2
     })
     .await;
     // What is written then is kept again, and the gap is behind a backup.
     let provider = NewProvider::named("after");
     client.create_provider(&provider).await.unwrap();
-    wait_for("the next entry is kept", async || {
+    until("the next entry is kept", async || {
         let status = cluster.admin_of(1).status().await.unwrap();
         let kept = metric(&cluster, 1, "placement_backup_log_index").await;
         kept >= status.applied.unwrap() as f64 && status.backup_problem.is_none()
@@ -218,7 +205,7 @@ async fn a_gap_that_a_start_finds_is_followed_by_a_backup_at_once() {
         let status = cluster.admin_of(1).status().await.unwrap();
         (status.last_backup, status.backup_problem)
     };
-    wait_for("the first backup", async || {
+    until("the first backup", async || {
         last_backup(&cluster).await.0.is_some()
     })
     .await;
@@ -237,7 +224,7 @@ async fn a_gap_that_a_start_finds_is_followed_by_a_backup_at_once() {
     assert!(words.contains("cannot be used"), "{words}");
     fs::remove_file(&backups).unwrap();
     fs::rename(&away, &backups).unwrap();
-    wait_for("the gap, and a backup behind it", async || {
+    until("the gap, and a backup behind it", async || {
         let gaps = metric(&cluster, 1, "placement_backup_log_gaps_total").await;
         gaps == 1.0 && last_backup(&cluster).await.1.is_none()
     })

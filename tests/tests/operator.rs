@@ -1,17 +1,14 @@
 //! What `placementctl` tells an operator, by words and by exit code.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use placement_client::{ApiRequest, NodeRole};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::node_process::{NodeProcess, StartOptions};
-
-/// How long what must be noticed may take.
-const LIMIT: Duration = Duration::from_secs(60);
+use placement_tests::wait::{until, until_ok};
+use serde_json::json;
 
 /// What a command said, and how it ended.
 fn ctl(cluster: &Cluster, arguments: &[&str]) -> (i32, String, String) {
@@ -27,18 +24,14 @@ fn words(output: &Output) -> (i32, String, String) {
 
 /// Asks for the status until it is what is expected: nodes need a moment to notice.
 async fn status_becomes(cluster: &Cluster, code: i32, summary: &str) -> String {
-    let begun = Instant::now();
-    loop {
+    until_ok(summary, async || {
         let (found, table, said) = ctl(cluster, &["status"]);
         if found == code && table.contains(summary) {
-            return table;
+            return Ok(table);
         }
-        assert!(
-            begun.elapsed() < LIMIT,
-            "exit code {found}, not {code} with {summary:?}:\n{table}{said}"
-        );
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+        Err((found, table, said))
+    })
+    .await
 }
 
 #[tokio::test]
@@ -60,6 +53,9 @@ async fn status_says_how_many_more_nodes_may_be_lost_and_its_exit_code_says_it_t
         table.contains(&format!("node {leader} does not answer")),
         "{table}"
     );
+    let (code, found, _) = ctl(&cluster, &["check"]);
+    let unchecked = format!("node {leader} could not be checked");
+    assert!(code == 2 && found.contains(&unchecked), "{code}: {found}");
     let next = cluster.leader_other_than(Some(leader)).await.unwrap();
     cluster.kill_9(next);
     status_becomes(&cluster, 2, "no quorum: 0 of 3, 2 needed").await;
@@ -121,15 +117,10 @@ async fn a_removal_that_leaves_no_spare_is_asked_about_and_the_removed_node_know
             cluster.start_node(gone).unwrap();
         }
         let door = cluster.admin_of(gone);
-        let begun = Instant::now();
-        let report = loop {
-            let report = door.status().await.unwrap();
-            if report.role == NodeRole::Removed || begun.elapsed() > LIMIT {
-                break report;
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        };
-        assert_eq!(report.role, NodeRole::Removed, "{report:?}");
+        until("the removal", async || {
+            door.status().await.unwrap().role == NodeRole::Removed
+        })
+        .await;
         let readyz = cluster
             .client_of(gone)
             .request_once(ApiRequest::get("/readyz"))
@@ -142,7 +133,7 @@ async fn a_removal_that_leaves_no_spare_is_asked_about_and_the_removed_node_know
         assert!(log.contains("was removed from its cluster"), "{log}");
     }
 
-    // Whoever asks the removed node first is told of the cluster as it is now.
+    // The removed node, asked first, reports the cluster as it is now.
     let output = Command::new(binaries::placementctl().unwrap())
         .args(["--endpoint", &cluster.place(gone).admin(), "status"])
         .output()
@@ -178,12 +169,16 @@ async fn nodes_without_a_list_wait_and_are_formed_into_a_cluster_by_init() {
     let (code, table, _) = ctl(&cluster, &["status"]);
     assert_eq!(code, 2, "{table}");
     assert!(table.contains("there is no cluster yet"), "{table}");
+    let waits = cluster.client_of(1);
+    let get = async |path| waits.request_once(ApiRequest::get(path)).await.unwrap();
+    assert_eq!(get("/readyz").await.status.as_u16(), 503);
+    assert_eq!(get("/livez").await.status.as_u16(), 200);
+    let write = ApiRequest::post("/resource_providers").json(&json!({ "name": "early" }));
+    let refused = waits.request_once(write).await.unwrap();
+    let why = String::from_utf8_lossy(&refused.body);
+    assert!(why.contains("does not belong to a cluster"), "{why}");
     // Without a history there is no place in one.
-    let answer = cluster
-        .client_of(1)
-        .request_once(ApiRequest::get("/"))
-        .await
-        .unwrap();
+    let answer = get("/").await;
     assert_eq!(answer.header("placement-node"), Some("1"));
     assert_eq!(answer.header("placement-index"), None);
 

@@ -1,8 +1,6 @@
 //! OpenStack's own command-line client, from PyPI, against three nodes: it writes through one and
 //! reads through the others.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

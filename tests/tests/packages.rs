@@ -1,7 +1,5 @@
 //! What people install works where they install it: the unit, the Debian package, the image, Compose, the chart.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

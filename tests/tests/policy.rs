@@ -1,17 +1,13 @@
 //! Who may do what, from files that operators write, and sometimes write wrongly.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use placement_client::{ApiRequest, Client};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
-
-const LIMIT: Duration = Duration::from_secs(20);
+use placement_tests::wait;
 
 /// What `placementd` says.
 fn placementd(arguments: &[&str]) -> (Output, String, String) {
@@ -164,22 +160,12 @@ impl Story {
 
     /// What `/metrics` says of it.
     async fn is_refused(&self) -> bool {
-        let client = Client::new([self.cluster.place(1).admin()]).unwrap();
-        let answer = client.call(ApiRequest::get("/metrics")).await.unwrap();
-        let text = String::from_utf8(answer.body.to_vec()).unwrap();
-        text.contains("placement_policy_refused 1\n")
+        let metrics = self.cluster.metrics(1).await;
+        metrics.contains("placement_policy_refused 1\n")
     }
 
     async fn until(&self, what: &str, mut holds: impl AsyncFnMut(&Self) -> bool) {
-        let started = Instant::now();
-        while !holds(self).await {
-            assert!(
-                started.elapsed() < LIMIT,
-                "{what}: {}",
-                self.cluster.log(1, 20)
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        wait::until(what, async || holds(self).await).await;
     }
 }
 

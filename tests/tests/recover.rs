@@ -1,16 +1,14 @@
 //! A majority is lost for ever: one node that is left goes on alone, and the old ones do not come back.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use placement_client::{ApiRequest, Client, NewProvider};
+use placement_client::{ApiRequest, Client};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
+use placement_tests::host::create;
 use serde_json::Value;
-use uuid::Uuid;
 
 const CONFIRM: &str = "--yes-the-others-are-gone-for-ever";
 
@@ -43,25 +41,12 @@ fn last(cluster: &Cluster, id: u64) -> (u64, u64) {
     )
 }
 
-async fn create(client: &Client, name: &str) {
-    let client = client.clone().with_patience(Duration::from_secs(60));
-    client
-        .create_provider(&NewProvider::named(name).uuid(Uuid::new_v4()))
-        .await
-        .unwrap();
-}
-
 async fn has(client: &Client, name: &str) -> bool {
     !client
         .providers(&[("name", name)])
         .await
         .unwrap()
         .is_empty()
-}
-
-fn ctl(cluster: &Cluster, arguments: &[&str]) {
-    let output = cluster.placementctl(arguments).unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
 }
 
 #[tokio::test]
@@ -157,16 +142,8 @@ async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
     // Without a list it runs, and is refused.
     let list = std::mem::take(&mut cluster.options_mut().initial_members);
     cluster.start_node(ghost).unwrap();
-    let started = Instant::now();
     let words = format!("another cluster than node {ghost}, whose is {old_cluster}");
-    while !cluster.log(ghost, 500).contains(&words) {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "{}",
-            cluster.log(ghost, 30)
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    cluster.until_logged(&[ghost], &words).await;
     // With the list in its configuration, and that node up, the survivor starts all the same.
     cluster.options_mut().initial_members = list;
     cluster.stop_node(survivor).await.unwrap();
@@ -175,14 +152,11 @@ async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
     cluster.kill_9(ghost);
 
     for id in [4, 5] {
-        let place = cluster.add_place();
+        cluster.add_place();
+        cluster.admit(id).await.unwrap();
         cluster.start_node(id).unwrap();
-        cluster.admin_of(id).status().await.unwrap();
-        ctl(
-            &cluster,
-            &["members", "add", &id.to_string(), "--peer", &place.peer()],
-        );
-        ctl(&cluster, &["members", "promote", &id.to_string()]);
+        cluster.wait_ready(id).await.unwrap();
+        cluster.ctl(&["members", "promote", &id.to_string()]);
         cluster.wait_ready(id).await.unwrap();
         for name in ["one", "two", "three", "four"] {
             assert!(has(&cluster.client_of(id), name).await, "{name} is lost");

@@ -1,7 +1,5 @@
 //! SIGHUP re-reads what can change while a node runs, and never ends it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -23,7 +21,7 @@ impl Story {
         Self { cluster, reader }
     }
 
-    /// Writes the configuration file anew and sends SIGHUP; waits until the log says this.
+    /// Writes the configuration file again and sends SIGHUP; waits until the log says this.
     async fn reload(&mut self, config: &str, said: &str) {
         fs::write(self.cluster.directory().join("placementd.toml"), config).unwrap();
         let before = self.log().len();
@@ -85,11 +83,11 @@ async fn sighup_re_reads_the_policy_and_the_log_level() {
     story.reload("", "SIGHUP: re-read the policy").await;
     assert_eq!(story.traits().await, 403);
 
-    let other = "[api]\nmax_body_bytes = 4711\n";
+    let other = "[api]\nmax_connections = 4711\n";
     story
         .reload(
             other,
-            "only after a restart settings=\"api.max_body_bytes\"",
+            "only after a restart settings=\"api.max_connections\"",
         )
         .await;
     story.cluster.stop_node(1).await.unwrap();

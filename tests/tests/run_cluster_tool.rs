@@ -1,7 +1,5 @@
 //! The tool behind `scripts/run-cluster`.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -69,7 +67,7 @@ async fn a_detached_cluster_is_announced_stopped_and_comes_back_with_its_data() 
     let tool = Tool::new();
     let started = Instant::now();
     let announced = tool.detach(&[]);
-    eprintln!("up with the sample estate after {:?}", started.elapsed());
+    eprintln!("up with the sample cloud after {:?}", started.elapsed());
     let nodes = announced["nodes"].as_array().unwrap();
     assert_eq!(nodes.len(), 3);
     for (node, id) in nodes.iter().zip(1..) {

@@ -1,30 +1,24 @@
 //! Each node knows where all of them stand.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use placement_client::ApiRequest;
 use placement_tests::cluster::Cluster;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use placement_tests::wait::{until, until_ok};
 
 /// Waits until each node knows all nodes to stand there.
 async fn stand(cluster: &Cluster, expected: &[(u64, &str, &str)]) {
-    let begun = Instant::now();
-    loop {
+    until_ok("sites", async || {
         let statuses = cluster.statuses().await;
         let known = statuses.iter().filter(|status| {
             let members = status.members.iter();
             let sites = members.map(|one| (one.id, &*one.region, &*one.zone));
             sites.eq(expected.iter().copied())
         });
-        if known.count() == expected.len() {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{statuses:#?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        let all_know = known.count() == expected.len();
+        if all_know { Ok(()) } else { Err(statuses) }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -78,57 +72,32 @@ async fn where_nodes_stand_is_known_to_all_and_changes_when_they_move() {
     }
 }
 
-/// Waits until this node leads.
-async fn leads(cluster: &Cluster, id: u64) {
-    let begun = Instant::now();
-    while cluster.leader().await.ok() != Some(id) {
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "node {id} does not come to lead"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
 #[tokio::test]
 async fn the_leader_is_where_it_is_preferred_and_nobody_there_is_drained() {
-    let config = "[cluster]\nleader_preference = [\"north/b\", \"south\"]\n\
-        [raft]\nheartbeat_ms = 100\nelection_min_ms = 400\nelection_max_ms = 600\n";
+    let config = "[cluster]\nleader_preference = [\"north/b\", \"south\"]\n";
     let mut cluster = Cluster::prepare(3, config).unwrap();
     cluster.start_node_at(1, "north/a").unwrap();
     cluster.start_node_at(2, "north/b").unwrap();
     cluster.start_node_at(3, "south").unwrap();
     cluster.wait_healthy().await.unwrap();
-    leads(&cluster, 2).await;
+    cluster.until_leader(2).await;
 
     // The others of the region are drained first, so none of them leads for a moment.
-    let drained = cluster
-        .placementctl(&["drain", "--region", "north"])
-        .unwrap();
-    assert!(drained.status.success(), "{drained:?}");
-    let said = String::from_utf8_lossy(&drained.stdout).into_owned();
+    let said = cluster.ctl(&["drain", "--region", "north"]);
     let (first, second) = (
         said.find("node 1 is drained"),
         said.find("node 2 is drained"),
     );
     assert!(first < second && said.contains("node 3 leads"), "{said}");
     tokio::time::sleep(Duration::from_secs(10)).await;
-    leads(&cluster, 3).await;
+    cluster.until_leader(3).await;
 
-    let undrained = cluster
-        .placementctl(&["undrain", "--region", "north"])
-        .unwrap();
-    assert!(undrained.status.success(), "{undrained:?}");
-    leads(&cluster, 2).await;
+    cluster.ctl(&["undrain", "--region", "north"]);
+    cluster.until_leader(2).await;
     cluster.kill_9(2);
-    let begun = Instant::now();
-    while cluster.leader().await.is_err() {
-        assert!(begun.elapsed() < PATIENCE, "nobody leads");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    leads(&cluster, 3).await;
+    cluster.until_leader(3).await;
     cluster.start_node_at(2, "north/b").unwrap();
-    leads(&cluster, 2).await;
+    cluster.until_leader(2).await;
     cluster.assert_equal_states().await;
 }
 
@@ -141,7 +110,6 @@ async fn nodes_have_names_of_their_own_and_are_spoken_of_by_them() {
         cluster.start_node(id).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
-    let begun = Instant::now();
     let named = async |cluster: &Cluster| {
         let mut names: Vec<String> = Vec::new();
         for status in cluster.statuses().await.into_iter().take(1) {
@@ -151,14 +119,11 @@ async fn nodes_have_names_of_their_own_and_are_spoken_of_by_them() {
     };
     // One of the two was first.
     let both = [["db-a", "node-2", "node-3"], ["node-1", "node-2", "db-a"]];
-    loop {
+    until("names", async || {
         let names = named(&cluster).await;
-        if both.iter().any(|expected| names == *expected) {
-            break;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{names:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        both.iter().any(|expected| names == *expected)
+    })
+    .await;
     let second = if named(&cluster).await[0] == "db-a" {
         3
     } else {
@@ -169,17 +134,12 @@ async fn nodes_have_names_of_their_own_and_are_spoken_of_by_them() {
         vec![("PLACEMENTD_NODE_NAME".to_owned(), "db-c".to_owned())];
     cluster.start_node(second).unwrap();
     cluster.wait_healthy().await.unwrap();
-    loop {
-        let handed = cluster
-            .placementctl(&["transfer-leader", "--to", "db-c"])
-            .unwrap();
-        if handed.status.success() {
-            break;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{handed:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    leads(&cluster, second).await;
+    until("a leader by its name", async || {
+        let handed = cluster.placementctl(&["transfer-leader", "--to", "db-c"]);
+        handed.unwrap().status.success()
+    })
+    .await;
+    cluster.until_leader(second).await;
     let unknown = cluster.placementctl(&["drain", "db-x"]).unwrap();
     let words = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert!(

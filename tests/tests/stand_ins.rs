@@ -1,7 +1,5 @@
 //! Deployment tools call `placement-manage` and `placement-status`, and look at their exit codes and tables.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::path::Path;
 use std::process::Command;
 

@@ -1,7 +1,5 @@
 //! What a supervisor such as systemd is told of a node: that it listens, lives, reads its configuration again, stops.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
@@ -52,7 +50,7 @@ impl Supervisor {
 async fn a_supervisor_is_told_how_a_node_is() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     let mut systemd = Supervisor::of(&mut cluster, Duration::from_secs(3));
-    // Alone it listens and lives, and is not ready: to start it anew would not help.
+    // Alone it listens and lives, and is not ready: to start it again would not help.
     cluster.start_node(1).unwrap();
     systemd.hears("READY=1");
     systemd.hears("STATUS=this node does not belong to a cluster yet");

@@ -1,7 +1,5 @@
 //! Who may speak with a node is settled by certificates, on each of its doors.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,19 +13,9 @@ use placement_client::{Admin, ApiRequest, Client, NewProvider, Trust};
 use placement_tests::authority::Authority;
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
+use placement_tests::host::create;
 use placement_tests::python;
-
-/// How long something may take that takes a moment; a loaded machine is slow.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until a node says this, or one of several.
-async fn say(cluster: &Cluster, ids: &[u64], words: &str) {
-    let begun = Instant::now();
-    while !(ids.iter()).any(|&id| cluster.log(id, 400).contains(words)) {
-        assert!(begun.elapsed() < PATIENCE, "none of {ids:?} says: {words}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
+use placement_tests::wait::{PATIENCE, until_ok};
 
 fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
     let mut command = Command::new(binaries::placementctl().unwrap());
@@ -42,7 +30,7 @@ fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_cannot_show_who_it_is_is_refused_and_told_why() {
+async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
     let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
     let authority = cluster.authority().unwrap();
     cluster.options_mut().authority = Some(authority.clone());
@@ -56,7 +44,9 @@ async fn a_node_that_cannot_show_who_it_is_is_refused_and_told_why() {
     others.node(3, 1).unwrap();
     cluster.options_mut().authority = Some(others);
     cluster.start_node(3).unwrap();
-    say(&cluster, &[1, 2], "another cluster's or home-made").await;
+    cluster
+        .until_logged(&[1, 2], "another cluster's or home-made")
+        .await;
     cluster.kill_9(3);
 
     // Its own authority, and a certificate that has ended.
@@ -65,7 +55,7 @@ async fn a_node_that_cannot_show_who_it_is_is_refused_and_told_why() {
     authority.node(3, 0).unwrap();
     cluster.options_mut().authority = Some(authority.clone());
     cluster.start_node(3).unwrap();
-    say(&cluster, &[1, 2], "has expired").await;
+    cluster.until_logged(&[1, 2], "has expired").await;
     cluster.kill_9(3);
 
     // Another node's certificate is noticed by its own node already.
@@ -74,22 +64,16 @@ async fn a_node_that_cannot_show_who_it_is_is_refused_and_told_why() {
         fs::copy(from, to).unwrap();
     }
     cluster.start_node(3).unwrap();
-    say(
-        &cluster,
-        &[3],
-        "is no certificate for node-3.placement.internal",
-    )
-    .await;
+    cluster
+        .until_logged(&[3], "is no certificate for node-3.placement.internal")
+        .await;
     cluster.kill_9(3);
 
     cluster.options_mut().flags = vec!["--peer-tls".to_owned(), "off".to_owned()];
     cluster.start_node(3).unwrap();
-    say(
-        &cluster,
-        &[1, 2],
-        "it is not encrypted, and TLS is required",
-    )
-    .await;
+    cluster
+        .until_logged(&[1, 2], "it is not encrypted, and TLS is required")
+        .await;
     cluster.kill_9(3);
 
     cluster.options_mut().flags = Vec::new();
@@ -98,7 +82,9 @@ async fn a_node_that_cannot_show_who_it_is_is_refused_and_told_why() {
     authority.node(3, 1).unwrap();
     cluster.start_node(3).unwrap();
     cluster.wait_healthy().await.unwrap();
-    say(&cluster, &[3], "or its authority, ends soon").await;
+    cluster
+        .until_logged(&[3], "or its authority, ends soon")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,10 +98,7 @@ async fn a_running_cluster_goes_over_to_tls_step_by_step() {
             // Two of three go on, some of them a step ahead.
             let name = format!("{mode}-{id}");
             let client = cluster.client().with_patience(PATIENCE);
-            client
-                .create_provider(&NewProvider::named(&name))
-                .await
-                .unwrap();
+            create(&client, &name).await;
             cluster.start_node(id).unwrap();
             cluster.wait_healthy().await.unwrap();
         }
@@ -154,11 +137,8 @@ async fn certificates_that_change_under_load_cost_no_request() {
                 let client = client
                     .with_patience(Duration::ZERO)
                     .with_attempt_timeout(PATIENCE);
-                let name = format!("host-{writer}-{written}");
-                client
-                    .create_provider(&NewProvider::named(&name))
-                    .await
-                    .unwrap();
+                let new = NewProvider::named(&format!("host-{writer}-{written}"));
+                client.create_provider(&new).await.unwrap();
                 written += 1;
             }
             written
@@ -169,7 +149,9 @@ async fn certificates_that_change_under_load_cost_no_request() {
     fs::copy(&both, tls.join("ca.pem.new")).unwrap();
     fs::rename(tls.join("ca.pem.new"), tls.join("ca.pem")).unwrap();
     for id in cluster.ids() {
-        say(&cluster, &[id], "changed certificates are in use").await;
+        cluster
+            .until_logged(&[id], "changed certificates are in use")
+            .await;
         authority.node(id, 1).unwrap();
     }
     for id in cluster.ids() {
@@ -180,20 +162,8 @@ async fn certificates_that_change_under_load_cost_no_request() {
         }
     }
     let newer = Client::trusting(&endpoints[..1], authority.trust(None)).unwrap();
-    let begun = Instant::now();
-    while newer
-        .clone()
-        .with_patience(Duration::ZERO)
-        .providers(&[])
-        .await
-        .is_err()
-    {
-        assert!(
-            begun.elapsed() < PATIENCE,
-            "the newer certificate is never shown"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let newer = newer.with_patience(Duration::ZERO);
+    until_ok("the newer certificate", async || newer.providers(&[]).await).await;
     stop.store(true, Ordering::Relaxed);
     for writer in writers {
         assert!(writer.await.unwrap() > 0);
@@ -223,7 +193,7 @@ async fn operators_are_known_by_their_certificates() {
         &["compact"],
     );
     assert!(compacted.status.success(), "{compacted:?}");
-    say(&cluster, &[1], "\"user\":\"admin-test\"").await;
+    cluster.until_logged(&[1], "\"user\":\"admin-test\"").await;
 
     // A node is none, and neither is who shows nothing, or something home-made.
     let node = said(&authority.trust(Some("node-1")));
@@ -241,7 +211,7 @@ async fn operators_are_known_by_their_certificates() {
     };
     assert!(!said(&eve).status.success());
 
-    // The clients' door takes no plain word for anything either, and leads nobody to a plain one.
+    // The clients' door takes no plain word for anything either, and leads no one to a plain one.
     let provider = ApiRequest::post("/resource_providers").json(&NewProvider::named("host"));
     let made = cluster.client().request_once(provider).await.unwrap();
     let location = made.headers["location"].to_str().unwrap();
@@ -256,7 +226,7 @@ async fn operators_are_known_by_their_certificates() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_open_the_socket_of_a_node_is_its_operator() {
+async fn only_the_user_of_a_node_may_open_its_socket() {
     let cluster = Cluster::start(1).await.unwrap();
     let socket = cluster.data_dir(1).join("admin.sock");
     let mode = fs::metadata(&socket).unwrap().permissions().mode();
@@ -270,7 +240,7 @@ async fn who_may_open_the_socket_of_a_node_is_its_operator() {
     assert!(taken.status.success(), "{taken:?}");
 }
 
-/// As a node is by default. What nobody can tell of its other doors is not asked for again and again.
+/// As a node is by default. What no one can tell of its other doors is not asked for again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_without_a_port_for_operators_are_at_rest() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
@@ -306,7 +276,7 @@ async fn nodes_without_a_port_for_operators_are_at_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_asked_of_one_node_through_another_is_told_by_both() {
+async fn an_action_through_another_node_is_recorded_by_both() {
     let cluster = Cluster::start_secured(3, "[audit]\nto = \"stderr\"\n")
         .await
         .unwrap();
@@ -320,8 +290,8 @@ async fn what_is_asked_of_one_node_through_another_is_told_by_both() {
     let status = placementctl(&socket, &Trust::default(), &["status"]);
     let said = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(said.contains("drained"), "{said}");
-    say(&cluster, &[2], "\"user\":\"node 1\"").await;
-    say(&cluster, &[1], "/v1/nodes/2/drain").await;
+    cluster.until_logged(&[2], "\"user\":\"node 1\"").await;
+    cluster.until_logged(&[1], "/v1/nodes/2/drain").await;
 
     // Over the network it is known whose doing it was.
     let endpoint = format!("https://{}", cluster.place(3).admin());
@@ -330,7 +300,9 @@ async fn what_is_asked_of_one_node_through_another_is_told_by_both() {
     let undrain = ApiRequest::new(Method::DELETE, "/v1/nodes/2/drain");
     let undrained = operator.request_once(undrain).await.unwrap();
     assert_eq!(undrained.status, StatusCode::NO_CONTENT, "{undrained:?}");
-    say(&cluster, &[2], "\"user\":\"node 3 for admin-test\"").await;
+    cluster
+        .until_logged(&[2], "\"user\":\"node 3 for admin-test\"")
+        .await;
 
     // Through another node nothing else can be asked of one.
     for (method, what) in [

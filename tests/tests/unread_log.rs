@@ -1,11 +1,9 @@
-//! Standard error is a pipe that nobody reads: the node answers all the same, and counts the lines
+//! Standard error is a pipe that no one reads: the node answers all the same, and counts the lines
 //! that it could not write.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::StatusCode;
 use placement_client::{ApiRequest, Client};
@@ -13,6 +11,7 @@ use placement_tests::cluster::{STOP_LIMIT, is_ready};
 use placement_tests::layout::{NodePlace, initial_members};
 use placement_tests::node_process::{NodeProcess, StartOptions};
 use placement_tests::ports::Ports;
+use placement_tests::wait::until;
 use rustix::process::Signal;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -50,17 +49,12 @@ async fn a_log_that_nobody_reads_holds_up_nothing() {
         ..StartOptions::default()
     };
     let (mut node, unread) = NodeProcess::start_piped(&place, &options).unwrap();
-    let started = Instant::now();
-    while !is_ready(&place).await {
-        assert!(started.elapsed() < LIMIT, "it is not ready");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-
-    let started = Instant::now();
-    while dropped(&place).await == 0 {
-        assert!(started.elapsed() < LIMIT, "the queue does not fill");
+    until("readiness", async || is_ready(&place).await).await;
+    until("a full queue", async || {
         get(place.api(), "/resource_providers").await;
-    }
+        dropped(&place).await > 0
+    })
+    .await;
     for _ in 0..20 {
         let (status, text) = get(place.api(), "/resource_providers").await;
         assert_eq!(status, StatusCode::OK, "{text}");
@@ -99,11 +93,10 @@ async fn a_node_whose_log_nobody_reads_can_be_stopped() {
         ..StartOptions::default()
     };
     let (mut node, _unread) = NodeProcess::start_piped(&place, &options).unwrap();
-    let started = Instant::now();
-    while !is_ready(&place).await || dropped(&place).await == 0 {
-        assert!(started.elapsed() < LIMIT, "the queue does not fill");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("a full queue", async || {
+        is_ready(&place).await && dropped(&place).await > 0
+    })
+    .await;
     node.signal(Signal::TERM);
     assert!(node.wait(STOP_LIMIT).unwrap().success());
 }

@@ -1,17 +1,17 @@
 //! Two versions of the binary in one cluster. The newer one differs in its feature level and in
 //! what waits for it: a command, a rule, a field of a row and the version of records.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::StatusCode;
-use placement_client::{ApiRequest, Claim, Client, Error, Inventory, NewProvider};
+use placement_client::{ApiRequest, Client, Error, NewProvider};
 use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STOP_LIMIT};
+use placement_tests::host;
+use placement_tests::wait::until;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -39,11 +39,7 @@ impl Story {
     async fn begin() -> Self {
         let cluster = Cluster::start(3).await.unwrap();
         let client = cluster.client().with_patience(Duration::from_secs(60));
-        let host = Uuid::new_v4();
-        let named = NewProvider::named("host").uuid(host);
-        client.create_provider(&named).await.unwrap();
-        let offer = [("VCPU", Inventory::of(1_000_000_000))];
-        client.replace_inventories(host, 0, offer).await.unwrap();
+        let host = host::with_processors(&client).await;
         let stop = Arc::new(AtomicBool::new(false));
         let mut urls: Vec<_> = (cluster.ids().iter())
             .map(|&id| cluster.place(id).api_url())
@@ -105,12 +101,8 @@ impl Story {
     }
 
     async fn wait_for_level(&self, level: u32) {
-        let started = Instant::now();
-        while self.levels().await != BTreeSet::from([Some(level)]) {
-            let levels = self.levels().await;
-            assert!(started.elapsed() < STOP_LIMIT, "{levels:?}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        let all = BTreeSet::from([Some(level)]);
+        until("the level", async || self.levels().await == all).await;
     }
 
     /// Ends the claims; every one that was acknowledged is on every node.
@@ -137,13 +129,8 @@ impl Story {
 async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uuid> {
     let mut acknowledged = BTreeSet::new();
     while !stop.load(Ordering::Relaxed) {
-        let consumer = Uuid::new_v4();
-        let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
-        match client
-            .post_allocations(&BTreeMap::from([(consumer, claim)]))
-            .await
-        {
-            Ok(()) => drop(acknowledged.insert(consumer)),
+        match host::claim(&client, host).await {
+            Ok(consumer) => drop(acknowledged.insert(consumer)),
             Err(Error::OutcomeUnknown { .. }) => {}
             Err(error) => panic!("{error}"),
         }
@@ -157,7 +144,7 @@ async fn a_rolling_upgrade_loses_nothing_and_may_be_taken_back_until_the_level_i
     let mut story = Story::begin().await;
     story.wait_for_level(1).await;
 
-    // Whoever leads, old and new decide alike.
+    // Under any leader, old and new decide alike.
     for id in [1, 2] {
         story.restart(id, Version::NewHeld).await;
         assert_eq!(story.first_generation().await, 0);

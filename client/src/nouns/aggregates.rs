@@ -19,7 +19,7 @@ pub struct ProviderAggregates {
 impl Client {
     /// `GET /resource_providers/{uuid}/aggregates`.
     pub async fn provider_aggregates(&self, provider: Uuid) -> Result<ProviderAggregates, Error> {
-        self.call(ApiRequest::get(&path(provider))).await?.json()
+        self.fetch(ApiRequest::get(&path(provider))).await
     }
 
     /// `PUT /resource_providers/{uuid}/aggregates`: these and no others.
@@ -34,7 +34,7 @@ impl Client {
             aggregates: aggregates.into_iter().collect(),
         };
         let request = ApiRequest::put(&path(provider)).json(&body);
-        self.call(request).await?.json()
+        self.fetch(request).await
     }
 }
 

@@ -115,6 +115,6 @@ impl Client {
         &self,
         query: &CandidateQuery,
     ) -> Result<AllocationCandidates, Error> {
-        self.call(query.request()).await?.json()
+        self.fetch(query.request()).await
     }
 }

@@ -98,32 +98,30 @@ pub struct ProviderAllocations {
 impl Client {
     /// `GET /allocations/{consumer}`.
     pub async fn allocations(&self, consumer: Uuid) -> Result<ConsumerAllocations, Error> {
-        self.call(ApiRequest::get(&path(consumer))).await?.json()
+        self.fetch(ApiRequest::get(&path(consumer))).await
     }
 
     /// `PUT /allocations/{consumer}`.
     pub async fn put_allocations(&self, consumer: Uuid, claim: &Claim) -> Result<(), Error> {
         let request = ApiRequest::put(&path(consumer)).json(claim);
-        self.call(request).await.map(drop)
+        self.execute(request).await
     }
 
     /// `POST /allocations`: several consumers, all or nothing.
     pub async fn post_allocations(&self, claims: &BTreeMap<Uuid, Claim>) -> Result<(), Error> {
         let request = ApiRequest::post("/allocations").json(claims);
-        self.call(request).await.map(drop)
+        self.execute(request).await
     }
 
     /// `DELETE /allocations/{consumer}`.
     pub async fn delete_allocations(&self, consumer: Uuid) -> Result<(), Error> {
-        self.call(ApiRequest::delete(&path(consumer)))
-            .await
-            .map(drop)
+        self.execute(ApiRequest::delete(&path(consumer))).await
     }
 
     /// `GET /resource_providers/{uuid}/allocations`.
     pub async fn provider_allocations(&self, provider: Uuid) -> Result<ProviderAllocations, Error> {
         let request = ApiRequest::get(&format!("/resource_providers/{provider}/allocations"));
-        self.call(request).await?.json()
+        self.fetch(request).await
     }
 }
 

@@ -66,7 +66,7 @@ pub struct Inventories {
 impl Client {
     /// `GET /resource_providers/{uuid}/inventories`.
     pub async fn inventories(&self, provider: Uuid) -> Result<Inventories, Error> {
-        self.call(ApiRequest::get(&path(provider))).await?.json()
+        self.fetch(ApiRequest::get(&path(provider))).await
     }
 
     /// `PUT /resource_providers/{uuid}/inventories`: these and no others. `generation` is the
@@ -85,7 +85,7 @@ impl Client {
                 .collect(),
         };
         let request = ApiRequest::put(&path(provider)).json(&body);
-        self.call(request).await?.json()
+        self.fetch(request).await
     }
 }
 

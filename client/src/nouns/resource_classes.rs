@@ -22,13 +22,13 @@ impl Client {
     /// `GET /resource_classes`: every class there is, standard and custom.
     pub async fn resource_classes(&self) -> Result<Vec<ResourceClass>, Error> {
         let request = ApiRequest::get("/resource_classes");
-        let listed: Listed = self.call(request).await?.json()?;
+        let listed: Listed = self.fetch(request).await?;
         Ok(listed.resource_classes)
     }
 
     /// `PUT /resource_classes/{name}`: makes a custom class; one that exists is fine.
     pub async fn ensure_resource_class(&self, name: &str) -> Result<(), Error> {
         let request = ApiRequest::put(&format!("/resource_classes/{}", encode(name)));
-        self.call(request).await.map(drop)
+        self.execute(request).await
     }
 }

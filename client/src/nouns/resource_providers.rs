@@ -71,13 +71,13 @@ impl Client {
     /// `POST /resource_providers`.
     pub async fn create_provider(&self, provider: &NewProvider) -> Result<ResourceProvider, Error> {
         let request = ApiRequest::post("/resource_providers").json(provider);
-        self.call(request).await?.json()
+        self.fetch(request).await
     }
 
     /// `GET /resource_providers/{uuid}`.
     pub async fn provider(&self, uuid: Uuid) -> Result<ResourceProvider, Error> {
         let request = ApiRequest::get(&format!("/resource_providers/{uuid}"));
-        self.call(request).await?.json()
+        self.fetch(request).await
     }
 
     /// `GET /resource_providers` with any filters, such as `("name", "compute-1")`.
@@ -89,20 +89,13 @@ impl Client {
             ApiRequest::get("/resource_providers"),
             |request, (key, value)| request.query(key, value),
         );
-        let listed: Listed = self.call(request).await?.json()?;
+        let listed: Listed = self.fetch(request).await?;
         Ok(listed.resource_providers)
-    }
-
-    /// `PUT /resource_providers/{uuid}`: another name, the parent as it is.
-    pub async fn rename_provider(&self, uuid: Uuid, name: &str) -> Result<ResourceProvider, Error> {
-        let request = ApiRequest::put(&format!("/resource_providers/{uuid}"))
-            .json(&serde_json::json!({ "name": name }));
-        self.call(request).await?.json()
     }
 
     /// `DELETE /resource_providers/{uuid}`.
     pub async fn delete_provider(&self, uuid: Uuid) -> Result<(), Error> {
         let request = ApiRequest::delete(&format!("/resource_providers/{uuid}"));
-        self.call(request).await.map(drop)
+        self.execute(request).await
     }
 }

@@ -26,19 +26,19 @@ struct Listed {
 impl Client {
     /// `GET /traits`: every trait there is, standard and custom.
     pub async fn traits(&self) -> Result<BTreeSet<String>, Error> {
-        let listed: Listed = self.call(ApiRequest::get("/traits")).await?.json()?;
+        let listed: Listed = self.fetch(ApiRequest::get("/traits")).await?;
         Ok(listed.traits)
     }
 
     /// `PUT /traits/{name}`: makes a custom trait; one that exists is fine.
     pub async fn ensure_trait(&self, name: &str) -> Result<(), Error> {
         let request = ApiRequest::put(&format!("/traits/{}", encode(name)));
-        self.call(request).await.map(drop)
+        self.execute(request).await
     }
 
     /// `GET /resource_providers/{uuid}/traits`.
     pub async fn provider_traits(&self, provider: Uuid) -> Result<ProviderTraits, Error> {
-        self.call(ApiRequest::get(&path(provider))).await?.json()
+        self.fetch(ApiRequest::get(&path(provider))).await
     }
 
     /// `PUT /resource_providers/{uuid}/traits`: these and no others.
@@ -53,7 +53,7 @@ impl Client {
             traits: traits.into_iter().map(str::to_owned).collect(),
         };
         let request = ApiRequest::put(&path(provider)).json(&body);
-        self.call(request).await?.json()
+        self.fetch(request).await
     }
 }
 

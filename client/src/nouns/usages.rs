@@ -30,7 +30,7 @@ impl Client {
     /// `GET /resource_providers/{uuid}/usages`.
     pub async fn provider_usages(&self, provider: Uuid) -> Result<ProviderUsages, Error> {
         let request = ApiRequest::get(&format!("/resource_providers/{provider}/usages"));
-        self.call(request).await?.json()
+        self.fetch(request).await
     }
 
     /// `GET /usages`: by consumer type, each with amounts and `consumer_count`.
@@ -43,7 +43,7 @@ impl Client {
         if let Some(user_id) = user_id {
             request = request.query("user_id", user_id);
         }
-        let usages: ProjectUsages = self.call(request).await?.json()?;
+        let usages: ProjectUsages = self.fetch(request).await?;
         Ok(usages.usages)
     }
 }

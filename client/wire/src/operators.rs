@@ -1,6 +1,7 @@
 //! Status, members, join tokens, partitions, checks and backups, as `/v1` of the admin listener gives them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,7 @@ pub struct Member {
     pub peer: String,
     /// Where clients reach its REST API, `host:port`.
     pub api: String,
-    /// Where operators reach its admin door, `host:port`; empty: nowhere but on its machine.
+    /// Where operators reach its admin listener, `host:port`; empty: nowhere but on its machine.
     pub admin: String,
     /// The region in which it stands; empty: it names none.
     pub region: String,
@@ -69,10 +70,8 @@ pub struct MeasuredRoundTrip {
     pub mean_ms: f64,
 }
 
-/// What a node says of itself. Indexes are Raft log indexes. A field that a node of another version does not send has
-/// its default value.
+/// What a node says of itself. Indexes are Raft log indexes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct NodeStatus {
     /// This node.
     pub node_id: u64,
@@ -145,7 +144,7 @@ pub struct JoinToken {
     pub token: Option<String>,
     /// When it ends, in seconds since 1970.
     pub until: i64,
-    /// `open`; `used`: a node has come with it; `joined`: that is a member; `over`.
+    /// `open`; `used`: a node has come with it; `joined`: that is a member; `expired`.
     pub state: String,
     /// In whose place its node comes, as long as it has not.
     pub replaces: Option<u64>,
@@ -217,4 +216,24 @@ pub struct BackupReport {
     pub time: Option<String>,
     /// The feature level of the cluster.
     pub feature_level: u32,
+}
+
+impl fmt::Display for BackupReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            cluster_id,
+            epoch,
+            index,
+            term,
+            digest,
+            time,
+            feature_level,
+        } = self;
+        let time = time.as_deref().unwrap_or("none");
+        write!(
+            f,
+            "cluster_id: {cluster_id}\nepoch: {epoch}\nindex: {index}\nterm: {term}\ndigest: {digest}\n\
+             time: {time}\nfeature_level: {feature_level}"
+        )
+    }
 }

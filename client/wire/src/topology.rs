@@ -76,7 +76,7 @@ pub struct SiteCosts {
     pub zone: String,
     /// The nodes there.
     pub nodes: Vec<u64>,
-    /// A linearizable read. Other reads wait for nobody.
+    /// A linearizable read. Other reads do not wait.
     pub linearizable_ms: Option<f64>,
     /// A write.
     pub write_ms: Option<f64>,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
 use placement_model::types::{Given, ProviderUuid};
 
-use crate::estate::{Estate, Provider, SHARES, Stock};
+use crate::sample_cloud::{Provider, SHARES, SampleCloud, Stock};
 
 /// One answer: amounts per provider and class, and providers per suffix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,27 +39,32 @@ struct Item<'a> {
 type Assignment<'a> = Vec<(Item<'a>, &'a Provider)>;
 
 /// The one right answer.
-pub fn judge(estate: &Estate, request: &CandidateRequest) -> Verdict {
+pub fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Verdict {
     let unknown_traits = |mut names: Box<dyn Iterator<Item = &str> + '_>| {
-        names.any(|name| !estate.traits.contains(name))
+        names.any(|name| !sample_cloud.traits.contains(name))
     };
     let mut root_traits = request.root_required.iter().chain(&request.root_forbidden);
     if unknown_traits(Box::new(root_traits.clone().map(|name| name.as_str()))) {
         return Verdict::UnknownTrait;
     }
     // Only where something is asked of roots: without any provider the groups are looked at all the same.
-    if root_traits.next().is_some() && !roots(estate).any(|root| root_is_right(request, root)) {
+    if root_traits.next().is_some() && !roots(sample_cloud).any(|root| root_is_right(request, root))
+    {
         return Verdict::Answers(BTreeSet::new());
     }
     for group in &request.groups {
         if group
             .resources
             .keys()
-            .any(|name| !estate.classes.contains(name.as_str()))
+            .any(|name| !sample_cloud.classes.contains(name.as_str()))
         {
             return Verdict::UnknownResourceClass;
         }
-        if !group.member_of.is_empty() && !estate.providers.iter().any(|p| in_aggregates(group, p))
+        if !group.member_of.is_empty()
+            && !sample_cloud
+                .providers
+                .iter()
+                .any(|p| in_aggregates(group, p))
         {
             return Verdict::Answers(BTreeSet::new());
         }
@@ -74,22 +79,22 @@ pub fn judge(estate: &Estate, request: &CandidateRequest) -> Verdict {
             nested: true,
             ..CandidateRequest::default()
         };
-        if answers(estate, &alone).is_empty() {
+        if answers(sample_cloud, &alone).is_empty() {
             return Verdict::Answers(BTreeSet::new());
         }
     }
-    Verdict::Answers(answers(estate, request))
+    Verdict::Answers(answers(sample_cloud, request))
 }
 
-fn answers(estate: &Estate, request: &CandidateRequest) -> BTreeSet<Answer> {
+fn answers(sample_cloud: &SampleCloud, request: &CandidateRequest) -> BTreeSet<Answer> {
     let mut answers = BTreeSet::new();
-    for anchor in roots(estate).filter(|root| root_is_right(request, root)) {
-        for assignment in assignments(estate, request, anchor) {
+    for anchor in roots(sample_cloud).filter(|root| root_is_right(request, root)) {
+        for assignment in assignments(sample_cloud, request, anchor) {
             let good = capacities_hold(&assignment)
                 && required_traits_are_covered(&assignment)
                 && groups_are_isolated(request, &assignment)
-                && subtrees_hold(estate, request, &assignment)
-                && one_provider_per_tree(estate, request, &assignment);
+                && subtrees_hold(sample_cloud, request, &assignment)
+                && one_provider_per_tree(sample_cloud, request, &assignment);
             if good {
                 answers.insert(answer(&assignment));
             }
@@ -98,8 +103,8 @@ fn answers(estate: &Estate, request: &CandidateRequest) -> BTreeSet<Answer> {
     answers
 }
 
-fn roots(estate: &Estate) -> impl Iterator<Item = &Provider> {
-    estate
+fn roots(sample_cloud: &SampleCloud) -> impl Iterator<Item = &Provider> {
+    sample_cloud
         .providers
         .iter()
         .filter(|provider| provider.parent.is_none())
@@ -107,20 +112,20 @@ fn roots(estate: &Estate) -> impl Iterator<Item = &Provider> {
 
 /// Every way to give each item one of the providers that are right for it alone.
 fn assignments<'a>(
-    estate: &'a Estate,
+    sample_cloud: &'a SampleCloud,
     request: &'a CandidateRequest,
     anchor: &Provider,
 ) -> Vec<Assignment<'a>> {
     let mut ways: Vec<Assignment<'a>> = vec![Vec::new()];
     for item in items(request) {
-        let right: Vec<&Provider> = estate
+        let right: Vec<&Provider> = sample_cloud
             .providers
             .iter()
-            .filter(|provider| is_reachable(estate, item, anchor, provider))
+            .filter(|provider| is_reachable(sample_cloud, item, anchor, provider))
             .filter(|provider| amounts_fit(item, provider))
             .filter(|provider| traits_are_right(item, provider))
-            .filter(|provider| aggregates_are_right(estate, item, anchor, provider))
-            .filter(|provider| tree_is_right(estate, item, anchor, provider))
+            .filter(|provider| aggregates_are_right(sample_cloud, item, anchor, provider))
+            .filter(|provider| tree_is_right(sample_cloud, item, anchor, provider))
             .collect();
         ways = ways
             .into_iter()
@@ -176,12 +181,17 @@ fn root_is_right(request: &CandidateRequest, root: &Provider) -> bool {
 }
 
 /// In the anchor's tree, or sharing with a member of it.
-fn is_reachable(estate: &Estate, _: Item<'_>, anchor: &Provider, provider: &Provider) -> bool {
-    let in_tree = |other: &Provider| estate.root(&other.name) == anchor.name;
+fn is_reachable(
+    sample_cloud: &SampleCloud,
+    _: Item<'_>,
+    anchor: &Provider,
+    provider: &Provider,
+) -> bool {
+    let in_tree = |other: &Provider| sample_cloud.root(&other.name) == anchor.name;
     let shares_with = |other: &Provider| !provider.aggregates.is_disjoint(&other.aggregates);
     in_tree(provider)
         || (provider.traits.contains(SHARES)
-            && estate
+            && sample_cloud
                 .providers
                 .iter()
                 .any(|other| in_tree(other) && shares_with(other)))
@@ -233,7 +243,7 @@ fn in_forbidden_aggregate(group: &RequestGroup, provider: &Provider) -> bool {
 /// For the unnumbered group the root's aggregates count for the whole tree, but not for a sharing
 /// provider from elsewhere.
 fn aggregates_are_right(
-    estate: &Estate,
+    sample_cloud: &SampleCloud,
     item: Item<'_>,
     anchor: &Provider,
     provider: &Provider,
@@ -242,20 +252,25 @@ fn aggregates_are_right(
         return in_aggregates(item.group, provider)
             && !in_forbidden_aggregate(item.group, provider);
     }
-    let own = estate.root(&provider.name) == anchor.name;
+    let own = sample_cloud.root(&provider.name) == anchor.name;
     (in_aggregates(item.group, provider) || (own && in_aggregates(item.group, anchor)))
         && !in_forbidden_aggregate(item.group, provider)
         && !in_forbidden_aggregate(item.group, anchor)
 }
 
-fn tree_is_right(estate: &Estate, item: Item<'_>, anchor: &Provider, provider: &Provider) -> bool {
-    let root = estate.root(&provider.name);
+fn tree_is_right(
+    sample_cloud: &SampleCloud,
+    item: Item<'_>,
+    anchor: &Provider,
+    provider: &Provider,
+) -> bool {
+    let root = sample_cloud.root(&provider.name);
     if item.group.resources.is_empty() {
         let known = |given: &Given<ProviderUuid>| {
-            estate
+            sample_cloud
                 .providers
                 .iter()
-                .any(|p| estate.uuid(&p.name).to_string() == given.to_string())
+                .any(|p| sample_cloud.uuid(&p.name).to_string() == given.to_string())
         };
         return item.group.in_tree.as_ref().is_none_or(known)
             && !(item.group.required.is_empty() && item.group.member_of.is_empty());
@@ -263,10 +278,9 @@ fn tree_is_right(estate: &Estate, item: Item<'_>, anchor: &Provider, provider: &
     let Some(wanted) = &item.group.in_tree else {
         return true;
     };
-    let in_wanted = estate
-        .providers
-        .iter()
-        .any(|p| Given::Valid(estate.uuid(&p.name)) == *wanted && estate.root(&p.name) == root);
+    let in_wanted = sample_cloud.providers.iter().any(|p| {
+        Given::Valid(sample_cloud.uuid(&p.name)) == *wanted && sample_cloud.root(&p.name) == root
+    });
     in_wanted && (item.class.is_none() || root == anchor.name)
 }
 
@@ -316,7 +330,11 @@ fn groups_are_isolated(request: &CandidateRequest, assignment: &Assignment<'_>) 
     request.group_policy != Some(GroupPolicy::Isolate) || distinct.len() == named().count()
 }
 
-fn subtrees_hold(estate: &Estate, request: &CandidateRequest, assignment: &Assignment<'_>) -> bool {
+fn subtrees_hold(
+    sample_cloud: &SampleCloud,
+    request: &CandidateRequest,
+    assignment: &Assignment<'_>,
+) -> bool {
     request.same_subtree.iter().all(|suffixes| {
         let concerned: Vec<&str> = assignment
             .iter()
@@ -327,23 +345,23 @@ fn subtrees_hold(estate: &Estate, request: &CandidateRequest, assignment: &Assig
             || concerned.iter().any(|head| {
                 concerned
                     .iter()
-                    .all(|other| is_in_subtree(estate, head, other))
+                    .all(|other| is_in_subtree(sample_cloud, head, other))
             })
     })
 }
 
-fn is_in_subtree(estate: &Estate, head: &str, name: &str) -> bool {
+fn is_in_subtree(sample_cloud: &SampleCloud, head: &str, name: &str) -> bool {
     head == name
-        || estate
+        || sample_cloud
             .get(name)
             .parent
             .as_deref()
-            .is_some_and(|p| is_in_subtree(estate, head, p))
+            .is_some_and(|p| is_in_subtree(sample_cloud, head, p))
 }
 
 /// Before 1.29, where any provider has a parent.
 fn one_provider_per_tree(
-    estate: &Estate,
+    sample_cloud: &SampleCloud,
     request: &CandidateRequest,
     assignment: &Assignment<'_>,
 ) -> bool {
@@ -352,9 +370,9 @@ fn one_provider_per_tree(
         .filter(|(item, _)| !taken(item).is_empty())
         .map(|(_, provider)| provider.name.as_str())
         .collect();
-    let trees: BTreeSet<&str> = used.iter().map(|name| estate.root(name)).collect();
+    let trees: BTreeSet<&str> = used.iter().map(|name| sample_cloud.root(name)).collect();
     request.nested
-        || estate
+        || sample_cloud
             .providers
             .iter()
             .all(|provider| provider.parent.is_none())
@@ -378,19 +396,19 @@ fn answer(assignment: &Assignment<'_>) -> Answer {
 /// The providers that an answer of these must summarize: of the trees that they use, from 1.29 all
 /// providers, before only those that any of all answers uses, be it beyond the limit.
 pub fn summarized(
-    estate: &Estate,
+    sample_cloud: &SampleCloud,
     request: &CandidateRequest,
     given: &BTreeSet<Answer>,
     all: &BTreeSet<Answer>,
 ) -> BTreeSet<String> {
-    let trees: BTreeSet<&str> = used(given).map(|name| estate.root(name)).collect();
+    let trees: BTreeSet<&str> = used(given).map(|name| sample_cloud.root(name)).collect();
     let used: BTreeSet<&str> = used(all).collect();
-    let names = estate
+    let names = sample_cloud
         .providers
         .iter()
         .map(|provider| provider.name.as_str());
     names
-        .filter(|name| trees.contains(estate.root(name)))
+        .filter(|name| trees.contains(sample_cloud.root(name)))
         .filter(|name| request.nested || used.contains(name))
         .map(str::to_owned)
         .collect()

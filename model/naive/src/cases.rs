@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use uuid::Uuid;
 
-use crate::estate::{
-    self, CLASSES, Estate, Provider, SHARES, Stock, TRAITS, Wishes, aggregate, provider,
+use crate::sample_cloud::{
+    self, CLASSES, Provider, SHARES, SampleCloud, Stock, TRAITS, Wishes, aggregate, provider,
 };
 
 const AGGREGATES: [&str; 3] = ["agg-a", "agg-b", "agg-c"];
@@ -41,7 +41,7 @@ fn stock() -> impl Strategy<Value = Stock> {
 /// Few different values, so that interchangeable providers are common.
 fn plain_stock() -> impl Strategy<Value = Stock> {
     prop_oneof![
-        2 => (1..=3_u32).prop_map(estate::units),
+        2 => (1..=3_u32).prop_map(sample_cloud::units),
         1 => stock(),
     ]
 }
@@ -87,7 +87,7 @@ fn devices() -> impl Strategy<Value = Vec<NodeSeed>> {
                 .provider
                 .stocks
                 .entry(class)
-                .or_insert(estate::units(1));
+                .or_insert(sample_cloud::units(1));
             if twin_of[index] {
                 devices[index].provider = devices[index - 1].provider.clone();
             }
@@ -98,7 +98,7 @@ fn devices() -> impl Strategy<Value = Vec<NodeSeed>> {
 }
 
 /// Trees, and whether their providers were created in turn rather than tree by tree.
-fn clouds() -> impl Strategy<Value = Estate> {
+fn clouds() -> impl Strategy<Value = SampleCloud> {
     let tree = prop_oneof![2 => vec(node(), 1..=1), 2 => vec(node(), 1..=5), 1 => devices()];
     (vec(tree, 1..=5), any::<bool>()).prop_map(|(trees, in_turn)| {
         let mut providers: Vec<(usize, Provider)> = Vec::new();
@@ -113,7 +113,7 @@ fn clouds() -> impl Strategy<Value = Estate> {
             }
         }
         providers.sort_by_key(|(turn, _)| *turn);
-        estate::estate(providers.into_iter().map(|(_, provider)| provider))
+        sample_cloud::sample_cloud(providers.into_iter().map(|(_, provider)| provider))
     })
 }
 
@@ -141,7 +141,7 @@ fn group(unnumbered: bool, with_unknowns: bool) -> impl Strategy<Value = GroupSe
     let required = sometimes(btree_set(select(traits.clone()), 1..=2).boxed());
     let forbidden = prop_oneof![8 => Just(BTreeSet::new()), 1 => btree_set(select(traits), 1..=1)];
     let mut aggregates = AGGREGATES.to_vec();
-    aggregates.push("agg-nobody");
+    aggregates.push("agg-unknown");
     let member_of = sometimes(btree_set(select(aggregates.clone()), 1..=2).boxed());
     let not_member_of =
         prop_oneof![8 => Just(BTreeSet::new()), 1 => btree_set(select(aggregates), 1..=1)];
@@ -219,7 +219,7 @@ fn requests(with_unknowns: bool) -> impl Strategy<Value = RequestSeed> {
             let count = groups.len();
             let at = if unnumbered_last { count } else { 0 };
             groups.splice(at..at, unnumbered);
-            let mut request = estate::request([]);
+            let mut request = sample_cloud::request([]);
             request.group_policy = group_policy;
             request.nested = nested;
             if breadth_first {
@@ -246,18 +246,20 @@ fn requests(with_unknowns: bool) -> impl Strategy<Value = RequestSeed> {
 }
 
 /// Clouds and requests; with unknowns, some requests name what does not exist.
-pub fn cases(with_unknowns: bool) -> impl Strategy<Value = (Estate, CandidateRequest)> {
+pub fn cases(with_unknowns: bool) -> impl Strategy<Value = (SampleCloud, CandidateRequest)> {
     (clouds(), requests(with_unknowns))
-        .prop_map(|(estate, seed)| {
+        .prop_map(|(sample_cloud, seed)| {
             let mut request = seed.request;
             for mut one in seed.groups {
                 one.group.in_tree = one.in_tree.map(|index| match index {
-                    Some(index) => Given::Valid(estate.uuid(&index.get(&estate.providers).name)),
+                    Some(index) => {
+                        Given::Valid(sample_cloud.uuid(&index.get(&sample_cloud.providers).name))
+                    }
                     None => Given::Valid(ProviderUuid(Uuid::from_u128(1))),
                 });
                 request.groups.push(one.group);
             }
-            (estate, request)
+            (sample_cloud, request)
         })
         .prop_filter("a request asks for something", |(_, request)| {
             !request.groups.is_empty()
@@ -266,7 +268,7 @@ pub fn cases(with_unknowns: bool) -> impl Strategy<Value = (Estate, CandidateReq
 
 /// Several groups that barely fit, or just not: one host with two NUMA nodes of alike devices, and
 /// amounts of two classes. Here the search meets dead ends that no counting foresees.
-pub fn tight_cases() -> impl Strategy<Value = (Estate, CandidateRequest)> {
+pub fn tight_cases() -> impl Strategy<Value = (SampleCloud, CandidateRequest)> {
     let room = (1..=5_u32, 1..=5_u32);
     let devices = vec((0..=2_usize, any::<Index>(), any::<Index>()), 2..=4);
     let kinds = vec((1..=3_u64, 0..=2_u64, 0..=4_u32), 1..=3);
@@ -298,12 +300,12 @@ pub fn tight_cases() -> impl Strategy<Value = (Estate, CandidateRequest)> {
                         .bears(TRAITS[1 + colour.index(3)]),
                 );
             }
-            let mut request = estate::request([]);
+            let mut request = sample_cloud::request([]);
             request.nested = !old;
             request.group_policy = isolate.then_some(GroupPolicy::Isolate);
             for (index, kind) in groups.iter().enumerate() {
                 let (first, second, wish) = kind.get(&kinds);
-                let mut group = estate::group(&format!("{index}"), &[(CLASSES[1], *first)]);
+                let mut group = sample_cloud::group(&format!("{index}"), &[(CLASSES[1], *first)]);
                 if *second > 0 {
                     group.resources.insert(CLASSES[2].parse().unwrap(), *second);
                 }
@@ -318,20 +320,20 @@ pub fn tight_cases() -> impl Strategy<Value = (Estate, CandidateRequest)> {
                 0 => {}
                 1 => request.same_subtree.push(suffixes(0..groups.len())),
                 2 => {
-                    let numa = estate::group("n", &[]).required(&[TRAITS[1]]);
+                    let numa = sample_cloud::group("n", &[]).required(&[TRAITS[1]]);
                     request.groups.push(numa);
                     let mut all: BTreeSet<String> = suffixes(0..groups.len());
                     all.insert("n".to_owned());
                     request.same_subtree.push(all);
                 }
                 _ => {
-                    let unnumbered = estate::group("", &[(CLASSES[0], 1), (CLASSES[1], 1)]);
+                    let unnumbered = sample_cloud::group("", &[(CLASSES[0], 1), (CLASSES[1], 1)]);
                     request
                         .groups
                         .push(unnumbered.required(&[TRAITS[3]]).required(&[TRAITS[1]]));
                 }
             }
-            (estate::estate(providers), request)
+            (sample_cloud::sample_cloud(providers), request)
         },
     )
 }

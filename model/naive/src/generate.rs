@@ -41,6 +41,9 @@ pub const TRAITS: [&str; 5] = [
     "CUSTOM_T",
 ];
 
+/// All aggregates that the commands name.
+pub const AGGREGATES: [&str; 3] = ["a1", "a2", "a3"];
+
 /// The provider of this number.
 pub fn provider_uuid(number: u8) -> ProviderUuid {
     ProviderUuid(Uuid::from_u128(
@@ -104,19 +107,17 @@ fn trait_() -> impl Strategy<Value = TraitName> {
 }
 
 fn aggregates() -> impl Strategy<Value = BTreeSet<AggregateUuid>> {
-    btree_set(
-        select(&["a1", "a2", "a3"][..]).prop_map(AggregateUuid::from),
-        0..3,
-    )
+    btree_set(select(&AGGREGATES[..]).prop_map(AggregateUuid::from), 0..3)
 }
 
 fn inventory() -> impl Strategy<Value = Inventory> {
     let ratio = select(&[0.5, 1.0, 1.0, 1.5, 4.0][..]);
+    let units = || prop_oneof![4 => 1_u32..20, 1 => 20_u32..70];
     (
-        1_u32..20,
+        units(),
         0_u32..4,
         select(&[1_u32, 1, 1, 2][..]),
-        1_u32..20,
+        units(),
         select(&[1_u32, 1, 1, 2][..]),
         ratio,
     )

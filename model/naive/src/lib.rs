@@ -4,8 +4,9 @@
 //! * [`model`]: every command, every listing, every sum.
 //! * [`candidates`]: what a search for allocation candidates must find, by trying everything.
 //! * [`cases`]: random clouds and requests for it.
-//! * [`estate`]: small clouds in domain words, which the latter works on.
+//! * [`sample_cloud`]: small clouds in domain words, which the latter works on.
 //! * [`generate`]: random commands over few names.
+//! * [`named`]: what the product's own search finds, with names.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,8 +15,9 @@
 
 pub mod candidates;
 pub mod cases;
-pub mod estate;
 pub mod generate;
 pub mod model;
+pub mod named;
+pub mod sample_cloud;
 
 pub use model::Naive;

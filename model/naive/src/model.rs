@@ -1,5 +1,5 @@
 //! The rules of placement once more, as plainly as they can be said: maps keyed by names, every
-//! sum counted anew, every command tried on a copy. Slow, and obvious.
+//! sum recounted, every command tried on a copy. Slow, and obvious.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use placement_model::types::{
     TraitName, UserId,
 };
 
-use crate::estate::{self, Estate, Stock};
+use crate::sample_cloud::{self, SampleCloud, Stock};
 
 /// A provider with all that is its own.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ struct Named {
     made: Timestamp,
 }
 
-/// The whole state, by name. Shared parts are large and seldom written: a copy is made for each command.
+/// The whole state, by name. Shared parts are large and rarely written: a copy is made for each command.
 #[derive(Debug, Clone, Default)]
 pub struct Naive {
     counter: u64,
@@ -101,7 +101,7 @@ struct NaivePartition {
 type Answer = Result<Reply, Refusal>;
 
 impl Naive {
-    /// Carries out an entry of the log, or says what it was told before.
+    /// Carries out an entry of the log, or repeats its earlier outcome.
     pub fn apply(&mut self, stamped: &Stamped) -> Outcome {
         self.once(stamped, |naive| {
             let is_late = stamped.routes != naive.route_changes(stamped.partition);
@@ -124,7 +124,7 @@ impl Naive {
     }
 
     fn once(&mut self, stamped: &Stamped, run: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
-        let Some(id) = stamped.request else {
+        let Some(id) = stamped.write_id else {
             return run(self);
         };
         if self.retired.contains(&id.origin) {
@@ -1291,23 +1291,24 @@ impl Naive {
     }
 
     /// The cloud as [`crate::candidates::judge`] looks at it. Providers are named by their UUIDs.
-    pub fn estate(&self) -> Estate {
+    pub fn sample_cloud(&self) -> SampleCloud {
         let mut providers: Vec<_> = self.providers.iter().collect();
         providers.sort_by_key(|(_, provider)| provider.order);
-        let estate = |(uuid, provider): (&ProviderUuid, &NaiveProvider)| estate::Provider {
-            name: uuid.to_string(),
-            uuid: *uuid,
-            parent: provider.parent.map(|parent| parent.to_string()),
-            stocks: (provider.inventories.iter())
-                .map(|(class, row)| (class.to_string(), self.stock(uuid, class, row)))
-                .collect(),
-            traits: provider.traits.iter().map(ToString::to_string).collect(),
-            aggregates: (provider.aggregates.iter())
-                .map(ToString::to_string)
-                .collect(),
-        };
-        Estate {
-            providers: providers.into_iter().map(estate).collect(),
+        let sample_cloud =
+            |(uuid, provider): (&ProviderUuid, &NaiveProvider)| sample_cloud::Provider {
+                name: uuid.to_string(),
+                uuid: *uuid,
+                parent: provider.parent.map(|parent| parent.to_string()),
+                stocks: (provider.inventories.iter())
+                    .map(|(class, row)| (class.to_string(), self.stock(uuid, class, row)))
+                    .collect(),
+                traits: provider.traits.iter().map(ToString::to_string).collect(),
+                aggregates: (provider.aggregates.iter())
+                    .map(ToString::to_string)
+                    .collect(),
+            };
+        SampleCloud {
+            providers: providers.into_iter().map(sample_cloud).collect(),
             classes: self.classes.keys().map(ToString::to_string).collect(),
             traits: self.traits.keys().map(ToString::to_string).collect(),
         }

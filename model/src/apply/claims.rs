@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::consumers::{self, Class, Line, Request};
 use super::inventories;
-use super::provider::Found;
+use super::providers::Found;
 use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::change::{Amount, Change, Changes, ConsumerRow, ProviderId, ResourceClassId};
@@ -119,7 +119,7 @@ fn freed(state: &State, request: &Request<'_>, claims: &[Claim]) -> Units {
         if of_consumer(claims, index).is_empty() {
             continue;
         }
-        let held = state.consumer_row(&consumer.consumer);
+        let held = state.consumers.row(&consumer.consumer);
         for amount in held.into_iter().flat_map(|row| &row.allocations) {
             let key = (amount.provider, amount.class);
             *freed.entry(key).or_default() += amount.units;
@@ -192,7 +192,7 @@ fn put_consumers(
 ) {
     for (index, consumer) in request.consumers.iter().enumerate() {
         let name: &ConsumerUuid = &consumer.consumer;
-        let old = state.consumer_row(name);
+        let old = state.consumers.row(name);
         let mut row: ConsumerRow = consumers::row(state, consumer, at);
         let mine = of_consumer(claims, index);
         if !mine.is_empty() {

@@ -50,7 +50,7 @@ pub(super) fn inspect<'a>(
         if let Err(refusal) = lines_of(state, index, consumer, &mut lines) {
             let new = consumers
                 .iter()
-                .filter(|new| state.consumer_row(&new.consumer).is_none());
+                .filter(|new| state.consumers.row(&new.consumer).is_none());
             let changes = new
                 .map(|new| Change::PutConsumer(new.consumer.clone(), row(state, new, at)))
                 .collect();
@@ -67,7 +67,8 @@ fn check_generation(state: &State, consumer: &ConsumerAllocations) -> Result<(),
         ConsumerGeneration::Expect(generation) => Some(generation),
     };
     let actual = state
-        .consumer_row(&consumer.consumer)
+        .consumers
+        .row(&consumer.consumer)
         .map(|row| row.generation);
     if given == actual {
         return Ok(());
@@ -87,7 +88,7 @@ fn lines_of<'a>(
     lines: &mut Vec<Line<'a>>,
 ) -> Result<(), Refusal> {
     if consumer.allocations.is_empty() {
-        let held = state.consumer_row(&consumer.consumer);
+        let held = state.consumers.row(&consumer.consumer);
         let line = |held: &Amount| Line {
             consumer: index,
             provider: held.provider,
@@ -116,7 +117,7 @@ fn lines_of<'a>(
 /// A consumer as the request wants it, but for allocations and generation, which are as before
 /// (none and 0 for a new one).
 pub(super) fn row(state: &State, consumer: &ConsumerAllocations, at: Timestamp) -> ConsumerRow {
-    let old = state.consumer_row(&consumer.consumer);
+    let old = state.consumers.row(&consumer.consumer);
     let consumer_type = match &consumer.consumer_type {
         ConsumerTypeUpdate::Keep => old.and_then(|old| old.consumer_type.clone()),
         ConsumerTypeUpdate::Set(name) => Some(name.clone()),

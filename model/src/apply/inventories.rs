@@ -1,9 +1,13 @@
-//! What the verbs that write inventories have in common.
+//! Inventories of a provider.
 
 use std::collections::BTreeMap;
 
-use super::provider::Found;
-use crate::command::CapacityRule;
+use super::providers::Found;
+use super::{Decide, Decision, providers};
+use crate::command::{
+    CapacityRule, CreateInventory, DeleteInventories, DeleteInventory, ReplaceInventories,
+    UpdateInventory,
+};
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Change, Changes, InventoryRow, ResourceClassId};
@@ -107,4 +111,92 @@ pub(super) fn put_one(
     put(found, &Stocks::from([(class, inventory)]), at, &mut changes);
     changes.push(found.bump(at));
     (found.written(at), changes)
+}
+
+/// `POST /resource_providers/{uuid}/inventories`: adds one inventory. No generation is asked for.
+impl Decide for CreateInventory {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = providers::find(state, &self.provider)?;
+        let inventory = [(&self.resource_class, &self.inventory)];
+        check_capacity(&found, inventory, self.capacity_rule)?;
+        let class = class_id(state, &self.resource_class)?;
+        if found.node.stock(class).is_some() {
+            return Err(Refusal::InventoryExists {
+                provider: self.provider,
+                resource_class: state.resource_class_name(class).clone(),
+            }
+            .into());
+        }
+        Ok(put_one(&found, class, self.inventory, at))
+    }
+}
+
+/// `PUT /resource_providers/{uuid}/inventories/{class}`: replaces one inventory. It may shrink below what is taken of it.
+impl Decide for UpdateInventory {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = providers::find(state, &self.provider)?;
+        found.check_generation(self.generation)?;
+        let inventory = [(&self.resource_class, &self.inventory)];
+        check_capacity(&found, inventory, self.capacity_rule)?;
+        let class = class_id(state, &self.resource_class)?;
+        if found.node.stock(class).is_none() {
+            return Err(Refusal::InventoryNotFound {
+                provider: self.provider,
+                resource_class: state.resource_class_name(class).clone(),
+            }
+            .into());
+        }
+        Ok(put_one(&found, class, self.inventory, at))
+    }
+}
+
+/// `DELETE /resource_providers/{uuid}/inventories/{class}`: removes one inventory of which nothing is taken.
+impl Decide for DeleteInventory {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = providers::find(state, &self.provider)?;
+        let class = class_id(state, &self.resource_class)?;
+        let (provider, name) = (self.provider, state.resource_class_name(class).clone());
+        match found.node.stock(class) {
+            None => Err(Refusal::InventoryNotFound {
+                provider,
+                resource_class: name,
+            }
+            .into()),
+            Some(stock) if stock.used > 0 => Err(Refusal::InventoryInUse {
+                provider,
+                resource_classes: vec![name],
+            }
+            .into()),
+            Some(_) => {
+                let changes = vec![
+                    Change::DeleteInventory(found.node.id, class),
+                    found.bump(at),
+                ];
+                Ok((found.written(at), changes))
+            }
+        }
+    }
+}
+
+/// `DELETE /resource_providers/{uuid}/inventories`: removes all inventories. The generation rises even if there were none.
+impl Decide for DeleteInventories {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = providers::find(state, &self.provider)?;
+        let mut changes = Changes::new();
+        replace(state, &found, &Stocks::new(), at, &mut changes)?;
+        Ok((found.written(at), changes))
+    }
+}
+
+/// `PUT /resource_providers/{uuid}/inventories`: replaces all inventories of a provider: generation, capacities, classes, use, in this order.
+impl Decide for ReplaceInventories {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = providers::find(state, &self.provider)?;
+        found.check_generation(self.generation)?;
+        check_capacity(&found, &self.inventories, self.capacity_rule)?;
+        let stocks = stocks(state, &self.inventories)?;
+        let mut changes = Changes::new();
+        replace(state, &found, &stocks, at, &mut changes)?;
+        Ok((found.written(at), changes))
+    }
 }

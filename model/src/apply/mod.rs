@@ -1,49 +1,24 @@
-//! One command, one file: a struct that decides for itself (`Decide`), as a pure function.
+//! Commands, a file per noun: each is a struct that decides for itself (`Decide`), as a pure function.
 //!
 //! Each looks at the state in the order in which upstream does, as of several reasons to refuse
 //! the client hears of the first.
 
+mod allocations;
 mod claims;
 mod consumers;
-mod create_inventory;
-mod create_partition;
-mod create_provider;
-mod create_resource_class;
-mod delete_allocations;
-mod delete_inventories;
-mod delete_inventory;
-mod delete_partition;
-mod delete_provider;
-mod delete_provider_traits;
-mod delete_resource_class;
-mod delete_trait;
-mod ensure_resource_class;
-mod ensure_trait;
 mod inventories;
-mod issue_join_token;
 mod names;
+mod nodes;
 mod partitions;
-mod provider;
-mod raise_level;
-mod redeem_join_token;
+mod providers;
 #[cfg(feature = "rehearsal")]
 mod rehearse;
 mod remember;
-mod rename_resource_class;
-mod replace_allocations;
-mod replace_inventories;
-mod replace_provider_aggregates;
-mod replace_provider_traits;
 mod reshape;
-mod retire_node;
-mod revoke_join_token;
-mod route_partition;
-mod set_replacement;
-mod sync_standards;
-mod update_inventory;
-mod update_provider;
+mod resource_classes;
+mod traits;
 
-use crate::command::{Command, Stamped};
+use crate::command::{Command, Stamped, each_command};
 use crate::outcome::{Outcome, Refusal, Reply};
 use crate::state::change::Changes;
 use crate::state::{Seen, State};
@@ -66,7 +41,7 @@ pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
 
 /// What a command was answered that has been carried out before.
 fn answered(state: &State, stamped: &Stamped) -> Option<Outcome> {
-    match state.sessions().seen(stamped.request.as_ref()?) {
+    match state.sessions.seen(stamped.write_id.as_ref()?) {
         Seen::Before(outcome) => Some(outcome.as_ref().clone()),
         Seen::LongAgo => Some(Outcome::AnsweredBefore),
         Seen::Never => None,
@@ -75,7 +50,7 @@ fn answered(state: &State, stamped: &Stamped) -> Option<Outcome> {
 
 /// Adds the rows by which a retry of the command is recognised.
 fn remember(state: &State, stamped: &Stamped, outcome: &Outcome, changes: &mut Changes) {
-    if let Some(id) = &stamped.request
+    if let Some(id) = &stamped.write_id
         && !retires(&stamped.command, id.origin)
     {
         remember::remember(state, id, outcome, changes);
@@ -119,43 +94,24 @@ fn decide(state: &State, at: Timestamp, command: &Command) -> (Outcome, Changes)
     }
 }
 
+macro_rules! decider {
+    ($($(#[$only:meta])* $name:ident,)*) => {
+        fn decider(command: &Command) -> &dyn Decide {
+            match command {
+                $($(#[$only])* Command::$name(command) => command,)*
+            }
+        }
+    };
+}
+
+each_command!(decider);
+
 fn dispatch(state: &State, at: Timestamp, command: &Command) -> Decision {
     match command {
-        Command::SyncStandards(command) => command.decide(state, at),
         #[cfg(feature = "rehearsal")]
         Command::CreateProvider(command) if state.level() >= crate::Level::REHEARSED => {
             rehearse::create_provider(command, state, at)
         }
-        Command::CreateProvider(command) => command.decide(state, at),
-        Command::UpdateProvider(command) => command.decide(state, at),
-        Command::DeleteProvider(command) => command.decide(state, at),
-        Command::ReplaceInventories(command) => command.decide(state, at),
-        Command::CreateInventory(command) => command.decide(state, at),
-        Command::UpdateInventory(command) => command.decide(state, at),
-        Command::DeleteInventory(command) => command.decide(state, at),
-        Command::DeleteInventories(command) => command.decide(state, at),
-        Command::ReplaceProviderTraits(command) => command.decide(state, at),
-        Command::DeleteProviderTraits(command) => command.decide(state, at),
-        Command::ReplaceProviderAggregates(command) => command.decide(state, at),
-        Command::EnsureTrait(command) => command.decide(state, at),
-        Command::DeleteTrait(command) => command.decide(state, at),
-        Command::CreateResourceClass(command) => command.decide(state, at),
-        Command::EnsureResourceClass(command) => command.decide(state, at),
-        Command::RenameResourceClass(command) => command.decide(state, at),
-        Command::DeleteResourceClass(command) => command.decide(state, at),
-        Command::ReplaceAllocations(command) => command.decide(state, at),
-        Command::DeleteAllocations(command) => command.decide(state, at),
-        Command::Reshape(command) => command.decide(state, at),
-        Command::RetireNode(command) => command.decide(state, at),
-        Command::RaiseLevel(command) => command.decide(state, at),
-        Command::IssueJoinToken(command) => command.decide(state, at),
-        Command::RevokeJoinToken(command) => command.decide(state, at),
-        Command::RedeemJoinToken(command) => command.decide(state, at),
-        Command::SetReplacement(command) => command.decide(state, at),
-        Command::CreatePartition(command) => command.decide(state, at),
-        Command::DeletePartition(command) => command.decide(state, at),
-        Command::RoutePartition(command) => command.decide(state, at),
-        #[cfg(feature = "rehearsal")]
-        Command::Rehearse(command) => command.decide(state, at),
+        command => decider(command).decide(state, at),
     }
 }

@@ -1,6 +1,9 @@
-//! What the verbs that write names have in common: traits and resource classes are made alike.
+//! Names: traits and resource classes are made alike, the standard ones all at once.
 
-use super::Decision;
+use std::collections::BTreeSet;
+
+use super::{Decide, Decision};
+use crate::command::SyncStandards;
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Change, Changes, Counters, NameRow, ResourceClassId, TraitId};
@@ -82,4 +85,27 @@ pub(super) fn class_id(
     state
         .resource_class_id(name)
         .ok_or_else(|| Refusal::ResourceClassNotFound(Given::Valid(name.clone())))
+}
+
+/// Makes what is missing, and removes nothing: an older binary's shorter list takes nothing away.
+impl Decide for SyncStandards {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let mut counters = state.counters();
+        let mut changes = Changes::new();
+        let mut made = BTreeSet::new();
+        for name in &self.resource_classes {
+            if state.resource_class_id(name).is_none() && made.insert(name) {
+                make(name, at, &mut counters, &mut changes)?;
+            }
+        }
+        for name in &self.traits {
+            if state.trait_id(name).is_none() {
+                make(name, at, &mut counters, &mut changes)?;
+            }
+        }
+        if counters != state.counters() {
+            changes.push(Change::PutCounters(counters));
+        }
+        Ok((Reply::Done, changes))
+    }
 }

@@ -1,15 +1,15 @@
-//! Commands in a cluster of several partitions: which of them a command concerns.
+//! Partitions: how they come, go and are routed; and which of them a command concerns.
 //!
 //! Most are for one, and are decided on its state alone. The default partition has the rows of the whole
 //! cluster: what was answered, and which partitions there are.
 
-use super::{Outcome, answered, decide, names, remember};
+use super::{Decide, Decision, Outcome, answered, decide, names, remember};
 use crate::cluster::{Cluster, ClusterChanges};
-use crate::command::{Command, DeletePartition, Stamped};
+use crate::command::{Command, CreatePartition, DeletePartition, RoutePartition, Stamped};
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
-use crate::state::change::{Change, Changes};
-use crate::types::{PartitionId, Timestamp};
+use crate::state::change::{Change, Changes, PartitionRow, Routing};
+use crate::types::{PartitionId, PartitionName, Route, Routes, Timestamp};
 
 impl Cluster {
     /// Decides what a command does: the answer, and the rows that change.
@@ -92,7 +92,7 @@ impl Cluster {
     fn keeps(&self, delete: &DeletePartition) -> bool {
         let found = self.partition_named(delete.name.as_str());
         !delete.force
-            && found.is_some_and(|(id, state)| !id.is_default() && state.has_allocations())
+            && found.is_some_and(|(id, state)| !id.is_default() && state.consumers.hold_something())
     }
 }
 
@@ -100,14 +100,137 @@ impl Cluster {
 fn beginning(default: &State, at: Timestamp) -> Changes {
     let mut counters = State::default().counters();
     let mut changes = vec![Change::PutLevel(default.level())];
-    let classes = default.resource_class_rows().map(|(_, row)| &row.name);
+    let classes = default.resource_classes.rows().map(|(_, row)| &row.name);
     for name in classes.filter(|name| !name.is_custom()) {
         names::make(name, at, &mut counters, &mut changes).expect("the first ids are free");
     }
-    let traits = default.traits_by_name().map(|(_, row)| &row.name);
+    let traits = default.traits.by_name().map(|(_, row)| &row.name);
     for name in traits.filter(|name| !name.is_custom()) {
         names::make(name, at, &mut counters, &mut changes).expect("the first ids are free");
     }
     changes.push(Change::PutCounters(counters));
     changes
+}
+
+/// Most partitions beside the default one. Each has the standard names, and is a part of each digest.
+const PARTITIONS_MAX: usize = 256;
+
+/// The row of the partition. What it begins with is decided above, by [`Cluster::apply`].
+impl Decide for CreatePartition {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let known = &state.partitions;
+        let living = || {
+            let others = known.values().filter(|row| !row.name.is_default());
+            others.filter(|row| row.deleted_at.is_none())
+        };
+        if self.name.is_default() || named(state, &self.name).is_some() {
+            return Err(Refusal::PartitionExists(self.name.clone()).into());
+        }
+        let last = known.get_max().map_or(PartitionId::DEFAULT, |(id, _)| *id);
+        // Keys begin with the id, and end before the last there could be.
+        let next = last.0.checked_add(1).filter(|id| *id < u16::MAX);
+        let (Some(next), None) = (next, living().nth(PARTITIONS_MAX - 1)) else {
+            return Err(Refusal::PartitionsExhausted.into());
+        };
+        may_be_routed(state, &self.name, &self.routes)?;
+        let id = PartitionId(next);
+        let row = PartitionRow {
+            name: self.name.clone(),
+            created_at: at,
+            deleted_at: None,
+            routing: Routing {
+                routes: self.routes.clone(),
+                changes: 0,
+            },
+        };
+        Ok((Reply::Partition(id), vec![Change::PutPartition(id, row)]))
+    }
+}
+
+/// The partition of this name that was not deleted, if it has a row.
+fn named<'a>(state: &'a State, name: &PartitionName) -> Option<(PartitionId, &'a PartitionRow)> {
+    let mut rows = state.partitions.iter();
+    let found = rows.find(|(_, row)| row.deleted_at.is_none() && row.name == *name);
+    found.map(|(id, row)| (*id, row))
+}
+
+/// The row of the partition says that it is gone, and all that was in it goes with that.
+/// Whether anybody holds something in it is decided above, by [`Cluster::apply`].
+impl Decide for DeletePartition {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        if self.name.is_default() {
+            return Err(Refusal::PartitionDefault.into());
+        }
+        let Some((id, row)) = named(state, &self.name) else {
+            return Err(Refusal::PartitionNotFound(self.name.clone()).into());
+        };
+        let row = PartitionRow {
+            deleted_at: Some(at),
+            routing: Routing::default(),
+            ..row.clone()
+        };
+        Ok((Reply::Done, vec![Change::PutPartition(id, row)]))
+    }
+}
+
+/// The same routes again change nothing, so that what was routed by them is carried out.
+impl Decide for RoutePartition {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let (id, row) = match named(state, &self.name) {
+            Some((id, row)) => (id, row.clone()),
+            None if self.name.is_default() => {
+                let row = PartitionRow {
+                    name: self.name.clone(),
+                    created_at: at,
+                    deleted_at: None,
+                    routing: Routing::default(),
+                };
+                (PartitionId::DEFAULT, row)
+            }
+            None => return Err(Refusal::PartitionNotFound(self.name.clone()).into()),
+        };
+        if row.routing.routes == self.routes {
+            return Ok((Reply::Done, Vec::new()));
+        }
+        may_be_routed(state, &self.name, &self.routes)?;
+        let routing = Routing {
+            routes: self.routes.clone(),
+            changes: row.routing.changes.saturating_add(1),
+        };
+        let row = PartitionRow { routing, ..row };
+        Ok((Reply::Done, vec![Change::PutPartition(id, row)]))
+    }
+}
+
+/// No request may be two partitions'. Hosts tell requests apart only if the default partition has some, too: without,
+/// a request for another host would be the default partition's.
+fn may_be_routed(state: &State, name: &PartitionName, routes: &Routes) -> Result<(), Refusal> {
+    let others = || {
+        let rows = state.partitions.values();
+        rows.filter(|row| row.deleted_at.is_none() && row.name != *name)
+    };
+    if name.is_default() {
+        if routes.iter().any(|route| matches!(route, Route::Prefix(_))) {
+            return Err(Refusal::DefaultPrefix);
+        }
+        let needs_host = others().any(|row| row.routing.routes.hosts().next().is_some());
+        if needs_host && routes.is_empty() {
+            return Err(Refusal::DefaultWithoutHost);
+        }
+    } else if routes.hosts().next().is_some() {
+        let mut default = others().filter(|row| row.name.is_default());
+        if !default.any(|row| !row.routing.routes.is_empty()) {
+            return Err(Refusal::DefaultWithoutHost);
+        }
+    }
+    for route in routes.iter() {
+        let meets = |row: &&PartitionRow| row.routing.routes.iter().any(|one| one.meets(route));
+        if let Some(row) = others().find(meets) {
+            return Err(Refusal::RouteTaken {
+                route: route.clone(),
+                partition: row.name.clone(),
+            });
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Remembering an outcome, so that a retry of the same request gets it again.
 
-use crate::command::RequestId;
+use crate::command::WriteId;
 use crate::outcome::Outcome;
 use crate::state::State;
 use crate::state::change::{Change, Changes, SessionRow};
@@ -10,9 +10,9 @@ use crate::state::change::{Change, Changes, SessionRow};
 /// The figure is part of what every node computes alike; another one needs a new command.
 pub(super) const OUTCOMES_MAX: u64 = 16_384;
 
-/// Adds the rows that keep `outcome` under `id`, and drops those that nobody will ask for.
-pub(super) fn remember(state: &State, id: &RequestId, outcome: &Outcome, changes: &mut Changes) {
-    let sessions = state.sessions();
+/// Adds the rows that keep `outcome` under `id`, and drops those that are not needed any more.
+pub(super) fn remember(state: &State, id: &WriteId, outcome: &Outcome, changes: &mut Changes) {
+    let sessions = &state.sessions;
     let old = sessions.row(id.origin);
     let answered_below = match old {
         Some(old) if old.boot == id.boot => old.answered_below.max(id.answered_below),

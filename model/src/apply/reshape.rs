@@ -1,7 +1,7 @@
 //! `POST /reshaper`
 
 use super::inventories::{self, Stocks};
-use super::provider::Found;
+use super::providers::Found;
 use super::{Decide, Decision, claims, consumers};
 use crate::command::{Reshape, ReshapedInventories};
 use crate::outcome::{Refusal, Reply};

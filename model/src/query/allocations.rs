@@ -60,7 +60,7 @@ pub struct ProviderHolding {
 impl State {
     /// The consumer, if there is a record of it.
     pub fn consumer(&self, consumer: &ConsumerUuid) -> Option<Consumer> {
-        let row = self.consumer_row(consumer)?;
+        let row = self.consumers.row(consumer)?;
         let holding = |(id, amounts): (ProviderId, &[Amount])| {
             let node = self.node_by_id(id);
             let node = node.expect("what a consumer holds is of a provider that is there");
@@ -97,7 +97,10 @@ impl State {
     ) -> Option<(Generation, impl Iterator<Item = ProviderHolding>)> {
         let node = self.node(self.place(provider)?);
         let holding = |consumer: &ConsumerUuid| {
-            let row = self.consumer_row(consumer).expect("a holder is a consumer");
+            let row = self
+                .consumers
+                .row(consumer)
+                .expect("a holder is a consumer");
             ProviderHolding {
                 consumer: consumer.clone(),
                 consumer_generation: row.generation,
@@ -105,7 +108,10 @@ impl State {
                 modified: row.updated_at,
             }
         };
-        Some((node.generation, self.holders(node.id).map(holding)))
+        Some((
+            node.generation,
+            self.consumers.holders(node.id).map(holding),
+        ))
     }
 
     fn named(&self, amounts: &[Amount]) -> Vec<(ResourceClassName, u64)> {

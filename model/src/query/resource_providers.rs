@@ -107,7 +107,11 @@ impl State {
             };
             match (self.few(filter), facts.trees(self)) {
                 (Some(few), _) => few.into_iter().all(&mut add),
-                (None, None) => self.places().map(|(_, place)| place).all(&mut add),
+                (None, None) => self
+                    .providers
+                    .places()
+                    .map(|(_, place)| place)
+                    .all(&mut add),
                 (None, Some(trees)) => trees
                     .flat_map(|number| self.places_of(number))
                     .all(&mut add),
@@ -139,7 +143,7 @@ impl State {
             let name = filter.name.clone().filter(|name| !name.is_empty())?;
             let id = ProviderName::try_from(name)
                 .ok()
-                .and_then(|name| self.id_of_name(&name));
+                .and_then(|name| self.providers.id_of_name(&name));
             return Some(id.and_then(|id| self.place_by_id(id)).into_iter().collect());
         }
         let number = self.place_given(filter.in_tree.as_ref()?)?.tree;

@@ -1,7 +1,6 @@
 //! Traits, and the traits of a provider.
 
 use crate::state::State;
-use crate::state::change::TraitId;
 use crate::types::{Generation, ProviderUuid, Timestamp, TraitName};
 
 /// A provider's traits, sorted by name, with the provider's generation.
@@ -22,10 +21,9 @@ impl State {
     /// All traits with the time of their creation, sorted by name; with `associated`, only those
     /// that some provider has (`true`) or no provider has (`false`).
     pub fn traits(&self, associated: Option<bool>) -> Vec<(TraitName, Timestamp)> {
-        self.traits_by_name()
-            .filter(|(id, _)| {
-                associated.is_none_or(|wanted| wanted == (self.trait_uses(TraitId(*id)) > 0))
-            })
+        self.traits
+            .by_name()
+            .filter(|(id, _)| associated.is_none_or(|wanted| wanted == (self.traits.uses(*id) > 0)))
             .map(|(_, row)| (row.name.clone(), row.updated_at))
             .collect()
     }

@@ -46,7 +46,7 @@ impl State {
         project: &ProjectId,
         user: Option<&UserId>,
     ) -> BTreeMap<Option<ConsumerTypeName>, TypeUsage> {
-        let Some(sums) = self.sums().of(project, user) else {
+        let Some(sums) = self.consumers.sums().of(project, user) else {
             return BTreeMap::new();
         };
         let name = |id: ResourceClassId| self.resource_class_name(id).clone();

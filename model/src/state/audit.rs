@@ -21,7 +21,7 @@ pub struct Finding {
     pub what: &'static str,
     /// How often.
     pub count: u64,
-    /// The first of them, in words.
+    /// The first of them, as text.
     pub examples: Vec<String>,
 }
 
@@ -65,13 +65,13 @@ impl Audit {
 /// Ids are given in order, so the next one is above all that were given.
 fn beyond(state: &State) -> impl Iterator<Item = String> {
     let next = state.counters();
-    let providers = (state.places())
+    let providers = (state.providers.places())
         .filter(move |(id, _)| id.0 >= next.provider)
         .map(move |(id, _)| format!("provider {}, where the next is {}", id.0, next.provider));
-    let classes = (state.resource_class_rows())
+    let classes = (state.resource_classes.rows())
         .filter(move |(id, _)| *id >= next.resource_class)
         .map(move |(id, _)| format!("class {id}, where the next is {}", next.resource_class));
-    let traits = (state.traits_by_name())
+    let traits = (state.traits.by_name())
         .filter(move |(id, _)| *id >= next.trait_)
         .map(move |(id, _)| format!("trait {id}, where the next is {}", next.trait_));
     providers.chain(classes).chain(traits)

@@ -54,7 +54,7 @@ pub enum Change {
     /// The outcome of one write: origin node, sequence. One row each, as many are kept at a time
     /// and every write adds one.
     PutOutcome(u64, u64, Outcome),
-    /// An outcome that nobody will ask for again: origin node, sequence.
+    /// An outcome that is not needed any more: origin node, sequence.
     DeleteOutcome(u64, u64),
     /// The feature level, once it was raised.
     PutLevel(Level),
@@ -202,12 +202,27 @@ pub struct JoinRow {
     pub token: String,
     /// Until when the token is good.
     pub until: Timestamp,
-    /// The hash of what tells the node that came with the token from others; `None`: nobody came yet.
+    /// The hash of the nonce of the node that used the token; `None`: none did yet.
     pub nonce: Option<String>,
     /// Whose place it takes, as long as it has not.
     pub replaces: Option<Replaced>,
     /// When the token ends by the clock of a leader: stamps that were once ahead make `until` late.
     pub expires_at: Timestamp,
+}
+
+impl JoinRow {
+    /// Whether nothing follows from it any more. Who has come may ask again for as long as the token is good.
+    pub fn is_over(&self, at: Timestamp) -> bool {
+        match self.nonce {
+            Some(_) => self.replaces.is_none() && at > self.until,
+            None => at > self.until,
+        }
+    }
+
+    /// Whether it has expired unused.
+    pub fn is_too_late(&self, at: Timestamp) -> bool {
+        self.nonce.is_none() && at > self.until
+    }
 }
 
 /// A node in whose place another one comes.
@@ -221,7 +236,7 @@ pub struct Replaced {
     pub votes: bool,
     /// Whether it stays, as a learner.
     pub stays: bool,
-    /// Whether it goes although it is heard.
+    /// Whether it goes although it still answers.
     pub though_heard: bool,
 }
 

@@ -9,15 +9,12 @@ use std::sync::Arc;
 
 use super::State;
 use super::change::{
-    Change, ConsumerRow, Counters, InventoryRow, ProviderId, ProviderRow, ResourceClassId,
-    SessionRow, TraitId,
+    Change, ConsumerRow, InventoryRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
 };
 use super::digest::{Digest, Table};
 use super::providers::Place;
 use super::tree::{Node, Stock, Tree, TreeNumber};
-use crate::level::Level;
 use crate::mutant;
-use crate::outcome::Outcome;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
 /// The inventories of one provider.
@@ -75,52 +72,70 @@ impl<'a> Commit<'a> {
             Change::DeleteProvider(id) => self.delete_provider(*id),
             Change::PutProviderTraits(id, traits) => self.put_provider_traits(*id, traits),
             Change::PutProviderAggregates(id, uuids) => self.put_provider_aggregates(*id, uuids),
-            Change::PutResourceClass(id, row) => {
-                if let Some(old) = self.state.resource_classes.put(id.0, row.clone()) {
-                    self.state.digest.remove(Table::ResourceClass, id, old);
-                }
-            }
-            Change::DeleteResourceClass(id) => {
-                let old = self.state.resource_classes.delete(id.0);
-                self.state.digest.remove(Table::ResourceClass, id, old);
-            }
-            Change::PutTrait(id, row) => {
-                if let Some(old) = self.state.traits.put(id.0, row.clone()) {
-                    self.state.digest.remove(Table::Trait, id, old);
-                }
-            }
-            Change::DeleteTrait(id) => {
-                let old = self.state.traits.delete(id.0);
-                self.state.digest.remove(Table::Trait, id, old);
-            }
             Change::PutConsumer(consumer, row) => self.put_consumer(consumer, row),
             Change::DeleteConsumer(consumer) => self.delete_consumer(consumer),
-            Change::PutSession(origin, row) => self.put_session(*origin, *row),
+            other => self.carry_out_flat(other),
+        }
+    }
+
+    /// Rows that nothing follows from but the digest: what they replace or delete is taken out of it.
+    fn carry_out_flat(&mut self, change: &Change) {
+        let state = &mut *self.state;
+        let digest = &mut state.digest;
+        match change {
+            Change::PutResourceClass(id, row) => {
+                digest.remove_old(
+                    Table::ResourceClass,
+                    id,
+                    state.resource_classes.put(id.0, row.clone()),
+                );
+            }
+            Change::DeleteResourceClass(id) => {
+                digest.remove(
+                    Table::ResourceClass,
+                    id,
+                    state.resource_classes.delete(id.0),
+                );
+            }
+            Change::PutTrait(id, row) => {
+                digest.remove_old(Table::Trait, id, state.traits.put(id.0, row.clone()));
+            }
+            Change::DeleteTrait(id) => digest.remove(Table::Trait, id, state.traits.delete(id.0)),
+            Change::PutSession(origin, row) => {
+                digest.remove_old(Table::Session, origin, state.sessions.put(*origin, *row));
+            }
             Change::PutOutcome(origin, sequence, outcome) => {
-                self.put_outcome(*origin, *sequence, outcome);
+                let old = state
+                    .sessions
+                    .put_outcome(*origin, *sequence, outcome.clone());
+                digest.remove_old(Table::Outcome, (origin, sequence), old.as_deref());
             }
             Change::DeleteOutcome(origin, sequence) => {
-                let old = self.state.sessions.delete_outcome(*origin, *sequence);
-                self.state
-                    .digest
-                    .remove(Table::Outcome, (origin, sequence), &*old);
+                let old = state.sessions.delete_outcome(*origin, *sequence);
+                digest.remove(Table::Outcome, (origin, sequence), &*old);
             }
-            Change::PutCounters(counters) => self.put_counters(*counters),
-            Change::PutLevel(level) => self.put_level(*level),
+            Change::PutCounters(counters) => {
+                let old = state.counters.replace(*counters);
+                digest.remove_old(Table::Counters, (), old);
+            }
+            Change::PutLevel(level) => {
+                let old = state.level.replace(*level);
+                assert!(old <= Some(*level), "the feature level never falls");
+                digest.remove_old(Table::Level, (), old);
+            }
             Change::PutJoin(node, row) => {
-                if let Some(old) = self.state.joins.put(*node, row.clone()) {
-                    self.state.digest.remove(Table::Join, node, old);
-                }
+                let old = state.joins.insert(*node, row.clone());
+                digest.remove_old(Table::Join, node, old);
             }
             Change::DeleteJoin(node) => {
-                let old = self.state.joins.delete(*node);
-                self.state.digest.remove(Table::Join, node, old);
+                let old = state.joins.remove(node);
+                digest.remove(Table::Join, node, old.expect("a row that goes is there"));
             }
             Change::PutPartition(id, row) => {
-                if let Some(old) = self.state.partitions.insert(*id, row.clone()) {
-                    self.state.digest.remove(Table::Partition, id, old);
-                }
+                let old = state.partitions.insert(*id, row.clone());
+                digest.remove_old(Table::Partition, id, old);
             }
+            other => unreachable!("{other:?} is about providers or consumers"),
         }
     }
 
@@ -302,37 +317,6 @@ impl<'a> Commit<'a> {
                 let stock = stock.expect("only what there is an inventory of is held");
                 stock.used = change(stock.used, amount.units);
             }
-        }
-    }
-
-    fn put_session(&mut self, origin: u64, row: SessionRow) {
-        if let Some(old) = self.state.sessions.put(origin, row) {
-            self.state.digest.remove(Table::Session, origin, old);
-        }
-    }
-
-    fn put_outcome(&mut self, origin: u64, sequence: u64, outcome: &Outcome) {
-        if let Some(old) = self
-            .state
-            .sessions
-            .put_outcome(origin, sequence, outcome.clone())
-        {
-            self.state
-                .digest
-                .remove(Table::Outcome, (origin, sequence), &*old);
-        }
-    }
-
-    fn put_counters(&mut self, counters: Counters) {
-        if let Some(old) = self.state.counters.replace(counters) {
-            self.state.digest.remove(Table::Counters, (), old);
-        }
-    }
-
-    fn put_level(&mut self, level: Level) {
-        if let Some(old) = self.state.level.replace(level) {
-            assert!(old <= level, "the feature level never falls");
-            self.state.digest.remove(Table::Level, (), old);
         }
     }
 }

@@ -111,6 +111,18 @@ impl Digest {
     pub(crate) fn remove(&mut self, table: Table, key: impl Serialize, row: impl Serialize) {
         self.0 = self.0.wrapping_sub(row_hash(table, &key, &row));
     }
+
+    /// The same of what a row replaces, if it replaces one.
+    pub(crate) fn remove_old(
+        &mut self,
+        table: Table,
+        key: impl Serialize,
+        old: Option<impl Serialize>,
+    ) {
+        if let Some(old) = old {
+            self.remove(table, key, old);
+        }
+    }
 }
 
 /// The form of the rows, a point and 32 hexadecimal digits.

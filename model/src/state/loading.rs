@@ -141,7 +141,7 @@ impl Loading {
         Ok(state)
     }
 
-    /// Sorts the consumers. A store has one row of each; if there were more, all are counted anew.
+    /// Sorts the consumers. A store has one row of each; if there were more, all are recounted.
     fn keep_last_of_each_consumer(&mut self) {
         self.consumers
             .sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -11,7 +11,6 @@ mod digest;
 mod held;
 mod ids;
 pub mod indexes;
-mod joins;
 mod loading;
 mod names;
 mod providers;
@@ -32,24 +31,20 @@ pub(crate) use loading::Loading;
 pub use providers::Place;
 
 use change::{
-    Change, ConsumerRow, Counters, JoinRow, NameRow, PartitionRow, ProviderId, ResourceClassId,
-    SessionRow, TraitId,
+    Change, Counters, JoinRow, NameRow, PartitionRow, ProviderId, ResourceClassId, SessionRow,
+    TraitId,
 };
 pub(crate) use commit::Commit;
 use consumers::Consumers;
 use indexes::Indexes;
-use joins::Joins;
 use names::NameTable;
 use providers::Providers;
 pub(crate) use sessions::Seen;
 use sessions::Sessions;
 use tree::{Node, Tree, TreeNumber};
-pub(crate) use usage_sums::UsageSums;
 
 use crate::level::Level;
-use crate::types::{
-    ConsumerUuid, Given, PartitionId, ProviderName, ProviderUuid, ResourceClassName, TraitName,
-};
+use crate::types::{Given, PartitionId, ProviderUuid, ResourceClassName, TraitName};
 
 /// The state of the placement model in one partition, after some prefix of the log.
 ///
@@ -60,17 +55,19 @@ use crate::types::{
 /// written to. Two states are equal if their rows are.
 #[derive(Clone, Default)]
 pub struct State {
-    providers: Providers,
-    resource_classes: NameTable<ResourceClassName>,
-    traits: NameTable<TraitName>,
-    consumers: Consumers,
-    sessions: Sessions,
+    pub(crate) providers: Providers,
+    pub(crate) resource_classes: NameTable<ResourceClassName>,
+    pub(crate) traits: NameTable<TraitName>,
+    pub(crate) consumers: Consumers,
+    pub(crate) sessions: Sessions,
     counters: Option<Counters>,
     /// `None` until it was raised.
     level: Option<Level>,
-    joins: Joins,
+    /// A row for each number that was given to a node and is still of use. The highest that was ever given stays:
+    /// the next one is above it.
+    joins: OrdMap<u64, JoinRow>,
     /// Those that were ever made, but for the default one.
-    partitions: OrdMap<PartitionId, PartitionRow>,
+    pub(crate) partitions: OrdMap<PartitionId, PartitionRow>,
     indexes: Indexes,
     digest: Digest,
 }
@@ -205,10 +202,6 @@ pub struct Sizes {
 
 /// What apply and the queries need besides.
 impl State {
-    pub(crate) fn id_of_name(&self, name: &ProviderName) -> Option<ProviderId> {
-        self.providers.id_of_name(name)
-    }
-
     pub(crate) fn place_given(&self, given: &Given<ProviderUuid>) -> Option<Place> {
         self.place(given.valid()?)
     }
@@ -221,50 +214,10 @@ impl State {
         self.trait_id(given.valid()?)
     }
 
-    pub(crate) fn places(&self) -> impl Iterator<Item = (ProviderId, Place)> {
-        self.providers.places()
-    }
-
-    pub(crate) fn resource_class_rows(
-        &self,
-    ) -> impl Iterator<Item = (u32, &NameRow<ResourceClassName>)> {
-        self.resource_classes.rows()
-    }
-
-    pub(crate) fn resource_class_row(&self, id: u32) -> Option<&NameRow<ResourceClassName>> {
-        self.resource_classes.row(id)
-    }
-
-    /// How many inventories there are of a class.
-    pub(crate) fn resource_class_uses(&self, id: ResourceClassId) -> u64 {
-        self.resource_classes.uses(id.0)
-    }
-
-    pub(crate) fn traits_by_name(&self) -> impl Iterator<Item = (u32, &NameRow<TraitName>)> {
-        self.traits.by_name()
-    }
-
     /// A trait that a row of this state refers to.
     pub(crate) fn trait_row(&self, id: TraitId) -> &NameRow<TraitName> {
         let row = self.traits.row(id.0);
         row.expect("a row refers to traits that are there")
-    }
-
-    /// How many providers have a trait.
-    pub(crate) fn trait_uses(&self, id: TraitId) -> u64 {
-        self.traits.uses(id.0)
-    }
-
-    pub(crate) fn consumer_row(&self, consumer: &ConsumerUuid) -> Option<&Arc<ConsumerRow>> {
-        self.consumers.row(consumer)
-    }
-
-    pub(crate) fn holders(&self, provider: ProviderId) -> impl Iterator<Item = &ConsumerUuid> {
-        self.consumers.holders(provider)
-    }
-
-    pub(crate) fn sums(&self) -> &UsageSums {
-        self.consumers.sums()
     }
 
     /// How far the writes of a node have come; `None` if it has never written.
@@ -280,31 +233,18 @@ impl State {
 
     /// The nodes that are to join or to take the place of others, by their numbers.
     pub fn joins(&self) -> impl Iterator<Item = (u64, &JoinRow)> {
-        self.joins.rows()
+        self.joins.iter().map(|(node, row)| (*node, row))
     }
 
     /// What is known of a number that was given to a node that is to join.
     pub fn join(&self, node: u64) -> Option<&JoinRow> {
-        self.joins.row(node)
+        self.joins.get(&node)
     }
 
-    /// The highest number of a node that this state has ever heard of: of those that wrote, were removed or are to join.
+    /// The highest number of a node that this state knows: of those that wrote, were removed or are to join.
     pub fn last_node(&self) -> u64 {
-        self.sessions.last().max(self.joins.last())
-    }
-
-    /// The partitions that were ever made; the default one once it was given routes.
-    pub(crate) fn partitions(&self) -> &OrdMap<PartitionId, PartitionRow> {
-        &self.partitions
-    }
-
-    /// Whether any consumer holds anything.
-    pub(crate) fn has_allocations(&self) -> bool {
-        self.consumers.hold_something()
-    }
-
-    pub(crate) fn sessions(&self) -> &Sessions {
-        &self.sessions
+        let last_join = self.joins.get_max().map_or(0, |(node, _)| *node);
+        self.sessions.last().max(last_join)
     }
 
     pub(crate) fn counters(&self) -> Counters {

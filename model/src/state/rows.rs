@@ -10,50 +10,32 @@ impl State {
     /// Every row of the state, as the changes that would make it from nothing, in an order that
     /// [`State::commit`] takes.
     pub fn rows(&self) -> Box<dyn Iterator<Item = Change> + Send + '_> {
-        let counters = self
-            .counters
-            .iter()
-            .map(|counters| Change::PutCounters(*counters));
+        let counters = self.counters.iter().map(|it| Change::PutCounters(*it));
         let level = self.level.map(Change::PutLevel);
-        let partitions = self
-            .partitions
-            .iter()
-            .map(|(id, row)| Change::PutPartition(*id, row.clone()));
-        let classes = self
-            .resource_classes
-            .rows()
-            .map(|(id, row)| Change::PutResourceClass(ResourceClassId(id), row.clone()));
-        let traits = self
-            .traits
-            .rows()
-            .map(|(id, row)| Change::PutTrait(TraitId(id), row.clone()));
-        let consumers = self
-            .consumers
-            .rows()
-            .map(|(consumer, row)| Change::PutConsumer(consumer.clone(), row.clone()));
-        let sessions = self
-            .sessions
-            .rows()
-            .map(|(origin, row)| Change::PutSession(origin, *row));
-        let outcomes = self.sessions.outcomes().map(|(origin, sequence, outcome)| {
+        let partitions = self.partitions.iter();
+        let partitions = partitions.map(|(id, row)| Change::PutPartition(*id, row.clone()));
+        let classes = self.resource_classes.rows();
+        let classes =
+            classes.map(|(id, row)| Change::PutResourceClass(ResourceClassId(id), row.clone()));
+        let traits = self.traits.rows();
+        let traits = traits.map(|(id, row)| Change::PutTrait(TraitId(id), row.clone()));
+        let consumers = self.consumers.rows();
+        let consumers = consumers.map(|(id, row)| Change::PutConsumer(id.clone(), row.clone()));
+        let sessions = self.sessions.rows();
+        let sessions = sessions.map(|(origin, row)| Change::PutSession(origin, *row));
+        let outcomes = self.sessions.outcomes();
+        let outcomes = outcomes.map(|(origin, sequence, outcome)| {
             Change::PutOutcome(origin, sequence, outcome.clone())
         });
-        let joins = self
-            .joins
-            .rows()
-            .map(|(node, row)| Change::PutJoin(node, row.clone()));
-        Box::new(
-            counters
-                .chain(level)
-                .chain(partitions)
-                .chain(classes)
-                .chain(traits)
-                .chain(self.provider_rows())
-                .chain(consumers)
-                .chain(sessions)
-                .chain(outcomes)
-                .chain(joins),
-        )
+        let joins = self.joins();
+        let joins = joins.map(|(node, row)| Change::PutJoin(node, row.clone()));
+        let rows = counters
+            .chain(level)
+            .chain(partitions)
+            .chain(classes)
+            .chain(traits);
+        let rows = rows.chain(self.provider_rows()).chain(consumers);
+        Box::new(rows.chain(sessions).chain(outcomes).chain(joins))
     }
 
     /// A row that was changed, as it is now: the change that puts it, or that deletes it if it is gone.
@@ -101,17 +83,13 @@ impl State {
             }
             RowKey::Counters => Change::PutCounters(self.counters()),
             RowKey::Level => Change::PutLevel(self.level()),
-            RowKey::Join(node) => match self.joins.row(*node) {
+            RowKey::Join(node) => match self.join(*node) {
                 Some(row) => Change::PutJoin(*node, row.clone()),
                 None => Change::DeleteJoin(*node),
             },
             RowKey::Partition(id) => {
-                let row = self.partitions.get(id);
-                Change::PutPartition(
-                    *id,
-                    row.cloned()
-                        .expect("no change deletes the row of a partition"),
-                )
+                let row = self.partitions.get(id).cloned();
+                Change::PutPartition(*id, row.expect("no change deletes the row of a partition"))
             }
             RowKey::Outcome(origin, sequence) => match self.sessions.outcome(*origin, *sequence) {
                 Some(outcome) => Change::PutOutcome(*origin, *sequence, outcome.clone()),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::change::SessionRow;
-use crate::command::RequestId;
 use crate::outcome::Outcome;
+use crate::types::WriteId;
 
 /// How far each node's writes have come, and the outcomes that may still be asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,7 +17,7 @@ pub(crate) struct Sessions {
     counts: OrdMap<u64, u64>,
 }
 
-/// What a request id says about a write.
+/// What a write id says about a write.
 pub(crate) enum Seen {
     /// It has not been carried out.
     Never,
@@ -63,7 +63,7 @@ impl Sessions {
         self.counts.get(&origin).copied().unwrap_or(0)
     }
 
-    pub(crate) fn seen(&self, id: &RequestId) -> Seen {
+    pub(crate) fn seen(&self, id: &WriteId) -> Seen {
         if id.sequence < id.answered_below {
             return Seen::LongAgo;
         }

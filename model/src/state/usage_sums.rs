@@ -36,7 +36,7 @@ impl TypeSum {
     }
 }
 
-/// What sums are told apart by.
+/// What distinguishes sums.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner {
     pub(crate) project: ProjectId,

@@ -125,3 +125,17 @@ impl fmt::Display for Generation {
 )]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
+
+/// Names one write of one node, however often it is sent: a forwarded write happens exactly once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WriteId {
+    /// The node that the client spoke to.
+    pub origin: u64,
+    /// Which start of that node: rises with every start.
+    pub boot: u64,
+    /// Rises by one with every write of this boot.
+    pub sequence: u64,
+    /// Every write of this boot below this sequence has been answered and is never sent again,
+    /// so its outcome need not be remembered.
+    pub answered_below: u64,
+}

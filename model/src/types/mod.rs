@@ -11,7 +11,7 @@ mod route;
 pub use consumer_uuid::ConsumerUuid;
 pub use given::Given;
 pub use ids::{
-    AggregateUuid, Generation, NotCanonical, ProjectId, ProviderUuid, Timestamp, UserId,
+    AggregateUuid, Generation, NotCanonical, ProjectId, ProviderUuid, Timestamp, UserId, WriteId,
 };
 pub use inventory::{Capacity, Inventory};
 pub use names::{

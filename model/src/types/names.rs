@@ -1,6 +1,7 @@
 //! Names of resource classes, traits, consumer types and providers.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ pub struct InvalidName {
     pub noun: &'static str,
     /// The value that was given.
     pub value: String,
-    /// The form a valid value has, in words.
+    /// The form a valid value has, as text.
     pub expected: &'static str,
 }
 
@@ -27,6 +28,41 @@ fn is_upper(value: &str) -> bool {
 pub fn is_upper_byte(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'
 }
+
+/// Writes a type as its text (`as_str`), and reads it by its `FromStr`.
+macro_rules! written_as_text {
+    ($name:ident) => {
+        written_as_text!($name, its own Debug);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+    ($name:ident, its own Debug) => {
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+
+            fn try_from(text: String) -> Result<Self, InvalidName> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.as_str().to_owned()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(super) use written_as_text;
 
 macro_rules! upper_name {
     ($(#[$doc:meta])* $name:ident, $noun:literal) => {
@@ -53,8 +89,9 @@ macro_rules! upper_name {
             }
         }
 
-        impl std::str::FromStr for $name {
+        impl FromStr for $name {
             type Err = InvalidName;
+
             fn from_str(value: &str) -> Result<Self, InvalidName> {
                 if is_upper(value) {
                     Ok(Self(Arc::from(value)))
@@ -64,30 +101,7 @@ macro_rules! upper_name {
             }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = InvalidName;
-            fn try_from(value: String) -> Result<Self, InvalidName> {
-                value.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> String {
-                name.0.as_ref().to_owned()
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
+        written_as_text!($name);
     };
 }
 
@@ -116,35 +130,27 @@ impl ProviderName {
     }
 }
 
-impl TryFrom<String> for ProviderName {
-    type Error = InvalidName;
-    fn try_from(value: String) -> Result<Self, InvalidName> {
+impl FromStr for ProviderName {
+    type Err = InvalidName;
+
+    fn from_str(value: &str) -> Result<Self, InvalidName> {
         if value.chars().count() <= 200 {
             Ok(Self(Arc::from(value)))
         } else {
             Err(InvalidName {
                 noun: "provider name",
-                value,
+                value: value.to_owned(),
                 expected: "at most 200 characters",
             })
         }
     }
 }
 
-impl From<ProviderName> for String {
-    fn from(name: ProviderName) -> String {
-        name.0.as_ref().to_owned()
-    }
-}
+written_as_text!(ProviderName, its own Debug);
 
-impl fmt::Display for ProviderName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
+/// In quotes: it may hold any character.
 impl fmt::Debug for ProviderName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &*self.0)
+        fmt::Debug::fmt(self.as_str(), f)
     }
 }

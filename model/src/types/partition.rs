@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::InvalidName;
+use super::names::written_as_text;
 
 /// Stands for a partition in the log, in rows and in keys. It is handed out once.
 #[derive(
@@ -118,31 +119,7 @@ impl FromStr for PartitionName {
     }
 }
 
-impl TryFrom<String> for PartitionName {
-    type Error = InvalidName;
-
-    fn try_from(text: String) -> Result<Self, InvalidName> {
-        text.parse()
-    }
-}
-
-impl From<PartitionName> for String {
-    fn from(name: PartitionName) -> Self {
-        name.as_str().to_owned()
-    }
-}
-
-impl fmt::Display for PartitionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for PartitionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+written_as_text!(PartitionName);
 
 #[cfg(test)]
 mod tests {

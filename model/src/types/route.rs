@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::InvalidName;
+use super::names::written_as_text;
 
 /// Longest path prefix, in bytes.
 const PREFIX_MAX_BYTES: usize = 256;
@@ -161,6 +162,10 @@ impl RoutePrefix {
     pub fn path(&self) -> &PathPrefix {
         &self.0
     }
+
+    fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
 }
 
 impl FromStr for RoutePrefix {
@@ -186,38 +191,8 @@ impl FromStr for RoutePrefix {
     }
 }
 
-macro_rules! as_text {
-    ($name:ident) => {
-        impl TryFrom<String> for $name {
-            type Error = InvalidName;
-
-            fn try_from(text: String) -> Result<Self, InvalidName> {
-                text.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(value: $name) -> Self {
-                value.to_string()
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        }
-    };
-}
-
-as_text!(HostName);
-as_text!(RoutePrefix);
+written_as_text!(HostName);
+written_as_text!(RoutePrefix);
 
 /// What a partition is recognised by in a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
     CreateInventory, CreateProvider, ParentUpdate, ProviderAmounts, ReplaceAllocations,
-    ReplaceInventories, RequestId, Reshape, ReshapedInventories, Stamped, UpdateInventory,
-    UpdateProvider,
+    ReplaceInventories, Reshape, ReshapedInventories, Stamped, UpdateInventory, UpdateProvider,
+    WriteId,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::allocations::Consumer;
@@ -80,13 +80,13 @@ impl Cloud {
         cloud
     }
 
-    pub(crate) fn try_request(&mut self, request: Option<RequestId>, command: Command) -> Outcome {
+    pub(crate) fn try_request(&mut self, write_id: Option<WriteId>, command: Command) -> Outcome {
         self.now += 1;
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
             routes: 0,
             at: Timestamp(self.now),
-            request,
+            write_id,
             command,
         };
         let (outcome, changes) = apply(&self.state, &stamped);

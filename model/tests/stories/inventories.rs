@@ -4,11 +4,10 @@ use placement_model::command::{
     CapacityRule, Command, CreateInventory, DeleteInventories, DeleteInventory,
 };
 use placement_model::outcome::Refusal;
-use placement_model::types::{Generation, Inventory};
+use placement_model::types::Inventory;
 
 use crate::cloud::{
-    Cloud, asked, class, create_inventory, provider, replace_inventories, stock, stocks,
-    update_inventory, wanted,
+    Cloud, asked, class, provider, replace_inventories, stock, stocks, update_inventory, wanted,
 };
 
 #[test]
@@ -31,43 +30,6 @@ fn every_write_raises_the_generation_even_one_that_changes_nothing() {
     let refusal = cloud.refused(delete);
     assert!(matches!(refusal, Refusal::InventoryNotFound { .. }));
     assert_eq!(cloud.generation("cn1"), 4);
-}
-
-#[test]
-fn one_inventory_is_checked_for_generation_then_class_then_existence() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[("VCPU", 4)]);
-    let update = |generation, of| update_inventory("cn1", generation, of, stock(8));
-    let refusal = cloud.refused(update(0, "CUSTOM_NOBODYS"));
-    assert_eq!(
-        refusal,
-        Refusal::ProviderGenerationConflict {
-            provider: provider("cn1"),
-            given: Generation(0),
-            actual: Generation(1),
-        }
-    );
-    let refusal = cloud.refused(update(1, "CUSTOM_NOBODYS"));
-    assert_eq!(
-        refusal,
-        Refusal::ResourceClassNotFound(asked("CUSTOM_NOBODYS"))
-    );
-    let refusal = cloud.refused(update(1, "DISK_GB"));
-    assert!(matches!(refusal, Refusal::InventoryNotFound { .. }));
-    cloud.done(update(1, "VCPU"));
-}
-
-#[test]
-fn an_inventory_is_added_without_a_generation_and_only_once() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[("VCPU", 4)]);
-    let refusal = cloud.refused(create_inventory("cn1", "VCPU", stock(8)));
-    assert!(matches!(refusal, Refusal::InventoryExists { .. }));
-    let refusal = cloud.refused(create_inventory("cn1", "CUSTOM_NOBODYS", stock(8)));
-    assert_eq!(
-        refusal,
-        Refusal::ResourceClassNotFound(asked("CUSTOM_NOBODYS"))
-    );
 }
 
 #[test]
@@ -151,17 +113,4 @@ fn what_is_in_use_may_shrink_but_not_go() {
         in_use
     );
     assert_eq!(cloud.generation("cn1"), 4);
-}
-
-#[test]
-fn usages_of_a_provider_name_every_class_it_has_also_at_0() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[("VCPU", 4), ("DISK_GB", 10)]);
-    cloud.done(wanted("vm", &[("cn1", &[("VCPU", 3)])]).put());
-    let usages = cloud
-        .state
-        .provider_usages(&provider("cn1"))
-        .unwrap()
-        .usages;
-    assert_eq!(usages, [(class("VCPU"), 3), (class("DISK_GB"), 0)].into());
 }

@@ -15,7 +15,7 @@ fn carry_out(state: &mut State, seconds: i64, command: Command) {
         partition: placement_model::types::PartitionId::DEFAULT,
         routes: 0,
         at: Timestamp(seconds * SECOND),
-        request: None,
+        write_id: None,
         command,
     };
     let (outcome, changes) = apply(state, &stamped);
@@ -70,7 +70,7 @@ fn a_token_lets_one_node_in_and_says_so_again_to_that_one() {
 }
 
 #[test]
-fn a_token_that_is_late_or_taken_back_lets_nobody_in() {
+fn an_expired_or_revoked_token_admits_no_node() {
     let mut state = State::default();
     carry_out(&mut state, 0, issue("late", None));
     carry_out(&mut state, 0, issue("revoked", None));

@@ -1,4 +1,4 @@
-//! What happens in a cloud, told in its own words: one file per noun, one test per rule that is
+//! What happens in a cloud: one file per noun, one test per rule that is
 //! easily got wrong.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included

@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 
 use placement_model::command::{
-    Command, CreateResourceClass, DeleteAllocations, DeleteInventories, DeleteProviderTraits,
-    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, RenameResourceClass,
-    ReplaceProviderAggregates, ReplaceProviderTraits, SyncStandards,
+    Command, CreateResourceClass, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
+    RenameResourceClass, ReplaceProviderAggregates, ReplaceProviderTraits, SyncStandards,
 };
-use placement_model::outcome::{Refusal, Reply};
+use placement_model::outcome::Refusal;
 use placement_model::standard;
 use placement_model::types::{Generation, Given, TraitName};
 
-use crate::cloud::{Cloud, class, create_inventory, provider, stock, wanted};
+use crate::cloud::{Cloud, class, provider};
 
 fn traits(names: &[&str]) -> BTreeSet<Given<TraitName>> {
     names.iter().map(|name| name.parse().unwrap()).collect()
@@ -36,9 +35,9 @@ fn the_standards_are_there_once_however_often_they_are_synced() {
         classes
             .iter()
             .map(|(name, _)| name.as_str())
-            .eq(standard::RESOURCE_CLASSES)
+            .eq(standard::resource_classes())
     );
-    assert_eq!(cloud.state.traits(None).len(), standard::TRAITS.len());
+    assert_eq!(cloud.state.traits(None).len(), standard::traits().count());
 }
 
 #[test]
@@ -64,63 +63,6 @@ fn a_standard_that_a_newer_binary_brings_is_listed_before_custom_classes() {
 }
 
 #[test]
-fn a_custom_class_comes_is_renamed_in_use_and_goes_when_nobody_has_it() {
-    let mut cloud = Cloud::new();
-    let (gold, silver) = (class("CUSTOM_GOLD"), class("CUSTOM_SILVER"));
-    cloud.done(Command::CreateResourceClass(CreateResourceClass {
-        name: gold.clone(),
-    }));
-    let again = Command::CreateResourceClass(CreateResourceClass { name: gold.clone() });
-    assert_eq!(
-        cloud.refused(again),
-        Refusal::ResourceClassExists(gold.clone())
-    );
-    let ensured = cloud.done(Command::EnsureResourceClass(EnsureResourceClass {
-        name: gold.clone(),
-    }));
-    assert!(matches!(ensured, Reply::Named { created: false, .. }));
-
-    cloud.host("cn1", &[]);
-    cloud.done(create_inventory("cn1", "CUSTOM_GOLD", stock(4)));
-    cloud.done(wanted("vm", &[("cn1", &[("CUSTOM_GOLD", 3)])]).put());
-    cloud.done(Command::RenameResourceClass(RenameResourceClass {
-        name: gold.clone(),
-        new_name: silver.clone(),
-    }));
-    assert_eq!(cloud.used("cn1", "CUSTOM_SILVER"), 3);
-    assert_eq!(
-        cloud.consumer("vm").unwrap().allocations[0].resources,
-        [(silver.clone(), 3)]
-    );
-    assert_eq!(cloud.state.resource_class(&gold), None);
-
-    let delete = || {
-        Command::DeleteResourceClass(DeleteResourceClass {
-            name: silver.clone(),
-        })
-    };
-    assert_eq!(
-        cloud.refused(delete()),
-        Refusal::ResourceClassInUse(silver.clone())
-    );
-    cloud.done(Command::DeleteAllocations(DeleteAllocations {
-        consumer: crate::cloud::consumer("vm"),
-    }));
-    assert_eq!(
-        cloud.refused(delete()),
-        Refusal::ResourceClassInUse(silver.clone())
-    );
-    cloud.done(Command::DeleteInventories(DeleteInventories {
-        provider: provider("cn1"),
-    }));
-    cloud.done(delete());
-    assert_eq!(
-        cloud.refused(delete()),
-        Refusal::ResourceClassNotFound(Given::Valid(silver))
-    );
-}
-
-#[test]
 fn standard_classes_and_traits_stay_as_they_are() {
     let mut cloud = Cloud::new();
     let vcpu = class("VCPU");
@@ -140,29 +82,6 @@ fn standard_classes_and_traits_stay_as_they_are() {
 }
 
 #[test]
-fn a_trait_cannot_go_while_a_provider_has_it() {
-    let mut cloud = Cloud::new();
-    let fast: TraitName = "CUSTOM_FAST".parse().unwrap();
-    let created = cloud.done(Command::EnsureTrait(EnsureTrait { name: fast.clone() }));
-    assert!(matches!(created, Reply::Named { created: true, .. }));
-    cloud.host("cn1", &[]);
-    cloud.done(set_traits(0, &["CUSTOM_FAST"]));
-    let delete = Command::DeleteTrait(DeleteTrait { name: fast.clone() });
-    assert_eq!(
-        cloud.refused(delete.clone()),
-        Refusal::TraitInUse(fast.clone())
-    );
-    cloud.done(Command::DeleteProviderTraits(DeleteProviderTraits {
-        provider: provider("cn1"),
-    }));
-    cloud.done(delete.clone());
-    assert_eq!(
-        cloud.refused(delete),
-        Refusal::TraitsNotFound(vec![Given::Valid(fast)])
-    );
-}
-
-#[test]
 fn traits_raise_the_generation_only_if_the_set_changes() {
     let mut cloud = Cloud::new();
     cloud.host("cn1", &[]);
@@ -176,22 +95,6 @@ fn traits_raise_the_generation_only_if_the_set_changes() {
         provider: provider("cn1"),
     }));
     assert_eq!(cloud.generation("cn1"), 2);
-}
-
-#[test]
-fn a_wrong_generation_is_found_before_unknown_traits() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[]);
-    let refusal = cloud.refused(set_traits(7, &["CUSTOM_GHOST"]));
-    assert!(matches!(
-        refusal,
-        Refusal::ProviderGenerationConflict { .. }
-    ));
-    let refusal = cloud.refused(set_traits(0, &["CUSTOM_GHOST", "HW_CPU_X86_SSE"]));
-    assert_eq!(
-        refusal,
-        Refusal::TraitsNotFound(vec!["CUSTOM_GHOST".parse().unwrap()])
-    );
 }
 
 #[test]

@@ -1,103 +1,14 @@
 //! Providers and their trees.
 
 use placement_model::command::{
-    Command, CreateProvider, DeleteProvider, ParentUpdate, ReplaceProviderAggregates,
-    ReplaceProviderTraits, UpdateProvider,
+    Command, DeleteProvider, ParentUpdate, ReplaceProviderAggregates, ReplaceProviderTraits,
 };
 use placement_model::outcome::Refusal;
 use placement_model::query::resource_providers::ProviderFilter;
-use placement_model::types::{Generation, Given, ProviderName, ProviderUuid};
+use placement_model::types::Generation;
 use placement_model::{Change, State};
 
 use crate::cloud::{Cloud, asked, given, move_below, provider, wanted};
-
-fn named(uuid: &str, name: &str) -> Command {
-    Command::CreateProvider(CreateProvider {
-        uuid: provider(uuid),
-        name: ProviderName::try_from(name.to_owned()).unwrap(),
-        parent: None,
-    })
-}
-
-#[test]
-fn a_provider_is_its_own_root_until_it_gets_a_parent() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[]);
-    cloud.child("cn1", "numa0", &[]);
-    cloud.child("numa0", "nic", &[]);
-    assert_eq!(cloud.provider("cn1").root, provider("cn1"));
-    let nic = cloud.provider("nic");
-    assert_eq!(
-        (nic.parent, nic.root),
-        (Some(provider("numa0")), provider("cn1"))
-    );
-}
-
-#[test]
-fn a_second_provider_with_a_uuid_or_a_name_is_refused() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[]);
-    let refusal = cloud.refused(named("cn1", "other"));
-    assert_eq!(refusal, Refusal::DuplicateProviderUuid(provider("cn1")));
-    let refusal = cloud.refused(named("cn2", "cn1"));
-    assert!(matches!(refusal, Refusal::DuplicateProviderName(_)));
-}
-
-#[test]
-fn an_unknown_parent_is_found_before_a_duplicate_name() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[]);
-    let create = |parent: Given<ProviderUuid>| {
-        Command::CreateProvider(CreateProvider {
-            uuid: provider("cn2"),
-            name: ProviderName::try_from("cn1".to_owned()).unwrap(),
-            parent: Some(parent),
-        })
-    };
-    assert!(matches!(
-        cloud.refused(create(given("ghost"))),
-        Refusal::ParentNotFound(_)
-    ));
-    assert_eq!(
-        cloud.refused(create(given("cn2"))),
-        Refusal::ParentLoop(provider("cn2"))
-    );
-    let shouted = Given::from(provider("cn1").to_string().to_uppercase() + "x");
-    assert!(matches!(
-        cloud.refused(create(shouted)),
-        Refusal::ParentNotFound(_)
-    ));
-}
-
-#[test]
-fn an_update_leaves_the_generation_alone() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[("VCPU", 4)]);
-    let before = cloud.generation("cn1");
-    cloud.done(Command::UpdateProvider(UpdateProvider {
-        uuid: provider("cn1"),
-        name: ProviderName::try_from("renamed".to_owned()).unwrap(),
-        parent: ParentUpdate::Keep,
-        may_reparent: false,
-    }));
-    assert_eq!(cloud.generation("cn1"), before);
-    assert_eq!(cloud.provider("cn1").name.as_str(), "renamed");
-    cloud.done(named("cn2", "cn1"));
-}
-
-#[test]
-fn a_first_parent_moves_the_whole_subtree_to_another_root() {
-    let mut cloud = Cloud::new();
-    cloud.host("rack", &[]);
-    cloud.host("cn1", &[]);
-    cloud.child("cn1", "numa0", &[]);
-    cloud.child("numa0", "nic", &[]);
-    cloud.done(move_below("cn1", ParentUpdate::Set(given("rack")), false));
-    for name in ["cn1", "numa0", "nic"] {
-        assert_eq!(cloud.provider(name).root, provider("rack"), "{name}");
-    }
-    assert_eq!(cloud.state.trees().count(), 1);
-}
 
 #[test]
 fn all_providers_that_get_another_root_are_modified() {
@@ -148,23 +59,6 @@ fn a_provider_with_a_parent_keeps_it_before_1_37() {
     cloud.done(move_below("numa0", ParentUpdate::Clear, true));
     assert_eq!(cloud.provider("numa0").root, provider("numa0"));
     cloud.done(move_below("numa0", ParentUpdate::Clear, false));
-}
-
-#[test]
-fn nobody_is_moved_below_itself() {
-    let mut cloud = Cloud::new();
-    cloud.host("cn1", &[]);
-    cloud.child("cn1", "numa0", &[]);
-    for parent in ["cn1", "numa0"] {
-        for may_reparent in [false, true] {
-            let refusal = cloud.refused(move_below(
-                "cn1",
-                ParentUpdate::Set(given(parent)),
-                may_reparent,
-            ));
-            assert_eq!(refusal, Refusal::ParentLoop(provider("cn1")));
-        }
-    }
 }
 
 #[test]
@@ -245,26 +139,6 @@ fn a_list_looks_at_no_more_trees_than_may_have_what_is_asked() {
     }
     assert_eq!(cloud.state.providers_within(&none(), 99), Ok(None));
     assert_eq!(cloud.state.providers(&none()).unwrap().len(), 100);
-}
-
-#[test]
-fn a_provider_takes_its_inventories_traits_and_aggregates_with_it() {
-    let mut cloud = Cloud::new();
-    let empty = cloud.digest();
-    cloud.host("cn1", &[("VCPU", 4)]);
-    cloud.done(Command::ReplaceProviderAggregates(
-        ReplaceProviderAggregates {
-            provider: provider("cn1"),
-            generation: None,
-            aggregates: ["a".into()].into(),
-        },
-    ));
-    cloud.done(Command::DeleteProvider(DeleteProvider {
-        uuid: provider("cn1"),
-    }));
-    assert_eq!(cloud.state.sizes().providers, 0);
-    assert!(cloud.state.agrees_with_recount());
-    assert_ne!(cloud.digest(), empty, "the id of the provider is used up");
 }
 
 #[test]

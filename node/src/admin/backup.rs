@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use futures::stream;
 use placement_model::types::Timestamp;
 use placement_raft_store::{BackupInfo, runtime, write_backup};
@@ -17,7 +17,7 @@ use time::format_description::well_known::Rfc3339;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Admin, error};
+use super::{Admin, Answer, failed};
 
 /// What the backup holds, as JSON, in the answer.
 const DESCRIPTION: HeaderName = HeaderName::from_static("placement-backup");
@@ -55,21 +55,21 @@ pub(crate) fn rfc3339(stamp: Timestamp) -> Option<String> {
     moment.format(&Rfc3339).ok()
 }
 
-pub(super) async fn backup(State(admin): State<Admin>) -> Response {
-    let running = match admin.running() {
-        Ok(running) => running,
-        Err(response) => return *response,
-    };
+pub(super) async fn backup(State(admin): State<Admin>) -> Answer {
+    let running = admin.running()?;
     let Ok(turn) = admin.backups.0.clone().try_acquire_owned() else {
-        return error(
+        return Err(failed(
             StatusCode::CONFLICT,
             "a backup of this node is being taken already; try again once it is done, or on another \
              node",
-        );
+        ));
     };
     let deadline = Instant::now() + admin.bootstrap.config.wait();
     if let Err(unavailable) = running.read_index.linearize(deadline).await {
-        return error(StatusCode::SERVICE_UNAVAILABLE, &unavailable.to_string());
+        return Err(failed(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &unavailable.to_string(),
+        ));
     }
     let applied = running.replica.views.current();
     let identity = running.replica.identity;
@@ -82,7 +82,7 @@ pub(super) async fn backup(State(admin): State<Admin>) -> Response {
         let mut target = BufWriter::with_capacity(PIECE_BYTES, Pieces(sender.clone()));
         let written = write_backup(&mut target, &identity, &applied).and_then(|()| target.flush());
         if let Err(error) = written {
-            // An answer that breaks off is no backup; if nobody listens any more, so be it.
+            // An answer that breaks off is no backup; if no one listens any more, so be it.
             let _ = sender.blocking_send(Err(error));
         }
     }));
@@ -94,7 +94,7 @@ pub(super) async fn backup(State(admin): State<Admin>) -> Response {
         (DESCRIPTION, report),
     ];
     let rate = admin.bootstrap.config.raft.snapshot_bytes_per_s;
-    (headers, paced(pieces, rate, turn)).into_response()
+    Ok((headers, paced(pieces, rate, turn)).into_response())
 }
 
 /// The pieces no faster than snapshots are sent.

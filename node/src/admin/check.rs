@@ -7,7 +7,7 @@ use placement_model::state::audit::{self, Audit};
 use placement_wire::{CheckReport, Finding};
 
 use crate::cluster::replica::Replica;
-use crate::world::{Offload, compute};
+use placement_api::world::{Offload, compute};
 
 /// How many of the latest digests are told, beside that of the state that was looked at.
 const DIGESTS: usize = 64;

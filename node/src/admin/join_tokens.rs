@@ -4,13 +4,13 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use placement_wire::JoinToken;
 use serde::Deserialize;
 use std::time::SystemTime;
 
-use super::{Admin, detailed, error, read_or_default, refusal};
-use crate::cluster::join_tokens::{Issued, seconds};
+use super::{Admin, Answer, Failed, detailed, failed, read_or_default};
+use crate::cluster::members::join_tokens::{Issued, seconds};
 
 /// The longest that a token is good, in seconds: a month.
 const TTL_MAX_S: u64 = 31 * 24 * 3600;
@@ -44,7 +44,7 @@ fn status(issued: &Issued, now: i64) -> JoinToken {
     let state = match row.nonce {
         Some(_) if issued.is_member => "joined",
         Some(_) => "used",
-        None if until < now => "over",
+        None if until < now => "expired",
         None => "open",
     };
     JoinToken {
@@ -64,18 +64,15 @@ fn now(admin: &Admin) -> i64 {
     })
 }
 
-pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Response {
+pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
     let NewJoinToken {
         ttl_s,
         replaces,
         though_heard,
-    } = match read_or_default(&body) {
-        Ok(wanted) => wanted,
-        Err(response) => return *response,
-    };
+    } = read_or_default(&body)?;
     if !(1..=TTL_MAX_S).contains(&ttl_s) {
         let words = format!("ttl_s is not from 1 to {TTL_MAX_S}");
-        return error(StatusCode::BAD_REQUEST, &words);
+        return Err(failed(StatusCode::BAD_REQUEST, &words));
     }
     let said = match replaces {
         None => format!("a token for a node that is to join, for {ttl_s} s"),
@@ -90,33 +87,24 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Response 
     let fresh = [ids.uuid(), ids.uuid()];
     let replaces = replaces.map(|old| (old, though_heard));
     let made = admin.bootstrap.slot.issue_token(fresh, ttl_s, replaces);
-    let response = match made.await {
-        Ok((token, issued)) => {
-            let made = JoinToken {
-                token: Some(token),
-                ..status(&issued, now(&admin))
-            };
-            (StatusCode::CREATED, Json(made)).into_response()
-        }
-        Err(refused) => refusal(&refused),
-    };
-    detailed(said, response)
+    let answer = made.await.map(|(token, issued)| {
+        let made = JoinToken {
+            token: Some(token),
+            ..status(&issued, now(&admin))
+        };
+        (StatusCode::CREATED, Json(made)).into_response()
+    });
+    detailed(said, answer.map_err(Failed::from))
 }
 
-pub(super) async fn list(State(admin): State<Admin>) -> Response {
-    match admin.bootstrap.slot.tokens().await {
-        Ok(tokens) => {
-            let now = now(&admin);
-            let tokens: Vec<_> = tokens.iter().map(|issued| status(issued, now)).collect();
-            Json(serde_json::json!({ "join_tokens": tokens })).into_response()
-        }
-        Err(refused) => refusal(&refused),
-    }
+pub(super) async fn list(State(admin): State<Admin>) -> Answer {
+    let tokens = admin.bootstrap.slot.tokens().await?;
+    let now = now(&admin);
+    let tokens: Vec<_> = tokens.iter().map(|issued| status(issued, now)).collect();
+    Ok(Json(serde_json::json!({ "join_tokens": tokens })).into_response())
 }
 
-pub(super) async fn revoke(State(admin): State<Admin>, Path(id): Path<u64>) -> Response {
-    match admin.bootstrap.slot.revoke_token(id).await {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(refused) => refusal(&refused),
-    }
+pub(super) async fn revoke(State(admin): State<Admin>, Path(id): Path<u64>) -> Answer {
+    admin.bootstrap.slot.revoke_token(id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `GET /v1/status` | this node's [`NodeStatus`](placement_wire::NodeStatus) |
 //! | `POST /v1/init` with `{"members": {"ID": "host:port"}}`, or nothing | forms a cluster of these nodes, or of this one alone |
-//! | `POST /v1/members` with a [`NewMember`] | adds a node without data as learner |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | takes a node out |
@@ -36,6 +35,7 @@ mod join_tokens;
 mod network_door;
 mod partitions;
 mod relay;
+mod settings;
 mod status;
 mod topology;
 mod trail;
@@ -49,56 +49,31 @@ use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, delete, get, post};
+use axum::routing::{MethodRouter, any, delete, get, post, put};
 use axum::{Json, Router};
+use placement_model::types::PathPrefix;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::cluster::bootstrap::Bootstrap;
-use crate::cluster::membership::MembershipChange;
-use crate::cluster::succession::step_aside;
+use crate::cluster::leadership::preference::step_aside;
+use crate::cluster::members::membership::MembershipChange;
+use crate::cluster::start::bootstrap::Bootstrap;
 use crate::cluster::{Refused, Running};
 use crate::disk_space::DiskSpace;
-use crate::doors::{ReadDoor, WriteDoor};
 use crate::health::HealthChecks;
-use crate::http::{NOTHING_COMMITTED, Policy};
 use crate::metrics::{self, Metrics};
+use crate::partitions::PartitionSection;
 pub(crate) use backup::{OneAtATime, backup_report, rfc3339};
 pub use join_tokens::NewJoinToken;
 pub(crate) use network_door::{NetworkDoor, enter};
+use placement_api::doors::{ReadDoor, WriteDoor};
+use placement_api::http::{NOTHING_COMMITTED, Policy};
 pub(crate) use relay::Inner;
+pub use settings::AdminSection;
 pub(crate) use status::node_status;
 use trail::Detail;
 pub(crate) use trail::{Recording, recorded};
-
-/// All routes, for those who ask for another one.
-const ROUTES: [&str; 24] = [
-    "GET /v1/status",
-    "POST /v1/init",
-    "POST /v1/members",
-    "POST /v1/members/{id}/promote",
-    "POST /v1/members/{id}/demote",
-    "DELETE /v1/members/{id}",
-    "GET /v1/topology",
-    "POST /v1/join-tokens",
-    "GET /v1/join-tokens",
-    "DELETE /v1/join-tokens/{id}",
-    "POST /v1/leader",
-    "POST /v1/drain",
-    "DELETE /v1/drain",
-    "GET /v1/check",
-    "POST /v1/compact",
-    "GET /v1/backup",
-    "GET /v1/partitions",
-    "POST /v1/partitions",
-    "PUT /v1/partitions/{name}",
-    "DELETE /v1/partitions/{name}",
-    "/v1/nodes/{id}/ with status, check, drain or compact",
-    "GET /metrics",
-    "GET /livez",
-    "GET /readyz",
-];
 
 /// What the door needs.
 #[derive(Clone)]
@@ -112,24 +87,14 @@ pub(crate) struct Admin {
     /// Of the default partition, as commands for the whole cluster are.
     pub(crate) write: Arc<dyn WriteDoor>,
     pub(crate) read: Arc<dyn ReadDoor>,
+    /// `[[partitions]]`.
+    pub(crate) sections: Arc<[PartitionSection]>,
+    /// The settings that are to be the same on all nodes.
+    pub(crate) shared: Arc<BTreeMap<String, String>>,
+    /// `[api] prefix`.
+    pub(crate) prefix: PathPrefix,
     /// The rules in force: of the default partition first, then of those that have their own, by name.
     pub(crate) policies: Vec<(String, Arc<Policy>)>,
-}
-
-/// A node to be added.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NewMember {
-    /// A number that no node of this cluster has ever had.
-    pub id: u64,
-    /// Where the other nodes reach it, `host:port`.
-    pub peer: String,
-    /// Where clients reach its REST API; empty: as it says itself.
-    #[serde(default)]
-    pub api: String,
-    /// Where operators reach it; empty: as it says itself.
-    #[serde(default)]
-    pub admin: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -164,111 +129,137 @@ impl Admin {
 
     /// All routes but the health checks and `/metrics`.
     pub(crate) fn router(self) -> Router {
-        self.clone()
-            .of_one_node()
-            .route("/v1/init", post(init))
-            .route("/v1/members", post(add))
-            .route("/v1/members/{id}", delete(remove))
-            .route("/v1/members/{id}/promote", post(promote))
-            .route("/v1/members/{id}/demote", post(demote))
-            .route("/v1/topology", get(topology::topology))
-            .route(
-                "/v1/join-tokens",
-                get(join_tokens::list).post(join_tokens::create),
-            )
-            .route("/v1/join-tokens/{id}", delete(join_tokens::revoke))
-            .route("/v1/leader", post(transfer))
-            .route("/v1/backup", get(backup::backup))
-            .route(
-                "/v1/partitions",
-                get(partitions::list).post(partitions::create),
-            )
-            .route(
-                "/v1/partitions/{name}",
-                delete(partitions::delete).put(partitions::route),
-            )
+        router_of(of_one_node().into_iter().chain(of_the_cluster()))
             .route("/v1/nodes/{id}/{*what}", any(relay::relay))
-            .fallback(|| async { error(StatusCode::NOT_FOUND, &no_such_route()) })
+            .fallback(|| async { no_such_route() })
             .with_state(self)
     }
 
     /// What each node does for itself, also when it is asked through another.
-    fn of_one_node<S>(self) -> Router<S> {
-        Router::new()
-            .route("/v1/status", get(status))
-            .route("/v1/drain", post(drain).delete(undrain))
-            .route("/v1/check", get(check))
-            .route("/v1/compact", post(compact))
-            .with_state(self)
+    fn of_one_node(self) -> Router {
+        router_of(of_one_node()).with_state(self)
     }
 
     /// The running member, for what a node cannot do before it is one.
-    fn running(&self) -> Result<Arc<Running>, Box<Response>> {
-        let running = self.bootstrap.slot.member();
-        running.map_err(|refused| Box::new(refusal(&refused)))
+    fn running(&self) -> Result<Arc<Running>, Failed> {
+        Ok(self.bootstrap.slot.member()?)
     }
 
-    async fn change(&self, change: MembershipChange) -> Response {
-        match self.bootstrap.slot.change(change).await {
-            Ok(()) => StatusCode::NO_CONTENT.into_response(),
-            Err(refused) => refusal(&refused),
-        }
+    async fn change(&self, change: MembershipChange) -> Answer {
+        self.bootstrap.slot.change(change).await?;
+        Ok(StatusCode::NO_CONTENT.into_response())
     }
 }
 
-fn refusal(refused: &Refused) -> Response {
-    let status = match refused {
-        Refused::NotFound(_) => StatusCode::NOT_FOUND,
-        Refused::Conflict(_) => StatusCode::CONFLICT,
-        Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-        Refused::NothingCommitted(reason) => return nothing_committed(reason),
-    };
-    error(status, &refused.to_string())
+/// A method with a path, and what answers it.
+type Route = (&'static str, MethodRouter<Admin>);
+
+fn of_one_node() -> [Route; 5] {
+    [
+        ("GET /v1/status", get(status)),
+        ("POST /v1/drain", post(drain)),
+        ("DELETE /v1/drain", delete(undrain)),
+        ("GET /v1/check", get(check)),
+        ("POST /v1/compact", post(compact)),
+    ]
+}
+
+fn of_the_cluster() -> [Route; 14] {
+    [
+        ("POST /v1/init", post(init)),
+        ("POST /v1/members/{id}/promote", post(promote)),
+        ("POST /v1/members/{id}/demote", post(demote)),
+        ("DELETE /v1/members/{id}", delete(remove)),
+        ("GET /v1/topology", get(topology::topology)),
+        ("POST /v1/join-tokens", post(join_tokens::create)),
+        ("GET /v1/join-tokens", get(join_tokens::list)),
+        ("DELETE /v1/join-tokens/{id}", delete(join_tokens::revoke)),
+        ("POST /v1/leader", post(transfer)),
+        ("GET /v1/backup", get(backup::backup)),
+        ("GET /v1/partitions", get(partitions::list)),
+        ("POST /v1/partitions", post(partitions::create)),
+        ("PUT /v1/partitions/{name}", put(partitions::route)),
+        ("DELETE /v1/partitions/{name}", delete(partitions::delete)),
+    ]
+}
+
+fn router_of(routes: impl IntoIterator<Item = Route>) -> Router<Admin> {
+    routes
+        .into_iter()
+        .fold(Router::new(), |router, (route, handler)| {
+            let (_, path) = route.split_once(' ').unwrap_or_default();
+            router.route(path, handler)
+        })
+}
+
+fn no_such_route() -> Response {
+    let routes = of_one_node().into_iter().chain(of_the_cluster());
+    let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
+    let detail = format!(
+        "there is no such route here; there are {}, /v1/nodes/{{id}}/ with status, check, drain or compact, GET \
+         /metrics, GET /livez, GET /readyz",
+        routes.join(", ")
+    );
+    error(StatusCode::NOT_FOUND, &detail)
+}
+
+/// What a handler answers.
+type Answer = Result<Response, Failed>;
+
+/// The answer when something could not be done.
+struct Failed(Box<Response>);
+
+impl IntoResponse for Failed {
+    fn into_response(self) -> Response {
+        *self.0
+    }
+}
+
+impl From<Refused> for Failed {
+    fn from(refused: Refused) -> Self {
+        let status = match &refused {
+            Refused::NotFound(_) => StatusCode::NOT_FOUND,
+            Refused::Conflict(_) => StatusCode::CONFLICT,
+            Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Refused::NothingCommitted(reason) => return nothing_committed(reason),
+        };
+        failed(status, &refused.to_string())
+    }
+}
+
+fn failed(status: StatusCode, detail: &str) -> Failed {
+    Failed(Box::new(error(status, detail)))
 }
 
 /// 503 with the code by which clients know that they may ask again.
-fn nothing_committed(reason: &str) -> Response {
+fn nothing_committed(reason: &str) -> Failed {
     let status = StatusCode::SERVICE_UNAVAILABLE;
-    let body = json!({
-        "errors": [{
-            "status": status.as_u16(),
-            "title": status.canonical_reason().unwrap_or_default(),
-            "code": NOTHING_COMMITTED,
-            "detail": reason,
-        }]
-    });
-    (status, Json(body)).into_response()
-}
-
-fn no_such_route() -> String {
-    format!(
-        "there is no such route here; there are {}",
-        ROUTES.join(", ")
-    )
+    Failed(Box::new(coded(status, Some(NOTHING_COMMITTED), reason)))
 }
 
 fn error(status: StatusCode, detail: &str) -> Response {
-    let body = json!({
-        "errors": [{
-            "status": status.as_u16(),
-            "title": status.canonical_reason().unwrap_or_default(),
-            "detail": detail,
-        }]
+    coded(status, None, detail)
+}
+
+fn coded(status: StatusCode, code: Option<&str>, detail: &str) -> Response {
+    let mut error = json!({
+        "status": status.as_u16(),
+        "title": status.canonical_reason().unwrap_or_default(),
+        "detail": detail,
     });
-    (status, Json(body)).into_response()
+    if let Some(code) = code {
+        error["code"] = json!(code);
+    }
+    (status, Json(json!({ "errors": [error] }))).into_response()
 }
 
 /// A JSON body; an empty one is the default, where there is one.
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Response>> {
-    serde_json::from_slice(body).map_err(|wrong| {
-        Box::new(error(
-            StatusCode::BAD_REQUEST,
-            &format!("the body: {wrong}"),
-        ))
-    })
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
+    let read = serde_json::from_slice(body);
+    read.map_err(|wrong| failed(StatusCode::BAD_REQUEST, &format!("the body: {wrong}")))
 }
 
-fn read_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Box<Response>> {
+fn read_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Failed> {
     if body.is_empty() {
         Ok(T::default())
     } else {
@@ -286,139 +277,93 @@ async fn status(State(admin): State<Admin>) -> Response {
     Json(status::full_status(&admin).await).into_response()
 }
 
-async fn init(State(admin): State<Admin>, body: Bytes) -> Response {
-    let init: Init = match read_or_default(&body) {
-        Ok(init) => init,
-        Err(response) => return *response,
-    };
+async fn init(State(admin): State<Admin>, body: Bytes) -> Answer {
+    let init: Init = read_or_default(&body)?;
     let named: Vec<String> = (init.members.iter())
         .map(|(id, peer)| format!("{id}={peer}"))
         .collect();
     let said = format!("form a cluster of {}", named.join(", "));
-    detailed(
-        said,
-        match admin.bootstrap.form_on_demand(init.members).await {
-            Ok(()) => StatusCode::NO_CONTENT.into_response(),
-            Err(reason) => error(StatusCode::CONFLICT, &reason),
-        },
-    )
+    let formed = admin.bootstrap.form_on_demand(init.members).await;
+    let answer = match formed {
+        Ok(()) => Ok(StatusCode::NO_CONTENT.into_response()),
+        Err(reason) => Err(failed(StatusCode::CONFLICT, &reason)),
+    };
+    detailed(said, answer)
 }
 
-/// The response, with what was asked for.
-fn detailed(said: String, mut response: Response) -> Response {
+/// The answer, with what was asked for.
+fn detailed(said: String, answer: Answer) -> Answer {
+    let mut response = answer.into_response();
     response.extensions_mut().insert(Detail(said));
-    response
+    Ok(response)
 }
 
-async fn add(State(admin): State<Admin>, body: Bytes) -> Response {
-    let member: NewMember = match read(&body) {
-        Ok(member) => member,
-        Err(response) => return *response,
+/// Which member is changed, and whether although something speaks against it.
+type OfMember = (State<Admin>, Path<u64>, Query<Forced>);
+
+async fn promote((State(admin), Path(id), Query(Forced { force })): OfMember) -> Answer {
+    admin.change(MembershipChange::Promote { id, force }).await
+}
+
+async fn demote((State(admin), Path(id), Query(Forced { force })): OfMember) -> Answer {
+    admin.change(MembershipChange::Demote { id, force }).await
+}
+
+async fn remove((State(admin), Path(id), Query(Forced { force })): OfMember) -> Answer {
+    admin.change(MembershipChange::Remove { id, force }).await
+}
+
+async fn transfer(State(admin): State<Admin>, body: Bytes) -> Answer {
+    let Transfer { to } = read_or_default(&body)?;
+    let said = match to {
+        Some(to) => format!("node {to} is to lead"),
+        None => "another node is to lead".to_owned(),
     };
-    let said = format!(
-        "add node {}, peer {:?}, api {:?}, admin {:?}",
-        member.id, member.peer, member.api, member.admin
-    );
-    let change = MembershipChange::Add {
-        id: member.id,
-        peer: member.peer,
-        api: member.api,
-        admin: member.admin,
-    };
-    detailed(said, admin.change(change).await)
-}
-
-async fn promote(
-    State(admin): State<Admin>,
-    Path(id): Path<u64>,
-    Query(Forced { force }): Query<Forced>,
-) -> Response {
-    let change = MembershipChange::Promote { id, force };
-    admin.change(change).await
-}
-
-async fn demote(
-    State(admin): State<Admin>,
-    Path(id): Path<u64>,
-    Query(Forced { force }): Query<Forced>,
-) -> Response {
-    let change = MembershipChange::Demote { id, force };
-    admin.change(change).await
-}
-
-async fn remove(
-    State(admin): State<Admin>,
-    Path(id): Path<u64>,
-    Query(Forced { force }): Query<Forced>,
-) -> Response {
-    let change = MembershipChange::Remove { id, force };
-    admin.change(change).await
-}
-
-async fn transfer(State(admin): State<Admin>, body: Bytes) -> Response {
-    match read_or_default::<Transfer>(&body) {
-        Ok(Transfer { to }) => {
-            let said = match to {
-                Some(to) => format!("node {to} is to lead"),
-                None => "another node is to lead".to_owned(),
-            };
-            let transferred = admin.bootstrap.slot.transfer_leader(to).await;
-            let response = match transferred {
-                Ok(leader) => Json(json!({ "leader": leader })).into_response(),
-                Err(refused) => refusal(&refused),
-            };
-            detailed(said, response)
-        }
-        Err(response) => *response,
-    }
+    let transferred = admin.bootstrap.slot.transfer_leader(to).await;
+    let answer = transferred.map(|leader| Json(json!({ "leader": leader })).into_response());
+    detailed(said, answer.map_err(Failed::from))
 }
 
 /// `/readyz` first: who is asked next for a leader must not be sent here.
-async fn drain(State(admin): State<Admin>) -> Response {
+async fn drain(State(admin): State<Admin>) -> Answer {
     let drained = &admin.bootstrap.slot.leaving.drained;
     drained.store(true, Ordering::Relaxed);
     tracing::info!("an operator has this node drained");
     let Some(running) = admin.bootstrap.slot.get() else {
-        return Json(json!({ "leader": null })).into_response();
+        return Ok(Json(json!({ "leader": null })).into_response());
     };
     let patience = Duration::from_millis(2 * admin.bootstrap.config.raft.election_max_ms);
     match step_aside(&running, patience).await {
-        Ok(leader) => Json(json!({ "leader": leader })).into_response(),
-        Err(reason) => error(StatusCode::SERVICE_UNAVAILABLE, &reason),
+        Ok(leader) => Ok(Json(json!({ "leader": leader })).into_response()),
+        Err(reason) => Err(failed(StatusCode::SERVICE_UNAVAILABLE, &reason)),
     }
 }
 
-async fn undrain(State(admin): State<Admin>) -> Response {
+async fn undrain(State(admin): State<Admin>) -> StatusCode {
     let drained = &admin.bootstrap.slot.leaving.drained;
     drained.store(false, Ordering::Relaxed);
     tracing::info!("an operator has this node take requests again");
-    StatusCode::NO_CONTENT.into_response()
+    StatusCode::NO_CONTENT
 }
 
-async fn check(State(admin): State<Admin>) -> Response {
-    let running = match admin.running() {
-        Ok(running) => running,
-        Err(response) => return *response,
-    };
+async fn check(State(admin): State<Admin>) -> Answer {
+    let running = admin.running()?;
     let Ok(_one) = admin.checking.try_lock() else {
-        return error(StatusCode::CONFLICT, "this node is being checked already");
+        let detail = "this node is being checked already";
+        return Err(failed(StatusCode::CONFLICT, detail));
     };
-    match check::report(&running.replica, &*admin.bootstrap.env.offload).await {
-        Some(report) => Json(report).into_response(),
-        None => error(
+    let report = check::report(&running.replica, &*admin.bootstrap.env.offload).await;
+    let report = report.ok_or_else(|| {
+        failed(
             StatusCode::INTERNAL_SERVER_ERROR,
             "the check has panicked, which is a bug; the log of this node says where",
-        ),
-    }
+        )
+    })?;
+    Ok(Json(report).into_response())
 }
 
-async fn compact(State(admin): State<Admin>) -> Response {
-    let running = match admin.running() {
-        Ok(running) => running,
-        Err(response) => return *response,
-    };
-    match running.compact().await {
-        Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(refused) => error(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string()),
-    }
+async fn compact(State(admin): State<Admin>) -> Answer {
+    let compacted = admin.running()?.compact().await;
+    compacted.map_err(|refused| failed(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string()))?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -1,4 +1,4 @@
-//! Who may give orders over the network: whoever shows an operator's certificate, or, where TLS is off, whoever
+//! Who may give orders over the network: anyone with an operator's certificate, or, where TLS is off, anyone who
 //! is on this machine and is no web page in somebody's browser.
 
 use std::net::IpAddr;
@@ -136,7 +136,7 @@ mod tests {
         let host = ("host", "127.0.0.1:18780");
         let text = ("content-type", "text/plain");
         let origin = ("origin", "http://evil.example");
-        let refused = |headers: &[_]| asked("POST", "/v1/members", headers);
+        let refused = |headers: &[_]| asked("POST", "/v1/leader", headers);
         assert_eq!(
             refused(&[host, text]),
             Some(StatusCode::UNSUPPORTED_MEDIA_TYPE)

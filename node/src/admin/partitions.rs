@@ -4,16 +4,16 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
 use placement_model::types::{InvalidName, PartitionId, PartitionName, Route, Routes};
 use placement_model::{Command, Outcome, Refusal, State as Model};
 use placement_wire::Partition;
 use serde::Deserialize;
 
-use super::{Admin, Forced, detailed, error, nothing_committed, read};
-use crate::config::PartitionSection;
-use crate::doors::{Consistency, Unavailable};
+use super::{Admin, Answer, Failed, Forced, detailed, failed, nothing_committed, read};
+use crate::partitions::PartitionSection;
+use placement_api::doors::{Consistency, Unavailable};
 
 /// What is said of a partition by its name, its state, its routes and the asked node's table of it.
 fn described(
@@ -81,15 +81,12 @@ impl NewRoutes {
 }
 
 /// All partitions of the cluster, and those that this node serves and the cluster does not have.
-pub(super) async fn list(State(admin): State<Admin>) -> Response {
-    let running = match admin.running() {
-        Ok(running) => running,
-        Err(response) => return *response,
-    };
+pub(super) async fn list(State(admin): State<Admin>) -> Answer {
+    let running = admin.running()?;
     // What others have just made is listed, if a leader can say so; else what this node knows.
     let _ = admin.read.view(Consistency::Linearizable).await;
     let current = running.replica.views.current();
-    let sections = &admin.bootstrap.config.partitions;
+    let sections = &admin.sections;
     let section = |name: &str| sections.iter().find(|section| section.name == name);
     let default = current.cluster.default_partition();
     let routes = |id| current.cluster.routing(id).routes;
@@ -106,38 +103,32 @@ pub(super) async fn list(State(admin): State<Admin>) -> Response {
             ..described(name, Some(state), &row.routing.routes, section(name))
         });
     }
-    for section in sections {
+    for section in sections.iter() {
         if current.cluster.partition_named(&section.name).is_none() {
             let none = Routes::default();
             all.push(described(&section.name, None, &none, Some(section)));
         }
     }
-    Json(all).into_response()
+    Ok(Json(all).into_response())
 }
 
 /// Makes one.
-pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Response {
-    let (name, routes) = match read(&body) {
-        Ok(New {
-            name,
-            hosts,
-            prefixes,
-        }) => (name, NewRoutes { hosts, prefixes }),
-        Err(response) => return *response,
-    };
+pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
+    let New {
+        name,
+        hosts,
+        prefixes,
+    } = read(&body)?;
+    let routes = NewRoutes { hosts, prefixes };
     let said = format!("create partition {name:?}: {}", routes.describe());
-    let parsed = name.parse().and_then(|name| Ok((name, routes.parse()?)));
-    let response = match parsed {
-        Ok((name, routes)) => match admin.may_route(&routes) {
-            Ok(()) => {
-                let command = Command::CreatePartition(CreatePartition { name, routes });
-                carry_out(&admin, command).await
-            }
-            Err(response) => *response,
-        },
-        Err(wrong) => error(StatusCode::BAD_REQUEST, &format!("{wrong}")),
+    let made = async {
+        let name = name.parse().map_err(malformed)?;
+        let routes = routes.parse().map_err(malformed)?;
+        admin.may_route(&routes)?;
+        let command = Command::CreatePartition(CreatePartition { name, routes });
+        carry_out(&admin, command).await
     };
-    detailed(said, response)
+    detailed(said, made.await)
 }
 
 /// Gives one these routes in place of those that it has.
@@ -145,45 +136,39 @@ pub(super) async fn route(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     body: Bytes,
-) -> Response {
-    let routes = match read::<NewRoutes>(&body) {
-        Ok(routes) => routes,
-        Err(response) => return *response,
-    };
+) -> Answer {
+    let routes: NewRoutes = read(&body)?;
     let said = format!("route partition {name:?}: {}", routes.describe());
-    let response = match (name.parse(), routes.parse()) {
-        (Ok(name), Ok(routes)) => match admin.may_route(&routes) {
-            Ok(()) => {
-                let command = Command::RoutePartition(RoutePartition { name, routes });
-                carry_out(&admin, command).await
-            }
-            Err(response) => *response,
-        },
-        (Err(_), _) => no_partition(&name),
-        (_, Err(wrong)) => error(StatusCode::BAD_REQUEST, &format!("{wrong}")),
+    let routed = async {
+        let name = name.parse().map_err(|_| no_partition(&name))?;
+        let routes = routes.parse().map_err(malformed)?;
+        admin.may_route(&routes)?;
+        let command = Command::RoutePartition(RoutePartition { name, routes });
+        carry_out(&admin, command).await
     };
-    detailed(said, response)
+    detailed(said, routed.await)
+}
+
+fn malformed(wrong: InvalidName) -> Failed {
+    failed(StatusCode::BAD_REQUEST, &wrong.to_string())
 }
 
 impl Admin {
     /// The path of the default partition is not in the state: this node looks at its own.
-    fn may_route(&self, routes: &Routes) -> Result<(), Box<Response>> {
-        let Ok(api) = self.bootstrap.config.public_address() else {
-            return Ok(());
-        };
+    fn may_route(&self, routes: &Routes) -> Result<(), Failed> {
         let covers = |route: &&Route| match route {
-            Route::Prefix(prefix) => prefix.path().covers(&api.prefix),
+            Route::Prefix(prefix) => prefix.path().covers(&self.prefix),
             Route::Host(_) => false,
         };
         match routes.iter().find(covers) {
             None => Ok(()),
-            Some(route) => Err(Box::new(error(
+            Some(route) => Err(failed(
                 StatusCode::CONFLICT,
                 &format!(
                     "{route} would take the default partition's requests, which are below {} ([api] prefix)",
-                    api.prefix
+                    self.prefix
                 ),
-            ))),
+            )),
         }
     }
 }
@@ -193,42 +178,34 @@ pub(super) async fn delete(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Query(Forced { force }): Query<Forced>,
-) -> Response {
-    match name.parse() {
-        Ok(name) => {
-            let command = Command::DeletePartition(DeletePartition { name, force });
-            carry_out(&admin, command).await
-        }
-        Err(_) => no_partition(&name),
-    }
+) -> Answer {
+    let name = name.parse().map_err(|_| no_partition(&name))?;
+    let command = Command::DeletePartition(DeletePartition { name, force });
+    carry_out(&admin, command).await
 }
 
-fn no_partition(name: &str) -> Response {
+fn no_partition(name: &str) -> Failed {
     let words = format!("there is no partition {name}");
-    error(StatusCode::NOT_FOUND, &words)
+    failed(StatusCode::NOT_FOUND, &words)
 }
 
-async fn carry_out(admin: &Admin, command: Command) -> Response {
+async fn carry_out(admin: &Admin, command: Command) -> Answer {
     let request_id = format!("partitions: {}", command.name());
-    let refusal = match admin.write.submit(command, request_id).await {
-        Ok(written) => match written.outcome {
-            Outcome::Done(_) => return StatusCode::NO_CONTENT.into_response(),
-            Outcome::Refused(refusal) => refusal,
-            Outcome::AnsweredBefore => {
-                return error(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "it was answered before; look at the list of partitions",
-                );
-            }
-        },
-        Err(unavailable @ Unavailable::NoSpace { .. }) => {
-            return error(StatusCode::INSUFFICIENT_STORAGE, &unavailable.to_string());
+    let submitted = admin.write.submit(command, request_id).await;
+    let written = submitted.map_err(|unavailable| {
+        let words = unavailable.to_string();
+        match (&unavailable, unavailable.reason_of_nothing()) {
+            (Unavailable::NoSpace { .. }, _) => failed(StatusCode::INSUFFICIENT_STORAGE, &words),
+            (_, Some(reason)) => nothing_committed(&reason),
+            (_, None) => failed(StatusCode::SERVICE_UNAVAILABLE, &words),
         }
-        Err(unavailable) => {
-            return match unavailable.reason_of_nothing() {
-                Some(reason) => nothing_committed(&reason),
-                None => error(StatusCode::SERVICE_UNAVAILABLE, &unavailable.to_string()),
-            };
+    })?;
+    let refusal = match written.outcome {
+        Outcome::Done(_) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Outcome::Refused(refusal) => refusal,
+        Outcome::AnsweredBefore => {
+            let words = "it was answered before; look at the list of partitions";
+            return Err(failed(StatusCode::SERVICE_UNAVAILABLE, words));
         }
     };
     let (status, advice) = match &refusal {
@@ -240,5 +217,5 @@ async fn carry_out(admin: &Admin, command: Command) -> Response {
         Refusal::PartitionInUse(_) => (StatusCode::CONFLICT, "; --force deletes them with it"),
         _ => (StatusCode::CONFLICT, ""),
     };
-    error(status, &format!("{refusal}{advice}"))
+    Err(failed(status, &format!("{refusal}{advice}")))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
@@ -15,7 +15,7 @@ use placement_raft_store::wire::Blob;
 use tower::ServiceExt;
 
 use super::trail::{Recording, Relayed, recorded};
-use super::{Admin, error, no_such_route};
+use super::{Admin, Answer, error, failed, no_such_route, of_one_node};
 use crate::cluster::peer_service::Operated;
 use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{self, Order, OrderReply};
@@ -83,40 +83,37 @@ pub(super) async fn relay(
     State(admin): State<Admin>,
     Path((id, what)): Path<(u64, String)>,
     request: Request,
-) -> Response {
+) -> Answer {
     let path = format!("/v1/{what}");
     let method = request.method().clone();
-    if !is_of_one_node(&method, &what) {
-        return error(StatusCode::NOT_FOUND, &no_such_route());
+    let asked = format!("{method} {path}");
+    if !of_one_node().iter().any(|(route, _)| *route == asked) {
+        return Ok(no_such_route());
     }
-    let running = match admin.running() {
-        Ok(running) => running,
-        Err(response) => return *response,
-    };
+    let running = admin.running()?;
     if id == running.replica.me {
         let request = Request::builder().method(method).uri(path);
         let request = request.body(Body::empty());
         let request = request.expect("a method and a path that are known make a request");
-        return ask(admin.of_one_node(), request).await;
+        return Ok(ask(admin.of_one_node(), request).await);
     }
     let Some(member) = running.replica.member(id) else {
-        return error(StatusCode::NOT_FOUND, &format!("node {id} is not a member"));
+        let words = format!("node {id} is not a member");
+        return Err(failed(StatusCode::NOT_FOUND, &words));
     };
     let asked = Order {
         method: method.to_string(),
         path,
         operator: (request.extensions().get::<Shown>()).and_then(Shown::owner),
     };
-    match order((id, &*member.peer), &admin, &asked, DEADLINE).await {
-        Ok(OrderReply { status, body }) => match StatusCode::from_u16(status) {
-            Ok(status) => (status, [JSON], body.0).into_response(),
-            Err(wrong) => error(StatusCode::BAD_GATEWAY, &format!("node {id}: {wrong}")),
-        },
-        Err(away) => error(
-            StatusCode::SERVICE_UNAVAILABLE,
-            &format!("node {id} gave no answer: {away}"),
-        ),
-    }
+    let reply = order((id, &*member.peer), &admin, &asked, DEADLINE).await;
+    let OrderReply { status, body } = reply.map_err(|away| {
+        let words = format!("node {id} gave no answer: {away}");
+        failed(StatusCode::SERVICE_UNAVAILABLE, &words)
+    })?;
+    let status = StatusCode::from_u16(status)
+        .map_err(|wrong| failed(StatusCode::BAD_GATEWAY, &format!("node {id}: {wrong}")))?;
+    Ok((status, [JSON], body.0).into_response())
 }
 
 /// Has another node carry out an order.
@@ -129,11 +126,4 @@ pub(super) async fn order(
     let peers = &admin.bootstrap.peers;
     let method = message::Method::Operate;
     peers.call(to, Lane::Forward, method, order, deadline).await
-}
-
-fn is_of_one_node(method: &Method, what: &str) -> bool {
-    matches!(
-        (method.as_str(), what),
-        ("GET", "status" | "check") | ("POST", "drain" | "compact") | ("DELETE", "drain")
-    )
 }

@@ -6,17 +6,17 @@ use placement_model::types::{PartitionName, Route};
 use placement_wire::{MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus};
 
 use super::Admin;
-use crate::cluster::bootstrap::Bootstrap;
-use crate::cluster::round_trips::too_long;
-use crate::config::{Config, PartitionSection};
+use crate::cluster::leadership::round_trips::too_long;
+use crate::cluster::start::bootstrap::Bootstrap;
 use crate::disk_space::DiskSpace;
+use crate::partitions::PartitionSection;
 use crate::topology::ms;
 
 /// The status of a node, with what takes a moment to find out.
 pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
     let bootstrap = &*admin.bootstrap;
     let not_ready = admin.checks.not_ready().await.err();
-    let mut settings = bootstrap.config.shared();
+    let mut settings = (*admin.shared).clone();
     for (name, policy) in &admin.policies {
         let path = match name.as_str() {
             PartitionName::DEFAULT => "policy".to_owned(),
@@ -32,7 +32,7 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         settings,
         routing_problem: (running.as_ref()).and_then(|running| {
             let applied = running.replica.views.current();
-            routing_problem(&bootstrap.config, &applied.cluster)
+            routing_problem(admin, &applied.cluster)
         }),
         last_backup: running.as_ref().and_then(|running| running.kept.last()),
         backup_problem: running.and_then(|running| running.kept.problem()),
@@ -43,11 +43,11 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
 }
 
 /// What of a configuration does not fit the partitions that there are.
-fn routing_problem(config: &Config, cluster: &Cluster) -> Option<String> {
-    let prefix = config.public_address().ok()?.prefix;
+fn routing_problem(admin: &Admin, cluster: &Cluster) -> Option<String> {
+    let prefix = &admin.prefix;
     let covering = cluster.partitions().find_map(|(_, row, _)| {
         let covers = |route: &&Route| match route {
-            Route::Prefix(own) => own.path().covers(&prefix),
+            Route::Prefix(own) => own.path().covers(prefix),
             Route::Host(_) => false,
         };
         let route = row.routing.routes.iter().find(covers)?;
@@ -60,7 +60,7 @@ fn routing_problem(config: &Config, cluster: &Cluster) -> Option<String> {
         ));
     }
     let unknown = |section: &&PartitionSection| cluster.partition_named(&section.name).is_none();
-    let section = config.partitions.iter().find(unknown)?;
+    let section = admin.sections.iter().find(unknown)?;
     Some(format!(
         "[[partitions]] names {name}, which the cluster does not have: `placementctl partitions create {name}` makes \
          it, or take the table out",

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use futures::future::join_all;
 use placement_wire::{NodeStatus, Topology};
 
 use super::status::node_status;
-use super::{Admin, relay};
+use super::{Admin, Answer, relay};
 use crate::cluster::Running;
 use crate::rpc::message::{Order, OrderReply};
 use crate::topology::{RoundTrips, Standing, topology_of};
@@ -17,12 +17,9 @@ use crate::topology::{RoundTrips, Standing, topology_of};
 /// A member that does not answer within this counts as lost.
 const PROBE: Duration = Duration::from_secs(3);
 
-pub(super) async fn topology(State(admin): State<Admin>) -> Response {
-    let running = match admin.running() {
-        Ok(running) => running,
-        Err(response) => return *response,
-    };
-    Json(of(&admin, &running).await).into_response()
+pub(super) async fn topology(State(admin): State<Admin>) -> Answer {
+    let running = admin.running()?;
+    Ok(Json(of(&admin, &running).await).into_response())
 }
 
 async fn of(admin: &Admin, running: &Running) -> Topology {
@@ -63,11 +60,12 @@ async fn of(admin: &Admin, running: &Running) -> Topology {
         })
         .collect();
     let leader = replica.leader().map(|leader| leader.id);
-    let config = &admin.bootstrap.config;
-    let sections = config.partitions.iter();
+    let survive = admin.bootstrap.config.cluster.survive;
+    let survive = survive.map(|extent| extent.to_string()).unwrap_or_default();
+    let sections = admin.sections.iter();
     let located = sections.filter(|section| !section.region.is_empty());
     let clouds: Vec<_> = located
         .map(|section| (section.name.clone(), section.region.clone()))
         .collect();
-    topology_of(&standings, &trips, leader, &config.cluster.survive, &clouds)
+    topology_of(&standings, &trips, leader, &survive, &clouds)
 }

@@ -10,11 +10,11 @@ use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
 
 use super::error;
-use crate::access::Peer;
-use crate::audit::{Asked, Audit, Caller, Door, Outcome, Record, Whence};
-use crate::cluster::deeds::{Deed, Deeds};
+use crate::cluster::internal_actions::{ActionLog, InternalAction};
 use crate::tls::Shown;
-use crate::world::UuidSource;
+use placement_api::access::Peer;
+use placement_api::audit::{Asked, Audit, Caller, Door, Outcome, Record, Whence};
+use placement_api::world::UuidSource;
 
 /// What takes the state of the cluster away is told, though it changes nothing.
 const TAKES_ALL: &str = "/v1/backup";
@@ -26,18 +26,18 @@ pub(crate) struct Recording {
     pub(crate) ids: Arc<dyn UuidSource>,
 }
 
-/// What an operator asked for, in words for a person; among the extensions of the response.
+/// What an operator asked for, as text for a person; among the extensions of the response.
 #[derive(Clone)]
 pub(super) struct Detail(pub(super) String);
 
 /// What the leader does for a node that joins, or by itself, is kept as if an operator had asked for it.
-impl Deeds for Recording {
-    fn tell(&self, deed: Deed) {
+impl ActionLog for Recording {
+    fn record(&self, action: InternalAction) {
         if !self.audit.is_on() {
             return;
         }
         // A path of ours is one.
-        let uri: Uri = deed.path.parse().unwrap_or_default();
+        let uri: Uri = action.path.parse().unwrap_or_default();
         let asked = Asked::new(&Method::POST, &uri);
         self.audit.put(Record {
             time: self.audit.now(),
@@ -46,12 +46,12 @@ impl Deeds for Recording {
             request_id: format!("req-{}", self.ids.uuid().as_hyphenated()),
             global_request_id: None,
             caller: Some(Caller {
-                user: Some(deed.who),
+                user: Some(action.actor),
                 ..Caller::default()
             }),
             whence: Whence::default(),
-            asked: asked.detailed(&deed.words),
-            outcome: match deed.done {
+            asked: asked.detailed(&action.detail),
+            outcome: match action.done {
                 true => Outcome::Committed,
                 false => Outcome::Refused,
             },

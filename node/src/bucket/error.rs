@@ -1,4 +1,4 @@
-//! What a store says no to, in words. What it answers may hold parts of the request, so only code and
+//! What a store says no to, as text. What it answers may hold parts of the request, so only code and
 //! message are shown.
 
 use std::error::Error;

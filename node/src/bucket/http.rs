@@ -7,7 +7,7 @@ use object_store::client::{
 };
 
 use super::error::Refused;
-use crate::outgoing::Outgoing;
+use placement_api::outgoing::Outgoing;
 
 /// What goes over at once. S3 takes no fewer than 5 MiB for a piece, and no more than 10,000 pieces.
 pub(super) const PIECE_BYTES: usize = 8 << 20;

@@ -10,6 +10,7 @@
 mod credentials;
 mod error;
 mod http;
+mod settings;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -30,11 +31,13 @@ use placement_raft_store::runtime;
 use tokio::time::Instant;
 
 use self::http::{ANSWER_BYTES_MAX, PIECE_BYTES};
-use crate::config::BackupS3Section;
-use crate::env::Net;
-use crate::outgoing::{self, Outgoing};
 pub(crate) use error::BucketError;
+use placement_api::net::Net;
+use placement_api::outgoing::{self, Outgoing};
+pub(crate) use settings::BackupS3Section;
 
+/// How long one request may take before it is given up: 8 MiB are the most that one carries.
+const REQUEST_MAX: Duration = Duration::from_secs(60);
 /// How often something long says how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
@@ -65,25 +68,26 @@ impl Bucket {
             true => None,
             false => Some(outgoing::tls(settings.ca_file.as_deref()).map_err(BucketError)?),
         };
-        let deadline = Duration::from_secs(settings.timeout_s);
-        let outgoing = Outgoing::new(net, tls, deadline, ANSWER_BYTES_MAX);
+        let outgoing = Outgoing::new(net, tls, REQUEST_MAX, ANSWER_BYTES_MAX);
+        let (bucket, path) = settings.place();
         let mut builder = AmazonS3Builder::new()
-            .with_bucket_name(&settings.bucket)
+            .with_bucket_name(bucket)
             .with_region(&settings.region)
-            .with_virtual_hosted_style_request(!settings.path_style)
+            // Most stores have the bucket in the path, and AWS has it in the host.
+            .with_virtual_hosted_style_request(settings.endpoint.is_empty())
             .with_allow_http(settings.is_plain())
             .with_disable_bulk_delete(true)
             .with_credentials(Arc::new(StaticCredentialProvider::new(credentials)))
             .with_http_connector(http::Http(outgoing))
-            // Whoever asks decides when to ask again.
+            // The caller decides when to ask again.
             .with_retry(RetryConfig {
                 max_retries: 0,
                 ..RetryConfig::default()
             });
-        if let Some(endpoint) = settings.endpoint() {
-            builder = builder.with_endpoint(endpoint);
+        if !settings.endpoint.is_empty() {
+            builder = builder.with_endpoint(settings.endpoint.trim_end_matches('/'));
         }
-        let prefix = Key::parse(&settings.prefix);
+        let prefix = Key::parse(path);
         Ok(Self {
             store: builder.build()?,
             prefix: prefix.map_err(|error| BucketError(error.to_string()))?,
@@ -174,7 +178,7 @@ impl Bucket {
         Ok(true)
     }
 
-    /// Writes what is stored into a file. Fails if it changes meanwhile.
+    /// Writes what is stored into a file. Fails if it changes in the meantime.
     pub(crate) async fn fetch(
         &self,
         place: &str,

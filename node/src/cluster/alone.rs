@@ -7,13 +7,12 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::addresses::Addresses;
-use super::bootstrap::Bootstrap;
-use super::deeds::{Deed, Deeds};
+use super::internal_actions::{ActionLog, InternalAction};
 use super::replica::Replica;
 use super::running::Running;
+use super::settings::Settings;
 use super::slot::Slot;
-use crate::config::Config;
+use super::start::bootstrap::{Addresses, Bootstrap};
 use crate::env::Env;
 use crate::rpc::peers::Peers;
 use crate::tasks::Tasks;
@@ -30,18 +29,18 @@ pub(super) struct Alone {
 
 struct NotKept;
 
-impl Deeds for NotKept {
-    fn tell(&self, _: Deed) {}
+impl ActionLog for NotKept {
+    fn record(&self, _: InternalAction) {}
 }
 
 impl Alone {
     /// Node 1, which leads.
     pub(super) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut config = Config {
+        let mut config = Settings {
             node_id: 1,
             data_dir: dir.path().join("data"),
-            ..Config::default()
+            ..Settings::default()
         };
         config.raft.heartbeat_ms = 50;
         config.raft.election_min_ms = 200;
@@ -62,7 +61,7 @@ impl Alone {
             addresses,
             peers: Arc::new(peers),
             read_metrics: Arc::default(),
-            deeds: Arc::new(NotKept),
+            actions: Arc::new(NotKept),
             tasks,
             joining: Mutex::new(()),
         });

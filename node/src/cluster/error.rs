@@ -1,17 +1,21 @@
-//! What goes wrong in words for an operator: a node does not start, or a change is refused.
+//! What goes wrong as text for operators: a node does not start, or a change is refused.
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
-use crate::doors::Unavailable;
+use crate::permissions::Exposed;
 use crate::tls::NotSecured;
+use placement_api::doors::Unavailable;
+use placement_api::settings::Invalid;
 
 /// Why a node does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration cannot be used.
     #[error("configuration: {0}")]
-    Config(#[from] ConfigError),
+    Config(#[from] Invalid),
+    /// Others can read a file with secrets.
+    #[error("secrets: {0}")]
+    Exposed(#[from] Exposed),
     /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] NotSecured),
@@ -25,7 +29,7 @@ pub enum StartError {
     #[error(
         "{}: {reason}. Put the data directory back as it was when the node last ran; if that is \
          impossible, {}",
-        dir.display(), placement_raft_store::JOIN_ANEW
+        dir.display(), placement_raft_store::JOIN_AGAIN
     )]
     OlderCopy {
         /// Its data directory.
@@ -65,7 +69,7 @@ pub enum Refused {
     /// The cluster is not in a state in which this can be done.
     #[error("{0}")]
     Conflict(String),
-    /// No leader could be asked, or the leader changed meanwhile.
+    /// No leader could be asked, or the leader changed in the meantime.
     #[error("{0}")]
     Unavailable(String),
     /// Nothing was committed, so it is safe to ask again.

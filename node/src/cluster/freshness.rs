@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::world::Clock;
+use placement_api::world::Clock;
 
 /// A moment from which age is counted. A machine that is suspended grows older, though its timers stand still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +50,7 @@ impl Freshness {
         self.is_cut_off.store(false, Ordering::Relaxed);
     }
 
-    /// Nobody could tell how far this node should be.
+    /// No one could tell how far this node should be.
     pub(crate) fn cut_off(&self) {
         self.is_cut_off.store(true, Ordering::Relaxed);
     }

@@ -113,7 +113,7 @@ impl Kept {
         standing.schedule.as_ref().is_some_and(Schedule::is_overdue)
     }
 
-    /// What is wrong with backups on this node, in words.
+    /// What is wrong with backups on this node, as text.
     pub(crate) fn problem(&self) -> Option<String> {
         let standing = self.standing.lock();
         let mut words = Vec::new();

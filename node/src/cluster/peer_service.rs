@@ -23,24 +23,24 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::bootstrap::Bootstrap;
-use super::deeds::Deed;
 use super::error::Refused;
-use super::membership::{ChangeReply, DEADLINE, Membership, MembershipChange};
-use super::read_quorum::Asker;
+use super::internal_actions::InternalAction;
+use super::leadership::preference;
+use super::members::membership::{ChangeReply, DEADLINE, Membership, MembershipChange};
+use super::read::index;
 use super::running::Running;
-use super::snapshot_intake::Intake;
-use super::{read_index, room, succession};
+use super::start::bootstrap::Bootstrap;
+use super::upkeep::snapshot_intake::Intake;
 use crate::rpc::channel::Lane;
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
-    AppendReply, Hello, Invitation, JoinCall, Method, Order, OrderReply, ReadIndexCall,
-    ReadIndexReply, TransferCall, TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
+    AppendReply, Hello, Invitation, JoinCall, Method, Order, OrderReply, TransferCall,
+    TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
-use crate::world::micros;
+use placement_api::world::micros;
 
-/// How long nobody is let in after somebody came with a token that is none.
+/// How long no one is let in after somebody came with a token that is none.
 const GUESS: Duration = Duration::from_secs(1);
 
 /// The operators' door of this node, for those who came to another.
@@ -97,10 +97,13 @@ impl PeerService {
                 reply(records, taken.await?)
             }
             Method::Write => match self.write(caller.node, read(body)?).await? {
-                Ok(_) => Ok(None),
+                Ok(()) => Ok(None),
                 Err(answer) => reply(records, answer),
             },
-            Method::ReadIndex => reply(records, self.read_index(caller.node, read(body)?).await?),
+            Method::ReadIndex => {
+                let running = self.running()?;
+                reply(records, index::confirm(&running.replica).await)
+            }
             Method::Admin => {
                 let change: MembershipChange = read(body)?;
                 if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node) {
@@ -114,20 +117,20 @@ impl PeerService {
                 let digest = running.replica.views.checkpoints().at(index);
                 reply(records, digest.map(|digest| digest.to_string()))
             }
-            Method::IsShort => reply(records, room::is_short(&*self.running()?).await),
+            Method::IsShort => reply(records, self.running()?.is_short_of_room().await),
             Method::MayLead => {
                 let running = self.running()?;
-                let reason = succession::why_not(&self.bootstrap.slot, &running);
+                let reason = preference::why_not(&self.bootstrap.slot, &running);
                 reply(records, reason.await)
             }
             Method::HeldVote => {
                 let running = self.running()?;
-                let held = read_index::held_vote(&running.replica).await;
+                let held = index::held_vote(&running.replica).await;
                 reply(records, held.ok_or(Denied::GivenUp)?)
             }
             Method::ReadPoint => {
                 let running = self.running()?;
-                reply(records, read_index::point(&running.replica).await)
+                reply(records, index::point(&running.replica).await)
             }
             Method::LastStart => {
                 let node: u64 = read(body)?;
@@ -179,10 +182,10 @@ impl PeerService {
         }
         let (id, told) = (call.node, call.told.clone());
         let done = Membership(&running).let_in(call).await;
-        running.deeds.tell(Deed {
-            who: format!("node {id}"),
+        running.actions.record(InternalAction {
+            actor: format!("node {id}"),
             path: format!("/v1/join-tokens/{id}/redeem"),
-            words: match &done {
+            detail: match &done {
                 Ok(()) => format!("let in as learner, {told}"),
                 Err(refused) => format!("not let in, {told}: {refused}"),
             },
@@ -251,30 +254,19 @@ impl PeerService {
         })
     }
 
-    async fn write(&self, from: u64, call: WriteCall) -> Result<Result<u64, WriteReply>, Denied> {
+    async fn write(&self, from: u64, call: WriteCall) -> Result<Result<(), WriteReply>, Denied> {
         let running = self.running()?;
         let replica = &running.replica;
         if !replica.leads() {
-            return Ok(Err(WriteReply::NotLeader {
-                leader: replica.leader().map(|leader| leader.id),
-            }));
+            return Ok(Err(WriteReply::NotLeader));
         }
-        if !replica.is_member(from) || call.request.origin != from {
+        if !replica.is_member(from) || call.write_id.origin != from {
             return Ok(Err(WriteReply::Rejected {
                 reason: format!("node {from} is no member of the cluster"),
             }));
         }
         let deadline = Instant::now() + Duration::from_millis(call.patience_ms.into());
-        Ok(running.writes.propose(call, deadline).await)
-    }
-
-    async fn read_index(&self, from: u64, call: ReadIndexCall) -> Result<ReadIndexReply, Denied> {
-        let running = self.running()?;
-        let asker = call.vote.map(|vote| Asker {
-            node: from,
-            vote: vote.into(),
-        });
-        Ok(read_index::confirm(&running.replica, asker).await)
+        Ok(running.proposals.propose(call, deadline).await)
     }
 }
 
@@ -326,7 +318,7 @@ impl Handler for PeerService {
         }
         match (self.bootstrap.peers.cluster(), hello.cluster) {
             (Some(mine), Some(theirs)) if mine == theirs => self.greet_member(hello),
-            // Whoever does not know this cluster's id is not told.
+            // This cluster's id is not disclosed.
             (Some(_), Some(theirs)) => Err(Denied::Stranger(format!(
                 "node {me} belongs to another cluster than node {}, whose is {theirs}",
                 hello.from
@@ -455,7 +447,7 @@ async fn heartbeat(raft: &Raft, request: AppendEntriesRequest<TypeConfig>, reply
     let result = match early {
         Ok(true) => {
             answer_append(reply, Ok(Ok(matching)));
-            // The heartbeat itself still has to reach openraft; its answer is nobody's any more.
+            // The heartbeat itself still has to reach openraft; its answer is no one's any more.
             let _ = result.await;
             return;
         }
@@ -483,9 +475,9 @@ mod tests {
     use placement_raft_store::Member;
     use uuid::Uuid;
 
-    use super::super::alone::Alone;
-    use super::super::replica::Replica;
     use super::*;
+    use crate::cluster::alone::Alone;
+    use crate::cluster::replica::Replica;
 
     struct NoOperators;
 

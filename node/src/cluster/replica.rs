@@ -18,9 +18,9 @@ use placement_raft_store::{
 use tokio::time::{Instant, timeout_at};
 
 use super::freshness::Freshness;
-use crate::config::Config;
-use crate::doors::{PlacementIndex, Position, Unavailable, View};
-use crate::world::Clock;
+use super::settings::Settings;
+use placement_api::doors::{PlacementIndex, Position, Unavailable, View};
+use placement_api::world::Clock;
 
 /// What a removed node says of itself.
 pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop it; to bring the \
@@ -46,13 +46,13 @@ pub(crate) struct Replica {
     server_metrics: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
     metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     pub(super) health: Health,
-    pub(super) config: Arc<Config>,
+    pub(super) config: Arc<Settings>,
     /// How often another node, or none, came to lead since this node started.
-    pub(super) leader_changes: AtomicU64,
+    pub(crate) leader_changes: AtomicU64,
     /// How many members this node has put into the place of others, as the leader.
-    replacements: AtomicU64,
+    pub(crate) replacements: AtomicU64,
     /// How often this node, as the leader, stopped sending entries to a member that lacked too many.
-    given_up_streams: AtomicU64,
+    pub(crate) given_up_streams: AtomicU64,
     /// The others have said that this node was removed.
     removed: AtomicBool,
     /// As the leader: whether the disks of a majority have room.
@@ -106,7 +106,7 @@ impl Replica {
         raft: Raft,
         views: Views,
         health: Health,
-        config: Arc<Config>,
+        config: Arc<Settings>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -174,31 +174,6 @@ impl Replica {
         LeadershipChanges { receiver }
     }
 
-    /// How often another node, or none, came to lead since this node started.
-    pub(crate) fn leader_changes(&self) -> u64 {
-        self.leader_changes.load(Ordering::Relaxed)
-    }
-
-    /// How many members it has put into the place of others since it started, as the leader.
-    pub(crate) fn replacements(&self) -> u64 {
-        self.replacements.load(Ordering::Relaxed)
-    }
-
-    /// Notes one.
-    pub(super) fn note_replacement(&self) {
-        self.replacements.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How often it stopped sending entries to a member, so that the log could be cut.
-    pub(crate) fn given_up_streams(&self) -> u64 {
-        self.given_up_streams.load(Ordering::Relaxed)
-    }
-
-    /// Notes one.
-    pub(super) fn note_given_up_stream(&self) {
-        self.given_up_streams.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Why this node takes no part in the cluster any more, if so: its disk has failed, or Raft has
     /// stopped on it.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
@@ -226,7 +201,7 @@ impl Replica {
 
     fn leave(&self, words: &str) {
         if let Err(error) = placement_raft_store::leave(&self.config.data_dir, words) {
-            tracing::error!(%error, "a restart will not know that this node takes no part any more");
+            tracing::error!(%error, "a restart will not know that this node is quarantined");
         }
         self.health.report(words);
     }
@@ -238,7 +213,7 @@ impl Replica {
         })
     }
 
-    /// The leader, as far as this node knows; none once this node takes no part any more.
+    /// The leader, as far as this node knows; none once this node is quarantined.
     pub(crate) fn leader(&self) -> Option<Leader> {
         self.led_by(|id, address| Leader {
             id,
@@ -290,7 +265,7 @@ impl Replica {
     }
 
     /// Whether this node is the only voter, leads, and has applied an entry of its own term. Then it
-    /// has applied all that was acknowledged anywhere, and nobody else acknowledges anything.
+    /// has applied all that was acknowledged anywhere, and no one else acknowledges anything.
     pub(super) fn rules_alone(&self) -> bool {
         let applied = self.views.current().last;
         let applied_term = applied.map(|id| id.committed_leader_id().term);
@@ -493,7 +468,7 @@ impl Replica {
         let applied = self.views.current();
         View {
             position: self.position_at(applied.index(), staleness),
-            state: applied.into(),
+            state: applied.cluster.clone().into(),
         }
     }
 
@@ -513,10 +488,10 @@ impl Replica {
         }
     }
 
-    /// Why no leader has answered, in words.
+    /// Why no leader has answered, as text.
     pub(super) fn without_leader(&self) -> String {
         match self.failure() {
-            Some(failure) => format!("this node takes no part any more: {failure}"),
+            Some(failure) => format!("this node is quarantined: {failure}"),
             None if self.is_removed() => REMOVED.to_owned(),
             None => match self.leader_id() {
                 Some(leader) => {

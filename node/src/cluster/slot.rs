@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::error::Refused;
 use super::running::Running;
-use crate::doors::{Position, Unavailable};
+use placement_api::doors::{Position, Unavailable};
 
 /// Whether this node is about to go.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Slot {
         *self.outside.lock() = Some(why.to_owned());
     }
 
-    /// That it belongs to no cluster yet, in words.
+    /// That it belongs to no cluster yet, as text.
     pub(crate) fn outside(&self) -> String {
         let words = "this node does not belong to a cluster yet";
         match &*self.outside.lock() {

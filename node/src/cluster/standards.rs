@@ -2,17 +2,17 @@
 //!
 //! A node answers requests, and is ready, only once its own state has all of them. So a client
 //! never meets a cluster in which `VCPU` does not exist, and never a name that one node of a
-//! cluster under upgrade knows and the state does not. [`super::standards_sync`] has them written.
+//! cluster under upgrade knows and the state does not. [`super::upkeep::upgrade`] has them written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use placement_model::Command;
-use placement_model::standard::StandardNames;
+use placement_model::command::SyncStandards;
 use tokio::time::{Instant, timeout_at};
 
 use super::replica::Replica;
-use crate::doors::Unavailable;
+use placement_api::doors::Unavailable;
 
 /// What is said of a node whose state lacks names.
 pub(crate) const LACKING: &str = "this node's state does not have all the standard resource \
@@ -21,12 +21,12 @@ pub(crate) const LACKING: &str = "this node's state does not have all the standa
 /// The names, and whether this node's state has them.
 pub(crate) struct Standards {
     replica: Arc<Replica>,
-    names: StandardNames,
+    names: SyncStandards,
     present: AtomicBool,
 }
 
 impl Standards {
-    pub(super) fn new(replica: Arc<Replica>, names: StandardNames) -> Self {
+    pub(super) fn new(replica: Arc<Replica>, names: SyncStandards) -> Self {
         Self {
             replica,
             names,
@@ -36,7 +36,7 @@ impl Standards {
 
     /// The command that writes the names.
     pub(super) fn sync(&self) -> Command {
-        self.names.sync()
+        Command::SyncStandards(self.names.clone())
     }
 
     /// Whether this node's state has all names of its binary. Once it has, it always will: no

@@ -2,21 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Config, Kind};
+use super::Config;
+use placement_api::settings::Kind;
 
 /// Sections all of whose settings are such.
-const SECTIONS: [&str; 3] = ["auth", "candidates", "limits"];
+const SECTIONS: [&str; 3] = ["auth", "callers", "candidates"];
 
 /// The others.
-const SETTINGS: [&str; 20] = [
-    "api.max_body_bytes",
+const SETTINGS: [&str; 12] = [
     "api.prefix",
     "api.public_url",
     "api.trust_proxy_headers",
-    "callers.address_in_flight",
-    "callers.address_per_s",
-    "callers.user_in_flight",
-    "callers.user_per_s",
     "cluster.autopilot_after_s",
     "cluster.leader_preference",
     "cluster.survive",
@@ -24,9 +20,6 @@ const SETTINGS: [&str; 20] = [
     "initial_members",
     "policy.enforce_new_defaults",
     "policy.enforce_scope",
-    "raft.election_max_ms",
-    "raft.election_min_ms",
-    "raft.heartbeat_ms",
     "raft.round_trip_ms",
     "reads.session_cookie",
 ];
@@ -62,8 +55,7 @@ impl Config {
                 Some(value) => value.to_string(),
                 None => String::new(),
             };
-            let is_empty = value.is_empty() || value == "\"\"";
-            if !(is_empty && MAY_BE_EMPTY.contains(&path.as_str())) {
+            if !(value.is_empty() && MAY_BE_EMPTY.contains(&path.as_str())) {
                 shared.insert(path, value);
             }
         }
@@ -79,12 +71,10 @@ impl Config {
                     "in_flight",
                     number(Some(partition.in_flight).filter(|most| *most > 0)),
                 ),
-                ("user_in_flight", number(partition.user_in_flight)),
                 (
                     "user_per_s",
                     partition.user_per_s.map(|value| value.to_string()),
                 ),
-                ("address_in_flight", number(partition.address_in_flight)),
                 (
                     "address_per_s",
                     partition.address_per_s.map(|value| value.to_string()),
@@ -102,12 +92,16 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::partitions::PartitionSection;
+    use placement_api::settings::Text;
 
     #[test]
     fn what_is_compared_are_settings_that_there_are_and_no_secrets() {
         let config = Config {
-            initial_members: ["2=b:1", "1=a:1"].map(str::to_owned).to_vec(),
-            partitions: vec![super::super::PartitionSection {
+            initial_members: ["2=b:1", "1=a:1"]
+                .map(|one| Text(one.parse().unwrap()))
+                .to_vec(),
+            partitions: vec![PartitionSection {
                 name: "north".to_owned(),
                 listen: "127.0.0.1:9000".to_owned(),
                 ..Default::default()
@@ -120,7 +114,7 @@ mod tests {
         }
         assert_eq!(shared["initial_members"], r#""1=a:1", "2=b:1""#);
         assert_eq!(shared["partitions.north.listen"], "port 9000");
-        assert!(shared.contains_key("limits.command_bytes"));
+        assert!(shared.contains_key("callers.user_per_s"));
         assert!(!shared.keys().any(|path| path.starts_with("keystone")));
         assert!(!shared.contains_key("cluster_id"), "it is not bound");
         assert!(!Config::default().shared().contains_key("initial_members"));

@@ -19,15 +19,15 @@ use prometheus_client::metrics::histogram::Histogram;
 use super::catalog::{self, Base, Metric};
 use super::http::HttpMetrics;
 use super::process::Process;
-use super::space::Space;
-use crate::audit::Numbers;
+use crate::cluster::leadership::round_trips;
 use crate::cluster::replica::Replica;
-use crate::cluster::round_trips;
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
-use crate::http::{Callers, Policy};
-use crate::keystone::Keystone;
+use crate::disk_space::DiskSpace;
 use crate::tls::Certificates;
+use placement_api::audit::Numbers;
+use placement_api::http::{Callers, Policy};
+use placement_api::keystone::Keystone;
 
 /// What the numbers of one node are read from.
 pub(crate) struct Sources {
@@ -47,7 +47,8 @@ pub(crate) struct Sources {
 pub(super) struct NodeCollector {
     pub(super) sources: Sources,
     pub(super) http: HttpMetrics,
-    pub(super) space: Arc<Space>,
+    /// Room of the data directory, as it was found last.
+    pub(super) space: Arc<Mutex<Option<DiskSpace>>>,
 }
 
 impl std::fmt::Debug for NodeCollector {
@@ -66,12 +67,12 @@ impl NodeCollector {
         known.map_or(String::new(), |name| name.to_string())
     }
 
-    /// How many requests of all partitions were refused, by the setting.
+    /// How many requests of all partitions were refused, by the limit.
     fn refused(&self) -> BTreeMap<&'static str, u64> {
         let mut refused = BTreeMap::new();
         let all = self.sources.callers.lock();
-        for (setting, count) in all.iter().flat_map(|callers| callers.refused()) {
-            *refused.entry(setting).or_insert(0) += count;
+        for (limit, count) in all.iter().flat_map(|callers| callers.refused()) {
+            *refused.entry(limit).or_insert(0) += count;
         }
         refused
     }
@@ -94,20 +95,11 @@ impl Collector for NodeCollector {
         out.counters(&catalog::HTTP_CALLERS_REFUSED, self.refused())?;
         let waiting = self.sources.keystone.as_ref().map_or(0, |it| it.waiting());
         out.gauge(&catalog::KEYSTONE_WAITING, waiting)?;
-        let refused = self
-            .sources
-            .policies
-            .iter()
-            .any(|policy| policy.is_refused());
-        let refused = u64::from(refused);
-        out.gauge(&catalog::POLICY_REFUSED, refused)?;
-        let mistakes = self
-            .sources
-            .policies
-            .iter()
-            .map(|policy| policy.mistakes().len());
-        let mistakes = mistakes.sum::<usize>() as u64;
-        out.gauge(&catalog::POLICY_MISTAKES, mistakes)?;
+        let policies = self.sources.policies.iter();
+        let refused = policies.clone().any(|policy| policy.is_refused());
+        out.gauge(&catalog::POLICY_REFUSED, u64::from(refused))?;
+        let mistakes: usize = policies.map(|policy| policy.mistakes().len()).sum();
+        out.gauge(&catalog::POLICY_MISTAKES, mistakes as u64)?;
         out.counter(&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines())?;
         out.audit(&self.sources.audit)?;
         let ends = (self.sources.certificates.iter()).filter_map(|(door, shown)| {
@@ -115,11 +107,12 @@ impl Collector for NodeCollector {
             Some((*door, end.as_secs()))
         });
         out.gauges(&catalog::CERTIFICATE_END, ends)?;
+        let space = *self.space.lock();
         out.gauge(
             &catalog::DISK_USED,
-            self.space.used_bytes.load(Ordering::Relaxed),
+            space.map_or(0, |space| space.used_bytes),
         )?;
-        if let Some(free) = self.space.free() {
+        if let Some(free) = space.and_then(|space| space.free_bytes) {
             out.gauge(&catalog::DISK_FREE, free)?;
         }
         let running = self.sources.slot.get();
@@ -276,9 +269,18 @@ impl Out<'_> {
         ] {
             self.gauge(metric, value)?;
         }
-        self.counter(&catalog::REPLACEMENTS, replica.replacements())?;
-        self.counter(&catalog::GIVEN_UP_STREAMS, replica.given_up_streams())?;
-        self.counter(&catalog::RAFT_LEADER_CHANGES, replica.leader_changes())?;
+        self.counter(
+            &catalog::REPLACEMENTS,
+            replica.replacements.load(Ordering::Relaxed),
+        )?;
+        self.counter(
+            &catalog::GIVEN_UP_STREAMS,
+            replica.given_up_streams.load(Ordering::Relaxed),
+        )?;
+        self.counter(
+            &catalog::RAFT_LEADER_CHANGES,
+            replica.leader_changes.load(Ordering::Relaxed),
+        )?;
         if let Some(staleness) = replica.freshness.staleness() {
             self.gauge(&catalog::STALENESS, staleness.as_secs_f64())?;
         }

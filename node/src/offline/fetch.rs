@@ -126,7 +126,7 @@ fn begin(to: &Path) -> io::Result<()> {
     }
 }
 
-/// A node that runs may have another one put there meanwhile: then that is fetched.
+/// A node that runs may have another one put there in the meantime: then that is fetched.
 async fn fetch_file(
     bucket: &Bucket,
     place: &str,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::bail;
-use placement_model::command::RequestId;
+use placement_model::command::WriteId;
 use placement_model::types::Timestamp;
 use placement_raft_store::wire::{WireLogId, WireMembership, WireVote};
 use placement_raft_store::{
@@ -197,7 +197,7 @@ fn json_of(line: &LogLine) -> Value {
             let id = WireLogId::from(&entry.log_id);
             json!({
                 "index": id.index, "term": id.term, "node": id.node, "bytes": line.bytes,
-                "stamp": at.map(|at| at.0), "request": request(entry), "command": name, "summary": summary,
+                "stamp": at.map(|at| at.0), "write_id": write_id(entry), "command": name, "summary": summary,
                 "content": content(entry),
             })
         }
@@ -225,9 +225,9 @@ fn parts(entry: &Entry) -> (Option<Timestamp>, &'static str, String) {
 }
 
 /// Which write of which node it is, if a client's.
-fn request(entry: &Entry) -> Option<RequestId> {
+fn write_id(entry: &Entry) -> Option<WriteId> {
     match &entry.payload {
-        Payload::Normal(logged) => logged.stamped().request,
+        Payload::Normal(logged) => logged.stamped().write_id,
         Payload::Blank | Payload::Membership(_) => None,
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::bail;
 
-use crate::http::{Identity, Policy, Target, default_rules, guarded};
+use placement_api::http::{Identity, Policy, Target, default_rules, guarded};
 
 /// Whom and what is asked about.
 pub(crate) struct Question {

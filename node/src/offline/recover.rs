@@ -66,8 +66,8 @@ fn afterwards(is: &Identity, entry: LogId) -> String {
         "node {} is the only voter of cluster {} now, from entry {entry} on\n\
          In its configuration: take initial_members out, and if cluster_id is there, set it to \
          {}\n\
-         Start it, wait for /readyz, and add nodes under new numbers and with empty data directories: \
-         `placementctl members add`, `placementctl members promote`\n",
+         Start it, wait for /readyz, and bring nodes with empty data directories in: \
+         `placementctl join-token create`, `placementctl members promote`\n",
         is.node, is.cluster, is.cluster
     )
 }

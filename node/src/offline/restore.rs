@@ -6,8 +6,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::Context;
-use placement_raft_store::{Backup, BackupInfo, NewCluster, Stamp, Until};
-use placement_wire::BackupReport;
+use placement_raft_store::{Backup, NewCluster, Stamp, Until};
 use uuid::Uuid;
 
 use crate::admin::{backup_report, rfc3339};
@@ -17,7 +16,7 @@ use crate::{Config, Env};
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         let backup = Backup::read(path, Until::End, &*Env::production().storage.applier)?;
-        say(&backup.info);
+        println!("{}", backup_report(&backup.info));
         warn(&backup);
         return Ok(());
     }
@@ -30,8 +29,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
         ),
         error => anyhow::anyhow!("{} is no good backup: {error}", path.display()),
     })?;
-    say(&info);
-    println!("bytes: {bytes}");
+    println!("{}\nbytes: {bytes}", backup_report(&info));
     Ok(())
 }
 
@@ -44,7 +42,9 @@ pub(crate) fn run(
 ) -> anyhow::Result<()> {
     let env = Env::production();
     let backup = Backup::read(from, until, &*env.storage.applier)?;
-    let mut members: BTreeMap<u64, String> = config.initial_members()?.into_iter().collect();
+    let mut members: BTreeMap<u64, String> = (config.initial_members.iter())
+        .map(|member| (member.id, member.address.clone()))
+        .collect();
     if members.is_empty() {
         let own = match config.peer.advertise.as_str() {
             "" => &config.peer.listen,
@@ -59,7 +59,7 @@ pub(crate) fn run(
     let mut options = env.storage;
     options.dir = config.data_dir.clone();
     let identity = backup.restore(&options, config.node_id, &members, cluster)?;
-    say(&backup.info);
+    println!("{}", backup_report(&backup.info));
     if let Some(left) = &backup.left_out {
         println!(
             "left_out: {} entries, {} to {}",
@@ -81,7 +81,9 @@ pub(crate) fn run(
         config.node_id
     );
     match others.is_empty() {
-        true => eprintln!("and start it; add further nodes with `placementctl members add`"),
+        true => {
+            eprintln!("and start it; bring further nodes in with `placementctl join-token create`")
+        }
         false => eprintln!(
             "and do the same on node {}, from the same backup and with --as {new}; then start them. \
              Never restore a node of this cluster again once it has run",
@@ -105,21 +107,4 @@ fn words(stamp: Stamp) -> String {
     at.map_or(stamp.index.to_string(), |at| {
         format!("{} ({at})", stamp.index)
     })
-}
-
-fn say(info: &BackupInfo) {
-    let BackupReport {
-        cluster_id,
-        epoch,
-        index,
-        term,
-        digest,
-        time,
-        feature_level,
-    } = backup_report(info);
-    println!(
-        "cluster_id: {cluster_id}\nepoch: {epoch}\nindex: {index}\nterm: {term}\ndigest: {digest}\n\
-         time: {}\nfeature_level: {feature_level}",
-        time.as_deref().unwrap_or("none")
-    );
 }

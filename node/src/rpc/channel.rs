@@ -29,9 +29,8 @@ use super::round_trips::RoundTrips;
 use super::wire_io::{
     Outbox, WeakOutbox, outbox, read_frame, read_some, write_frame, write_frames,
 };
-use crate::config::Compress;
-use crate::env::BoxStream;
 use crate::tasks::Tasks;
+use placement_api::net::BoxStream;
 
 /// How often an idle connection is tried.
 const IDLE_PING: Duration = Duration::from_secs(10);
@@ -103,8 +102,6 @@ pub(crate) struct Measures {
 pub(crate) struct Extras {
     /// Where it is noted what pings measure.
     pub(crate) measures: Option<Measures>,
-    /// Whether messages go packed.
-    pub(crate) compress: Compress,
     /// Where it is counted what goes out.
     pub(crate) sent: Arc<Sent>,
     /// Where it is counted what comes in damaged.
@@ -201,7 +198,7 @@ pub(crate) struct Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let waited = lock(&self.calls).waiting.remove(&self.id).is_some();
+        let waited = self.calls.lock().waiting.remove(&self.id).is_some();
         if let Some(outbox) = self.gives_up.take().filter(|_| waited) {
             outbox.send(Frame::new(Kind::GivenUp, self.id, Bytes::new()));
         }
@@ -216,10 +213,6 @@ impl Answer {
             Err(_) => Err(CallError::Lost("connection closed".to_owned())),
         }
     }
-}
-
-fn lock(calls: &Mutex<Calls>) -> parking_lot::MutexGuard<'_, Calls> {
-    calls.lock()
 }
 
 impl Channel {
@@ -251,11 +244,10 @@ impl Channel {
         let piece_bytes = message::piece_bytes(is_introduction);
         let Extras {
             measures,
-            compress,
             sent,
             damage,
         } = extras;
-        let packs = !is_introduction && compress.between(&hello.region, &welcome.region);
+        let packs = !is_introduction && hello.region != welcome.region;
         tasks.spawn(async move {
             let dressed = |frame: Frame| {
                 let plain = frame.body.len();
@@ -266,11 +258,11 @@ impl Channel {
                 sent.note(plain, frame.body.len());
                 frame
             };
-            let wanted = |frame: &Frame| lock(&writing).wants(frame);
-            let progress = || lock(&writing).hear();
+            let wanted = |frame: &Frame| writing.lock().wants(frame);
+            let progress = || writing.lock().hear();
             let written = write_frames(write, queued, piece_bytes, wanted, dressed, progress);
             if let Err(error) = written.await {
-                lock(&writing).close(&error.to_string());
+                writing.lock().close(&error.to_string());
             }
         });
         let reader = Reader {
@@ -299,7 +291,7 @@ impl Channel {
 
     /// Whether new calls make no sense any more.
     pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.calls).closed.is_some()
+        self.calls.lock().closed.is_some()
     }
 
     /// How long a call waits on this side until it is sent.
@@ -314,7 +306,7 @@ impl Channel {
 
     /// Gives the connection up, for what this call has seen of it.
     pub(crate) fn close(&self, reason: &str) {
-        lock(&self.calls).close(reason);
+        self.calls.lock().close(reason);
     }
 
     /// Sends a call at once. Calls are sent in the order in which they begin.
@@ -324,7 +316,7 @@ impl Channel {
         bytes.extend_from_slice(body);
         let (sender, answer) = oneshot::channel();
         let id = {
-            let mut calls = lock(&self.calls);
+            let mut calls = self.calls.lock();
             if let Some(reason) = &calls.closed {
                 return Err(CallError::NotSent(format!("connection closed: {reason}")));
             }
@@ -391,7 +383,7 @@ impl Channel {
     /// Gives the connection up if nothing was heard since `begun`, unless the wait was so short
     /// that this means little.
     pub(crate) fn suspect(&self, begun: Instant, waited: Duration, reason: &str) {
-        let mut calls = lock(&self.calls);
+        let mut calls = self.calls.lock();
         if calls.heard <= begun && waited >= PATIENCE_MIN {
             calls.close(&format!(
                 "{reason} within {waited:?}, and nothing else was heard"
@@ -411,7 +403,7 @@ impl Channel {
 
 fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
     // Queued under the lock, so that they are counted in the order on the wire.
-    let mut calls = lock(calls);
+    let mut calls = calls.lock();
     if outbox.send(Frame::new(Kind::Ping, 0, Bytes::new())) {
         calls.pings.sent();
         calls.quiet_since.get_or_insert_with(Instant::now);
@@ -439,14 +431,20 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
             }
             Ok(welcome)
         }
-        Kind::Refusal => Err(match wire::decode::<Failure>(&answer.body) {
-            Ok(failure) if failure.removed => CallError::Removed(failure.message),
-            Ok(failure) => CallError::Refused(failure.message),
-            Err(error) => CallError::Refused(error.to_string()),
-        }),
+        Kind::Refusal => Err(failure(&answer.body, CallError::Refused)),
         kind => Err(CallError::NotSent(format!(
             "a {kind:?} instead of a welcome"
         ))),
+    }
+}
+
+/// What a [`Failure`] says, as one of this kind if it does not say more.
+fn failure(body: &[u8], kind: fn(String) -> CallError) -> CallError {
+    match wire::decode::<Failure>(body) {
+        Ok(failure) if failure.removed => CallError::Removed(failure.message),
+        Ok(failure) if failure.unreadable => CallError::Unreadable(failure.message),
+        Ok(failure) => kind(failure.message),
+        Err(error) => kind(error.to_string()),
     }
 }
 
@@ -473,7 +471,7 @@ impl Reader {
                 error.to_string()
             }
         };
-        lock(&self.calls).close(&reason);
+        self.calls.lock().close(&reason);
     }
 
     /// Takes answers until the connection must be given up; says why.
@@ -484,16 +482,16 @@ impl Reader {
             while let Some(message) = self.joiner.next(&mut buffer)? {
                 self.take(message);
             }
-            if let Some(reason) = lock(&self.calls).closed.clone() {
+            if let Some(reason) = self.calls.lock().closed.clone() {
                 return Ok(reason);
             }
             let patience = self.silence / 4;
             match timeout(patience, read_some(&mut self.stream, &mut buffer)).await {
-                Ok(Ok(true)) => lock(&self.calls).hear(),
+                Ok(Ok(true)) => self.calls.lock().hear(),
                 Ok(Ok(false)) => return Ok("closed by the other side".to_owned()),
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {
-                    let quiet_since = lock(&self.calls).quiet_since;
+                    let quiet_since = self.calls.lock().quiet_since;
                     let quiet = quiet_since.map(|since| since.elapsed());
                     if let Some(quiet) = quiet.filter(|quiet| *quiet > self.silence) {
                         RarePath::ConnectionSilent.ran();
@@ -514,14 +512,9 @@ impl Reader {
     fn take(&self, frame: Frame) {
         let answer = match frame.kind {
             Kind::Response => Ok(frame.body),
-            Kind::Failure => Err(match wire::decode::<Failure>(&frame.body) {
-                Ok(failure) if failure.removed => CallError::Removed(failure.message),
-                Ok(failure) if failure.unreadable => CallError::Unreadable(failure.message),
-                Ok(failure) => CallError::Failed(failure.message),
-                Err(error) => CallError::Failed(error.to_string()),
-            }),
+            Kind::Failure => Err(failure(&frame.body, CallError::Failed)),
             Kind::Pong => {
-                let mut calls = lock(&self.calls);
+                let mut calls = self.calls.lock();
                 let took = calls.pings.answered();
                 if calls.waiting.is_empty() && !calls.pings.is_due() {
                     calls.quiet_since = None;
@@ -538,7 +531,7 @@ impl Reader {
             }
             _ => return,
         };
-        if let Some(waiter) = lock(&self.calls).waiting.remove(&frame.call) {
+        if let Some(waiter) = self.calls.lock().waiting.remove(&frame.call) {
             let _ = waiter.send(answer);
         }
     }

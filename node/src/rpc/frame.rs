@@ -71,7 +71,7 @@ pub(crate) enum Kind {
     Hello,
     /// The answer to a hello: the version that is spoken from here on.
     Welcome,
-    /// The other answer to a hello: why not, in words.
+    /// The other answer to a hello: why not, as text.
     Refusal,
     /// A call: the method's number, then its body.
     Request,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bytes::{Buf, BufMut, Bytes};
 use openraft::raft::AppendEntriesRequest;
 use placement_model::Level;
-use placement_model::command::RequestId;
+use placement_model::command::WriteId;
 use placement_model::types::Destination;
 use placement_raft_store::wire::{
     self, Blob, RecordVersion, WireEntry, WireError, WireLogId, WireSnapshotMeta, WireVote,
@@ -330,7 +330,7 @@ pub(crate) struct TransferCall {
     pub(crate) last: Option<WireLogId>,
 }
 
-/// The answer to a transfer: why not, in words.
+/// The answer to a transfer: why not, as text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum TransferReply {
     /// An election follows, if this node is the one meant.
@@ -387,9 +387,9 @@ pub(crate) enum SnapshotReply {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct WriteCall {
     /// Recognised by the state machine if it comes twice.
-    pub(crate) request: RequestId,
+    pub(crate) write_id: WriteId,
     /// The id of the HTTP request, for the logs.
-    pub(crate) request_id: String,
+    pub(crate) http_request_id: String,
     /// The record of the [`placement_model::Command`]. The node that was asked writes it, and it stays as it is.
     pub(crate) command: Blob,
     /// For how long the client waits, in milliseconds.
@@ -403,7 +403,7 @@ pub(crate) struct WriteCall {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum WriteReply {
     /// Not done, and it never will be by this call.
-    NotLeader { leader: Option<u64> },
+    NotLeader,
     /// It may or may not be committed.
     Unknown { reason: String },
     /// Not done, and it never will be by this call, since the node that was asked cannot.
@@ -416,22 +416,13 @@ pub(crate) enum WriteReply {
     TooLarge { bytes: u64, bytes_max: u64 },
 }
 
-/// Asks how far a read must be.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct ReadIndexCall {
-    /// The vote of the node that asks, as it stood after the read had come in; `None`: nothing follows
-    /// from it.
-    pub(crate) vote: Option<WireVote>,
-}
-
 /// How far a read must be.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum ReadIndexReply {
     /// This node was the leader when asked; all that was acknowledged before is up to here.
     At { index: u64 },
     /// Ask another.
-    NotLeader { leader: Option<u64> },
+    NotLeader,
     /// No quorum confirmed the leader.
     Unconfirmed { reason: String },
 }
@@ -492,7 +483,7 @@ pub(crate) struct JoinCall {
     pub(crate) told: Member,
 }
 
-/// The token is shown to nobody.
+/// The token is shown to no one.
 impl std::fmt::Debug for JoinCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "JoinCall of node {} ({})", self.node, self.told)
@@ -587,13 +578,8 @@ mod tests {
                 },
             ]);
             check(&[AppendReply::Flushed(last), AppendReply::Conflict(id)]);
-            check(&[ReadIndexCall {
-                vote: last.map(|_| vote),
-            }]);
-            check(&[ReadIndexReply::NotLeader {
-                leader: last.map(|id| id.node),
-            }]);
         }
+        check(&[ReadIndexReply::NotLeader, ReadIndexReply::At { index: 7 }]);
         check(&[Welcome {
             version: 1,
             node: 2,
@@ -641,7 +627,7 @@ mod tests {
             SnapshotReply::NotNow { reason: reason() },
         ]);
         check(&[
-            WriteReply::NotLeader { leader: None },
+            WriteReply::NotLeader,
             WriteReply::Unknown { reason: reason() },
             WriteReply::Rejected { reason: reason() },
             WriteReply::NoSpace { reason: reason() },
@@ -668,13 +654,13 @@ mod tests {
         }]);
         check(
             &[(250, 0), (250, 7), (250, 3 << 16)].map(|(patience_ms, partition)| WriteCall {
-                request: RequestId {
+                write_id: WriteId {
                     origin: 1,
                     boot: 2,
                     sequence: 3,
                     answered_below: 3,
                 },
-                request_id: "req-1".to_owned(),
+                http_request_id: "req-1".to_owned(),
                 command: Blob(Bytes::from_static(&[2, 0])),
                 patience_ms,
                 destination: Destination::from(partition),

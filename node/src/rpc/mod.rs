@@ -13,5 +13,8 @@ pub(crate) mod raft;
 pub(crate) mod round_trips;
 mod seldom;
 pub(crate) mod server;
+mod settings;
 pub(crate) mod snapshots;
 mod wire_io;
+
+pub(crate) use settings::PeerSection;

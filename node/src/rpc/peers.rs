@@ -20,7 +20,6 @@ use super::damage::Damage;
 use super::message::{Hello, Method, VERSIONS};
 use super::packing::Traffic;
 use super::round_trips::RoundTrips;
-use crate::config::Compress;
 use crate::tasks::Tasks;
 use crate::tls::Link;
 
@@ -52,10 +51,9 @@ pub(crate) struct Peers {
     pub(crate) damage: Arc<Damage>,
     /// The region in which this node stands.
     region: String,
-    compress: Compress,
 }
 
-/// A connection, or the attempt to make it: one for a crowd of callers, which goes on whoever of them gives up.
+/// A connection, or the attempt to make it: one for a crowd of callers, which goes on when any of them gives up.
 type Attempt = watch::Receiver<Option<Result<Channel, CallError>>>;
 
 /// Whether a connection works or may come.
@@ -91,17 +89,12 @@ impl Peers {
             traffic: Traffic::default(),
             damage: Arc::default(),
             region: String::new(),
-            compress: Compress::default(),
         }
     }
 
     /// The same as a node of a region, which packs what it sends to some.
-    pub(crate) fn of_region(self, region: String, compress: Compress) -> Self {
-        Self {
-            region,
-            compress,
-            ..self
-        }
+    pub(crate) fn of_region(self, region: String) -> Self {
+        Self { region, ..self }
     }
 
     /// The region in which this node stands.
@@ -244,7 +237,7 @@ impl Peers {
         decode(&answer)
     }
 
-    /// One typed call to whoever listens at `address`, of whatever cluster.
+    /// One typed call to the node that listens at `address`, of any cluster.
     pub(crate) async fn introduce<Q, A>(
         &self,
         address: &str,
@@ -291,7 +284,6 @@ impl Peers {
         });
         let extras = Extras {
             measures,
-            compress: self.compress,
             sent: to.map(|to| self.traffic.to(to)).unwrap_or_default(),
             damage: self.damage.clone(),
         };
@@ -347,7 +339,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::env::{BoxStream, Listener, Net};
+    use placement_api::net::{BoxStream, Listener, Net};
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -406,7 +398,7 @@ mod tests {
         assert!(again.is_none() && elsewhere.is_none());
         tokio::task::yield_now().await;
         assert_eq!(net.tried.load(Ordering::Relaxed), 3);
-        // A node that stops keeps nobody waiting.
+        // A node that stops keeps no one waiting.
         let waiting = peers.channel(2, "two:2", Lane::Log);
         tasks.abandon();
         assert!(waiting.await.is_err());

@@ -36,7 +36,7 @@ use super::snapshots::{Sending, Unsent};
 /// Appends that may be under way to one node at once without a pause between them.
 const APPENDS_MAX: usize = 32;
 /// How many more may be, and the pause before each: over a long way no entry waits for an answer, and each append
-/// takes along what came meanwhile.
+/// takes along what came in the meantime.
 const APPENDS_FAR_MAX: usize = 512;
 const APPENDS_PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of appends from which on no further ones are sent before an answer comes.
@@ -246,7 +246,7 @@ impl Network {
         vote: Vote,
         snapshot: Snapshot,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        // First of all: a snapshot for a node that is away would be written for nobody.
+        // First of all: a snapshot for a node that is away would be written for no one.
         let address = self.address();
         let reached = self.peers.channel(self.target, &address, Lane::Snapshot);
         (reached.await).map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
@@ -508,7 +508,10 @@ where
                         self.under_way_bytes -= answered.bytes;
                     }
                     self.moved = Instant::now();
-                    return Some(self.answered(answer));
+                    return Some(match answer {
+                        Ok(answer) => self.network.append_reply(&answer),
+                        Err(error) => Err(self.network.error(RPCTypes::AppendEntries, error)),
+                    });
                 }
                 request = self.input.next(), if may_send => match request {
                     Some(request) => {
@@ -562,13 +565,5 @@ where
             self.split = Some((request, from + taken));
         }
         Ok(())
-    }
-
-    fn answered(
-        &self,
-        answer: Result<Bytes, CallError>,
-    ) -> RpcResult<StreamAppendResult<TypeConfig>> {
-        let answer = answer.map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
-        self.network.append_reply(&answer)
     }
 }

@@ -26,12 +26,12 @@ use super::joiner::Joiner;
 use super::message::{self, Append, Hello, Method, VERSIONS, Welcome};
 use super::seldom::Seldom;
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
-use crate::env::{BoxStream, Listener};
 use crate::newest::Newest;
 use crate::tasks::Tasks;
 use crate::tls::{Admitted, Gate, Refused, Shown};
+use placement_api::net::{BoxStream, Listener};
 
-/// How long a stranger may take to say hello.
+/// How long an unauthenticated peer may take to say hello.
 const HELLO: Duration = Duration::from_secs(5);
 /// A connection of which nothing is heard for this long is dropped; callers ping more often.
 const IDLE_MAX: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ const INTRODUCTIONS_MAX: usize = 64;
 const MEMBERS_MAX: usize = 512;
 /// Calls of one connection that are carried out at once; further ones are not read yet.
 const CALLS_MAX: usize = 8192;
-/// Bytes of answers that may wait for their caller to read them; no more of its calls are read meanwhile.
+/// Bytes of answers that may wait for their caller to read them; no more of its calls are read in the meantime.
 const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How often it is looked whether a caller reads its answers.
 const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
@@ -178,7 +178,7 @@ impl Caller {
 
 /// What a node does when it is called.
 pub(crate) trait Handler: Send + Sync + 'static {
-    /// Whether a caller is welcome; if not, why, in words.
+    /// Whether a caller is welcome; if not, why, as text.
     fn greet(&self, hello: &Hello) -> Result<(), Denied>;
 
     /// This node's number.
@@ -334,7 +334,7 @@ impl Reception {
         let (mut stream, shown) = match self.gate.admit(stream).await {
             Ok(Admitted { stream, shown, .. }) => (stream, shown),
             Err(Refused { reason, .. }) => {
-                // Whoever refuses it is a stranger, whatever number he would have named.
+                // A peer that refuses it is unauthenticated, whatever its number.
                 if self.said.is_due(0, &reason) {
                     tracing::warn!(%address, reason, "refused a connection to the port for other nodes");
                 }
@@ -591,23 +591,19 @@ impl Calls {
             .expect("the places of a connection are never closed");
         let handler = self.handler.clone();
         let caller = self.caller;
-        if method != Method::Write {
-            self.tasks.spawn(async move {
-                let answer = handler.call(caller, method, body).await;
-                reply.send_any(answer);
-                drop(place);
-            });
-            return Ok(());
+        let (handle, registration) = AbortHandle::new_pair();
+        let writes = (method == Method::Write).then(|| self.writes.clone());
+        if let Some(writes) = &writes {
+            writes.lock().insert(call, handle);
         }
-        let (write, registration) = AbortHandle::new_pair();
-        let writes = self.writes.clone();
-        writes.lock().insert(call, write);
         self.tasks.spawn(async move {
             let answer = Abortable::new(handler.call(caller, method, body), registration);
             if let Ok(answer) = answer.await {
                 reply.send_any(answer);
             }
-            writes.lock().remove(&call);
+            if let Some(writes) = writes {
+                writes.lock().remove(&call);
+            }
             drop(place);
         });
         Ok(())
@@ -631,29 +627,20 @@ impl Calls {
 
     /// Appends of one stream go through one task, in order; others are calls like all.
     fn append(&mut self, append: StreamedAppend, stream: Option<u64>) {
-        match stream {
-            Some(number) => {
-                let handler = &self.handler;
-                let tasks = &self.tasks;
-                let queue = self.streams.entry(number).or_insert_with(|| {
-                    let (queue, appends) = mpsc::unbounded_channel();
-                    let handler = handler.clone();
-                    tasks.spawn(async move { handler.append_stream(appends).await });
-                    queue
-                });
-                if let Err(rejected) = queue.send(append) {
-                    let denied = Denied::Misused("the stream of appends has ended");
-                    rejected.0.reply.send(Err(denied));
-                }
-            }
-            None => {
-                let (queue, appends) = mpsc::unbounded_channel();
-                // The receiver is still here.
-                let _ = queue.send(append);
-                let handler = self.handler.clone();
-                self.tasks
-                    .spawn(async move { handler.append_stream(appends).await });
-            }
+        let open = || {
+            let (queue, appends) = mpsc::unbounded_channel();
+            let handler = self.handler.clone();
+            self.tasks
+                .spawn(async move { handler.append_stream(appends).await });
+            queue
+        };
+        let sent = match stream {
+            Some(number) => (self.streams.entry(number).or_insert_with(open)).send(append),
+            None => open().send(append),
+        };
+        if let Err(rejected) = sent {
+            let denied = Denied::Misused("the stream of appends has ended");
+            rejected.0.reply.send(Err(denied));
         }
     }
 }
@@ -672,11 +659,11 @@ mod tests {
     use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
     use super::*;
-    use crate::env::{Net, TokioNet};
     use crate::rpc::channel::{CallError, Channel, Extras};
     use crate::rpc::message::AppendReply;
     use crate::tls::Link;
     use crate::tls::samples::Authority;
+    use placement_api::net::{Net, TokioNet};
 
     const PATIENCE: Duration = Duration::from_secs(10);
     /// A write of which the caller sees by itself what becomes of it.
@@ -912,7 +899,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_node_is_who_its_certificate_says_and_nobody_else() {
+    async fn a_certificate_allows_its_own_node_only() {
         let tasks = Tasks::here();
         let authority = Authority::new();
         let net = Arc::new(Secured {
@@ -1036,7 +1023,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn strangers_who_say_nothing_keep_no_member_out() {
+    async fn silent_unauthenticated_connections_keep_no_member_out() {
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::default());
         let listener = TokioNet.bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -1065,7 +1052,7 @@ mod tests {
         Channel::open(stream, &hello, PATIENCE, Extras::default(), &tasks)
             .await
             .unwrap();
-        // What a stranger says is short.
+        // What an unauthenticated peer says is short.
         let mut stranger = TokioNet.connect(&address).await.unwrap();
         let length = (STRANGERS_BYTES_MAX as u32 + 1).to_be_bytes();
         stranger.write_all(&length).await.unwrap();

@@ -24,7 +24,7 @@ const AGAIN_MIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 
 /// What this node sends to others. What it has begun to send it goes on sending: no newer snapshot is
-/// built meanwhile, and the log that follows is kept.
+/// built in the meantime, and the log that follows is kept.
 pub(crate) struct Sending {
     drafts: Drafts,
     room: Room,
@@ -55,7 +55,7 @@ struct PutOff {
 pub(super) enum Unsent<E> {
     /// A call failed.
     Call(E),
-    /// It has to be sent again, perhaps another one; why, in words.
+    /// It has to be sent again, perhaps another one; why, as text.
     Again(String),
 }
 
@@ -233,11 +233,12 @@ impl Sending {
     /// After the snapshot was found bad: it may be so on the disk of this node.
     async fn look_at_own(&self, to: u64, reason: &str) {
         match self.drafts.mend().await {
-            Ok(true) => tracing::warn!(target_node = to, reason, "the snapshot is sent anew"),
+            Ok(true) => tracing::warn!(target_node = to, reason, "the snapshot is sent again"),
             Ok(false) => self.put_off(to, reason),
-            Err(error) => {
-                self.put_off(to, &format!("{reason}; it cannot be written anew: {error}"))
-            }
+            Err(error) => self.put_off(
+                to,
+                &format!("{reason}; it cannot be written again: {error}"),
+            ),
         }
     }
 
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_snapshot_that_was_refused_is_built_anew_if_it_is_bad() {
+    async fn a_refused_snapshot_is_built_again_if_it_is_bad() {
         let refused = |call: &SnapshotCall| match call {
             SnapshotCall::Finish { .. } => {
                 let reason = "it is damaged".to_owned();

@@ -117,7 +117,7 @@ impl WeakOutbox {
     }
 }
 
-/// Writes queued frames until nobody has the outbox any more or the stream closes. Messages longer than
+/// Writes queued frames until no one has the outbox any more or the stream closes. Messages longer than
 /// `piece_bytes` go in pieces. When the path was full and takes more again, `progress` is told: on a slow
 /// one it may take long until the other side has something to say. What is not `wanted` any more when
 /// its turn comes is left out; the rest goes out as `dressed`.

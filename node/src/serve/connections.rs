@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::access;
+use placement_api::access;
 
 /// The connections of one listener.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! A socket of this machine, for whoever may open its file.
+//! A socket of this machine, for those who may open its file.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use futures::future::BoxFuture;
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::env::{BoxStream, Listener};
+use placement_api::net::{BoxStream, Listener};
 
 /// Who comes by a file has no address but this machine's.
 const HERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
@@ -22,12 +22,12 @@ struct Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        // What stays is replaced by whoever listens there next.
+        // What stays is replaced by the next listener.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Listens at `path`. A socket at which nobody listens any more is replaced.
+/// Listens at `path`. A socket at which no one listens any more is replaced.
 pub(crate) async fn bind(path: &Path) -> io::Result<Box<dyn Listener>> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -47,7 +47,7 @@ pub(crate) async fn bind(path: &Path) -> io::Result<Box<dyn Listener>> {
             }
         }
     }
-    // Under its own name only once nobody else can open it.
+    // Under its own name only once no one else can open it.
     let draft = path.with_extension("new");
     let _ = fs::remove_file(&draft);
     let listener = UnixListener::bind(&draft)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::env::BoxStream;
+use placement_api::net::BoxStream;
 
 /// How long a peer may keep this node waiting, however little it takes.
 const GRACE: Duration = Duration::from_secs(10);

@@ -16,9 +16,9 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::CertificateFiles;
 use super::Shown;
-use crate::config::CertificateFiles;
-use crate::world::Clock;
+use placement_api::world::Clock;
 
 /// How often it is looked whether the files have changed.
 const LOOK: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ fn wrong(file: &Path, reason: impl fmt::Display) -> WrongFiles {
 /// What both ends of a connection are made with.
 pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
-    /// `None` if nobody vouches for the other end.
+    /// `None` if no one vouches for the other end.
     pub(super) client: Option<Arc<ClientConfig>>,
     /// When the first certificate of the chain ends, or the last authority; `None` if none says.
     end: Option<SystemTime>,

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use crate::env::BoxStream;
+use placement_api::net::BoxStream;
 
 /// How a TLS client begins: with a record of the handshake. No HTTP request begins so, and no frame between
 /// nodes: it would be longer than the longest.

@@ -9,7 +9,7 @@ use tokio_rustls::rustls::{self, AlertDescription, CertificateError};
 use super::Shown;
 use super::certificates::Certificates;
 use super::first_byte::is_tls;
-use crate::env::BoxStream;
+use placement_api::net::BoxStream;
 
 /// How the connections of a listener are secured.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(crate) enum Gate {
     /// By TLS.
     Tls {
         certificates: Arc<Certificates>,
-        /// Plain connections are taken as well, until nobody makes them any more.
+        /// Plain connections are taken as well, until no one makes them any more.
         plain_too: bool,
     },
 }
@@ -37,7 +37,7 @@ pub(crate) struct Admitted {
 
 /// A connection that is not served.
 pub(crate) struct Refused {
-    /// Why, in words for an operator.
+    /// Why, as text for operators.
     pub(crate) reason: String,
     /// The connection, if it is a plain one where TLS is required: its other end can be told so.
     pub(crate) plain: Option<BoxStream>,

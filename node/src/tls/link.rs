@@ -9,7 +9,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::certificates::Certificates;
 use super::gate::reason;
 use super::{PEER, Shown, node_name};
-use crate::env::{BoxStream, Net};
+use placement_api::net::{BoxStream, Net};
 
 /// How this node connects to the others.
 #[derive(Clone)]

@@ -10,11 +10,14 @@ mod link;
 #[cfg(test)]
 pub(crate) mod samples;
 mod secured;
+mod settings;
 
 pub(crate) use certificates::Certificates;
 pub(crate) use gate::{Admitted, Gate, Refused};
 pub(crate) use link::Link;
-pub(crate) use secured::{NotSecured, Secured};
+pub(crate) use secured::{NotSecured, Secured, Wanted};
+pub(crate) use settings::CertificateFiles;
+pub(crate) use settings::{AdminTls, PeerTls, TlsSection};
 
 use std::sync::Arc;
 
@@ -35,10 +38,6 @@ pub(crate) const OWNER_MAX: usize = 64;
 fn node_name(node: u64) -> String {
     format!("node-{node}.placement.internal")
 }
-
-/// Among the extensions of a request: it came encrypted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Encrypted;
 
 /// The certificate that the other end has shown, and an authority vouches for.
 #[derive(Debug, Clone)]

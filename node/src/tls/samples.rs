@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
+use super::CertificateFiles;
 use super::certificates::{Certificates, Clients};
 use super::{PEER, node_name};
-use crate::config::CertificateFiles;
 
 /// Its files are gone when it is.
 pub(crate) struct Authority {

@@ -3,10 +3,19 @@
 use std::sync::Arc;
 
 use super::certificates::{Certificates, Clients, WrongFiles};
+use super::settings::{CertificateFiles, PeerTls};
 use super::{Gate, Link, node_name};
-use crate::config::{CertificateFiles, Config, ConfigError, TlsMode};
-use crate::env::Net;
 use crate::permissions::{Exposed, check_secret_file};
+use placement_api::net::Net;
+
+/// Which listeners are to be secured, and with which files. `None`: not by TLS.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) peer: Option<(PeerTls, CertificateFiles)>,
+    pub(crate) admin: Option<CertificateFiles>,
+    /// With whether plain connections are accepted too.
+    pub(crate) api: Option<(bool, CertificateFiles)>,
+}
 
 /// What the configuration says of TLS, with the certificates that its files hold.
 pub(crate) struct Secured {
@@ -22,9 +31,6 @@ pub(crate) struct Secured {
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSecured {
-    /// The settings do not fit together.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// A key can be read by others.
     #[error(transparent)]
     Exposed(#[from] Exposed),
@@ -35,7 +41,7 @@ pub enum NotSecured {
 
 impl Secured {
     /// Reads the certificates.
-    pub(crate) fn open(config: &Config, net: Arc<dyn Net>) -> Result<Self, NotSecured> {
+    pub(crate) fn open(wanted: Wanted, node: u64, net: Arc<dyn Net>) -> Result<Self, NotSecured> {
         let mut secured = Self {
             api: Gate::Plain,
             peer: Gate::Plain,
@@ -43,21 +49,21 @@ impl Secured {
             link: Link::new(net.clone(), None),
             certificates: Vec::new(),
         };
-        if let Some((mode, files)) = config.peer_tls()? {
-            let name = node_name(config.node_id);
+        if let Some((mode, files)) = wanted.peer {
+            let name = node_name(node);
             let certificates = open(files, Clients::Must, &[], Some(name))?;
-            if mode != TlsMode::Allow {
+            if mode != PeerTls::Allow {
                 secured.link = Link::new(net, Some(certificates.clone()));
             }
-            secured.peer = secured.gate("peer", certificates, mode != TlsMode::Require);
+            secured.peer = secured.gate("peer", certificates, mode != PeerTls::Require);
         }
-        if let Some(files) = config.admin_tls()? {
+        if let Some(files) = wanted.admin {
             let certificates = open(files, Clients::Must, &["http/1.1"], None)?;
             secured.admin = secured.gate("admin", certificates, false);
         }
-        if let Some((mode, files)) = config.api_tls()? {
+        if let Some((plain_too, files)) = wanted.api {
             let certificates = open(files, Clients::May, &["h2", "http/1.1"], None)?;
-            secured.api = secured.gate("api", certificates, mode != TlsMode::Require);
+            secured.api = secured.gate("api", certificates, plain_too);
         }
         Ok(secured)
     }
@@ -76,7 +82,7 @@ impl Secured {
     }
 }
 
-/// [`Certificates::open`], if nobody else can read the key.
+/// [`Certificates::open`], if no one else can read the key.
 fn open(
     files: CertificateFiles,
     clients: Clients,

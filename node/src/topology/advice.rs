@@ -1,4 +1,4 @@
-//! What to change, in words for an operator.
+//! What to change, as text for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -129,7 +129,7 @@ fn choose(members: &[Standing], extent: Extent) -> Option<BTreeSet<u64>> {
         .collect();
     let sizes = (3..=VOTERS_MAX.min(heard.len())).step_by(2);
     let chosen = sizes.filter_map(|size| {
-        // Whoever has a vote keeps it if it can.
+        // A voter keeps its vote if it can.
         let mut order = heard.clone();
         order.sort_by_key(|member| (!member.is_voter, member.node));
         let mut at = BTreeMap::<Place, usize>::new();

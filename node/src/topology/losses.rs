@@ -8,6 +8,7 @@ use std::fmt;
 
 use placement_raft_store::Site;
 use placement_wire::Place;
+use serde::{Deserialize, Serialize};
 
 /// A member, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +21,10 @@ pub(crate) struct Standing {
 }
 
 /// How much is lost at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Extent {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "a place says what it is")]
+pub enum Extent {
     Node,
     Zone,
     Region,
@@ -29,13 +32,6 @@ pub(crate) enum Extent {
 
 impl Extent {
     pub(crate) const ALL: [Self; 3] = [Self::Node, Self::Zone, Self::Region];
-
-    /// The extent of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|extent| extent.to_string() == name)
-    }
 }
 
 impl fmt::Display for Extent {

@@ -4,7 +4,7 @@ use placement_model::cluster::ClusterChanges;
 use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, Rules};
 
-use crate::estate::{eventually, machines, settled};
+use crate::fixture::{eventually, machines, settled};
 
 /// The rules, but for one command that this node forgets to carry out: a bit has flipped.
 struct Forgetful;
@@ -43,8 +43,8 @@ async fn a_node_whose_state_is_not_that_of_the_others_leaves_and_does_not_come_b
     machines[1].shutdown().await;
     machines[1].env.storage.applier = Arc::new(Rules);
     let refused = machines[1].try_start().await.unwrap_err().to_string();
-    assert!(refused.contains("takes no part any more"), "{refused}");
-    assert!(refused.contains("join anew"), "{refused}");
+    assert!(refused.contains("is quarantined"), "{refused}");
+    assert!(refused.contains("join again"), "{refused}");
 
     // The others go on.
     let one = &machines[0];

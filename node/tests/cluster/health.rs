@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
-use placement_node::env::{BoxStream, Listener, Net, TokioNet};
+use placement_api::net::{BoxStream, Listener, Net, TokioNet};
 use tokio::net::TcpStream;
 
-use crate::estate::{cluster_of, eventually, machines};
+use crate::fixture::{cluster_of, eventually, machines};
 
 /// A network of which one address panics on demand.
 struct Breaking {
@@ -75,22 +75,4 @@ async fn a_node_without_one_of_the_tasks_that_must_live_is_not_ready_and_says_wh
     let (status, body) = machines[0].api("GET", "/readyz", "").await;
     assert_eq!(status, 503, "{body}");
     assert!(body.contains(words), "{body}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn how_much_room_the_disk_has_is_said_and_a_full_one_is_no_reason_not_to_read() {
-    let machines = cluster_of(machines(1)).await;
-    machines[0].create(1).await;
-    let (status, body) = machines[0].api("GET", "/readyz", "").await;
-    assert_eq!(status, 200, "{body}");
-    assert!(body.starts_with("ready\n"), "{body}");
-    assert!(body.contains("bytes are free on the disk"), "{body}");
-
-    let mut full = crate::estate::machines(1);
-    full[0].config.disk.min_free_bytes = u64::MAX;
-    let full = cluster_of(full).await;
-    full[0].create(1).await;
-    let (status, body) = full[0].api("GET", "/readyz", "").await;
-    assert_eq!(status, 200, "{body}");
-    assert!(body.contains("the disk is nearly full"), "{body}");
 }

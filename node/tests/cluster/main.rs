@@ -8,8 +8,7 @@
 
 mod clocks;
 mod divergence;
-mod estate;
-mod formation;
+mod fixture;
 mod health;
 mod leadership;
 mod membership;
@@ -17,9 +16,10 @@ mod membership;
 #[allow(unreachable_pub, reason = "part of a library as well")]
 mod ports;
 mod reads;
-mod recovery;
 mod snapshots;
 mod standards;
 mod storage;
 mod threads;
-mod writes;
+
+// For `ports`.
+use rand as _;

@@ -1,15 +1,16 @@
-use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use placement_raft_store::Disk;
-use placement_raft_store::simulation::SimulatedDisk;
+use placement_machine::SimulatedDisk;
 use placement_raft_store::wire::{self, Blob, RecordVersion, WireSnapshotMeta, WireVote};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use crate::estate::{Machine, converged, eventually, machines, settled};
+use crate::fixture::{Machine, converged, eventually, machines, settled};
 use crate::storage::{connected, read_frame, write_frame};
 
 /// A cluster whose nodes take a snapshot after each so many entries.
@@ -17,10 +18,23 @@ async fn cluster(nodes: u64, snapshot_after: u64) -> Vec<Machine> {
     let mut machines = machines(nodes);
     for machine in &mut machines {
         machine.config.raft.snapshot_after = snapshot_after;
-        machine.config.raft.log_keep = 10;
+        machine.config.raft.log_keep = Some(10);
         machine.start().await;
     }
     settled(&machines).await;
+    machines
+}
+
+/// Three nodes that send snapshots in small pieces, and so many bytes in a second.
+async fn slow_cluster(bytes_per_s: u64) -> Vec<Machine> {
+    let mut machines = machines(3);
+    for machine in &mut machines {
+        machine.config.raft.snapshot_after = 40;
+        machine.config.raft.log_keep = Some(10);
+        machine.config.raft.snapshot_chunk_bytes = 1024;
+        machine.config.raft.snapshot_bytes_per_s = bytes_per_s;
+        machine.start().await;
+    }
     machines
 }
 
@@ -28,13 +42,19 @@ fn snapshots(machine: &Machine) -> PathBuf {
     machine.config.data_dir.join("snapshots")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_snapshot_that_cannot_be_written_ends_no_node_and_is_sent_later() {
-    let mut machines = cluster(3, 30).await;
-    let leader = settled(&machines).await;
+/// The snapshots that a machine sends or is sent.
+fn snapshot_files(machine: &Machine) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(snapshots(machine)).unwrap();
+    files.map(|file| file.unwrap().path()).collect()
+}
+
+/// Has a follower miss so many entries that the log of the leader does not reach back to what it has. Gives the leader
+/// and the follower, which does not run.
+async fn left_behind(machines: &mut [Machine], entries: u128) -> (usize, usize) {
+    let leader = settled(machines).await;
     let away = (leader + 1) % 3;
     machines[away].kill().await;
-    for number in 1..100 {
+    for number in 1..=entries {
         machines[leader].create(number).await;
     }
     eventually("a log that is cut beyond what the node away has", || {
@@ -42,13 +62,16 @@ async fn a_snapshot_that_cannot_be_written_ends_no_node_and_is_sent_later() {
         (purged > Some(50)).then_some(())
     })
     .await;
+    (leader, away)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_cannot_be_written_ends_no_node_and_is_sent_later() {
+    let mut machines = cluster(3, 30).await;
+    let (leader, away) = left_behind(&mut machines, 99).await;
     sleep(Duration::from_secs(1)).await;
-    let written = std::fs::read_dir(snapshots(&machines[leader])).unwrap();
-    assert_eq!(
-        written.count(),
-        0,
-        "none is written for a node that is away"
-    );
+    let written = snapshot_files(&machines[leader]);
+    assert!(written.is_empty(), "{written:?}, for a node that is away");
     let aside = machines[leader].config.data_dir.join("aside");
     std::fs::rename(snapshots(&machines[leader]), &aside).unwrap();
     std::fs::write(snapshots(&machines[leader]), b"").unwrap();
@@ -73,48 +96,10 @@ async fn a_snapshot_that_cannot_be_written_ends_no_node_and_is_sent_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_nodes_take_turns() {
-    let machines = cluster(3, 60).await;
-    let mut taken = vec![BTreeSet::new(); machines.len()];
-    for number in 1..250 {
-        machines[0].create(number).await;
-        for (taken, machine) in taken.iter_mut().zip(&machines) {
-            taken.extend(machine.node().status().snapshot);
-        }
-    }
-    for (nth, mine) in taken.iter().enumerate() {
-        assert!(mine.len() >= 3, "{taken:?}");
-        for others in &taken[nth + 1..] {
-            // Each is built a moment after its turn came.
-            let near = |one: &u64| others.iter().any(|other| one.abs_diff(*other) < 10);
-            assert!(!mine.iter().any(near), "{taken:?}");
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
-    let mut machines = machines(3);
-    for machine in &mut machines {
-        machine.config.raft.snapshot_after = 40;
-        machine.config.raft.log_keep = 10;
-        machine.config.raft.snapshot_chunk_bytes = 1024;
-        machine.config.raft.snapshot_bytes_per_s = 4 * 1024;
-        machine.start().await;
-    }
-    let leader = settled(&machines).await;
-    let away = (leader + 1) % 3;
-    machines[away].kill().await;
-    let mut number = 0;
-    for _ in 0..300 {
-        number += 1;
-        machines[leader].create(number).await;
-    }
-    eventually("a log that is cut beyond what the node away has", || {
-        let purged = machines[leader].node().status().purged;
-        (purged > Some(100)).then_some(())
-    })
-    .await;
+    let mut machines = slow_cluster(4 * 1024).await;
+    let mut number = 300;
+    let (leader, away) = left_behind(&mut machines, number).await;
     machines[away].start().await;
     // While it takes its time, the log grows by more than is kept, and others would build snapshots.
     let (mut sends, mut sent) = (false, None);
@@ -147,6 +132,38 @@ async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
         (status.snapshot > Some(300)).then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_snapshot_is_refused_and_written_again_by_its_sender() {
+    let mut machines = slow_cluster(16 * 1024).await;
+    let (leader, away) = left_behind(&mut machines, 200).await;
+    machines[leader].create(500).await;
+    machines[away].start().await;
+    eventually("a first piece of the snapshot that has arrived", || {
+        let mut files = snapshot_files(&machines[away]).into_iter();
+        files.find(|path| path.metadata().is_ok_and(|file| file.len() > 0))
+    })
+    .await;
+    // In place, near its end: the leader sends from the file that it has open.
+    let sent = snapshot_files(&machines[leader]);
+    let [sent] = sent.as_slice() else {
+        panic!("one snapshot that is sent: {sent:?}");
+    };
+    let bytes = std::fs::read(sent).unwrap();
+    let late = bytes.len() - 100;
+    let file = OpenOptions::new().write(true).open(sent).unwrap();
+    file.write_all_at(&[bytes[late] ^ 1], late as u64).unwrap();
+    assert!(machines[away].sees(500).await);
+    converged(&machines).await;
+    for machine in &machines {
+        assert_eq!(machine.node().status().storage_failure, None);
+    }
+    assert_eq!(settled(&machines).await, leader);
+    let (_, metrics) = machines[leader].admin("GET", "/metrics", "").await;
+    let damaged = "placement_raft_snapshots_damaged_total 1";
+    assert!(metrics.lines().any(|line| line == damaged), "{metrics}");
+    machines[away].create(501).await;
 }
 
 #[derive(Serialize)]
@@ -209,7 +226,7 @@ async fn what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun(
     let machines = cluster(3, 1_000).await;
     let leader = settled(&machines).await;
     let (from, to) = (&machines[leader], &machines[(leader + 1) % 3]);
-    let incoming = || std::fs::read_dir(snapshots(to)).unwrap().count();
+    let incoming = || snapshot_files(to).len();
 
     let mut stream = connected(from, to).await;
     assert_eq!(call(&mut stream, &begin(1, 100)).await, Reply::Continue);
@@ -251,10 +268,10 @@ async fn a_member_that_acknowledges_nothing_does_not_keep_the_log_of_the_leader(
     let mut disks = Vec::new();
     for machine in &mut machines {
         machine.config.raft.snapshot_after = 30;
-        machine.config.raft.log_keep = 10;
+        machine.config.raft.log_keep = Some(10);
         machine.config.disk.hung_after_ms = 0;
         let disk = SimulatedDisk::new(machine.id(), Duration::ZERO..=Duration::from_millis(1));
-        machine.env.storage.disk = Disk::Simulated(disk.clone());
+        machine.env.storage.disk = Arc::new(disk.clone());
         disks.push(disk);
         machine.start().await;
     }

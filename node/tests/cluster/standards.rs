@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use placement_api::doors::{Consistency, Unavailable};
 use placement_model::cluster::ClusterChanges;
 use placement_model::command::Command;
 use placement_model::{Cluster, Outcome, Reply, Stamped};
-use placement_node::doors::{Consistency, Unavailable};
 use placement_raft_store::{Applier, Rules};
 use tokio::time::Instant;
 
-use crate::estate::{Machine, cluster, create, eventually, machines, settled};
+use crate::fixture::{Machine, cluster, create, eventually, machines, settled};
 
 /// Keeps the standard names out of a node's state for as long as it is told to, as a log that
 /// this node has not applied yet would.

@@ -1,4 +1,4 @@
-use placement_node::doors::{Consistency, Unavailable};
+use placement_api::doors::{Consistency, Unavailable};
 
 use placement_model::Level;
 use placement_raft_store::wire::{self, RecordVersion, WireLogId, WireVote};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::estate::{Machine, cluster, create, eventually, has, settled};
+use crate::fixture::{Machine, cluster, create, eventually, has, settled};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_whose_disk_is_gone_leaves_and_says_why_and_nothing_is_lost() {

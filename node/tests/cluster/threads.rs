@@ -7,7 +7,7 @@ use placement_raft_store::{Applier, Rules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::estate::{cluster_of, create, machines, settled};
+use crate::fixture::{cluster_of, create, machines, settled};
 
 /// Longer than any election takes.
 const LONG: Duration = Duration::from_secs(5);

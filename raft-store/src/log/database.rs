@@ -9,6 +9,7 @@ use rocksdb::{Cache, ColumnFamily, DB, IteratorMode, ReadOptions, WriteBatch, Wr
 
 use crate::data_dir::LOG_DIR;
 use crate::error::OpenError;
+use crate::log_disk::LogDisk;
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::types::{Entry, LogId, Vote};
@@ -23,9 +24,10 @@ const COMMITTED: &[u8] = b"committed";
 const PURGED: &[u8] = b"purged";
 
 #[derive(Debug, Clone)]
-pub(super) struct LogDatabase {
+pub(crate) struct LogDatabase {
     pub(super) db: Arc<DB>,
     pub(super) dir: PathBuf,
+    pub(super) disk: Arc<dyn LogDisk>,
 }
 
 /// What the log says of itself at start.
@@ -39,25 +41,25 @@ pub(crate) struct Ends {
 impl LogDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
         let dir = store.dir.join(LOG_DIR);
-        let options =
-            rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
+        let options = rocks::options(store, cache, &dir)?;
         let db = rocks::open(&options, &dir, &FAMILIES)?;
-        Ok(Self {
-            db: Arc::new(db),
-            dir,
-        })
+        Ok(Self::of(store, dir, db))
     }
 
     /// Opens it without writing a byte.
-    pub(super) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+    pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
         let dir = store.dir.join(LOG_DIR);
-        let options =
-            rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
+        let options = rocks::options(store, cache, &dir)?;
         let db = rocks::open_to_read(options, &dir, &FAMILIES, &FAMILIES)?;
-        Ok(Self {
+        Ok(Self::of(store, dir, db))
+    }
+
+    fn of(store: &StoreOptions, dir: PathBuf, db: DB) -> Self {
+        Self {
             db: Arc::new(db),
             dir,
-        })
+            disk: Arc::clone(&store.disk),
+        }
     }
 
     pub(super) fn log(&self) -> &ColumnFamily {
@@ -69,11 +71,12 @@ impl LogDatabase {
     }
 
     /// Reads the ends of the log.
-    pub(super) fn ends(&self) -> Result<Ends, OpenError> {
+    pub(crate) fn ends(&self) -> Result<Ends, OpenError> {
         let purged = self.meta_row::<WireLogId>(PURGED)?.map(LogId::from);
+        let last = self.behind(purged, IteratorMode::End).next().transpose()?;
         Ok(Ends {
             purged,
-            last: self.last_entry(purged)?.or(purged),
+            last: last.map(|entry| entry.log_id).or(purged),
             vote: self.meta_row::<WireVote>(VOTE)?.map(Vote::from),
             committed: self.meta_row::<WireLogId>(COMMITTED)?.map(LogId::from),
         })
@@ -81,16 +84,21 @@ impl LogDatabase {
 
     /// All entries that the log has.
     pub(super) fn entries(&self, ends: &Ends) -> Result<Vec<Entry>, OpenError> {
+        self.behind(ends.purged, IteratorMode::Start).collect()
+    }
+
+    fn behind(
+        &self,
+        purged: Option<LogId>,
+        mode: IteratorMode<'_>,
+    ) -> impl Iterator<Item = Result<Entry, OpenError>> {
         let mut read = ReadOptions::default();
-        read.set_iterate_lower_bound(key(ends.purged.map_or(0, |id| id.index + 1)));
-        let rows = self
-            .db
-            .iterator_cf_opt(self.log(), read, IteratorMode::Start);
+        read.set_iterate_lower_bound(key(purged.map_or(0, |id| id.index + 1)));
+        let rows = self.db.iterator_cf_opt(self.log(), read, mode);
         rows.map(|row| {
             let (_, row) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
             decode(&row).map_err(|error| OpenError::unreadable(&self.dir, &error))
         })
-        .collect()
     }
 
     /// The entry at an index, if it is there.
@@ -114,61 +122,19 @@ impl LogDatabase {
         version: RecordVersion,
         applied: &LogId,
     ) -> Result<(), OpenError> {
+        self.write_synced(|batch| {
+            self.truncate(batch, 0);
+            self.purge(batch, version, applied);
+        })
+    }
+
+    /// Writes what `fill` puts into a batch, durably.
+    pub(super) fn write_synced(&self, fill: impl FnOnce(&mut WriteBatch)) -> Result<(), OpenError> {
         let mut batch = WriteBatch::default();
-        self.truncate(&mut batch, 0);
-        self.purge(&mut batch, version, applied);
-        self.write_synced(batch)
-    }
-
-    /// Puts another row in the place of an entry, durably.
-    pub(super) fn replace(&self, index: u64, row: &[u8]) -> Result<(), OpenError> {
-        let mut batch = WriteBatch::default();
-        self.put_entry(&mut batch, index, row);
-        self.write_synced(batch)
-    }
-
-    /// Appends an entry together with the vote of its term, durably.
-    pub(super) fn append_with_vote(
-        &self,
-        version: RecordVersion,
-        index: u64,
-        entry: &WireEntry,
-        vote: &Vote,
-    ) -> Result<(), OpenError> {
-        let mut batch = WriteBatch::default();
-        self.put_entry(&mut batch, index, &wire::encode(version, entry));
-        self.put_vote(&mut batch, version, vote);
-        self.write_synced(batch)
-    }
-
-    /// Votes, durably.
-    pub(super) fn vote(&self, version: RecordVersion, vote: &Vote) -> Result<(), OpenError> {
-        let mut batch = WriteBatch::default();
-        self.put_vote(&mut batch, version, vote);
-        self.write_synced(batch)
-    }
-
-    fn write_synced(&self, batch: WriteBatch) -> Result<(), OpenError> {
-        let mut synced = WriteOptions::default();
-        synced.set_sync(true);
-        (self.db.write_opt(batch, &synced)).map_err(|error| rocks::open_error(&self.dir, &error))
-    }
-
-    fn last_entry(&self, purged: Option<LogId>) -> Result<Option<LogId>, OpenError> {
-        let mut read = ReadOptions::default();
-        read.set_iterate_lower_bound(key(purged.map_or(0, |id| id.index + 1)));
-        match self
-            .db
-            .iterator_cf_opt(self.log(), read, IteratorMode::End)
-            .next()
-        {
-            None => Ok(None),
-            Some(Err(error)) => Err(rocks::open_error(&self.dir, &error)),
-            Some(Ok((_, row))) => match decode(&row) {
-                Ok(entry) => Ok(Some(entry.log_id)),
-                Err(error) => Err(OpenError::unreadable(&self.dir, &error)),
-            },
-        }
+        fill(&mut batch);
+        (self.db.write_opt(batch, &WriteOptions::default()))
+            .map_err(|error| rocks::open_error(&self.dir, &error))?;
+        (self.disk.sync(&self.db)).map_err(|error| OpenError::io("sync", &self.dir, error))
     }
 
     fn meta_row<T: serde::de::DeserializeOwned>(
@@ -285,7 +251,7 @@ pub(super) fn decode(row: &[u8]) -> Result<Entry, WireError> {
     if let WirePayload::Command(command) = &mut entry.payload
         && mutant!("lose-request-ids")
     {
-        command.request = None;
+        command.write_id = None;
     }
     entry.into_entry()
 }

@@ -9,6 +9,7 @@ mod writer;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
@@ -19,22 +20,22 @@ use placement_model::mutant;
 use rocksdb::{Cache, DB};
 use tokio::sync::{Semaphore, oneshot};
 
+use self::database::Ends;
 pub(crate) use self::database::FAMILIES;
-use self::database::{Ends, LogDatabase};
-pub(crate) use self::inspect::LogInspector;
+pub(crate) use self::database::LogDatabase;
+pub use self::inspect::LogLine;
 use self::reached::{Mark, Reached};
 use self::tail::Tail;
-use self::writer::{Job, Shared, Writer};
-use crate::counters::Counters;
+use self::writer::{Job, Shared};
+use crate::base::Base;
 use crate::coverage::RarePath;
-use crate::data_dir::DirLock;
 use crate::error::OpenError;
-use crate::health::Reporter;
 use crate::observer::LogEvent;
-use crate::options::{Disk, StoreOptions};
+use crate::options::StoreOptions;
+use crate::rocks;
+use crate::runtime::Worker;
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
 use crate::wire::{self, RecordVersion, WireEntry};
-use crate::write_version::WriteVersion;
 
 /// Bytes of entries that are read in one step for a follower or for apply.
 const STEP_BYTES: usize = 1 << 20;
@@ -43,7 +44,7 @@ const STEP_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct LogStore {
     // Before `shared`, so that the thread is gone when the database is closed.
-    writer: Writer,
+    writer: Worker<Job>,
     shared: Arc<Shared>,
     appends: u64,
     /// Bytes that may still go into the writer's queue.
@@ -59,27 +60,17 @@ pub struct LogReader {
 
 impl LogStore {
     /// Opens the log of a node whose state has come to `applied`.
-    pub(crate) fn open(
-        options: &StoreOptions,
-        cache: &Cache,
-        version: WriteVersion,
-        reporter: Reporter,
-        lock: DirLock,
-        counters: Arc<Counters>,
-        applied: Option<LogId>,
-    ) -> Result<Self, OpenError> {
-        let database = LogDatabase::open(options, cache)?;
+    pub(crate) fn open(base: &Arc<Base>, applied: Option<LogId>) -> Result<Self, OpenError> {
+        let (options, version) = (&base.options, base.version());
+        let database = LogDatabase::open(options, &base.cache)?;
         let mut ends = database.ends()?;
-        if let Some(mark) = reached::noted(&options.dir)? {
-            check_nothing_lost(&database, &ends, mark)?;
-        }
+        database.check_nothing_lost(&options.dir, &ends)?;
         if let Some(led) = applied.map(|applied| vote_for_leader_of(&applied))
             && led.leader_id.term > 0
             && ends.vote < Some(led)
         {
-            // The state is of a snapshot that came in before a crash, and openraft was not told of it.
-            database.vote(version.get(), &led)?;
-            synced(options, &database)?;
+            // The state is of a snapshot that came in before a crash, of which openraft did not learn.
+            database.write_synced(|batch| database.put_vote(batch, version, &led))?;
             ends.vote = Some(led);
         }
         if let Some(observer) = &options.log_observer {
@@ -108,8 +99,7 @@ impl LogStore {
             // Lowered before, as for each truncation.
             found.last = None;
             Reached::begin(&options.dir, found)?;
-            database.begin_behind(version.get(), &applied)?;
-            synced(options, &database)?;
+            database.begin_behind(version, &applied)?;
             if let Some(observer) = &options.log_observer {
                 observer.note(LogEvent::Purged(applied));
                 observer.note(LogEvent::Truncated(Some(applied)));
@@ -118,23 +108,14 @@ impl LogStore {
             ends.last = Some(applied);
         }
         let reached = Reached::begin(&options.dir, found)?;
-        let tail = Tail::new(
-            ends.purged,
-            ends.last,
-            ends.vote,
-            match mutant!("commit-the-tail") {
-                true => ends.last,
-                false => ends.committed,
-            },
-            options.log_cache_bytes,
-        );
-        let dir = database.dir.clone();
-        if let Disk::Simulated(disk) = &options.disk {
-            disk.opened(ends.vote);
+        if mutant!("commit-the-tail") {
+            ends.committed = ends.last;
         }
-        let shared = Shared::new(database, version, tail, reporter, counters, options, lock);
-        let shared = Arc::new(shared);
-        let writer = Writer::start(Arc::clone(&shared), reached, &options.disk)
+        let tail = Tail::new(&ends, options.log_cache_bytes);
+        let dir = database.dir.clone();
+        options.disk.opened(ends.vote);
+        let shared = Arc::new(Shared::new(base, database, tail));
+        let writer = writer::start(&shared, reached)
             .map_err(|error| OpenError::io("start the writer of", &dir, error))?;
         let room_max = options.log_queue_bytes.min(Semaphore::MAX_PERMITS);
         Ok(Self {
@@ -152,6 +133,13 @@ impl LogStore {
         tail.last.is_some() || tail.vote.is_some()
     }
 
+    fn send(&self, job: Job) -> io::Result<()> {
+        match self.writer.send(job) {
+            true => Ok(()),
+            false => Err(rocks::io_error("the thread that writes the log has ended")),
+        }
+    }
+
     pub(crate) fn database(&self) -> Weak<DB> {
         Arc::downgrade(&self.shared.database.db)
     }
@@ -167,19 +155,17 @@ impl LogStore {
 /// The log of a node that does not run, for changes by hand.
 pub(crate) struct LogEditor {
     database: LogDatabase,
-    options: StoreOptions,
+    dir: PathBuf,
 }
 
 impl LogEditor {
     /// Opens a log that has lost nothing.
     pub(crate) fn open(options: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
         let database = LogDatabase::open(options, cache)?;
-        if let Some(mark) = reached::noted(&options.dir)? {
-            check_nothing_lost(&database, &database.ends()?, mark)?;
-        }
+        database.check_nothing_lost(&options.dir, &database.ends()?)?;
         Ok(Self {
             database,
-            options: options.clone(),
+            dir: options.dir.clone(),
         })
     }
 
@@ -195,36 +181,37 @@ impl LogEditor {
         applied: &LogId,
     ) -> Result<(), OpenError> {
         self.database.begin_behind(version, applied)?;
-        synced(&self.options, &self.database)?;
         let vote = self.database.ends()?.vote;
         let last = Some(*applied);
-        Reached::begin(&self.options.dir, Mark { last, vote })?;
+        Reached::begin(&self.dir, Mark { last, vote })?;
         Ok(())
     }
 
     /// Puts a blank entry in the place of another, durably.
     pub(crate) fn make_blank(&self, version: RecordVersion, id: LogId) -> Result<(), OpenError> {
-        let blank = Entry::new(id, Payload::Blank);
-        self.database
-            .replace(id.index, &wire::encode(version, &WireEntry::from(&blank)))
+        let blank = WireEntry::from(&Entry::new(id, Payload::Blank));
+        let row = wire::encode(version, &blank);
+        let database = &self.database;
+        database.write_synced(|batch| database.put_entry(batch, id.index, &row))
     }
 
-    /// Appends an entry in a term of its own, elected by nobody but an operator, durably.
+    /// Appends an entry in a term of its own, on an operator's order alone, durably.
     pub(crate) fn go_on(&self, version: RecordVersion, entry: &Entry) -> Result<(), OpenError> {
         let leader = entry.log_id.committed_leader_id();
         let vote = Vote::new_committed(leader.term, leader.node_id);
-        self.database
-            .append_with_vote(version, entry.log_id.index, &WireEntry::from(entry), &vote)
+        let row = wire::encode(version, &WireEntry::from(entry));
+        let database = &self.database;
+        database.write_synced(|batch| {
+            database.put_entry(batch, entry.log_id.index, &row);
+            database.put_vote(batch, version, &vote);
+        })
     }
 }
 
 /// A log that has lost some of what was on disk must not be used: what this node has acknowledged and
 /// promised, others count on.
 fn check_nothing_lost(database: &LogDatabase, ends: &Ends, mark: Mark) -> Result<(), OpenError> {
-    let lost = |what: String| OpenError::LogLost {
-        log: database.dir.clone(),
-        lost: what,
-    };
+    let lost = |what| OpenError::LogLost(database.dir.clone(), what);
     if ends.vote < mark.vote
         && let Some(vote) = mark.vote
     {
@@ -241,14 +228,6 @@ fn check_nothing_lost(database: &LogDatabase, ends: &Ends, mark: Mark) -> Result
         return Err(lost(format!("entry {last}; its end is {now}")));
     }
     Ok(())
-}
-
-/// Tells a simulated disk what RocksDB itself has just synced.
-fn synced(options: &StoreOptions, database: &LogDatabase) -> Result<(), OpenError> {
-    let Disk::Simulated(disk) = &options.disk else {
-        return Ok(());
-    };
-    (disk.sync(&database.dir)).map_err(|error| OpenError::io("sync", &database.dir, error))
 }
 
 /// What a node that has an entry must have voted at least.
@@ -303,7 +282,7 @@ impl LogReader {
             vec![]
         };
         drop(tail);
-        let under_way = self.shared.counters.disk_wait.begin();
+        let under_way = self.shared.base.counters.disk_wait.begin();
         let mut entries =
             database::read(&self.shared.database, &snapshot, (start, border), bytes_max)
                 .map_err(|error| self.shared.fail("read", &error))?;
@@ -390,7 +369,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.observed(LogEvent::Voted(vote));
         self.shared.check()?;
         let (done, saved) = oneshot::channel();
-        self.writer.send(Job::Vote { vote: *vote, done })?;
+        self.send(Job::Vote { vote: *vote, done })?;
         saved
             .await
             .map_err(|_gone| io::Error::other("the writer of the log has ended"))?
@@ -422,7 +401,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         let mut rows: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut cached = Vec::new();
         let (mut last, mut bytes) = (None, 0);
-        let version = self.shared.version.get();
+        let version = self.shared.base.version();
         for entry in entries {
             let index = entry.log_id.index;
             let follows = match rows.last() {
@@ -442,16 +421,16 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             rows.push((index, row));
         }
         // openraft's own task waits here for a disk that does not keep up. It neither leads nor
-        // follows meanwhile, and the others do not wait for it. The writer needs nothing of that
+        // follows in the meantime, and the others do not wait for it. The writer needs nothing of that
         // task, so the wait ends with the next sync, or with the failure of the writer.
         let wanted = u32::try_from(bytes.min(self.room_max)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).acquire_many_owned(wanted).await;
-        let room = room.expect("nobody closes the semaphore");
+        let room = room.expect("the semaphore is never closed");
         self.appends += 1;
         let number = self.appends;
         // Readable first, then written.
         self.shared.tail().append(number, cached);
-        self.writer.send(Job::Append {
+        self.send(Job::Append {
             number,
             rows,
             last,
@@ -465,7 +444,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         RarePath::LogTruncated.ran();
         self.shared.tail().truncate(last);
         self.shared.observed(LogEvent::Truncated(last));
-        self.writer.send(Job::Truncate { last })
+        self.send(Job::Truncate { last })
     }
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
@@ -473,7 +452,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         RarePath::LogPurged.ran();
         self.shared.tail().purge(upto);
         self.shared.observed(LogEvent::Purged(upto));
-        self.writer.send(Job::Purge { upto })
+        self.send(Job::Purge { upto })
     }
 }
 

@@ -1,4 +1,4 @@
-//! How far the log has come on disk, noted beside it, so that a log that has lost some of that is told
+//! How far the log has come on disk, noted next to it, so that a log that has lost some of that differs
 //! from one whose torn tail was cut off: RocksDB opens both without a word.
 //!
 //! The note never runs ahead of the log: it is raised after a sync, and lowered, durably, before a
@@ -91,10 +91,7 @@ impl Mark {
 /// Reads what was noted in a data directory. `None`: nothing yet, or an operator takes the log as it is.
 pub(super) fn noted(dir: &Path) -> Result<Option<Mark>, OpenError> {
     let path = path(dir);
-    let lost = |what| OpenError::ReachedLost {
-        path: path.clone(),
-        what,
-    };
+    let lost = |what| OpenError::ReachedLost(path.clone(), what);
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         // It is made before the first start is counted.
@@ -154,7 +151,7 @@ impl Reached {
             return Ok(());
         }
         self.write(lower)?;
-        files::sync_data(&self.file)
+        files::sync(&self.file)
     }
 
     /// Notes what has been synced.
@@ -169,7 +166,7 @@ impl Reached {
 
     /// Makes the note durable, before the store is closed.
     pub(super) fn finish(&self) {
-        if let Err(error) = files::sync_data(&self.file) {
+        if let Err(error) = files::sync(&self.file) {
             tracing::warn!(%error, "it cannot be noted how far the log has come");
         }
     }

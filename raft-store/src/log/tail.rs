@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::database::Ends;
 use crate::types::{Entry, LogId, Vote};
 
 /// The newest entries and the ends of the log. An entry is found here from the moment it is
@@ -16,7 +17,7 @@ pub(super) struct Tail {
     pub(super) vote: Option<Vote>,
     /// The last entry that openraft has said to be committed.
     pub(super) committed: Option<LogId>,
-    /// The one of them that RocksDB has been told.
+    /// The one of them that RocksDB has.
     committed_written: Option<LogId>,
     /// Consecutive entries up to `last`.
     entries: VecDeque<Cached>,
@@ -35,25 +36,19 @@ struct Cached {
 }
 
 impl Tail {
-    pub(super) fn new(
-        purged: Option<LogId>,
-        last: Option<LogId>,
-        vote: Option<Vote>,
-        committed: Option<LogId>,
-        bytes_max: usize,
-    ) -> Self {
+    pub(super) fn new(ends: &Ends, bytes_max: usize) -> Self {
         Self {
-            purged,
-            last,
-            vote,
-            committed,
-            committed_written: committed,
+            purged: ends.purged,
+            last: ends.last,
+            vote: ends.vote,
+            committed: ends.committed,
+            committed_written: ends.committed,
             bytes_max,
             ..Self::default()
         }
     }
 
-    /// What is committed, if RocksDB has not been told of it and it is not beyond `last`.
+    /// What is committed, if RocksDB does not have it and it is not beyond `last`.
     pub(super) fn take_committed(&mut self, last: Option<LogId>) -> Option<LogId> {
         let last = last?.index;
         let committed = self.committed.filter(|id| id.index <= last)?;

@@ -1,12 +1,11 @@
 //! Everything that is written to the log passes through one queue, in order: entries, votes,
 //! truncation, purges. One thread takes what waits there, writes it as one batch, syncs once, and
-//! only then tells openraft. The commit index goes along with the next batch, and wakes nobody.
+//! only then tells openraft. The commit index goes along with the next batch, and wakes no thread.
 
 use std::future::pending;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use openraft::storage::IOFlushed;
@@ -19,23 +18,16 @@ use tokio::time::Instant;
 use super::database::LogDatabase;
 use super::reached::{Mark, Reached};
 use super::tail::Tail;
-use crate::counters::Counters;
-use crate::data_dir::DirLock;
+use crate::base::Base;
 use crate::files;
-use crate::health::Reporter;
-use crate::observer::{LogEvent, LogObserver};
-use crate::options::{Disk, StoreOptions};
+use crate::observer::LogEvent;
+use crate::platform::here;
 use crate::rocks;
-use crate::runtime;
-use crate::simulation::SimulatedDisk;
+use crate::runtime::{self, Worker};
 use crate::types::{LogId, TypeConfig, Vote};
-use crate::write_version::WriteVersion;
 
 /// A sync that takes longer is logged.
 const SLOW_SYNC: Duration = Duration::from_millis(500);
-
-/// How often it is looked whether a simulated disk still hangs.
-const HANGING: Duration = Duration::from_millis(5);
 
 /// One write.
 pub(super) enum Job {
@@ -63,37 +55,19 @@ pub(super) enum Job {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) database: LogDatabase,
-    pub(super) version: WriteVersion,
     tail: Mutex<Tail>,
-    failure: Mutex<Option<String>>,
-    reporter: Reporter,
-    pub(super) counters: Arc<Counters>,
-    pub(super) observer: Option<Arc<dyn LogObserver>>,
-    disk: Disk,
-    _lock: DirLock,
+    failure: OnceLock<String>,
+    /// Last: it holds the lock of the directory until the database is closed.
+    pub(super) base: Arc<Base>,
 }
 
 impl Shared {
-    pub(super) fn new(
-        database: LogDatabase,
-        version: WriteVersion,
-        tail: Tail,
-        reporter: Reporter,
-        counters: Arc<Counters>,
-        options: &StoreOptions,
-        lock: DirLock,
-    ) -> Self {
-        let (tail, failure) = (Mutex::new(tail), Mutex::new(None));
+    pub(super) fn new(base: &Arc<Base>, database: LogDatabase, tail: Tail) -> Self {
         Self {
             database,
-            version,
-            tail,
-            failure,
-            reporter,
-            counters,
-            observer: options.log_observer.clone(),
-            disk: options.disk.clone(),
-            _lock: lock,
+            tail: Mutex::new(tail),
+            failure: OnceLock::new(),
+            base: Arc::clone(base),
         }
     }
 
@@ -103,33 +77,30 @@ impl Shared {
 
     /// Tells who looks from outside.
     pub(super) fn observed(&self, event: LogEvent<'_>) {
-        if let Some(observer) = &self.observer {
+        if let Some(observer) = &self.base.options.log_observer {
             observer.note(event);
         }
     }
 
     /// Fails once anything has failed: nothing may be written behind a hole.
     pub(super) fn check(&self) -> io::Result<()> {
-        let failure = self.failure.lock();
-        failure
-            .as_ref()
-            .map_or(Ok(()), |words| Err(rocks::io_error(words.clone())))
+        match self.failure.get() {
+            Some(words) => Err(rocks::io_error(words)),
+            None => Ok(()),
+        }
     }
 
     /// Keeps and reports the first failure.
     pub(super) fn fail(&self, action: &str, error: &str) -> io::Error {
         // These words go to clients and to other nodes: in a simulation they are the same in each run.
-        let dir = match &self.disk {
-            Disk::Real => &self.database.dir,
-            Disk::Simulated(disk) => &disk.shown(&self.database.dir),
-        };
+        let dir = here(|platform| platform.shown(&self.database.dir));
         let words = format!(
             "the log in {} cannot be {action}: {error}; this node takes no part until the cause is \
              removed and it is started again",
             dir.display()
         );
-        self.failure.lock().get_or_insert_with(|| words.clone());
-        self.reporter.report(&words);
+        self.failure.get_or_init(|| words.clone());
+        self.base.health.report(&words);
         rocks::io_error(words)
     }
 
@@ -141,38 +112,39 @@ impl Shared {
             .map_err(|error| self.fail("written", error.as_ref()))
     }
 
-    /// Writes a batch. What it truncates away is no longer to be expected, from before it is gone.
-    fn write_truncating(
-        &self,
-        batch: WriteBatch,
-        waiting: &Waiting,
-        reached: &mut Reached,
-    ) -> io::Result<()> {
-        for last in &waiting.truncated {
+    /// What is truncated away is no longer to be expected, from before it is gone.
+    async fn lower(&self, reached: &mut Reached, truncated: &[Option<LogId>]) -> io::Result<()> {
+        for last in truncated {
             (reached.lower(*last)).map_err(|error| self.fail("truncated", &error.to_string()))?;
-            files::point("the log is to be truncated", &self.database.dir);
+            self.point("the log is to be truncated").await;
         }
-        self.write(batch)
+        Ok(())
     }
 
     /// At the end, when no batch follows. If it fails, the next start replays more.
     fn write_committed(&self, last: Option<LogId>) {
-        let Some(committed) = self.tail().take_committed(last) else {
-            return;
-        };
         let mut batch = WriteBatch::default();
-        (self.database).put_committed(&mut batch, self.version.get(), committed);
-        let _ = self.write(batch);
+        if self.add_committed(&mut batch, last) {
+            let _ = self.write(batch);
+        }
     }
 
-    fn sync(&self) -> io::Result<()> {
+    /// Not further than the entries that are written: those behind them may be lost. False if there is no news.
+    fn add_committed(&self, batch: &mut WriteBatch, last: Option<LogId>) -> bool {
+        let committed = self.tail().take_committed(last);
+        if let Some(committed) = committed {
+            (self.database).put_committed(batch, self.base.version(), committed);
+        }
+        committed.is_some()
+    }
+
+    async fn sync(&self) -> io::Result<()> {
         let started = Instant::now();
-        self.database
-            .db
-            .flush_wal(true)
-            .map_err(|error| self.fail("synced", error.as_ref()))?;
+        self.database.disk.ready().await;
+        (self.database.disk.sync(&self.database.db))
+            .map_err(|error| self.fail("synced", &error.to_string()))?;
         let took = started.elapsed();
-        self.counters.sync.observe(took.as_secs_f64());
+        self.base.counters.sync.observe(took.as_secs_f64());
         if took > SLOW_SYNC {
             tracing::warn!(
                 sync_ms = took.as_millis() as u64,
@@ -181,116 +153,45 @@ impl Shared {
         }
         Ok(())
     }
-}
 
-/// The way into the queue. When the last clone is gone, what waits is written and the thread ends.
-#[derive(Debug)]
-pub(super) struct Writer {
-    queue: Option<mpsc::UnboundedSender<Job>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Writer {
-    /// Starts the thread, or in a simulation the task.
-    pub(super) fn start(shared: Arc<Shared>, reached: Reached, disk: &Disk) -> io::Result<Self> {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let thread = match disk.clone() {
-            Disk::Real => Some(
-                std::thread::Builder::new()
-                    .name("placement-log".to_owned())
-                    .spawn(move || write_for_real(&shared, reached, receiver))?,
-            ),
-            Disk::Simulated(disk) => {
-                runtime::spawn(write_simulated(shared, reached, receiver, disk));
-                None
-            }
-        };
-        Ok(Self {
-            queue: Some(sender),
-            thread,
-        })
-    }
-
-    /// Puts a write into the queue.
-    pub(super) fn send(&self, job: Job) -> io::Result<()> {
-        self.queue
-            .as_ref()
-            .expect("the queue is closed only when its writer is dropped")
-            .send(job)
-            .map_err(|_closed| rocks::io_error("the thread that writes the log has ended"))
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread that writes the log has panicked");
+    /// Nothing of a machine without power goes on.
+    async fn point(&self, name: &'static str) {
+        if files::power_fails(name, &self.database.dir) {
+            pending().await
         }
     }
 }
 
-fn write_for_real(shared: &Shared, mut reached: Reached, mut queue: mpsc::UnboundedReceiver<Job>) {
-    while let Some(first) = queue.blocking_recv() {
-        let (batch, mut waiting) = gather(shared, first, reached.noted(), &mut queue);
-        let under_way = shared.counters.disk_wait.begin();
-        let mut result = shared.write_truncating(batch, &waiting, &mut reached);
-        waiting.written(shared, &result);
-        if waiting.wants_sync() && result.is_ok() {
-            result = shared.sync();
-            waiting.synced(shared, &result);
-        }
-        waiting.answer(shared, &result);
-        waiting.note(&result, &mut reached);
-        drop(under_way);
-    }
-    shared.write_committed(reached.noted().last);
-    reached.finish();
+/// Starts what writes.
+pub(super) fn start(shared: &Arc<Shared>, reached: Reached) -> io::Result<Worker<Job>> {
+    Worker::start(
+        |queue| write(Arc::clone(shared), reached, queue),
+        |writer| shared.database.disk.run(writer),
+    )
 }
 
-async fn write_simulated(
-    shared: Arc<Shared>,
-    mut reached: Reached,
-    mut queue: mpsc::UnboundedReceiver<Job>,
-    disk: SimulatedDisk,
-) {
+async fn write(shared: Arc<Shared>, mut reached: Reached, mut queue: mpsc::UnboundedReceiver<Job>) {
     while let Some(first) = queue.recv().await {
         let (batch, mut waiting) = gather(&shared, first, reached.noted(), &mut queue);
-        let under_way = shared.counters.disk_wait.begin();
-        let wrote =
-            files::until_power_fails(|| shared.write_truncating(batch, &waiting, &mut reached));
-        let Some(mut result) = wrote else {
-            return pending().await;
-        };
+        let under_way = shared.base.counters.disk_wait.begin();
+        let lowered = shared.lower(&mut reached, &waiting.truncated).await;
+        let mut result = lowered.and_then(|()| shared.write(batch));
         waiting.written(&shared, &result);
         if waiting.wants_sync() && result.is_ok() {
             if mutant!("acknowledge-before-sync") {
                 waiting.answer(&shared, &result);
             }
-            if files::power_fails("the log is written", &shared.database.dir) {
-                return pending().await;
-            }
-            let began = Instant::now();
-            tokio::time::sleep(disk.next_latency()).await;
-            while disk.hangs() {
-                tokio::time::sleep(HANGING).await;
-            }
-            shared.counters.sync.observe(began.elapsed().as_secs_f64());
-            result = disk
-                .sync(&shared.database.dir)
-                .map_err(|error| shared.fail("synced", &error.to_string()));
+            shared.point("the log is written").await;
+            result = shared.sync().await;
             waiting.synced(&shared, &result);
-            if files::power_fails("the log is synced", &shared.database.dir) {
-                return pending().await;
-            }
+            shared.point("the log is synced").await;
         }
         waiting.answer(&shared, &result);
         waiting.note(&result, &mut reached);
         drop(under_way);
     }
     shared.write_committed(reached.noted().last);
+    reached.finish();
 }
 
 /// The callers that wait for a batch.
@@ -335,13 +236,17 @@ fn gather(
             None
         };
     }
-    waiting.add_committed(shared, &mut batch);
+    if shared.add_committed(&mut batch, waiting.mark.last) && mutant!("older-vote-returns") {
+        let older = Vote::new(0, 0);
+        (shared.database).put_vote(&mut batch, shared.base.version(), &older);
+        waiting.voted = Some(older);
+    }
     (batch, waiting)
 }
 
 impl Waiting {
     fn add(&mut self, shared: &Shared, batch: &mut WriteBatch, job: Job) {
-        let (database, version) = (&shared.database, shared.version.get());
+        let (database, version) = (&shared.database, shared.base.version());
         match job {
             Job::Append {
                 number,
@@ -384,20 +289,6 @@ impl Waiting {
         }
     }
 
-    /// Not further than the entries that are written: those behind them may be lost.
-    fn add_committed(&mut self, shared: &Shared, batch: &mut WriteBatch) {
-        let Some(committed) = shared.tail().take_committed(self.mark.last) else {
-            return;
-        };
-        let (database, version) = (&shared.database, shared.version.get());
-        database.put_committed(batch, version, committed);
-        if mutant!("older-vote-returns") {
-            let older = Vote::new(0, 0);
-            database.put_vote(batch, version, &older);
-            self.voted = Some(older);
-        }
-    }
-
     /// Only entries and votes are waited for. The rest may be lost by a crash: a purge is done
     /// again, a truncation precedes the append that made it necessary, and the commit index only
     /// makes the replay at the next start longer.
@@ -433,6 +324,7 @@ impl Waiting {
     fn answer(&mut self, shared: &Shared, result: &io::Result<()>) {
         if result.is_ok() {
             shared
+                .base
                 .counters
                 .synced_entries
                 .fetch_add(self.entries, Ordering::Relaxed);
@@ -441,9 +333,7 @@ impl Waiting {
         for (vote, done) in self.votes.drain(..) {
             if result.is_ok() {
                 shared.tail().vote = Some(vote);
-                if let Disk::Simulated(disk) = &shared.disk {
-                    disk.acknowledged(vote);
-                }
+                shared.database.disk.acknowledged(vote);
             }
             // A caller that no longer waits has crashed or shut down.
             let _ = done.send(copy(result));

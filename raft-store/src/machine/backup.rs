@@ -19,7 +19,6 @@ use crate::identity::Identity;
 use crate::options::StoreOptions;
 use crate::rocks;
 use crate::types::LogId;
-use crate::wire::WireLogId;
 
 /// What a backup holds: which cluster it is of, and where in its log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -43,16 +42,7 @@ pub struct BackupInfo {
 impl BackupInfo {
     /// What a backup of this state will say of itself.
     pub fn of(identity: &Identity, applied: &AppliedState) -> Self {
-        let last = applied.last.as_ref().map(WireLogId::from);
-        Self {
-            cluster: identity.cluster,
-            epoch: identity.epoch,
-            index: last.map_or(0, |id| id.index),
-            term: last.map_or(0, |id| id.term),
-            digest: applied.digest().to_string(),
-            last_stamp: applied.last_stamp,
-            level: applied.cluster.level(),
-        }
+        Self::said(Header::of(identity, applied), applied.cluster.level())
     }
 
     fn said(header: Header, level: Level) -> Self {

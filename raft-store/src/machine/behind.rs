@@ -1,31 +1,28 @@
 //! Rows are written behind apply. Apply changes the state in memory and notes which rows that was about;
-//! a thread (in a simulation a task) looks up what has become of them, and writes that in one batch with the entry it stands at.
+//! a thread looks up what has become of them, and writes that in one batch with the entry it stands at.
 //!
 //! The rows have no write-ahead log, so what was not flushed is applied again after a crash, written or
 //! not. Before a flush that something is promised on, everything is written ([`Behind::write`]).
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, SyncSender};
-use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use placement_model::Change;
 use placement_model::state::change::RowKey;
 use placement_model::types::PartitionId;
 use rocksdb::WriteBatch;
+use tokio::sync::mpsc;
 
 use super::database::StateDatabase;
 use super::views::AppliedState;
-use crate::counters::Counters;
+use crate::base::Base;
 use crate::error::OpenError;
-use crate::health::Reporter;
-use crate::options::{Disk, StoreOptions};
+use crate::platform::here;
 use crate::rocks;
-use crate::runtime;
+use crate::runtime::{self, Worker};
 
-/// So many times [`StoreOptions::rows_behind`] may wait. Beyond, apply waits for the disk.
+/// So many times [`StoreOptions::rows_behind`](crate::StoreOptions::rows_behind) may wait. Beyond, apply waits for the disk.
 const BEHIND_MOST: usize = 8;
 
 /// What is applied and not written. When it is dropped, the rest is applied again from the log.
@@ -33,19 +30,8 @@ const BEHIND_MOST: usize = 8;
 pub(super) struct Behind {
     shared: Arc<Shared>,
     due: usize,
-    writer: Writer,
-}
-
-/// What writes when it is due: a thread, or a task of a simulated node.
-#[derive(Debug)]
-enum Writer {
-    Thread {
-        /// `None` once it has to end.
-        wake: Option<SyncSender<()>>,
-        thread: Option<JoinHandle<()>>,
-    },
-    /// Whether one has been spawned that has not begun.
-    Task(Arc<AtomicBool>),
+    /// Woken when something is due. Its thread is over when this is dropped.
+    writer: Worker<()>,
 }
 
 #[derive(Debug)]
@@ -56,8 +42,8 @@ struct Shared {
     writing: Mutex<()>,
     /// Why nothing is written any more.
     failed: OnceLock<String>,
-    reporter: Reporter,
-    counters: Arc<Counters>,
+    /// Last: it holds the lock of the directory until the database is closed.
+    base: Arc<Base>,
 }
 
 /// The rows that have changed, some more than once, and the state that they are read from.
@@ -68,27 +54,23 @@ struct Waiting {
 }
 
 impl Behind {
-    pub(super) fn new(
-        options: &StoreOptions,
-        database: Arc<StateDatabase>,
-        reporter: Reporter,
-        counters: Arc<Counters>,
-    ) -> Result<Self, OpenError> {
+    pub(super) fn new(base: &Arc<Base>, database: Arc<StateDatabase>) -> Result<Self, OpenError> {
         let shared = Arc::new(Shared {
             database,
             waiting: Mutex::default(),
             writing: Mutex::default(),
             failed: OnceLock::new(),
-            reporter,
-            counters,
+            base: Arc::clone(base),
         });
-        let writer = match options.disk {
-            Disk::Real => Writer::start(&shared)?,
-            Disk::Simulated(_) => Writer::Task(Arc::default()),
-        };
+        let (weak, dir) = (Arc::downgrade(&shared), &shared.database.dir);
+        let writer = Worker::start(
+            |woken| write_when_due(weak, woken),
+            |writer| here(|platform| platform.thread("rows", writer)),
+        )
+        .map_err(|error| OpenError::io("start a thread that writes to", dir, error))?;
         Ok(Self {
             shared,
-            due: options.rows_behind,
+            due: base.options.rows_behind,
             writer,
         })
     }
@@ -115,7 +97,7 @@ impl Behind {
         if waiting >= self.due.saturating_mul(BEHIND_MOST) {
             return self.write();
         }
-        self.writer.wake(&self.shared);
+        self.writer.send(());
         Ok(())
     }
 
@@ -138,58 +120,18 @@ impl Behind {
     }
 }
 
-impl Drop for Behind {
-    fn drop(&mut self) {
-        if let Writer::Thread { wake, thread } = &mut self.writer {
-            drop(wake.take());
-            // If it has panicked, that was said where it did.
-            let _ = thread.take().map(JoinHandle::join);
-        }
-    }
-}
-
-impl Writer {
-    fn start(shared: &Arc<Shared>) -> Result<Self, OpenError> {
-        let (wake, woken) = mpsc::sync_channel(1);
-        let shared = Arc::clone(shared);
-        let dir = shared.database.dir.clone();
-        let thread = thread::Builder::new()
-            .name("rows".to_owned())
-            .spawn(move || {
-                while let Ok(()) = woken.recv() {
-                    // Whoever comes next is told why.
-                    if shared.write().is_err() {
-                        return;
-                    }
-                }
-            })
-            .map_err(|error| OpenError::io("start a thread that writes to", &dir, error))?;
-        Ok(Self::Thread {
-            wake: Some(wake),
-            thread: Some(thread),
-        })
-    }
-
-    /// If it has been woken already, it looks again at what waits.
-    fn wake(&self, shared: &Arc<Shared>) {
-        match self {
-            Self::Thread { wake, .. } => {
-                let _ = wake.as_ref().map(|wake| wake.try_send(()));
-            }
-            Self::Task(is_woken) => {
-                if is_woken.swap(true, Ordering::Relaxed) {
-                    return;
-                }
-                let (is_woken, shared) = (Arc::clone(is_woken), Arc::downgrade(shared));
-                runtime::spawn(async move {
-                    runtime::scheduled().await;
-                    is_woken.store(false, Ordering::Relaxed);
-                    // Of a store that is closed the rest is applied again. Who comes next is told why it failed.
-                    if let Some(shared) = shared.upgrade() {
-                        let _ = shared.write();
-                    }
-                });
-            }
+/// Writes what waits each time it is woken. Of a store that is closed, the rest is applied again.
+async fn write_when_due(shared: Weak<Shared>, mut woken: mpsc::UnboundedReceiver<()>) {
+    while woken.recv().await.is_some() {
+        runtime::scheduled().await;
+        // Everything is written at once.
+        while woken.try_recv().is_ok() {}
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        // The next apply returns the error.
+        if shared.write().is_err() {
+            return;
         }
     }
 }
@@ -219,10 +161,10 @@ impl Shared {
             self.database.put(&mut batch, version, *partition, &row);
         }
         self.database.put_applied(&mut batch, version, &applied);
-        let _under_way = self.counters.disk_wait.begin();
+        let _under_way = self.base.counters.disk_wait.begin();
         self.database.write(batch).map_err(|error| {
             let words = self.database.failure("written", error.as_ref());
-            self.reporter.report(&words);
+            self.base.health.report(&words);
             rocks::io_error(self.failed.get_or_init(|| words))
         })
     }

@@ -12,27 +12,23 @@ use placement_model::mutant;
 use placement_model::state::change::RowKey;
 use placement_model::types::PartitionId;
 use placement_model::{Change, Cluster, Level, Outcome, Stamped};
-use rocksdb::{Cache, WriteBatch};
+use rocksdb::WriteBatch;
 use tokio::time::Instant;
 
 use super::behind::Behind;
 use super::database::StateDatabase;
+use super::outcomes::Committed;
 use super::snapshot_dir::SnapshotDir;
 use super::snapshot_file::{Snapshot, SnapshotFile, WrittenSnapshot};
 use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
-use crate::applier::Applier;
-use crate::counters::Counters;
+use crate::base::Base;
 use crate::coverage::RarePath;
-use crate::data_dir::DirLock;
 use crate::error::OpenError;
 use crate::files;
-use crate::health::Reporter;
-use crate::options::StoreOptions;
 use crate::rocks;
 use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
-use crate::write_version::WriteVersion;
 
 thread_local! {
     static APPLYING: Cell<Option<LogId>> = const { Cell::new(None) };
@@ -48,15 +44,11 @@ pub(super) struct Core {
     behind: Behind,
     pub(super) database: Arc<StateDatabase>,
     pub(super) snapshots: SnapshotDir,
-    version: WriteVersion,
     publisher: Publisher,
-    applier: Arc<dyn Applier>,
-    reporter: Reporter,
-    counters: Arc<Counters>,
-    slow_apply: Duration,
     /// Held while the rows are made durable or a snapshot is written: one at a time.
     writing: Mutex<()>,
-    _lock: DirLock,
+    /// Last: it holds the lock of the directory until the database is closed.
+    base: Arc<Base>,
 }
 
 impl std::fmt::Debug for Core {
@@ -68,16 +60,8 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
-    pub(super) fn open(
-        options: &StoreOptions,
-        cache: &Cache,
-        snapshots: SnapshotDir,
-        version: WriteVersion,
-        reporter: Reporter,
-        lock: DirLock,
-        counters: Arc<Counters>,
-    ) -> Result<(Self, Views), OpenError> {
-        let database = StateDatabase::open(options, cache)?;
+    pub(super) fn open(base: &Arc<Base>, snapshots: SnapshotDir) -> Result<Self, OpenError> {
+        let database = StateDatabase::open(&base.options, &base.cache)?;
         if let Some(name) = database.installing()? {
             RarePath::InstallRepeated.ran();
             tracing::info!(
@@ -99,37 +83,28 @@ impl Core {
             loaded = database.load()?;
         }
         snapshots.clear()?;
-        version.set(loaded.record_version());
-        let (publisher, views) = Publisher::new(loaded);
+        base.set_version(loaded.record_version());
         let database = Arc::new(database);
-        let behind = Behind::new(
-            options,
-            Arc::clone(&database),
-            reporter.clone(),
-            Arc::clone(&counters),
-        )?;
-        let core = Self {
-            behind,
+        Ok(Self {
+            behind: Behind::new(base, Arc::clone(&database))?,
             database,
             snapshots,
-            version,
-            publisher,
-            applier: Arc::clone(&options.applier),
-            reporter,
-            counters,
-            slow_apply: options.slow_apply,
+            publisher: Publisher::new(loaded),
             writing: Mutex::new(()),
-            _lock: lock,
-        };
-        Ok((core, views))
+            base: Arc::clone(base),
+        })
     }
 
     pub(super) fn current(&self) -> Arc<AppliedState> {
-        self.publisher.current()
+        self.views().current()
     }
 
-    fn publish(&self, next: AppliedState) {
-        self.version.set(next.record_version());
+    pub(super) fn views(&self) -> &Views {
+        self.publisher.views()
+    }
+
+    pub(super) fn publish(&self, next: AppliedState) {
+        self.base.set_version(next.record_version());
         self.publisher.publish(next);
     }
 
@@ -140,7 +115,7 @@ impl Core {
         let mut next = self.current().as_ref().clone();
         let mut changed = Vec::new();
         let mut answers = Vec::with_capacity(count);
-        let mut told = Vec::new();
+        let mut waited = Vec::new();
         for (entry, responder) in entries {
             let index = entry.log_id.index;
             APPLYING.set(Some(entry.log_id));
@@ -156,10 +131,14 @@ impl Core {
                     let stamped = logged.stamped();
                     let outcome = self.apply_one(index, &mut next, &mut changed, stamped);
                     let outcomes = self.publisher.outcomes();
-                    if let Some(request) = &stamped.request
-                        && let Some(waits) = outcomes.waits_for(request)
+                    if let Some(id) = &stamped.write_id
+                        && let Some(waits) = outcomes.waits_for(id)
                     {
-                        told.push((waits, (entry.log_id, outcome.clone())));
+                        let committed = Committed {
+                            at: entry.log_id,
+                            outcome: outcome.clone(),
+                        };
+                        waited.push((waits, committed));
                     }
                     Applied::Outcome(outcome)
                 }
@@ -180,7 +159,7 @@ impl Core {
         let noted = started.elapsed();
         let index = next.index();
         self.publish(next);
-        for (waits, outcome) in told {
+        for (waits, outcome) in waited {
             // Who has given up in this moment needs no news.
             let _ = waits.send(outcome);
         }
@@ -189,11 +168,12 @@ impl Core {
         }
 
         let took = started.elapsed();
-        self.counters.apply.observe(took.as_secs_f64());
-        self.counters
+        self.base.counters.apply.observe(took.as_secs_f64());
+        self.base
+            .counters
             .applied_entries
             .fetch_add(count as u64, Ordering::Relaxed);
-        if took > self.slow_apply {
+        if took > self.base.options.slow_apply {
             tracing::warn!(
                 index,
                 entries = count,
@@ -221,7 +201,7 @@ impl Core {
             next.index().unwrap_or_default(),
             Level::NEWEST
         );
-        self.reporter.report(&words);
+        self.base.health.report(&words);
         Err(rocks::io_error(words))
     }
 
@@ -233,25 +213,29 @@ impl Core {
         stamped: &Stamped,
     ) -> Outcome {
         let started = Instant::now();
-        let request = stamped.request.as_ref();
+        let write_id = stamped.write_id.as_ref();
         let _span = tracing::debug_span!(
             "apply",
             index,
             command = stamped.command.name(),
-            origin = request.map(|id| id.origin),
-            boot = request.map(|id| id.boot),
-            sequence = request.map(|id| id.sequence),
+            origin = write_id.map(|id| id.origin),
+            boot = write_id.map(|id| id.boot),
+            sequence = write_id.map(|id| id.sequence),
         )
         .entered();
-        let (outcome, changes) = self.applier.apply(index, &next.cluster, stamped);
+        let (outcome, changes) = self
+            .base
+            .options
+            .applier
+            .apply(index, &next.cluster, stamped);
         for (partition, changes) in &changes {
             let keys = changes.iter().map(Change::key);
             changed.extend(keys.map(|key| (*partition, key)));
         }
-        next.cluster.commit(&changes);
+        Arc::make_mut(&mut next.cluster).commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
-        if took > self.slow_apply {
+        if took > self.base.options.slow_apply {
             tracing::warn!(
                 index,
                 command = %stamped,
@@ -266,32 +250,20 @@ impl Core {
     /// Makes the rows durable, so that the log can be cut behind the state as it is now: openraft is given it as
     /// its snapshot. It costs what has changed since the last time, and an error ends nothing, unless RocksDB takes
     /// no writes any more.
-    pub(super) async fn cover(self: Arc<Self>) -> io::Result<Arc<AppliedState>> {
-        // Before they are flushed: what is applied meanwhile may not be among them.
-        let mut applied = self.current();
-        let core = Arc::clone(&self);
-        runtime::blocking(move || core.flush()).await?;
-        if mutant!("cover-what-is-not-flushed") {
-            applied = self.current();
-        }
-        Ok(runtime::blocking(move || self.covered(applied)).await)
-    }
-
-    fn flush(&self) -> io::Result<()> {
+    pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
         let _writing = self.writing.lock();
         let started = Instant::now();
+        // Before they are flushed: what is applied in the meantime may not be among them.
+        let applied = self.current();
         self.counted(self.make_rows_durable())?;
-        tracing::info!(took_ms = millis(started.elapsed()), "the rows are durable");
+        tracing::info!(
+            covers = applied.index(),
+            took_ms = millis(started.elapsed()),
+            "the rows are durable"
+        );
         files::point("the rows are flushed", &self.database.dir);
-        Ok(())
-    }
-
-    fn covered(&self, applied: Arc<AppliedState>) -> Arc<AppliedState> {
         self.snapshots.cut_up_to(applied.last);
-        if mutant!("older-snapshot-returns") {
-            self.publisher.publish(applied.as_ref().clone());
-        }
-        applied
+        Ok(applied)
     }
 
     /// What a node is sent that needs more than the log has: what another one is being sent, or the state as it
@@ -321,7 +293,8 @@ impl Core {
 
     fn counted<T>(&self, done: io::Result<T>) -> io::Result<T> {
         done.inspect_err(|_| {
-            self.counters
+            self.base
+                .counters
                 .snapshots_failed
                 .fetch_add(1, Ordering::Relaxed);
         })
@@ -330,7 +303,7 @@ impl Core {
     /// Writes and flushes the rows, so that a start has what was applied so far without its log.
     pub(super) fn make_rows_durable(&self) -> io::Result<()> {
         self.behind.write()?;
-        let _under_way = self.counters.disk_wait.begin();
+        let _under_way = self.base.counters.disk_wait.begin();
         self.database.sync().map_err(|error| {
             // After an error that passes RocksDB goes on.
             match self.database.write(WriteBatch::default()) {
@@ -340,7 +313,7 @@ impl Core {
         })
     }
 
-    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is written anew.
+    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is written again.
     /// Returns whether it was.
     pub(super) fn mend_snapshot(&self) -> bool {
         let _writing = self.writing.lock();
@@ -350,13 +323,14 @@ impl Core {
         let Err(error) = self.snapshots.read(&meta, &file) else {
             return false;
         };
-        self.counters
+        self.base
+            .counters
             .snapshots_damaged
             .fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
             path = %file.path().display(),
             %error,
-            "this node's own snapshot is damaged; it is written anew"
+            "this node's own snapshot is damaged; it is written again"
         );
         self.snapshots.discard();
         RarePath::SnapshotMended.ran();
@@ -370,7 +344,7 @@ impl Core {
         if mutant!("install-without-traits") {
             let rows = (applied.cluster.rows())
                 .filter(|(_, row)| !matches!(row, Change::PutProviderTraits(..)));
-            applied.cluster = Cluster::load(rows).expect("no row refers to these");
+            applied.cluster = Cluster::load(rows).expect("no row refers to these").into();
         }
         let current = self.current().index();
         assert!(
@@ -412,14 +386,14 @@ impl Core {
                 "the snapshot in {} is refused: {error}",
                 file.path().display()
             );
-            self.reporter.report(&words);
+            self.base.health.report(&words);
             rocks::io_error(words)
         })
     }
 
     fn fail(&self, action: &str, error: &str) -> io::Error {
         let words = self.database.failure(action, error);
-        self.reporter.report(&words);
+        self.base.health.report(&words);
         rocks::io_error(words)
     }
 }
@@ -435,10 +409,10 @@ fn put_in_place(
         SnapshotError::Io(error) if error.kind() != io::ErrorKind::NotFound => {
             OpenError::io("read the snapshot of", &database.dir, error)
         }
-        error => OpenError::Damaged {
-            path: database.dir.clone(),
-            reason: format!("it is to be replaced by the snapshot {name}, and {error}"),
-        },
+        error => {
+            let reason = format!("it is to be replaced by the snapshot {name}, and {error}");
+            OpenError::damaged(&database.dir, reason)
+        }
     })?;
     database
         .replace(name, &applied)
@@ -458,6 +432,7 @@ mod tests {
     use super::*;
     use crate::data_dir::create;
     use crate::identity::Identity;
+    use crate::options::StoreOptions;
     use crate::store::open;
     use crate::wire::RecordVersion;
 
@@ -482,8 +457,7 @@ mod tests {
             })
         };
         let mut new = AppliedState::default();
-        new.cluster
-            .commit(&vec![(PartitionId::DEFAULT, vec![next_ids(5)])]);
+        Arc::make_mut(&mut new.cluster).commit(&vec![(PartitionId::DEFAULT, vec![next_ids(5)])]);
         new.last = Some(
             crate::wire::WireLogId {
                 term: 1,
@@ -535,56 +509,5 @@ mod tests {
         let store = open(options).unwrap();
         assert_eq!(store.views.current().digest(), new.digest());
         assert_eq!(store.machine.core().database.installing().unwrap(), None);
-    }
-
-    #[tokio::test]
-    async fn rows_that_do_not_have_their_digest_are_not_opened() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let identity = Identity {
-            cluster: uuid::Uuid::from_u128(1),
-            epoch: 1,
-            node: 1,
-        };
-        create(dir.path(), identity).unwrap();
-        let options = StoreOptions::new(dir.path());
-        {
-            let store = open(options.clone()).unwrap();
-            let database = &store.machine.core().database;
-            let last = Some(
-                crate::wire::WireLogId {
-                    term: 1,
-                    node: 1,
-                    index: 9,
-                }
-                .into(),
-            );
-            let mut batch = WriteBatch::default();
-            database.put_applied(
-                &mut batch,
-                VERSION,
-                &AppliedState {
-                    last,
-                    ..AppliedState::default()
-                },
-            );
-            let counters = Counters {
-                provider: 1,
-                ..Counters::default()
-            };
-            database.put(
-                &mut batch,
-                VERSION,
-                PartitionId::DEFAULT,
-                &Change::PutCounters(counters),
-            );
-            database.write(batch).unwrap();
-            database.sync().unwrap();
-        }
-        let error = open(options).err().unwrap();
-        assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
-        assert!(
-            error.to_string().contains("its rows have the digest"),
-            "{error}"
-        );
     }
 }

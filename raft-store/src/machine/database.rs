@@ -32,7 +32,7 @@ const APPLIED: &[u8] = b"applied";
 const INSTALLING: &[u8] = b"installing";
 
 #[derive(Debug)]
-pub(super) struct StateDatabase {
+pub(crate) struct StateDatabase {
     pub(super) db: Arc<DB>,
     pub(super) dir: PathBuf,
     /// Bytes of rows written at once when a whole state is put in place.
@@ -55,31 +55,28 @@ pub(crate) struct AppliedRecord {
 impl StateDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
         let dir = store.dir.join(STATE_DIR);
-        let mut options =
-            rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
+        let mut options = rocks::options(store, cache, &dir)?;
         options.set_atomic_flush(true);
         options.set_db_write_buffer_size(store.write_buffer_bytes);
         let db = rocks::open(&options, &dir, &families())?;
-        Ok(Self {
-            db: Arc::new(db),
-            dir,
-            batch_bytes: store.replace_batch_bytes,
-            unflushed: AtomicUsize::default(),
-        })
+        Ok(Self::of(store, dir, db))
     }
 
     /// Opens it without writing a byte.
-    pub(super) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+    pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
         let dir = store.dir.join(STATE_DIR);
-        let options =
-            rocks::options(store, cache).map_err(|error| rocks::open_error(&dir, &error))?;
+        let options = rocks::options(store, cache, &dir)?;
         let db = rocks::open_to_read(options, &dir, &families(), &[META])?;
-        Ok(Self {
+        Ok(Self::of(store, dir, db))
+    }
+
+    fn of(store: &StoreOptions, dir: PathBuf, db: DB) -> Self {
+        Self {
             db: Arc::new(db),
             dir,
             batch_bytes: store.replace_batch_bytes,
             unflushed: AtomicUsize::default(),
-        })
+        }
     }
 
     fn meta(&self) -> &ColumnFamily {
@@ -95,9 +92,9 @@ impl StateDatabase {
     /// # Errors
     /// [`OpenError::Damaged`] if a row cannot be read, or all together do not have the digest that
     /// was written with them in this binary's form.
-    pub(super) fn load(&self) -> Result<AppliedState, OpenError> {
+    pub(crate) fn load(&self) -> Result<AppliedState, OpenError> {
         self.read_all().inspect_err(|error| {
-            if let OpenError::Damaged { .. } = error {
+            if let OpenError::Damaged(..) = error {
                 RarePath::RowsRefused.ran();
             }
         })
@@ -119,10 +116,7 @@ impl StateDatabase {
         }
         let cluster = cluster.map_err(|dangling| self.damaged(dangling.to_string()))?;
         if cluster.level() > Level::NEWEST {
-            return Err(OpenError::NewerLevel {
-                path: self.dir.clone(),
-                level: cluster.level(),
-            });
+            return Err(OpenError::NewerLevel(self.dir.clone(), cluster.level()));
         }
         let digest = cluster.digest();
         match digest.agrees_with(&record.digest) {
@@ -135,14 +129,14 @@ impl StateDatabase {
             None => tracing::info!(
                 written = record.digest,
                 %digest,
-                "the digest of the rows was of another version's form and is computed anew"
+                "the digest of the rows was of another version's form and is computed again"
             ),
             Some(_) => {}
         }
         let membership = StoredMembership::try_from(record.membership)
             .map_err(|error| self.damaged(error.to_string()))?;
         Ok(AppliedState {
-            cluster,
+            cluster: cluster.into(),
             last: record.last.map(LogId::from),
             membership,
             last_stamp: record.last_stamp,
@@ -206,13 +200,10 @@ impl StateDatabase {
     }
 
     fn damaged(&self, reason: String) -> OpenError {
-        OpenError::Damaged {
-            path: self.dir.clone(),
-            reason,
-        }
+        OpenError::damaged(&self.dir, reason)
     }
 
-    /// Why the storage has failed, in words.
+    /// Why the storage has failed, as text.
     pub(super) fn failure(&self, action: &str, error: &str) -> String {
         format!(
             "the state in {} cannot be {action}: {error}; this node takes no part until the cause \
@@ -270,17 +261,13 @@ impl StateDatabase {
         self.db.write_opt(batch, &options)?;
         let unflushed = self.unflushed.fetch_add(bytes, Ordering::Relaxed) + bytes;
         match unflushed > runtime::limits().rows_buffer {
-            true => self.flush(),
+            true => self.sync(),
             false => Ok(()),
         }
     }
 
     /// Makes everything written so far durable.
     pub(super) fn sync(&self) -> Result<(), rocksdb::Error> {
-        self.flush()
-    }
-
-    fn flush(&self) -> Result<(), rocksdb::Error> {
         let families = families().map(|name| rocks::family(&self.db, name));
         let mut options = FlushOptions::default();
         options.set_wait(true);
@@ -289,7 +276,7 @@ impl StateDatabase {
     }
 
     /// The snapshot whose installation a crash has interrupted.
-    pub(super) fn installing(&self) -> Result<Option<String>, OpenError> {
+    pub(crate) fn installing(&self) -> Result<Option<String>, OpenError> {
         self.meta_row(INSTALLING)
     }
 
@@ -355,7 +342,7 @@ mod tests {
 
     /// As no version writes them, and as a later one may.
     #[test]
-    fn a_digest_of_another_form_is_computed_anew() {
+    fn a_digest_of_another_form_is_recomputed() {
         for written in ["0".repeat(32), format!("99.{}", "0".repeat(32))] {
             let dir = tempfile::TempDir::new().unwrap();
             let identity = Identity {

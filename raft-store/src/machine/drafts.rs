@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use placement_model::mutant;
 
 use super::core::Core;
 use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile};
@@ -27,14 +28,21 @@ impl Drafts {
     }
 
     /// Makes the rows durable as they are now, so that the log can be cut behind them. openraft learns of it
-    /// when it is told to take a snapshot.
+    /// when it is asked to take a snapshot.
     ///
     /// # Errors
     /// A full disk, no descriptors: nothing has changed. If RocksDB takes no writes any more, the node's
     /// storage has failed ([`Health`](crate::Health)).
     pub async fn cover(&self) -> io::Result<()> {
         let core = self.core()?;
-        let applied = core.cover().await?;
+        let covering = Arc::clone(&core);
+        let mut applied = runtime::blocking(move || covering.cover()).await?;
+        if mutant!("cover-what-is-not-flushed") {
+            applied = core.current();
+        }
+        if mutant!("older-snapshot-returns") {
+            core.publish(applied.as_ref().clone());
+        }
         let mut covered = self.covered.lock();
         if covered
             .as_ref()
@@ -70,7 +78,7 @@ impl Drafts {
     }
 
     /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is written
-    /// anew. Returns whether it was.
+    /// again. Returns whether it was.
     ///
     /// # Errors
     /// The store is closed.

@@ -21,17 +21,13 @@ use std::sync::{Arc, Weak};
 use futures::{Stream, StreamExt};
 use openraft::OptionalSend;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
-use rocksdb::{Cache, DB};
+use rocksdb::DB;
 
 use self::core::Core;
-use crate::counters::Counters;
-use crate::data_dir::DirLock;
+use crate::base::Base;
 use crate::error::OpenError;
-use crate::health::Reporter;
-use crate::options::StoreOptions;
 use crate::runtime;
 use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
-use crate::write_version::WriteVersion;
 
 pub use self::core::applying;
 pub use backup::{BackupInfo, check_backup, write_backup};
@@ -39,15 +35,16 @@ pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
-pub(crate) use database::families;
+pub(crate) use database::{StateDatabase, families};
 use drafts::Covered;
 pub use drafts::Drafts;
-pub(crate) use inspect::{FoundSnapshot, StateInspector, snapshots};
-pub use outcomes::{Expected, Told};
+pub(crate) use inspect::snapshots;
+pub use inspect::{SnapshotPart, TablePart};
+pub use outcomes::{Committed, Expected};
 pub use snapshot_dir::SnapshotDir;
 pub use snapshot_file::{Snapshot, SnapshotData, SnapshotFile, SnapshotReceiver};
 pub use snapshot_format::SnapshotError;
-pub(crate) use snapshot_format::{read_frame, write_frame};
+pub(crate) use snapshot_format::{check_history, read_frame, write_record};
 pub use views::{AppliedState, Views};
 pub use waiters::Stopped;
 
@@ -58,25 +55,13 @@ const BATCH_ENTRIES: usize = 512;
 #[derive(Debug)]
 pub struct StateMachine {
     core: Arc<Core>,
-    views: Views,
     covered: Covered,
 }
 
 impl StateMachine {
-    pub(crate) fn open(
-        options: &StoreOptions,
-        cache: &Cache,
-        snapshots: SnapshotDir,
-        version: WriteVersion,
-        reporter: Reporter,
-        lock: DirLock,
-        counters: Arc<Counters>,
-    ) -> Result<Self, OpenError> {
-        let (core, views) =
-            Core::open(options, cache, snapshots, version, reporter, lock, counters)?;
+    pub(crate) fn open(base: &Arc<Base>, snapshots: SnapshotDir) -> Result<Self, OpenError> {
         Ok(Self {
-            core: Arc::new(core),
-            views,
+            core: Arc::new(Core::open(base, snapshots)?),
             covered: Covered::default(),
         })
     }
@@ -95,7 +80,7 @@ impl StateMachine {
     }
 
     pub(crate) fn views(&self) -> Views {
-        self.views.clone()
+        self.core.views().clone()
     }
 }
 
@@ -179,7 +164,10 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
         let applied = match &self.from {
             Source::Covered(applied) => Arc::clone(applied),
-            Source::Rows(core) => Arc::clone(core).cover().await?,
+            Source::Rows(core) => {
+                let core = Arc::clone(core);
+                runtime::blocking(move || core.cover()).await?
+            }
         };
         Ok(applied.to_snapshot())
     }

@@ -2,38 +2,44 @@
 //! told when this node applies the command.
 
 use placement_model::Outcome;
-use placement_model::command::RequestId;
+use placement_model::command::WriteId;
 use tokio::sync::oneshot;
 
 use super::waiters::{Stopped, Waiter, Waiters};
 use crate::types::LogId;
 
-/// What became of a command: the entry that carried it out, and what the model said.
-pub type Told = (LogId, Outcome);
+/// A command that is committed, and applied by this node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Committed {
+    /// The entry that carried it out.
+    pub at: LogId,
+    /// What the model said.
+    pub outcome: Outcome,
+}
 
-/// A place among those who wait. Nothing is told if a snapshot takes the place of the log that has the command,
+/// A place among those who wait. Nothing comes if a snapshot takes the place of the log that has the command,
 /// or this node stops.
-pub type Expected = Waiter<WriteNumber, Told>;
+pub type Expected = Waiter<Key, Committed>;
 
-/// Those who wait, by the number of the write: origin, start and sequence.
-pub(super) type Outcomes = Waiters<WriteNumber, Told>;
+/// Those who wait, by the id of the write: origin, start and sequence.
+pub(super) type Outcomes = Waiters<Key, Committed>;
 
-type WriteNumber = (u64, u64, u64);
+type Key = (u64, u64, u64);
 
-fn number(request: &RequestId) -> WriteNumber {
-    (request.origin, request.boot, request.sequence)
+fn key(id: &WriteId) -> Key {
+    (id.origin, id.boot, id.sequence)
 }
 
 impl Outcomes {
-    /// Waits for a command from now on. Of several, who came last is told.
-    pub(super) fn expect(&self, request: &RequestId) -> Result<Expected, Stopped> {
-        let entered = self.enter(number(request), || false)?;
+    /// Waits for a command from now on. Of several, the last one is woken.
+    pub(super) fn expect(&self, id: &WriteId) -> Result<Expected, Stopped> {
+        let entered = self.enter(key(id), || false)?;
         Ok(entered.expect("there is always something to wait for"))
     }
 
-    /// Who is to be told of this command, if anybody is.
-    pub(super) fn waits_for(&self, request: &RequestId) -> Option<oneshot::Sender<Told>> {
-        self.take(number(request))
+    /// The waiter for this command, if there is one.
+    pub(super) fn waits_for(&self, id: &WriteId) -> Option<oneshot::Sender<Committed>> {
+        self.take(key(id))
     }
 }
 
@@ -44,8 +50,8 @@ mod tests {
     use super::*;
     use crate::wire::WireLogId;
 
-    fn request(sequence: u64) -> RequestId {
-        RequestId {
+    fn id(sequence: u64) -> WriteId {
+        WriteId {
             origin: 1,
             boot: 2,
             sequence,
@@ -56,40 +62,44 @@ mod tests {
     #[tokio::test]
     async fn each_is_told_of_its_own_command() {
         let outcomes = Outcomes::default();
-        let mut first = outcomes.expect(&request(1)).unwrap();
-        let mut second = outcomes.expect(&request(2)).unwrap();
-        let sender = outcomes.waits_for(&request(2)).unwrap();
+        let mut first = outcomes.expect(&id(1)).unwrap();
+        let mut second = outcomes.expect(&id(2)).unwrap();
+        let sender = outcomes.waits_for(&id(2)).unwrap();
         let entry: LogId = WireLogId {
             term: 3,
             node: 1,
             index: 7,
         }
         .into();
-        sender.send((entry, Outcome::AnsweredBefore)).unwrap();
-        assert_eq!(second.told().await, Some((entry, Outcome::AnsweredBefore)));
-        assert_eq!(first.told().now_or_never(), None);
-        assert!(outcomes.waits_for(&request(2)).is_none());
-        let again = outcomes.expect(&request(1)).unwrap();
-        assert!(outcomes.waits_for(&request(1)).is_some());
-        assert_eq!(first.told().await, None, "who came last is told");
+        let committed = Committed {
+            at: entry,
+            outcome: Outcome::AnsweredBefore,
+        };
+        sender.send(committed.clone()).unwrap();
+        assert_eq!(second.answer().await, Some(committed));
+        assert_eq!(first.answer().now_or_never(), None);
+        assert!(outcomes.waits_for(&id(2)).is_none());
+        let again = outcomes.expect(&id(1)).unwrap();
+        assert!(outcomes.waits_for(&id(1)).is_some());
+        assert_eq!(first.answer().await, None, "the last one is woken");
         drop((first, again));
-        let given_up = outcomes.expect(&request(1)).unwrap();
+        let given_up = outcomes.expect(&id(1)).unwrap();
         drop(given_up);
-        assert!(outcomes.waits_for(&request(1)).is_none());
+        assert!(outcomes.waits_for(&id(1)).is_none());
     }
 
     #[tokio::test]
     async fn nobody_waits_for_what_nobody_will_tell() {
         let outcomes = Outcomes::default();
-        let mut before = outcomes.expect(&request(1)).unwrap();
+        let mut before = outcomes.expect(&id(1)).unwrap();
         outcomes.forget();
         assert!(!before.is_over());
-        assert_eq!(before.told().await, None);
+        assert_eq!(before.answer().await, None);
         assert!(before.is_over());
-        assert_eq!(before.told().await, None);
-        let mut again = outcomes.expect(&request(1)).unwrap();
+        assert_eq!(before.answer().await, None);
+        let mut again = outcomes.expect(&id(1)).unwrap();
         outcomes.close();
-        assert_eq!(again.told().await, None);
-        assert_eq!(outcomes.expect(&request(1)).err(), Some(Stopped));
+        assert_eq!(again.answer().await, None);
+        assert_eq!(outcomes.expect(&id(1)).err(), Some(Stopped));
     }
 }

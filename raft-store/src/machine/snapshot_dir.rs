@@ -40,7 +40,7 @@ struct Inner {
     handle: File,
     identity: Identity,
     written: Mutex<Option<WrittenSnapshot>>,
-    /// The log may be cut up to here: what covers less leads nobody on.
+    /// The log may be cut up to here: what covers less is of no use.
     cut: Mutex<Option<LogId>>,
     /// Receivers so far; names their files.
     receivers: AtomicU64,
@@ -133,7 +133,7 @@ impl SnapshotDir {
     }
 
     /// The log may be cut up to here. What was to be sent before is removed, and what is still written of an
-    /// older state is sent once and given to nobody again.
+    /// older state is sent once and not given out again.
     pub(super) fn cut_up_to(&self, last: Option<LogId>) {
         let mut cut = self.inner.cut.lock();
         *cut = last.max(*cut);
@@ -215,11 +215,16 @@ impl SnapshotDir {
         meta: &SnapshotMeta,
         file: &SnapshotFile,
     ) -> Result<AppliedState, SnapshotError> {
+        let found = self.read_whole(file)?;
+        match found.covers() == *meta {
+            true => Ok(found),
+            false => Err(SnapshotError::OtherCoverage),
+        }
+    }
+
+    fn read_whole(&self, file: &SnapshotFile) -> Result<AppliedState, SnapshotError> {
         let (header, state) = snapshot_format::read(&mut file.reader())?;
         header.check(&self.inner.identity)?;
-        if header.covers != meta.into() {
-            return Err(SnapshotError::OtherCoverage);
-        }
         applied_state(header, state)
     }
 
@@ -242,10 +247,7 @@ impl SnapshotDir {
 
     /// Reads the snapshot of this name, whole: its installation was interrupted, or never begun.
     pub(super) fn read_again(&self, name: &str) -> Result<AppliedState, SnapshotError> {
-        let file = SnapshotFile::open(&self.inner.dir.join(name))?;
-        let (header, state) = snapshot_format::read(&mut file.reader())?;
-        header.check(&self.inner.identity)?;
-        applied_state(header, state)
+        self.read_whole(&SnapshotFile::open(&self.inner.dir.join(name))?)
     }
 
     fn look_at(&self, path: &Path) -> Result<WrittenSnapshot, SnapshotError> {
@@ -276,10 +278,7 @@ fn begins_with(path: &Path, prefix: &str) -> bool {
 pub(super) fn unreadable(path: &Path, error: SnapshotError) -> OpenError {
     match error {
         SnapshotError::Io(error) => OpenError::io("read", path, error),
-        error => OpenError::Damaged {
-            path: path.to_owned(),
-            reason: format!("it came in to be installed, and {error}"),
-        },
+        error => OpenError::damaged(path, format!("it came in to be installed, and {error}")),
     }
 }
 
@@ -303,7 +302,7 @@ pub(super) fn applied_state(
     }
     let meta = SnapshotMeta::try_from(header.covers)?;
     Ok(AppliedState {
-        cluster,
+        cluster: cluster.into(),
         last: meta.last_log_id,
         membership: meta.last_membership,
         last_stamp: header.last_stamp,

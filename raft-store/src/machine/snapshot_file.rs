@@ -29,14 +29,6 @@ pub enum SnapshotData {
 }
 
 impl AppliedState {
-    /// What a snapshot of it covers.
-    pub(super) fn covers(&self) -> SnapshotMeta {
-        SnapshotMeta {
-            last_log_id: self.last,
-            last_membership: self.membership.clone(),
-        }
-    }
-
     /// A snapshot of it, in memory.
     pub fn to_snapshot(self: &Arc<Self>) -> Snapshot {
         Snapshot {
@@ -104,14 +96,13 @@ impl SnapshotFile {
     pub(super) fn renamed(&self, path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            file: Arc::clone(&self.file),
-            length: self.length,
             verified: None,
             _draft: None,
+            ..self.clone()
         }
     }
 
-    /// Reads it from its beginning, also when it was replaced by a newer one meanwhile.
+    /// Reads it from its beginning, also when it was replaced by a newer one in the meantime.
     pub(super) fn reader(&self) -> impl Read + Send + use<> {
         let from_start = FromStart {
             file: Arc::clone(&self.file),
@@ -213,14 +204,11 @@ impl SnapshotReceiver {
     /// Those of the file system.
     pub fn finish(self) -> io::Result<SnapshotFile> {
         files::point("a snapshot has come in", &self.draft.path);
-        let Synced { file, length, .. } = self.file;
-        files::sync(&file)?;
+        files::sync(&self.file.file)?;
+        let file = SnapshotFile::of(&self.draft.path, self.file.file)?;
         Ok(SnapshotFile {
-            path: self.draft.path.clone(),
-            file: Arc::new(file),
-            length,
-            verified: None,
             _draft: Some(self.draft),
+            ..file
         })
     }
 }

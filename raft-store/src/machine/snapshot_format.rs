@@ -24,11 +24,9 @@ use super::views::AppliedState;
 use crate::identity::Identity;
 use crate::runtime;
 use crate::tables::{self, Table};
-use crate::wire::{self, First, RecordVersion, WireError, WireSnapshotMeta};
+use crate::wire::{self, RecordVersion, WireError, WireSnapshotMeta};
 
 const MAGIC: &[u8; 8] = b"PLACSNAP";
-/// The format that this binary writes.
-const FORMAT: u32 = 1;
 
 const HEADER: u8 = 1;
 const ROWS: u8 = 2;
@@ -37,10 +35,10 @@ const FOOTER: u8 = 3;
 /// A frame that claims to be longer than this is damage.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// What a snapshot says of itself; the format first, so that a binary that is too old can say so.
+/// What a snapshot says of itself. A change of the format takes the next version of this record, so that a binary that
+/// is too old can say so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
-    pub(super) format: u32,
     pub(super) cluster: Uuid,
     pub(super) epoch: u64,
     pub(super) covers: WireSnapshotMeta,
@@ -51,16 +49,36 @@ pub(super) struct Header {
 }
 
 impl Header {
+    /// That of a snapshot of a state.
+    pub(super) fn of(identity: &Identity, applied: &AppliedState) -> Self {
+        Self {
+            cluster: identity.cluster,
+            epoch: identity.epoch,
+            covers: WireSnapshotMeta::from(&applied.covers()),
+            digest: applied.digest().to_string(),
+            last_stamp: applied.last_stamp,
+        }
+    }
+
     /// Refuses a snapshot of another history than that of a node.
     pub(super) fn check(&self, identity: &Identity) -> Result<(), SnapshotError> {
-        if self.cluster != identity.cluster {
-            return Err(SnapshotError::OtherCluster(self.cluster));
-        }
-        if self.epoch != identity.epoch {
-            return Err(SnapshotError::OtherEpoch(self.epoch));
-        }
-        Ok(())
+        check_history(identity, self.cluster, self.epoch)
     }
+}
+
+/// Refuses what is of another history than that of a node.
+pub(crate) fn check_history(
+    identity: &Identity,
+    cluster: Uuid,
+    epoch: u64,
+) -> Result<(), SnapshotError> {
+    if cluster != identity.cluster {
+        return Err(SnapshotError::OtherCluster(cluster));
+    }
+    if epoch != identity.epoch {
+        return Err(SnapshotError::OtherEpoch(epoch));
+    }
+    Ok(())
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,9 +92,6 @@ pub enum SnapshotError {
     /// It does not begin as a snapshot does.
     #[error("the file is not a snapshot of placementd")]
     NotASnapshot,
-    /// Written by a newer binary.
-    #[error("it has format {0}, but this placementd knows formats up to {FORMAT}")]
-    NewerFormat(u32),
     /// Of a feature level that this binary does not know.
     #[error("it is of feature level {0}, but this placementd knows levels up to {newest}", newest = Level::NEWEST)]
     NewerLevel(Level),
@@ -103,10 +118,7 @@ pub enum SnapshotError {
 impl SnapshotError {
     /// Whether a newer binary could take it.
     pub fn is_newer(&self) -> bool {
-        matches!(
-            self,
-            Self::NewerFormat(_) | Self::NewerRecord(_) | Self::NewerLevel(_)
-        )
+        matches!(self, Self::NewerRecord(_) | Self::NewerLevel(_))
     }
 
     /// Whether it is of another cluster, or of another history of this one.
@@ -131,14 +143,7 @@ pub(super) fn write(
     applied: &AppliedState,
 ) -> io::Result<()> {
     let version = applied.record_version();
-    let header = Header {
-        format: FORMAT,
-        cluster: identity.cluster,
-        epoch: identity.epoch,
-        covers: covers(applied),
-        digest: applied.digest().to_string(),
-        last_stamp: applied.last_stamp,
-    };
+    let header = Header::of(identity, applied);
     target.write_all(MAGIC)?;
     write_record(target, version, HEADER, &header)?;
     let frame_bytes = runtime::limits().snapshot_frame;
@@ -162,15 +167,8 @@ pub(super) fn write(
     write_record(target, version, FOOTER, &Footer { rows })
 }
 
-/// What a snapshot of this state covers.
-pub(super) fn covers(applied: &AppliedState) -> WireSnapshotMeta {
-    WireSnapshotMeta {
-        last: applied.last.as_ref().map(Into::into),
-        membership: (&applied.membership).into(),
-    }
-}
-
-fn write_record(
+/// Writes a frame of this kind with a record in it.
+pub(crate) fn write_record(
     target: &mut impl Write,
     version: RecordVersion,
     kind: u8,
@@ -182,7 +180,7 @@ fn write_record(
 }
 
 /// Writes a frame: length, checksum, body.
-pub(crate) fn write_frame(target: &mut impl Write, body: &[u8]) -> io::Result<()> {
+fn write_frame(target: &mut impl Write, body: &[u8]) -> io::Result<()> {
     if body.len() > FRAME_BYTES_MAX {
         return Err(io::Error::other("a row is too long for a snapshot"));
     }
@@ -213,10 +211,6 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
     let record = body
         .strip_prefix(&[HEADER])
         .ok_or_else(|| damaged("no header"))?;
-    let First(format) = wire::decode(record)?;
-    if format > FORMAT {
-        return Err(SnapshotError::NewerFormat(format));
-    }
     Ok(wire::decode(record)?)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use placement_model::Cluster;
-use placement_model::command::RequestId;
+use placement_model::command::WriteId;
 use placement_model::mutant;
 use placement_model::state::Digest;
 use placement_model::types::Timestamp;
@@ -13,14 +13,14 @@ use tokio::sync::watch;
 use super::checkpoints::Checkpoints;
 use super::outcomes::{Expected, Outcomes};
 use super::waiters::{Stopped, Waiters};
-use crate::types::{LogId, StoredMembership};
+use crate::types::{LogId, SnapshotMeta, StoredMembership};
 use crate::wire::RecordVersion;
 
 /// The state after some entry of the log. Cheap to keep: states share what they have in common.
 #[derive(Debug, Clone, Default)]
 pub struct AppliedState {
-    /// All partitions.
-    pub cluster: Cluster,
+    /// All partitions. Readers keep it without the rest.
+    pub cluster: Arc<Cluster>,
     /// The last entry it contains; `None` on a node that has applied nothing.
     pub last: Option<LogId>,
     /// The membership as of that entry.
@@ -34,6 +34,14 @@ impl AppliedState {
     /// The index of the last entry it contains.
     pub fn index(&self) -> Option<u64> {
         self.last.as_ref().map(|id| id.index())
+    }
+
+    /// What a snapshot of it covers.
+    pub(super) fn covers(&self) -> SnapshotMeta {
+        SnapshotMeta {
+            last_log_id: self.last,
+            last_membership: self.membership.clone(),
+        }
     }
 
     /// The version in which it is written down, and everything that follows it.
@@ -88,8 +96,8 @@ impl Views {
     ///
     /// # Errors
     /// [`Stopped`]: this node applies nothing any more.
-    pub fn expect(&self, request: &RequestId) -> Result<Expected, Stopped> {
-        self.outcomes.expect(request)
+    pub fn expect(&self, id: &WriteId) -> Result<Expected, Stopped> {
+        self.outcomes.expect(id)
     }
 
     /// Digests to be compared with those of other nodes.
@@ -106,71 +114,58 @@ impl Views {
 /// The writing end of [`Views`].
 #[derive(Debug)]
 pub(crate) struct Publisher {
-    current: Arc<ArcSwap<AppliedState>>,
+    views: Views,
     index: watch::Sender<Option<u64>>,
-    waiters: Waiters<u64, ()>,
-    outcomes: Outcomes,
-    checkpoints: Checkpoints,
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        self.waiters.close();
-        self.outcomes.close();
+        self.views.waiters.close();
+        self.views.outcomes.close();
     }
 }
 
 impl Publisher {
-    pub(crate) fn new(first: AppliedState) -> (Self, Views) {
-        let (sender, receiver) = watch::channel(first.index());
-        let current = Arc::new(ArcSwap::from_pointee(first));
+    pub(crate) fn new(first: AppliedState) -> Self {
+        let (index, watched) = watch::channel(first.index());
         let views = Views {
-            current: Arc::clone(&current),
-            index: receiver,
+            current: Arc::new(ArcSwap::from_pointee(first)),
+            index: watched,
             waiters: Waiters::default(),
             outcomes: Outcomes::default(),
             checkpoints: Checkpoints::default(),
         };
-        (
-            Self {
-                current,
-                index: sender,
-                waiters: views.waiters.clone(),
-                outcomes: views.outcomes.clone(),
-                checkpoints: views.checkpoints.clone(),
-            },
-            views,
-        )
+        Self { views, index }
     }
 
-    pub(crate) fn current(&self) -> Arc<AppliedState> {
-        self.current.load_full()
+    pub(crate) fn views(&self) -> &Views {
+        &self.views
     }
 
     /// Those who wait for what becomes of a command.
     pub(super) fn outcomes(&self) -> &Outcomes {
-        &self.outcomes
+        &self.views.outcomes
     }
 
     /// Keeps the digest after an entry for comparison.
     pub(crate) fn note(&self, applied: &AppliedState) {
         if let Some(index) = applied.index() {
-            self.checkpoints.note(index, applied.digest());
+            self.views.checkpoints.note(index, applied.digest());
         }
     }
 
     /// The state first, then the index: a reader that the index wakes finds the state.
     pub(crate) fn publish(&self, next: AppliedState) {
         let index = next.index();
-        let before = self.current().index();
+        let before = self.views.current().index();
         assert!(
             before <= index || mutant!("older-snapshot-returns"),
             "the published state never goes back, but {index:?} follows {before:?}"
         );
-        self.current.store(Arc::new(next));
+        self.views.current.store(Arc::new(next));
         self.index.send_replace(index);
         if let Some(index) = index {
-            self.waiters.wake(index);
+            self.views.waiters.wake(index);
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 #[error("this node has stopped applying its log")]
 pub struct Stopped;
 
-/// Those who wait, each for a `K`, to be told a `T`. Clones are the same ones.
+/// Waiters, each for a `K`, that get a `T`. Clones share them.
 #[derive(Debug)]
 pub(super) struct Waiters<K, T>(Arc<Mutex<Waiting<K, T>>>);
 
@@ -29,7 +29,7 @@ struct Waiting<K, T> {
 #[derive(Debug)]
 pub struct Waiter<K: Ord + Copy, T> {
     key: (K, u64),
-    told: oneshot::Receiver<T>,
+    answer: oneshot::Receiver<T>,
     among: Waiters<K, T>,
 }
 
@@ -40,17 +40,17 @@ impl<K: Ord + Copy, T> Drop for Waiter<K, T> {
 }
 
 impl<K: Ord + Copy, T> Waiter<K, T> {
-    /// Waits until it is told. `None`: it never will be, or was before.
-    pub async fn told(&mut self) -> Option<T> {
+    /// Waits for the answer. `None`: it never comes, or came before.
+    pub async fn answer(&mut self) -> Option<T> {
         if self.is_over() {
             return None;
         }
-        (&mut self.told).await.ok()
+        (&mut self.answer).await.ok()
     }
 
-    /// Whether nothing more will be told.
+    /// Whether nothing more comes.
     pub fn is_over(&self) -> bool {
-        self.told.is_terminated()
+        self.answer.is_terminated()
     }
 }
 
@@ -78,22 +78,22 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         is_over: impl FnOnce() -> bool,
     ) -> Result<Option<Waiter<K, T>>, Stopped> {
         let mut waiting = self.0.lock();
-        // Under the lock: what comes from now on is told to who is noted by then.
+        // Under the lock: what comes from now on reaches the waiters noted by then.
         if is_over() {
             return Ok(None);
         }
         if waiting.is_closed {
             return Err(Stopped);
         }
-        let (sender, told) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         let key = (what, waiting.came);
         waiting.came += 1;
         waiting.senders.insert(key, sender);
         let among = self.clone();
-        Ok(Some(Waiter { key, told, among }))
+        Ok(Some(Waiter { key, answer, among }))
     }
 
-    /// Who came last of those who wait for this. The others are told that they will not be.
+    /// The last of the waiters for this. The others get nothing.
     pub(super) fn take(&self, what: K) -> Option<oneshot::Sender<T>> {
         let senders = &mut self.0.lock().senders;
         let mut last = None;
@@ -103,7 +103,7 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         last
     }
 
-    /// Nobody who waits now will be told.
+    /// No waiter gets anything any more.
     pub(super) fn forget(&self) {
         self.0.lock().senders.clear();
     }
@@ -124,7 +124,7 @@ impl Waiters<u64, ()> {
         is_applied: impl Fn() -> bool,
     ) -> Result<(), Stopped> {
         match self.enter(index, is_applied)? {
-            Some(mut waiter) => waiter.told().await.ok_or(Stopped),
+            Some(mut waiter) => waiter.answer().await.ok_or(Stopped),
             None => Ok(()),
         }
     }
@@ -191,7 +191,7 @@ mod tests {
         });
         let mut waiter = waiter.unwrap().expect("it was not applied yet");
         thread.join().unwrap();
-        assert_eq!(poll_immediate(waiter.told()).await, Some(Some(())));
+        assert_eq!(poll_immediate(waiter.answer()).await, Some(Some(())));
     }
 
     #[tokio::test]

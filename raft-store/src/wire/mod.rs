@@ -10,14 +10,12 @@
 //! ([`placement_model::Level`]), and so does a change that older binaries would misread: it takes the
 //! next version byte.
 
-mod blob;
 mod raft;
 mod record;
 
-pub use blob::Blob;
+pub use crate::blob::Blob;
 pub use raft::{
     WireCommand, WireEntry, WireLogId, WireMembership, WirePayload, WireSnapshotMeta,
     WireStoredMembership, WireVote,
 };
-pub(crate) use record::First;
 pub use record::{RecordVersion, WireError, decode, encode, encode_into, encode_named};

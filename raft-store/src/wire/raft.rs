@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use openraft::entry::RaftEntry;
 use openraft::vote::leader_id_adv::LeaderId;
 use openraft::vote::{RaftLeaderId, RaftVote};
-use placement_model::command::RequestId;
+use placement_model::command::WriteId;
 use placement_model::mutant;
 use placement_model::types::{Destination, Timestamp};
 use placement_model::{Command, Stamped};
 use serde::{Deserialize, Serialize};
 
-use super::blob::Blob;
 use super::record::{RecordVersion, WireError, decode, encode};
+use crate::blob::Blob;
 use crate::logged::LoggedCommand;
 use crate::types::{
     Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
@@ -197,7 +197,7 @@ pub struct WireCommand {
     /// When the leader proposed it.
     pub at: Timestamp,
     /// Who sent it.
-    pub request: Option<RequestId>,
+    pub write_id: Option<WriteId>,
     /// The record of the [`Command`], as the node that was asked for it has written it.
     pub command: Blob,
     /// In which partition, and how the request was routed there.
@@ -218,7 +218,7 @@ impl From<&Entry> for WireEntry {
             Payload::Blank => WirePayload::Blank,
             Payload::Normal(logged) => WirePayload::Command(WireCommand {
                 at: logged.stamped().at,
-                request: logged.stamped().request,
+                write_id: logged.stamped().write_id,
                 command: logged.record().clone(),
                 destination: Destination {
                     partition: logged.stamped().partition,
@@ -244,14 +244,14 @@ impl WireEntry {
             WirePayload::Blank => Payload::Blank,
             WirePayload::Command(WireCommand {
                 at,
-                request,
+                write_id,
                 command: record,
                 destination: Destination { partition, routes },
             }) => {
                 let command: Command = decode(&record.0)?;
                 let stamped = Stamped {
                     at,
-                    request,
+                    write_id,
                     command,
                     partition,
                     routes,

@@ -8,7 +8,7 @@ use std::fmt;
 
 use placement_model::Level;
 use serde::Serialize;
-use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::DeserializeOwned;
 
 /// The version of a record: its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,33 +104,5 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
         Ok(value)
     } else {
         Err(WireError::Damaged(format!("{} bytes too many", rest.len())))
-    }
-}
-
-/// The first field of a struct, whatever follows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct First<T>(pub(crate) T);
-
-impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for First<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(FirstVisitor(std::marker::PhantomData))
-    }
-}
-
-struct FirstVisitor<T>(std::marker::PhantomData<T>);
-
-impl<'de, T: serde::Deserialize<'de>> Visitor<'de> for FirstVisitor<T> {
-    type Value = First<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a struct")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<First<T>, A::Error> {
-        let first = fields.next_element()?;
-        while fields.next_element::<IgnoredAny>()?.is_some() {}
-        first
-            .map(First)
-            .ok_or_else(|| serde::de::Error::custom("a struct without fields"))
     }
 }

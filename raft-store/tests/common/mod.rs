@@ -10,7 +10,7 @@ use futures::stream;
 use openraft::entry::RaftEntry;
 use openraft::storage::{RaftLogStorage, RaftLogStorageExt, RaftStateMachine};
 use openraft::vote::leader_id_adv::LeaderId;
-use placement_model::command::{CreateProvider, RequestId};
+use placement_model::command::{CreateProvider, WriteId};
 use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::wire::RecordVersion;
@@ -97,7 +97,7 @@ pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
         partition: PartitionId::DEFAULT,
         routes: 0,
         at: stamp(index),
-        request: Some(RequestId {
+        write_id: Some(WriteId {
             origin: 1,
             boot: 1,
             sequence: index,
@@ -118,7 +118,7 @@ pub(crate) fn provider_of_boot(boot: u64, index: u64) -> Entry {
     let mut one = provider(1, index);
     if let Payload::Normal(logged_command) = &one.payload {
         let mut stamped = logged_command.stamped().clone();
-        stamped.request = stamped.request.map(|id| RequestId { boot, ..id });
+        stamped.write_id = stamped.write_id.map(|id| WriteId { boot, ..id });
         one.payload = Payload::Normal(logged(stamped));
     }
     one

@@ -6,13 +6,12 @@
 
 pub mod fault;
 pub mod links;
-pub mod nodes;
 pub mod plan;
 pub mod planned;
 pub mod sites;
 
+pub use crate::nodes::Nodes;
 pub use fault::Fault;
 pub use links::Links;
-pub use nodes::Nodes;
 pub use plan::{Happened, Kinds, drawn, plan};
 pub use planned::Planned;

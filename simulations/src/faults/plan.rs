@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use placement_raft_store::simulation::POINTS;
+use placement_machine::POINTS;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 
 use super::fault::Fault;
-use super::nodes::Nodes;
 use super::planned::Planned;
 use super::sites;
+use crate::choice::one_of;
+use crate::nodes::Nodes;
 use crate::parameters::Parameters;
 use crate::places::place;
 use crate::seed::Seed;
@@ -50,13 +51,14 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
     let mut planned = series(parameters, "faults", 1.0, |random| draw(random, nodes));
     // Each run has some areas of trouble and is spared the others: those that are there come together
     // more often than if all were always there.
-    for area in AREAS {
-        let chosen = (parameters.seed.stream(&format!("area {}", area.name))).random_bool(0.4);
-        if chosen {
-            let name = format!("faults {}", area.name);
-            planned.extend(series(parameters, &name, 2.0, |random| {
-                (area.draw)(random, nodes)
-            }));
+    for (area, draw) in AREAS {
+        if parameters
+            .seed
+            .stream(&format!("area {area}"))
+            .random_bool(0.4)
+        {
+            let name = format!("faults {area}");
+            planned.extend(series(parameters, &name, 2.0, |random| draw(random, nodes)));
         }
     }
     let rots = (parameters.seed.stream("area rot")).random_bool(0.2);
@@ -65,7 +67,7 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
         planned.push(rot(parameters));
     }
     if !rots && may_lose_one && (parameters.seed.stream("area data")).random_bool(0.35) {
-        planned.extend(data(parameters));
+        planned.push(data(parameters));
     }
     if parameters.spares > 0 {
         let members = "faults members";
@@ -74,13 +76,15 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
         }));
     }
     if parameters.is_lost {
-        // The spare has a token, and nobody is replaced.
+        // The spare has a token, and no node is replaced.
     } else if parameters.two_operators {
         planned.extend(orders(parameters));
     } else if parameters.spares > 0 {
         let random = &mut parameters.seed.stream("faults replace");
         planned.push(Planned {
-            begins: parameters.storm.mul_f64(random.random_range(0.1..0.6)),
+            begins: parameters
+                .fault_phase
+                .mul_f64(random.random_range(0.1..0.6)),
             lasts: Duration::ZERO,
             fault: Fault::Replace(random.random_range(1..=nodes)),
         });
@@ -94,13 +98,13 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
 fn series(
     parameters: &Parameters,
     stream: &str,
-    seldom: f64,
+    pause: f64,
     draw: impl Fn(&mut SmallRng) -> Fault,
 ) -> Vec<Planned> {
     let random = &mut parameters.seed.stream(stream);
     let mut planned = Vec::new();
     let mut begins = Duration::from_millis(300);
-    while begins < parameters.storm {
+    while begins < parameters.fault_phase {
         let short = random.random_bool(0.6);
         let lasts = match short {
             true => random.random_range(50..1000),
@@ -119,7 +123,7 @@ fn series(
             lasts: Duration::from_millis(lasts).mul_f64(longer),
             fault,
         });
-        let pause = random.random_range(0.2..1.8) * seldom;
+        let pause = random.random_range(0.2..1.8) * pause;
         begins += parameters.fault_every.mul_f64(pause);
     }
     planned
@@ -133,7 +137,7 @@ fn orders(parameters: &Parameters) -> Vec<Planned> {
         parameters.nodes,
     );
     let at = |when: f64, fault| Planned {
-        begins: parameters.storm.mul_f64(when),
+        begins: parameters.fault_phase.mul_f64(when),
         lasts: Duration::ZERO,
         fault,
     };
@@ -160,60 +164,40 @@ fn orders(parameters: &Parameters) -> Vec<Planned> {
 fn rot(parameters: &Parameters) -> Planned {
     let random = &mut parameters.seed.stream("faults rot");
     Planned {
-        begins: parameters.storm.mul_f64(random.random_range(0.3..0.9)),
+        begins: parameters
+            .fault_phase
+            .mul_f64(random.random_range(0.3..0.9)),
         lasts: Duration::from_millis(random.random_range(50..1000)),
         fault: Fault::RotLog(random.random_range(1..=parameters.nodes)),
     }
 }
 
-/// Snapshots rot, and one node has its state rot, or is put back to an older copy of its disk: it stays away
-/// from then on.
-fn data(parameters: &Parameters) -> Vec<Planned> {
+/// One node has its state rot, or is put back to an older copy of its disk: it stays away from then on.
+fn data(parameters: &Parameters) -> Planned {
     let random = &mut parameters.seed.stream("faults data");
     let (node, _) = two(random, parameters.nodes);
     let rots = random.random_bool(0.5);
     let mut at = |when: std::ops::Range<f64>, fault| Planned {
-        begins: parameters.storm.mul_f64(random.random_range(when)),
+        begins: parameters.fault_phase.mul_f64(random.random_range(when)),
         lasts: Duration::from_millis(random.random_range(50..1000)),
         fault,
     };
-    vec![match rots {
+    match rots {
         true => at(0.4..1.0, Fault::RotRow(node)),
         false => at(0.1..0.6, Fault::Copy(node)),
-    }]
+    }
 }
 
 /// Faults that are drawn together, or not at all.
-struct Area {
-    name: &'static str,
-    draw: fn(&mut SmallRng, u64) -> Fault,
-}
+type Area = (&'static str, fn(&mut SmallRng, u64) -> Fault);
 
 const AREAS: [Area; 6] = [
-    Area {
-        name: "torn",
-        draw: draw_torn,
-    },
-    Area {
-        name: "disk",
-        draw: draw_disk,
-    },
-    Area {
-        name: "ways",
-        draw: draw_ways,
-    },
-    Area {
-        name: "late",
-        draw: draw_late,
-    },
-    Area {
-        name: "process",
-        draw: draw_process,
-    },
-    Area {
-        name: "clock",
-        draw: draw_clock,
-    },
+    ("torn", draw_torn),
+    ("disk", draw_disk),
+    ("ways", draw_ways),
+    ("late", draw_late),
+    ("process", draw_process),
+    ("clock", draw_clock),
 ];
 
 /// What a fault between nodes comes to where there is one.
@@ -335,16 +319,8 @@ fn draw_clock(random: &mut SmallRng, nodes: u64) -> Fault {
     let sign = if random.random_bool(0.5) { 1 } else { -1 };
     match random.random_bool(0.6) {
         // A second as ntpd steps it, an hour as a person does.
-        true => Fault::ClockStep(
-            node,
-            sign * *[50, 1_000, 30_000, 3_600_000]
-                .choose(random)
-                .expect("not empty"),
-        ),
+        true => Fault::ClockStep(node, sign * one_of(random, &[50, 1_000, 30_000, 3_600_000])),
         // A quartz, and one that is broken.
-        false => Fault::ClockDrift(
-            node,
-            sign * *[500, 200_000].choose(random).expect("not empty"),
-        ),
+        false => Fault::ClockDrift(node, sign * one_of(random, &[500, 200_000])),
     }
 }

@@ -8,12 +8,23 @@ use super::fault::Fault;
 /// A fault with its time.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
-    /// When it begins, since the storm began.
+    /// When it begins, since the fault phase began.
     pub begins: Duration,
     /// How long it lasts.
     pub lasts: Duration,
     /// What it is.
     pub fault: Fault,
+}
+
+impl Planned {
+    /// A fault with its times in milliseconds.
+    pub const fn at(begins_ms: u64, lasts_ms: u64, fault: Fault) -> Self {
+        Self {
+            begins: Duration::from_millis(begins_ms),
+            lasts: Duration::from_millis(lasts_ms),
+            fault,
+        }
+    }
 }
 
 impl fmt::Display for Planned {

@@ -18,7 +18,7 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
     let random = &mut parameters.seed.stream("faults regions");
     let mut planned = Vec::new();
     let mut begins = Duration::from_millis(500);
-    while begins < parameters.storm {
+    while begins < parameters.fault_phase {
         planned.push(Planned {
             begins,
             lasts: Duration::from_millis(random.random_range(1_000..5_000)),
@@ -29,7 +29,9 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
             .mul_f64(random.random_range(1.0..4.0));
     }
     planned.push(Planned {
-        begins: parameters.storm.mul_f64(random.random_range(0.2..0.7)),
+        begins: parameters
+            .fault_phase
+            .mul_f64(random.random_range(0.2..0.7)),
         lasts: Duration::from_millis(random.random_range(2_000..5_000)),
         fault: Fault::DrainLeaderSite,
     });
@@ -37,8 +39,10 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
     let edges = regions.sites() - usize::try_from(regions.learners).expect("few learners");
     if regions.learners > 0 && random.random_bool(0.5) {
         planned.push(Planned {
-            begins: parameters.storm.mul_f64(0.1),
-            lasts: parameters.storm.mul_f64(random.random_range(0.5..0.8)),
+            begins: parameters.fault_phase.mul_f64(0.1),
+            lasts: parameters
+                .fault_phase
+                .mul_f64(random.random_range(0.5..0.8)),
             fault: Fault::CutSite(random.random_range(edges..regions.sites())),
         });
     }

@@ -41,7 +41,7 @@ impl SeenNeverFalls {
     /// Looks at what one node says of itself.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong.
     pub fn observe(&mut self, role: &Role) -> Result<(), String> {
         let Some(index) = role.applied else {
             return Ok(());

@@ -1,10 +1,10 @@
 //! A write is carried out once, however often it stands in the log: what repeats it changes nothing and
-//! gets the first answer, for as long as its node may still ask (`RequestId::answered_below`; the
+//! gets the first answer, for as long as its node may still ask (`WriteId::answered_below`; the
 //! architecture: each write exactly once).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_model::command::RequestId;
+use placement_model::command::WriteId;
 use placement_model::{Change, Command, Outcome};
 
 use super::{Applied, Invariant};
@@ -43,7 +43,7 @@ impl Invariant for CarriedOutOnce {
         if let Command::RetireNode(retired) = &applied.stamped.command {
             self.retired.insert(retired.node);
         }
-        let Some(id) = applied.stamped.request else {
+        let Some(id) = applied.stamped.write_id else {
             return Ok(());
         };
         if self.retired.contains(&id.origin) {
@@ -54,7 +54,7 @@ impl Invariant for CarriedOutOnce {
 }
 
 impl CarriedOutOnce {
-    fn decide(&mut self, id: RequestId, applied: &Applied<'_>) -> Result<(), String> {
+    fn decide(&mut self, id: WriteId, applied: &Applied<'_>) -> Result<(), String> {
         let outcome = applied.outcome;
         let session = self.sessions.entry(id.origin).or_default();
         if id.boot > session.boot {

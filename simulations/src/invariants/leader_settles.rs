@@ -1,6 +1,6 @@
 //! Leadership moves to a preferred site only from who has led for a while, and only when a voter of a better site is
 //! up and has caught up; once nothing fails it moves to better sites, and not otherwise, nor at all where all stand in
-//! one place (`node/src/cluster/succession.rs`).
+//! one place (`node/src/cluster/leadership/preference.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -26,10 +26,10 @@ pub struct Seen<'a> {
     pub roles: &'a [Role],
     /// How often leaders have found a better node until now.
     pub found: u64,
-    /// Whether a node was ever told to get out of the way.
+    /// Whether a node was ever drained.
     pub has_drained: &'a dyn Fn(u64) -> bool,
     /// Whether nothing fails any more.
-    pub is_calm: bool,
+    pub is_healthy: bool,
 }
 
 /// See the module.
@@ -45,7 +45,7 @@ pub struct LeaderSettles {
     /// How far the log of the only leader was, lately.
     log: VecDeque<(Duration, u64)>,
     /// Who led last, once nothing failed any more.
-    in_calm: Option<u64>,
+    while_healthy: Option<u64>,
 }
 
 impl LeaderSettles {
@@ -59,7 +59,7 @@ impl LeaderSettles {
             up: BTreeMap::new(),
             leads: BTreeMap::new(),
             log: VecDeque::new(),
-            in_calm: None,
+            while_healthy: None,
         }
     }
 
@@ -73,7 +73,7 @@ impl LeaderSettles {
     /// Looks at one step.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong.
     pub fn observe(&mut self, seen: &Seen<'_>, logs: &Logs) -> Result<(), String> {
         let now = seen.now;
         self.up
@@ -105,7 +105,7 @@ impl LeaderSettles {
         if found {
             self.may_move(seen, leader, since, logs)?;
         }
-        self.keeps_calm(seen, leader)
+        self.stays_while_healthy(seen, leader)
     }
 
     fn may_move(
@@ -145,11 +145,11 @@ impl LeaderSettles {
         ))
     }
 
-    fn keeps_calm(&mut self, seen: &Seen<'_>, leader: u64) -> Result<(), String> {
-        if !seen.is_calm {
+    fn stays_while_healthy(&mut self, seen: &Seen<'_>, leader: u64) -> Result<(), String> {
+        if !seen.is_healthy {
             return Ok(());
         }
-        let before = self.in_calm.replace(leader).unwrap_or(leader);
+        let before = self.while_healthy.replace(leader).unwrap_or(leader);
         let is_better = self.rank(leader) < self.rank(before);
         match before == leader || is_better || (seen.has_drained)(before) {
             true => Ok(()),

@@ -19,7 +19,7 @@ impl Leadership {
     /// Looks at what one node says of itself.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong.
     pub fn observe(&mut self, role: Role) -> Result<(), String> {
         self.votes.observe(&role)?;
         own_vote::observe(&role)?;

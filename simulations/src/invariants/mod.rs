@@ -46,46 +46,30 @@ pub use leadership::Leadership;
 pub use placement_witness::{promise as from_history, staleness};
 
 /// The names of all promises.
-pub const NAMES: [&str; 38] = [
-    applied_never_falls::NAME,
-    carried_out_once::NAME,
-    commit_immutable::NAME,
-    commit_on_a_quorum::NAME,
-    committed_stays::NAME,
-    equal_digest::NAME,
-    from_history::ACKNOWLEDGED_IS_THERE,
-    from_history::ANSWERS_FOLLOW,
-    from_history::ASKED_FOR,
-    from_history::BOUNDED,
-    from_history::CLIENT,
-    from_history::LINEARIZABLE,
-    from_history::NOTHING_COMMITTED,
-    from_history::REAL_TIME,
-    from_history::SAYS_WHAT_IT_KEEPS,
-    from_history::SESSION,
-    generations_rise::NAME,
-    indexes_agree::NAME,
-    leader_completeness::NAME,
-    leader_settles::NAME,
-    liveness::NAME,
-    log_is_kept::NAME,
-    log_matching::NAME,
-    no_503_without_a_fault::NAME,
-    no_over_allocation::NAME,
-    one_change_of_members::NAME,
-    one_command_per_write_id::NAME,
-    one_committed_leader_per_term::NAME,
-    one_start_per_leader::NAME,
-    own_vote::NAME,
-    refusals_change_nothing::NAME,
-    restored_is_another::NAME,
-    staleness::NAME,
-    stamps_rise::NAME,
-    usages_are_sums::NAME,
-    votes_are_kept::NAME,
-    votes_rise::NAME,
-    well_formed_trees::NAME,
-];
+pub fn names() -> Vec<&'static str> {
+    let mut names = vec![
+        from_history::ACKNOWLEDGED_IS_THERE,
+        from_history::ANSWERS_FOLLOW,
+        from_history::ASKED_FOR,
+        from_history::BOUNDED,
+        from_history::CLIENT,
+        from_history::LINEARIZABLE,
+        from_history::NOTHING_COMMITTED,
+        from_history::REAL_TIME,
+        from_history::SAYS_WHAT_IT_KEEPS,
+        from_history::SESSION,
+        leader_settles::NAME,
+        liveness::NAME,
+        no_503_without_a_fault::NAME,
+        one_start_per_leader::NAME,
+        restored_is_another::NAME,
+        staleness::NAME,
+        votes_are_kept::NAME,
+    ];
+    names.extend(all().iter().map(|one| one.name()));
+    names.extend(of_logs().iter().map(|one| one.name()));
+    names
+}
 
 /// What a node says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +118,7 @@ pub trait Invariant {
     /// Looks at one command being applied.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong.
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String>;
 }
 
@@ -145,7 +129,7 @@ pub struct Hint<'a> {
     pub node: u64,
     /// What happened.
     pub happened: &'a Happened,
-    /// Entries that nobody knew to be committed before.
+    /// Entries that no node knew to be committed before.
     pub committed: Vec<EntryId>,
 }
 
@@ -157,7 +141,7 @@ pub trait LogInvariant {
     /// Looks at one thing that happened; `logs` are as they are after it.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong.
     fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String>;
 }
 

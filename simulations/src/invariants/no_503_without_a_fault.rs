@@ -1,4 +1,4 @@
-//! Nobody is turned away while nothing fails (the architecture: 503 says that there is no quorum): from
+//! No request is refused while nothing fails (the architecture: 503 says that there is no quorum): from
 //! the moment on when, after all faults have ended, every client got its writes through and every node has
 //! applied them. In a run without faults that is true from its beginning.
 
@@ -9,15 +9,15 @@ use crate::history::{End, History};
 /// Its name in complaints.
 pub const NAME: &str = "no 503 without a fault";
 
-/// Looks at what was asked from `calm_since` on.
-pub fn check(history: &History, calm_since: Option<Duration>) -> Vec<String> {
-    let Some(calm_since) = calm_since else {
+/// Looks at what was asked from `healthy_since` on.
+pub fn check(history: &History, healthy_since: Option<Duration>) -> Vec<String> {
+    let Some(healthy_since) = healthy_since else {
         return Vec::new();
     };
     let asked = history
         .events
         .iter()
-        .filter(|event| event.sent >= calm_since);
+        .filter(|event| event.sent >= healthy_since);
     let turned_away = asked.filter(|event| match &event.end {
         End::Answer(answer) => answer.status == 503,
         End::Lost(_) | End::NotSent(_) | End::Open => false,

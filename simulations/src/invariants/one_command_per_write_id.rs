@@ -1,5 +1,5 @@
 //! A write id names one command, in whichever places of the log it stands, and never says of its own
-//! write that it was answered (`RequestId`: a retry is recognised by its id alone).
+//! write that it was answered (`WriteId`: a retry is recognised by its id alone).
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Invariant for OneCommandPerWriteId {
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        let Some(id) = applied.stamped.request else {
+        let Some(id) = applied.stamped.write_id else {
             return Ok(());
         };
         if id.answered_below > id.sequence {

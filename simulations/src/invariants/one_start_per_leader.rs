@@ -20,7 +20,7 @@ impl OneStartPerLeader {
     /// Looks at what one node says of itself.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// What is wrong.
     pub fn observe(&mut self, role: &Role) -> Result<(), String> {
         let Role {
             node, start, vote, ..

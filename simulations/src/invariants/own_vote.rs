@@ -1,4 +1,4 @@
-//! Whoever leads has voted for itself (Raft paper, 5.2), and has that vote on disk before it writes entries
+//! A leader has voted for itself (Raft paper, 5.2), and has that vote on disk before it writes entries
 //! of its own: otherwise it might vote for another in its term after a crash, as any voter might.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ pub const NAME: &str = "a leader holds its own vote";
 /// Looks at what one node says of itself.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// What is wrong.
 pub fn observe(role: &Role) -> Result<(), String> {
     let Role { node, vote, .. } = role;
     match role.leads && vote.leader_id.node_id != *node {
@@ -37,7 +37,7 @@ impl LogInvariant for OwnVote {
             return Ok(());
         };
         let leader = written.id.leader;
-        // The entries of its forming are nobody's.
+        // The entries of its forming have no leader.
         if leader.1 != hint.node || leader.0 == 0 || !self.leaders.insert(leader) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! A cluster that is restored from a backup is another one: whoever has a token of the cluster that was lost is not let
+//! A cluster that is restored from a backup is another one: a node with a token of the cluster that was lost is not let
 //! in (docs/runbook.md: tokens end with the cluster that made them).
 
 /// Its name in complaints.

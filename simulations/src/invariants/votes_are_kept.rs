@@ -1,6 +1,6 @@
 //! A vote that was called durable is there when the node starts again (Raft paper, figure 2:
 //! persistent state). The disk itself says so:
-//! [`SimulatedDisk::lost_vote`](placement_raft_store::simulation::SimulatedDisk::lost_vote).
+//! [`SimulatedDisk::lost_vote`](placement_machine::SimulatedDisk::lost_vote).
 
 /// Its name in complaints.
 pub const NAME: &str = "votes are kept";

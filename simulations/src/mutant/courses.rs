@@ -1,4 +1,4 @@
-//! Runs that bring about what a bug needs, where the runs as they are drawn do so too seldom.
+//! Runs that bring about what a bug needs, where the runs as they are drawn do so too rarely.
 
 use std::time::Duration;
 
@@ -8,18 +8,13 @@ use crate::places::in_regions;
 use crate::regions::Regions;
 use crate::seed::Seed;
 
-/// A fault every so often.
-fn again_and_again(fault: Fault, every: Duration, lasts: Duration, count: u32) -> Vec<Planned> {
-    (1..=count)
-        .map(|number| Planned {
-            begins: every * number,
-            lasts,
-            fault,
-        })
-        .collect()
+/// A fault every so many milliseconds.
+fn again_and_again(fault: Fault, every: u64, lasts: u64, count: u64) -> Vec<Planned> {
+    let nth = |number: u64| Planned::at(every * number, lasts, fault);
+    (1..=count).map(nth).collect()
 }
 
-/// The run that is drawn from the seed, of three or five voters, whom nobody changes.
+/// The run that is drawn from the seed, of three or five voters, which no operator changes.
 fn several(seed: Seed) -> Parameters {
     let drawn = Parameters::from_seed(seed);
     Parameters {
@@ -33,8 +28,8 @@ fn several(seed: Seed) -> Parameters {
 
 /// Threads often come to their work late.
 fn late_threads(parameters: &mut Parameters) {
-    parameters.knobs.limits.late_one_in = 2;
-    parameters.knobs.limits.late = Duration::from_millis(30);
+    parameters.knobs.lateness.one_in = 2;
+    parameters.knobs.lateness.most = Duration::from_millis(30);
 }
 
 /// The log is cut behind snapshots while much is written, and the power of one node after the other fails.
@@ -47,32 +42,25 @@ pub(super) fn power_cuts_behind_snapshots(seed: Seed) -> (Parameters, Vec<Planne
         clients: 12,
         writes_percent: 100,
         pause_max: Duration::from_millis(10),
-        storm: Duration::from_secs(12),
-        storm_from_the_start: false,
+        fault_phase: Duration::from_secs(12),
+        faults_from_the_start: false,
         minority_stays_down: false,
         ..several(seed)
     };
     late_threads(&mut parameters);
-    let faults = (1..=20).map(|number| Planned {
-        begins: Duration::from_millis(500 * number),
-        lasts: Duration::from_millis(100),
-        fault: Fault::PowerCut(1 + number % 3),
-    });
-    let faults = faults.collect();
-    (parameters, faults)
+    let nth = |number: u64| Planned::at(500 * number, 100, Fault::PowerCut(1 + number % 3));
+    (parameters, (1..=20).map(nth).collect())
 }
 
 /// All is lost but a backup; processes are killed before and after it.
 pub(super) fn lost(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
-        storm: Duration::from_secs(4),
+        fault_phase: Duration::from_secs(4),
         ..several(seed)
     }
     .lost();
-    let (every, lasts) = (Duration::from_millis(900), Duration::from_millis(200));
-    let faults = again_and_again(Fault::KillLeader, every, lasts, 3);
-    (parameters, faults)
+    (parameters, again_and_again(Fault::KillLeader, 900, 200, 3))
 }
 
 /// Syncs are slow, and the power of all nodes fails again and again: a majority must lose the same
@@ -84,12 +72,13 @@ pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
         writes_percent: 80,
         ..several(seed)
     };
-    let (every, lasts) = (Duration::from_millis(1500), Duration::from_millis(100));
-    let faults = again_and_again(Fault::PowerCutAll, every, lasts, 4);
-    (parameters, faults)
+    (
+        parameters,
+        again_and_again(Fault::PowerCutAll, 1500, 100, 4),
+    )
 }
 
-/// Another cloud is in the cluster, from the time on when all nodes know what that is.
+/// Another cloud is in the cluster.
 pub(super) fn neighbours(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         clouds: Clouds::First,
@@ -110,9 +99,10 @@ pub(super) fn leaders_fall(seed: Seed, wait: Duration) -> (Parameters, Vec<Plann
         wait,
         ..several(seed)
     };
-    let (every, lasts) = (Duration::from_millis(1500), Duration::from_millis(300));
-    let faults = again_and_again(Fault::PowerCutLeader, every, lasts, 5);
-    (parameters, faults)
+    (
+        parameters,
+        again_and_again(Fault::PowerCutLeader, 1500, 300, 5),
+    )
 }
 
 /// Leaders lose sight of the others while clients still ask them.
@@ -123,9 +113,10 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
         pause_max: Duration::from_millis(10),
         ..several(seed)
     };
-    let (every, lasts) = (Duration::from_millis(2000), Duration::from_millis(1500));
-    let faults = again_and_again(Fault::IsolateLeader, every, lasts, 4);
-    (parameters, faults)
+    (
+        parameters,
+        again_and_again(Fault::IsolateLeader, 2000, 1500, 4),
+    )
 }
 
 /// One after the other, each of five nodes is left with a single other one, which sees all: if it led, there are two
@@ -138,18 +129,11 @@ pub(super) fn two_leaders_are_heard(seed: Seed) -> (Parameters, Vec<Planned>) {
         pause_max: Duration::from_millis(10),
         ..several(seed)
     };
-    let (mut faults, lasts) = (Vec::new(), Duration::from_millis(1500));
-    for round in 0..5 {
-        let nth = |step: u64| 1 + (u64::from(round) + step) % 5;
+    let mut faults = Vec::new();
+    for round in 0..5_u64 {
+        let nth = |step: u64| 1 + (round + step) % 5;
         let (alone, both) = (nth(0), nth(1));
-        let begins = Duration::from_millis(300) + Duration::from_millis(1900) * round;
-        let mut plan = |fault| {
-            faults.push(Planned {
-                begins,
-                lasts,
-                fault,
-            });
-        };
+        let mut plan = |fault| faults.push(Planned::at(300 + 1900 * round, 1500, fault));
         for other in [nth(2), nth(3), nth(4)] {
             plan(Fault::CutLink(alone, other));
             plan(Fault::SlowLink(both, other));
@@ -158,7 +142,7 @@ pub(super) fn two_leaders_are_heard(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Leaders are heard no more, but hear: what they acknowledge then, nobody else knows to be committed.
+/// Messages of leaders are lost, but those to them arrive: what they acknowledge then, no other node knows to be committed.
 pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -168,13 +152,8 @@ pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
         pause_max: Duration::from_millis(10),
         ..several(seed)
     };
-    let faults = (1..=6).map(|round| Planned {
-        begins: Duration::from_millis(1800 * round - 1300),
-        lasts: Duration::from_millis(1500),
-        fault: Fault::Mute(1 + round % 3),
-    });
-    let faults = faults.collect();
-    (parameters, faults)
+    let nth = |round: u64| Planned::at(1800 * round - 1300, 1500, Fault::Mute(1 + round % 3));
+    (parameters, (1..=6).map(nth).collect())
 }
 
 /// One link after the other is slow, syncs are not, and many ask at once.
@@ -187,13 +166,12 @@ pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
         ..several(seed)
     };
     let links = [(1, 2), (2, 3), (1, 3), (1, 2), (2, 3), (1, 3)];
-    let faults = (0_u64..).zip(links).map(|(number, (one, other))| Planned {
-        begins: Duration::from_millis(200 + 1000 * number),
-        lasts: Duration::from_millis(1500),
-        fault: Fault::SlowLink(one, other),
-    });
-    let faults = faults.collect();
-    (parameters, faults)
+    let faults = (0..)
+        .zip(links)
+        .map(|(number, (one, other)): (u64, (u64, u64))| {
+            Planned::at(200 + 1000 * number, 1500, Fault::SlowLink(one, other))
+        });
+    (parameters, faults.collect())
 }
 
 /// Nothing goes wrong, but followers are behind: of few clients' writes by one, of many clients' by several.
@@ -209,8 +187,8 @@ pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<
     (parameters, Vec::new())
 }
 
-/// Leaders are cut off with entries that nobody else has, and the power fails again and again while they
-/// are told of others.
+/// Leaders are cut off with entries that no other node has, and the power fails again and again while they
+/// receive others.
 pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         heartbeat: Duration::from_millis(50),
@@ -220,30 +198,20 @@ pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
         writes_percent: 100,
         pause_max: Duration::from_millis(10),
         snapshot_every: 1000,
-        storm: Duration::from_secs(9),
+        fault_phase: Duration::from_secs(9),
         ..several(seed)
     };
-    let ms = Duration::from_millis;
     let mut faults = Vec::new();
-    for round in 0..3 {
-        let begins = ms(500 + 3000 * round);
-        let isolated = Planned {
-            begins,
-            lasts: ms(800),
-            fault: Fault::IsolateLeader,
-        };
-        let cuts = (0..4).map(|cut| Planned {
-            begins: begins + ms(850 + 470 * cut),
-            lasts: ms(50),
-            fault: Fault::PowerCutAll,
-        });
-        faults.push(isolated);
-        faults.extend(cuts);
+    for round in 0..3_u64 {
+        let begins = 500 + 3000 * round;
+        faults.push(Planned::at(begins, 800, Fault::IsolateLeader));
+        let cut = |nth: u64| Planned::at(begins + 850 + 470 * nth, 50, Fault::PowerCutAll);
+        faults.extend((0..4).map(cut));
     }
     (parameters, faults)
 }
 
-/// The same, where the power fails for the first time before those who were cut off are heard again.
+/// The same, where the power fails for the first time before those that were cut off are reachable again.
 pub(super) fn tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     let (parameters, mut faults) = truncations(seed);
     for planned in &mut faults {
@@ -263,9 +231,10 @@ pub(super) fn snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
         writes_percent: 80,
         ..several(seed)
     };
-    let (every, lasts) = (Duration::from_millis(2500), Duration::from_millis(1500));
-    let faults = again_and_again(Fault::PowerCut(1), every, lasts, 3);
-    (parameters, faults)
+    (
+        parameters,
+        again_and_again(Fault::PowerCut(1), 2500, 1500, 3),
+    )
 }
 
 /// Our own client is there, and leaders fall while they answer it.
@@ -278,7 +247,7 @@ pub(super) fn careful_client(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// A leader that nobody follows writes many entries, and loses them to a leader that has written next to none.
+/// A leader without followers writes many entries, and loses them to a leader that has written next to none.
 /// Then all are killed.
 pub(super) fn long_tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
@@ -292,29 +261,23 @@ pub(super) fn long_tails(seed: Seed) -> (Parameters, Vec<Planned>) {
         patience: Duration::from_millis(500),
         wait: Duration::from_millis(300),
         snapshot_every: 1000,
-        storm: Duration::from_secs(9),
-        storm_from_the_start: false,
+        fault_phase: Duration::from_secs(9),
+        faults_from_the_start: false,
         ..several(seed)
     };
-    let ms = Duration::from_millis;
     let mut faults = Vec::new();
-    for round in 0..2 {
-        let begins = ms(500 + 4200 * round);
-        let at = |after, lasts, fault| Planned {
-            begins: begins + ms(after),
-            lasts: ms(lasts),
-            fault,
-        };
+    for round in 0..2_u64 {
+        let at = |after: u64, lasts, fault| Planned::at(500 + 4200 * round + after, lasts, fault);
         faults.push(at(0, 1500, Fault::PowerCutFollowers));
         faults.push(at(1400, 2000, Fault::KillLeader));
-        // Else those who lead meanwhile would write as much.
+        // Otherwise those that lead in between would write as much.
         faults.extend((1..=3).map(|node| at(1400, 2300, Fault::CutClients(node))));
         faults.extend((1..=3).map(|node| at(3600, 100, Fault::Kill(node))));
     }
     (parameters, faults)
 }
 
-/// Two learners stay learners; later a leader reaches nobody else.
+/// Two learners stay learners; later a leader reaches no other node.
 pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -326,25 +289,19 @@ pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
         pause_max: Duration::from_millis(10),
         sync_max: Duration::from_millis(5),
         latency_max: Duration::from_millis(5),
-        storm: Duration::from_secs(12),
-        storm_from_the_start: false,
+        fault_phase: Duration::from_secs(12),
+        faults_from_the_start: false,
         minority_stays_down: false,
         ..several(seed)
     };
-    let ms = Duration::from_millis;
-    let at = |begins, lasts, fault| Planned {
-        begins: ms(begins),
-        lasts: ms(lasts),
-        fault,
-    };
     let mut faults = vec![
-        at(200, 10, Fault::Learner(4)),
-        at(300, 10, Fault::Learner(5)),
-        at(4500, 100, Fault::PowerCutAll),
+        Planned::at(200, 10, Fault::Learner(4)),
+        Planned::at(300, 10, Fault::Learner(5)),
+        Planned::at(4500, 100, Fault::PowerCutAll),
     ];
     for voter in 1..=3 {
         let side = [voter, 4, 5].into_iter().collect();
-        faults.push(at(4000 + 2000 * voter, 1800, Fault::Split(side)));
+        faults.push(Planned::at(4000 + 2000 * voter, 1800, Fault::Split(side)));
     }
     (parameters, faults)
 }
@@ -358,35 +315,26 @@ pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
         writes_percent: 40,
         pause_max: Duration::from_millis(10),
         wait: Duration::from_millis(200),
-        storm_from_the_start: false,
+        faults_from_the_start: false,
         ..several(seed)
     };
-    let faults = (1..=3).map(|node| Planned {
-        begins: Duration::from_millis(1500 * node),
-        lasts: Duration::from_millis(1000),
-        fault: Fault::Isolate(node),
-    });
-    let faults = faults.collect();
-    (parameters, faults)
+    let cut_off = |node: u64| Planned::at(1500 * node, 1000, Fault::Isolate(node));
+    (parameters, (1..=3).map(cut_off).collect())
 }
 
 /// Rows of one node rot, of which it has many on disk.
 pub(super) fn rotten_rows(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = loses_one(seed, 15);
-    let (every, lasts) = (Duration::from_millis(2500), Duration::from_millis(200));
-    let faults = again_and_again(Fault::RotRow(2), every, lasts, 3);
-    (parameters, faults)
+    (parameters, again_and_again(Fault::RotRow(2), 2500, 200, 3))
 }
 
 /// One node is put back to a copy of its disk.
 pub(super) fn copied_disks(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = loses_one(seed, 1000);
-    let (begins, lasts) = (Duration::from_millis(2000), Duration::from_millis(200));
-    let faults = again_and_again(Fault::Copy(2), begins, lasts, 1);
-    (parameters, faults)
+    (parameters, again_and_again(Fault::Copy(2), 2000, 200, 1))
 }
 
-/// Nothing else goes wrong, and one node may be lost for ever.
+/// Nothing else goes wrong, and one node may be lost for good.
 fn loses_one(seed: Seed, snapshot_every: u64) -> Parameters {
     Parameters {
         nodes: 3,
@@ -397,8 +345,8 @@ fn loses_one(seed: Seed, snapshot_every: u64) -> Parameters {
         writes_percent: 80,
         minority_stays_down: false,
         spares: 0,
-        storm_from_the_start: false,
-        storm: Duration::from_secs(9),
+        faults_from_the_start: false,
+        fault_phase: Duration::from_secs(9),
         ..several(seed)
     }
 }
@@ -423,24 +371,18 @@ fn three_regions_and_an_edge(seed: Seed, preference: Vec<usize>) -> Parameters {
     in_regions(parameters, regions)
 }
 
-/// The site where the leader is to be comes back after a while, over thin ways: it is heard long before it has all.
+/// The site where the leader is to be comes back after a while, over thin ways: it is reachable long before it has all.
 pub(super) fn preferred_falls_behind(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         writes_percent: 80,
-        storm: Duration::from_secs(16),
+        fault_phase: Duration::from_secs(16),
         ..three_regions_and_an_edge(seed, vec![0])
-    };
-    let ms = Duration::from_millis;
-    let at = |begins, lasts, fault| Planned {
-        begins: ms(begins),
-        lasts: ms(lasts),
-        fault,
     };
     let thin = |node| Fault::ThinSite([node].into_iter().collect());
     let faults = vec![
-        at(200, 10_300, Fault::CutSite(0)),
-        at(10_000, 5000, thin(2)),
-        at(10_000, 5000, thin(3)),
+        Planned::at(200, 10_300, Fault::CutSite(0)),
+        Planned::at(10_000, 5000, thin(2)),
+        Planned::at(10_000, 5000, thin(3)),
     ];
     (parameters, faults)
 }
@@ -451,10 +393,9 @@ pub(super) fn edge_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
         writes_percent: 30,
         clients: 12,
         wait: Duration::from_millis(300),
-        storm: Duration::from_secs(11),
+        fault_phase: Duration::from_secs(11),
         ..three_regions_and_an_edge(seed, Vec::new())
     };
-    let (begins, lasts) = (Duration::from_secs(3), Duration::from_secs(7));
-    let faults = again_and_again(Fault::CutSite(3), begins, lasts, 1);
+    let faults = vec![Planned::at(3000, 7000, Fault::CutSite(3))];
     (parameters, faults)
 }

@@ -27,11 +27,11 @@ use crate::report::Report;
 use crate::seed::Seed;
 
 macro_rules! mutants {
-    ($($(#[$doc:meta])* $mutant:ident, $name:literal, $promise:expr;)*) => {
+    ($($(#[doc = $doc:literal])+ $mutant:ident, $name:literal, $promise:expr;)*) => {
         /// A bug.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Mutant {
-            $($(#[$doc])* $mutant,)*
+            $($(#[doc = $doc])+ $mutant,)*
         }
 
         impl Mutant {
@@ -42,6 +42,13 @@ macro_rules! mutants {
             pub fn name(self) -> &'static str {
                 match self {
                     $(Mutant::$mutant => $name,)*
+                }
+            }
+
+            /// What it does.
+            pub fn description(self) -> &'static str {
+                match self {
+                    $(Mutant::$mutant => concat!($($doc),+).trim_ascii(),)*
                 }
             }
 
@@ -106,7 +113,7 @@ mutants! {
     /// A heartbeat has a node commit what it has, whether or not it is what the leader has.
     HeartbeatAgrees, "heartbeat-agrees", committed_stays::NAME;
     /// The leader reads a forwarded write otherwise than those who are sent its record.
-    ReadAmiss, "read-amiss", log_matching::NAME;
+    MisreadWrite, "misread-write", log_matching::NAME;
     /// A linearizable read is answered from what the node has.
     LocalReadAsLinearizable, "local-read-as-linearizable", from_history::LINEARIZABLE;
     /// A session read is satisfied one entry before its token.
@@ -133,7 +140,7 @@ mutants! {
     FirstOfSeveralStays, "first-of-several-stays", refusals_change_nothing::NAME;
     /// Inventories change without the generation.
     GenerationStays, "generation-stays", generations_rise::NAME;
-    /// Of a request without an answer our own client is told that it was not sent.
+    /// Of a request without an answer our own client learns that it was not sent.
     LostAsNotSent, "lost-as-not-sent", from_history::CLIENT;
     /// Of several resources that are claimed the last is forgotten.
     LastClaimForgotten, "last-claim-forgotten", from_history::ANSWERS_FOLLOW;
@@ -169,7 +176,7 @@ mutants! {
     OtherEpoch, "other-epoch", from_history::SAYS_WHAT_IT_KEEPS;
     /// A restored node begins to count its starts again.
     RestoreForgetsBoots, "restore-forgets-boots", liveness::NAME;
-    /// A restored cluster lets in whoever has a token of the one that it was.
+    /// A restored cluster lets in a node with a token of the one that it was.
     RestoreKeepsTokens, "restore-keeps-tokens", restored_is_another::NAME;
     /// Leadership moves to a preferred site whether or not anybody there has caught up.
     PreferThoseBehind, "prefer-those-behind", leader_settles::NAME;

@@ -1,16 +1,17 @@
 //! The course of a run, from outside of all nodes: steps of time, faults that begin and end
-//! (`storm.rs`), and what must come true before long once all is mended.
+//! (`fault_phase.rs`), and what must come true before long once all is mended.
 
+mod fault_phase;
 mod restored;
 mod sites;
-mod storm;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use placement_machine::coverage;
 use placement_model::Stamped;
-use placement_raft_store::coverage::{self, RarePath};
+use placement_raft_store::coverage::RarePath;
 use turmoil::Sim;
 
 use crate::client::work;
@@ -32,7 +33,7 @@ use crate::{outside, trace, witness};
 /// How long clients go on once nothing fails.
 const FURTHER: Duration = Duration::from_millis(1500);
 
-/// What a run leaves behind beside history and ledger.
+/// What a run leaves behind besides history and ledger.
 #[derive(Default)]
 pub(crate) struct Course {
     pub(crate) violations: Vec<String>,
@@ -42,7 +43,7 @@ pub(crate) struct Course {
     pub(crate) lost_bytes: u64,
     /// Files and names in directories that power cuts took.
     pub(crate) lost_files: u64,
-    /// What an operator was told to do, and what came of it.
+    /// The orders of an operator, and their outcomes.
     pub(crate) orders: Vec<(Order, Done)>,
     /// Where in their work nodes lost their power.
     pub(crate) points: Kinds,
@@ -51,13 +52,13 @@ pub(crate) struct Course {
     /// Messages that were kept, and let go later.
     pub(crate) late: u64,
     pub(crate) simulated: Duration,
-    /// How long the cluster took after the storm until every client got its writes through.
-    pub(crate) calm: Duration,
+    /// How long the cluster took after the fault phase until every client got its writes through.
+    pub(crate) recovery: Duration,
     pub(crate) story: Story,
     /// What was seen of a cluster that was lost, and its log.
     pub(crate) lost: Option<(History, BTreeMap<u64, Stamped>)>,
-    /// From when on nobody should be turned away.
-    pub(crate) calm_since: Option<Duration>,
+    /// From when on no request should be refused.
+    pub(crate) healthy_since: Option<Duration>,
 }
 
 /// The simulated world.
@@ -76,7 +77,7 @@ pub(crate) struct World {
     outside: BTreeSet<u64>,
     /// Machines that have lost what they knew, and are asked nothing any more.
     wiped: BTreeSet<u64>,
-    /// Those that stay away until the calm is over.
+    /// Those that stay away until the recovery phase is over.
     away: BTreeSet<u64>,
     /// Whether they are there again.
     has_come_back: bool,
@@ -164,30 +165,38 @@ impl World {
     fn phases(&mut self, faults: &[Planned]) -> turmoil::Result {
         let Bounds {
             set_up,
-            calm,
+            recovery,
             changes,
         } = self.shared.parameters.bounds();
         self.begins("the nodes start");
-        let formed = |world: &Self| world.shared.phase.get() == Phase::Storm;
-        if !self.shared.parameters.storm_from_the_start {
+        let formed = |world: &Self| world.shared.phase.get() == Phase::Faults;
+        if !self.shared.parameters.faults_from_the_start {
             self.steps(set_up, "the cluster did not form", formed)?;
         }
         self.take_in_learners(changes)?;
-        self.begins("the storm begins");
+        self.begins("the fault phase begins");
         let parameters = &self.shared.parameters;
         let nobody_is_lost = faults.is_empty() && !parameters.minority_stays_down;
-        if nobody_is_lost && !parameters.storm_from_the_start {
-            self.course.calm_since = Some(self.sim.elapsed());
+        if nobody_is_lost && !parameters.faults_from_the_start {
+            self.course.healthy_since = Some(self.sim.elapsed());
         }
-        self.storm(faults)?;
+        self.fault_phase(faults)?;
         if self.shared.parameters.is_lost {
             self.mend();
-            self.steps(set_up, "the cluster did not form after the storm", formed)?;
-            self.lose_all(calm)?;
-            self.storm(faults)?;
+            self.steps(
+                set_up,
+                "the cluster did not form after the fault phase",
+                formed,
+            )?;
+            self.lose_all(recovery)?;
+            self.fault_phase(faults)?;
         }
         self.mend();
-        self.steps(set_up, "the cluster did not form after the storm", formed)?;
+        self.steps(
+            set_up,
+            "the cluster did not form after the fault phase",
+            formed,
+        )?;
         let ordered = |world: &Self| world.desk.is_empty() && world.deputy.is_empty();
         self.steps(changes, "the cluster was not changed as ordered", ordered)
             .map_err(|error| {
@@ -199,33 +208,33 @@ impl World {
             })?;
         self.take_in();
         self.is_closed();
-        self.put_back(calm)?;
+        self.put_back(recovery)?;
         self.recount("once all was mended");
         self.begins("all is mended, each client has to get writes through");
         let settled = self.sim.elapsed() + self.shared.parameters.settling();
-        self.shared.phase.set(Phase::Calm);
+        self.shared.phase.set(Phase::Recovery);
         let clients = self.shared.parameters.clients;
         let content = |world: &Self| world.shared.content.get() == clients;
-        let unheard = "not every client got its writes through after the storm";
-        self.course.calm = self.steps(calm, unheard, content)?;
+        let unheard = "not every client got its writes through after the fault phase";
+        self.course.recovery = self.steps(recovery, unheard, content)?;
         // Nodes that have just started may not have known the last change of the members.
         self.take_in();
-        // A node behind a connection that the storm left dumb may be the last to hear of them.
-        self.steps(calm, "not every node caught up", Self::converged)?;
-        // A change that nobody was told of may have been made since.
+        // A node behind a connection that a fault left dumb may be the last to hear of them.
+        self.steps(recovery, "not every node caught up", Self::converged)?;
+        // A change without an answer may have been made since.
         self.take_in();
-        self.steps(calm, "not every node caught up", Self::converged)?;
+        self.steps(recovery, "not every node caught up", Self::converged)?;
         let has_settled = |world: &Self| world.sim.elapsed() >= settled;
-        self.steps(calm, "time stands still", has_settled)?;
-        self.course.calm_since.get_or_insert(self.sim.elapsed());
+        self.steps(recovery, "time stands still", has_settled)?;
+        self.course.healthy_since.get_or_insert(self.sim.elapsed());
         self.begins("nothing fails, and clients go on");
         self.shared.phase.set(Phase::Further);
         let over = self.sim.elapsed() + FURTHER;
         let is_over = |world: &Self| world.sim.elapsed() >= over;
-        self.steps(calm, "time stands still", is_over)?;
+        self.steps(recovery, "time stands still", is_over)?;
         self.shared.phase.set(Phase::Answered);
         let stopped = |world: &Self| world.shared.content.get() == 2 * clients;
-        self.steps(calm, "not every request was answered", stopped)?;
+        self.steps(recovery, "not every request was answered", stopped)?;
         let partition = self.shared.parameters.clouds.partition();
         let names = &self.shared.names;
         let questions = witness::every_question(&self.ledger.lock().log, partition, names);
@@ -234,14 +243,14 @@ impl World {
         self.begins("every node is asked everything");
         self.shared.phase.set(Phase::Scan);
         let done = |world: &Self| world.shared.phase.get() == Phase::Done;
-        let silent = "not every node answered everything after the storm";
+        let silent = "not every node answered everything after the fault phase";
         self.steps(scan, silent, done)?;
-        self.steps(calm, "the nodes did not converge", Self::converged)?;
+        self.steps(recovery, "the nodes did not converge", Self::converged)?;
         self.rest()?;
         if !self.away.is_empty() {
             self.begins("the nodes that stayed away come back");
             self.come_back();
-            self.steps(calm, "the late nodes did not converge", Self::converged)?;
+            self.steps(recovery, "the late nodes did not converge", Self::converged)?;
         }
         self.recount("at the end");
         Ok(())
@@ -321,7 +330,7 @@ impl World {
             roles: &roles,
             found: coverage::times(RarePath::BetterSite),
             has_drained: &|node| self.desk.has_drained(node),
-            is_calm: self.course.calm_since.is_some() && !self.has_come_back,
+            is_healthy: self.course.healthy_since.is_some() && !self.has_come_back,
         };
         self.settles.observe(&seen, self.ledger.lock().logs())?;
         self.leave_out_the_rotten();
@@ -378,7 +387,7 @@ impl World {
         first.is_some() && applied.all(|one| one == first)
     }
 
-    /// Up to where each node has applied the log, and which ones nobody waits for.
+    /// Up to where each node has applied the log, and which ones are not waited for.
     fn positions(&self) -> String {
         let position = |(node, host): (&u64, &Rc<Host>)| {
             let at = host
@@ -406,7 +415,7 @@ impl World {
             .map(|role| role.node)
     }
 
-    /// Ends what is left of the storm, lost connections aside.
+    /// Ends what is left of the fault phase, lost connections aside.
     fn mend(&mut self) {
         for (node, host) in &self.hosts {
             host.slow_disk(false);

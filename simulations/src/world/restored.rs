@@ -55,7 +55,7 @@ impl World {
             cluster = NewCluster::Named(self.hosts[&node].restore(&file, cluster)?);
             self.start(node);
         }
-        // Whoever was to join the cluster that is lost comes late.
+        // A node that was to join the cluster that is lost comes late.
         if let Some(token) = self.desk.token(spare) {
             let host = self.hosts[&spare].clone();
             self.kill(spare);
@@ -66,7 +66,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether nobody has come into a restored cluster with a token of the one that was lost.
+    /// Whether no node has come into a restored cluster with a token of the one that was lost.
     pub(super) fn is_closed(&mut self) {
         let parameters = &self.shared.parameters;
         let spare = parameters.nodes + 1;

@@ -8,7 +8,7 @@ use crate::invariants::leader_settles::SETTLE;
 use crate::operator::{Done, Order};
 use crate::regions::Regions;
 
-/// Where a leader has to lead for longer before it looks for a better one, nobody waits for that.
+/// Where a leader has to lead for longer before it looks for a better one, the run does not wait for that.
 const RESTS_MAX: Duration = Duration::from_secs(12);
 
 impl World {
@@ -91,7 +91,7 @@ impl World {
         Ok(())
     }
 
-    /// What becomes of a fault that aims at the site of whoever leads. `None`: it does not.
+    /// What becomes of a fault that aims at the leader's site. `None`: it does not.
     pub(super) fn at_leaders_site(&self, fault: Fault) -> Option<Option<Fault>> {
         let strikes: fn(&Regions, usize) -> Fault = match fault {
             Fault::PowerCutLeaderSite => |regions, site| Fault::PowerCutSite(regions.nodes(site)),
@@ -127,7 +127,7 @@ impl World {
         })
     }
 
-    /// As `placementctl drain --region`: one after the other, whoever leads last.
+    /// As `placementctl drain --region`: one after the other, the leader last.
     pub(super) fn drain(&self, nodes: Nodes) {
         let leader = self.leader();
         let mut nodes: Vec<u64> = nodes.iter().collect();

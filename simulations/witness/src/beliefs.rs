@@ -25,7 +25,7 @@ pub struct Beliefs {
     providers: BTreeMap<Uuid, i64>,
     /// Generation and units of [`CLASS`] as inventories showed them together.
     stock: BTreeMap<Uuid, (i64, u32)>,
-    /// The furthest place in the log that this client was told.
+    /// The furthest place in the log that this client was shown.
     pub token: Option<Token>,
 }
 

@@ -13,9 +13,9 @@ use crate::operation::{Level, Operation, Question, Token, Write};
 use crate::workload::{Choices, Names, Workload};
 
 /// Writes that each client must get through once nothing fails any more.
-const CALM_WRITES: usize = 4;
+const RECOVERY_WRITES: usize = 4;
 /// Writes among 100 requests then: little time is left.
-const CALM_WRITES_PERCENT: u32 = 80;
+const RECOVERY_WRITES_PERCENT: u32 = 80;
 
 /// Where clients ask: a simulated cluster, or one of processes.
 pub trait Venue {
@@ -25,7 +25,7 @@ pub trait Venue {
     /// The nodes that may be asked; at least one.
     fn nodes(&self) -> Vec<u64>;
 
-    /// The furthest place in the log that any client was told.
+    /// The furthest place in the log that any client was shown.
     fn furthest(&self) -> Option<Token>;
 
     /// Sends an operation to a node for a client and writes down what came of it.
@@ -131,8 +131,8 @@ impl<V: Venue> Client<V> {
     /// Gets its last writes through, as long as it `may` go on.
     pub async fn be_content(&mut self, may: impl Fn() -> bool) {
         let mut written = 0;
-        while written < CALM_WRITES && may() {
-            written += usize::from(self.step(CALM_WRITES_PERCENT).await);
+        while written < RECOVERY_WRITES && may() {
+            written += usize::from(self.step(RECOVERY_WRITES_PERCENT).await);
         }
     }
 

@@ -19,7 +19,7 @@ pub struct History {
     pub events: Vec<Event>,
     /// What our own client made of several requests, where it was asked.
     pub calls: Vec<Call>,
-    /// The furthest place in the log that any client was told.
+    /// The furthest place in the log that any client was shown.
     pub furthest: Option<Token>,
 }
 
@@ -41,7 +41,7 @@ pub enum Said {
     Answered(u16),
     /// Nothing was committed.
     NothingCommitted,
-    /// Nobody knows whether anything was committed.
+    /// Whether anything was committed is not known.
     Unknown,
     /// Something else.
     Other(String),

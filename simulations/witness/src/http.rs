@@ -70,7 +70,7 @@ where
     Ok(http::Response::from_parts(parts, body))
 }
 
-/// Whoever gives up closes the connection.
+/// A caller that gives up closes the connection.
 struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {

@@ -1,4 +1,4 @@
-//! Clients that use the whole API, and the judge of what they were told. It knows neither the simulated
+//! Clients that use the whole API, and the judge of their answers. It knows neither the simulated
 //! world nor real processes: simulations and the tests of real processes bring their own network,
 //! faults and log.
 //!

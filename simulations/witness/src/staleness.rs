@@ -15,7 +15,7 @@ const TOLERANCE: Duration = Duration::from_millis(1);
 
 /// Holds every answer against the places in the log that were named to clients before.
 pub fn check(history: &History) -> Vec<String> {
-    let mut told: Vec<(Duration, u64)> = history
+    let mut known: Vec<(Duration, u64)> = history
         .events
         .iter()
         .filter_map(|event| {
@@ -23,15 +23,15 @@ pub fn check(history: &History) -> Vec<String> {
             Some((event.ended?, answer.index?.index))
         })
         .collect();
-    told.sort_unstable();
+    known.sort_unstable();
     let mut highest = 0;
-    for (_, place) in &mut told {
+    for (_, place) in &mut known {
         highest = highest.max(*place);
         *place = highest;
     }
     let before = |moment: Duration| {
-        let position = told.partition_point(|(ended, _)| *ended < moment);
-        position.checked_sub(1).map(|position| told[position].1)
+        let position = known.partition_point(|(ended, _)| *ended < moment);
+        position.checked_sub(1).map(|position| known[position].1)
     };
     let stale = history.events.iter().filter_map(|event| {
         let answer = event.answer()?;
@@ -40,7 +40,7 @@ pub fn check(history: &History) -> Vec<String> {
         let place = answer.index?.index;
         (place < least).then(|| {
             format!(
-                "{NAME}: {age:?} before it was asked, {least} was told of already\n    {}",
+                "{NAME}: {age:?} before it was asked, {least} was shown already\n    {}",
                 event.line()
             )
         })

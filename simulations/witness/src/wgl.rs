@@ -86,7 +86,7 @@ impl Specification for ConsumerRegister {
 /// What the second opinion is.
 #[derive(Debug, Default)]
 pub struct Opinion {
-    /// What is wrong, in words.
+    /// What is wrong.
     pub violations: Vec<String>,
     /// Consumers whose histories were searched.
     pub searched: usize,

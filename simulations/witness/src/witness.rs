@@ -3,7 +3,7 @@
 //! Every answer names a place in the log. Two things then prove linearizability, in linear time:
 //! what happened before in real time stands before in the log, and replaying the log through the
 //! [`Oracle`] gives every recorded answer. Requests whose outcome is unknown are looked up in the
-//! log; whatever else is in the log, nobody asked for.
+//! log; no client asked for anything else in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::workload::Names;
 /// What the check found, and what it learnt on the way.
 #[derive(Debug, Default)]
 pub struct Finding {
-    /// What is wrong, in words; empty if nothing is.
+    /// What is wrong; empty if nothing is.
     pub violations: Vec<String>,
     /// Where the writes of the history took effect, by number of the event, and what came of them.
     pub effects: BTreeMap<usize, (u64, Outcome)>,
@@ -101,7 +101,7 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
         if let Some(stamped) = log.get(&index) {
             let outcome = oracle.entry(stamped);
             let name = stamped
-                .request
+                .write_id
                 .map(|one| (one.origin, one.boot, one.sequence));
             let first = name.map_or(index, |name| *firsts.entry(name).or_insert(index));
             if first != index {
@@ -146,7 +146,7 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
 /// Whether an entry of the log is what a node makes of a write to this partition.
 fn is_of(entry: &Stamped, write: &Write, partition: PartitionId, node: u64) -> bool {
     let of_both = entry.partition == partition && entry.command == write.command;
-    of_both && entry.request.is_none_or(|request| request.origin == node)
+    of_both && entry.write_id.is_none_or(|id| id.origin == node)
 }
 
 fn wrong_read(question: &Question, answer: &Answer, oracle: &mut Oracle) -> Option<String> {
@@ -192,9 +192,9 @@ fn one_answer_each(history: &History, finding: &mut Finding) {
     }
 }
 
-/// Finds the writes without an answer in the log, and entries that nobody asked for.
+/// Finds the writes without an answer in the log, and entries that no client asked for.
 ///
-/// Requests that say the same through the same node cannot be told apart if no answer came; the
+/// Requests that say the same through the same node cannot be distinguished if no answer came; the
 /// first entry of the log is then taken for the first request that was sent, which is never wrong
 /// where another choice would be right.
 fn resolve(
@@ -247,8 +247,8 @@ fn nobody_asked(history: &History, index: u64, stamped: &Stamped) -> String {
     });
     match denied {
         Some(event) => format!(
-            "{}: entry {index} of the log was applied, but no client asked for it but one who was \
-             told that nothing was committed\n    {}",
+            "{}: entry {index} of the log was applied, but no client asked for it but one whose \
+             answer was that nothing was committed\n    {}",
             promise::NOTHING_COMMITTED,
             event.line()
         ),
@@ -430,7 +430,7 @@ fn check_calls(history: &History, finding: &mut Finding) {
             {
                 wrong.push(format!("it asks for {asked} after it was shown {shown}"));
             }
-            // One that came in the moment in which the client lost patience was seen by nobody: it asked again.
+            // One that came in the moment in which the client lost patience was not seen: it asked again.
             let is_seen =
                 call.requests.last() == Some(number) && matches!(call.said, Said::Answered(_));
             let success = event

@@ -64,7 +64,7 @@ pub struct Choices {
 /// The few names over which the clients of a run meet.
 #[derive(Debug, Clone)]
 pub struct Names {
-    /// Providers that are made before the storm and stay: what is contended for.
+    /// Providers that are made before the fault phase and stay: what is contended for.
     pub core: Vec<Uuid>,
     /// Providers that are made, moved, changed in every way, and deleted.
     pub field: Vec<Uuid>,
@@ -336,7 +336,7 @@ impl Workload {
         (kind, providers)
     }
 
-    /// What to ask a node before it is told to write.
+    /// What to ask a node before it is to write.
     pub fn looks(&mut self, kind: Kind, providers: &[Uuid]) -> Vec<Operation> {
         let needed = matches!(
             kind,
@@ -676,7 +676,7 @@ impl Workload {
         held.collect()
     }
 
-    /// Mostly a name that nobody else gives.
+    /// Mostly a name of its own.
     fn name(&mut self) -> ProviderName {
         let mark = self.mark();
         name(if self.percent(15) {

@@ -57,8 +57,9 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     for learners in [0].into_iter().chain(options.learners.iter().copied()) {
         while (cluster.ids().len() as u64) < VOTERS + learners {
             let id = cluster.add_place().id;
-            cluster.start_node(id)?;
             cluster.admit(id).await?;
+            cluster.start_node(id)?;
+            cluster.wait_ready(id).await?;
         }
         progress(&format!("{learners} learners"));
         let leader = cluster.leader().await?;

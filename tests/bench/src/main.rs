@@ -26,7 +26,7 @@ use placement_tests::cluster::Cluster;
 use placement_tests::exit_code;
 
 /// Starts clusters of real processes on this machine and measures reads, candidates and writes. The load comes
-/// from wrk on the same cores. Nothing else should run meanwhile.
+/// from wrk on the same cores. Nothing else should run in the meantime.
 #[derive(Parser)]
 #[command(name = "scripts/bench", args_conflicts_with_subcommands = true)]
 struct Command {

@@ -41,8 +41,8 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,256,1024")]
     clients: Vec<usize>,
 
-    /// Bits a second of the link to each node, to see what compression is worth; throughput is measured there with
-    /// `[peer] compress` on and off, and nothing else is.
+    /// Bits a second of the link to each node, to see what compression is worth; throughput is measured there, and
+    /// nothing else is.
     #[arg(long)]
     bits_per_s: Option<u32>,
 
@@ -63,7 +63,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     }
     let mut round_trips = vec![0];
     round_trips.extend(options.round_trips.iter().copied().filter(|ms| *ms > 0));
-    let mut sites = Sites::start(options.longest(), None, "").await?;
+    let mut sites = Sites::start(options.longest(), None).await?;
     let providers = boundless(&sites.cluster.client()).await?;
     let mut text = costs(&mut sites, options, &round_trips, &providers).await?;
     let (table, points) = throughput(&mut sites, options, &round_trips).await?;
@@ -167,7 +167,7 @@ async fn throughput(
     options: &Options,
     round_trips: &[u64],
 ) -> anyhow::Result<(String, Vec<(String, f64, f64)>)> {
-    let mut text = "\n| round trip | clients in the leader's region | writes/s | beside the LAN's | most that so many \
+    let mut text = "\n| round trip | clients in the leader's region | writes/s | against the LAN's | most that so many \
                     clients can ask |\n|---:|---:|---:|---:|---:|\n"
         .to_owned();
     let mut points = Vec::new();
@@ -207,7 +207,7 @@ async fn losses(
     providers: &[Uuid],
 ) -> anyhow::Result<String> {
     let mut text = format!(
-        "\nThe longest silence before an election (`[raft] election_max_ms`) is {} ms.\n\n\
+        "\nThe longest silence before an election is {} ms.\n\n\
          | round trip | writes again after the loss of the leader's region | in elections | \
          acknowledged writes | of them lost |\n|---:|---:|---:|---:|---:|\n",
         sites.election_ms
@@ -235,42 +235,37 @@ async fn losses(
 
 /// What compression is worth where links are thin.
 async fn thin(options: &Options, bits_per_s: u32) -> anyhow::Result<()> {
-    println!(
-        "| `[peer] compress` | clients | writes/s | bytes per write to other regions | before compression |"
-    );
-    println!("|---|---:|---:|---:|---:|");
-    for compress in ["never", "regions"] {
-        let more = format!("[peer]\ncompress = \"{compress}\"\n");
-        let sites = Sites::start(options.longest(), Some(bits_per_s), &more).await?;
-        boundless(&sites.cluster.client()).await?;
-        sites.stretch(options.longest());
-        let leader = sites.settle().await?;
-        // The link to the other node of its site is as thin, and what goes there is not compressed.
-        let servers = urls(&sites.cluster, [leader]);
-        let sent = async |metric| {
-            let far = (1..=LEARNER).filter(|id| site_of(*id) != LEADERS_SITE);
-            sum_of_peers(&sites.cluster, leader, metric, far).await
-        };
-        for &clients in &options.clients {
-            progress(&format!("compress = {compress}, {clients} clients write"));
-            const SENT: [&str; 2] = [
-                "placement_peer_sent_bytes_total",
-                "placement_peer_sent_plain_bytes_total",
-            ];
-            let before = [sent(SENT[0]).await?, sent(SENT[1]).await?];
-            let sample = Load::on(&servers, writes(), clients)
-                .seconds(options.seconds)
-                .run()
-                .await?;
-            let per_write = [
-                (sent(SENT[0]).await? - before[0]) / sample.requests,
-                (sent(SENT[1]).await? - before[1]) / sample.requests,
-            ];
-            println!(
-                "| {compress} | {clients} | {:.0} | {:.0} | {:.0} |",
-                sample.per_second, per_write[0], per_write[1]
-            );
-        }
+    println!("| clients | writes/s | bytes per write to other regions | before compression |");
+    println!("|---:|---:|---:|---:|");
+    let sites = Sites::start(options.longest(), Some(bits_per_s)).await?;
+    boundless(&sites.cluster.client()).await?;
+    sites.stretch(options.longest());
+    let leader = sites.settle().await?;
+    // The link to the other node of its site is as thin, and what goes there is not compressed.
+    let servers = urls(&sites.cluster, [leader]);
+    let sent = async |metric| {
+        let far = (1..=LEARNER).filter(|id| site_of(*id) != LEADERS_SITE);
+        sum_of_peers(&sites.cluster, leader, metric, far).await
+    };
+    for &clients in &options.clients {
+        progress(&format!("{clients} clients write"));
+        const SENT: [&str; 2] = [
+            "placement_peer_sent_bytes_total",
+            "placement_peer_sent_plain_bytes_total",
+        ];
+        let before = [sent(SENT[0]).await?, sent(SENT[1]).await?];
+        let sample = Load::on(&servers, writes(), clients)
+            .seconds(options.seconds)
+            .run()
+            .await?;
+        let per_write = [
+            (sent(SENT[0]).await? - before[0]) / sample.requests,
+            (sent(SENT[1]).await? - before[1]) / sample.requests,
+        ];
+        println!(
+            "| {clients} | {:.0} | {:.0} | {:.0} |",
+            sample.per_second, per_write[0], per_write[1]
+        );
     }
     Ok(())
 }

@@ -27,15 +27,11 @@ pub(crate) fn site_of(id: u64) -> &'static str {
 }
 
 impl Sites {
-    pub(crate) async fn start(
-        round_trip_ms: u64,
-        bits_per_s: Option<u32>,
-        more: &str,
-    ) -> anyhow::Result<Self> {
+    pub(crate) async fn start(round_trip_ms: u64, bits_per_s: Option<u32>) -> anyhow::Result<Self> {
         let election_ms = 1_500.max(12 * round_trip_ms);
         let config = format!(
             "{COUNTED_ONLY}[cluster]\nleader_preference = [\"{LEADERS_SITE}\"]\n\
-             [raft]\nround_trip_ms = {round_trip_ms}\nelection_max_ms = {election_ms}\n{more}"
+             [raft]\nround_trip_ms = {round_trip_ms}\n"
         );
         let cluster = match bits_per_s {
             Some(bits_per_s) => Cluster::prepare_linked(VOTERS, &config, bits_per_s)?,
@@ -51,8 +47,9 @@ impl Sites {
         }
         sites.cluster.wait_healthy().await?;
         sites.cluster.add_place();
-        sites.start_node(LEARNER)?;
         sites.cluster.admit(LEARNER).await?;
+        sites.start_node(LEARNER)?;
+        sites.cluster.wait_ready(LEARNER).await?;
         sites.settle().await?;
         Ok(sites)
     }

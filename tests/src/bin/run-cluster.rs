@@ -24,7 +24,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(20);
 const RECORD: &str = "cluster.json";
 
 /// Builds placementd and runs a cluster of it on loopback, each node with its own data directory,
-/// with a sample estate to try it on. Ctrl-C stops everything; started again it comes back with
+/// with a sample cloud to try it on. Ctrl-C stops everything; started again it comes back with
 /// its data.
 #[derive(Parser)]
 #[command(name = "scripts/run-cluster")]
@@ -38,7 +38,7 @@ struct Command {
     dir: Option<PathBuf>,
 
     /// The first node's REST API; the port after it is for traffic between nodes, the next for the
-    /// admin door. Each further node begins 10 higher [default: 8778, or as the directory was
+    /// admin listener. Each further node begins 10 higher [default: 8778, or as the directory was
     /// formed with].
     #[arg(long, value_name = "PORT")]
     base_port: Option<u16>,
@@ -68,7 +68,7 @@ struct Command {
     state_dir_default: Option<PathBuf>,
 }
 
-/// What a directory holds, for whoever comes later.
+/// What a directory holds, for later runs.
 #[derive(Serialize, Deserialize)]
 struct Record {
     base_port: u16,
@@ -398,13 +398,13 @@ async fn wait_healthy(nodes: &mut [NodeProcess]) -> anyhow::Result<()> {
 
 async fn load_sample(client: &Client) -> anyhow::Result<()> {
     if sample::is_loaded(client).await? {
-        eprintln!("==> the sample estate is there from before");
+        eprintln!("==> the sample cloud is there from before");
         return Ok(());
     }
-    eprintln!("==> loading the sample estate");
+    eprintln!("==> loading the sample cloud");
     sample::load(client, |name| eprintln!("    {name}"))
         .await
-        .context("cannot load the sample estate")
+        .context("cannot load the sample cloud")
 }
 
 async fn try_sample(client: &Client, endpoint: &str, report: &mut String) -> anyhow::Result<()> {

@@ -37,13 +37,13 @@ struct Command {
     minutes: Option<f64>,
 
     /// The first seed: what clients ask and which faults come follows from it, what comes of that does not.
-    /// One that nobody had unless it is given.
+    /// One that no one had unless it is given.
     #[arg(long, requires = "minutes")]
     seed: Option<u64>,
 }
 
 /// How long faults go on in one cluster.
-const STORM: Duration = Duration::from_secs(45);
+const FAULT_PHASE: Duration = Duration::from_secs(45);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -54,7 +54,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     if let Some(minutes) = command.minutes {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
         let seed = command.seed.unwrap_or(now.as_secs());
-        return storms(Duration::try_from_secs_f64(60.0 * minutes)?, seed).await;
+        return rounds_of_faults(Duration::try_from_secs_f64(60.0 * minutes)?, seed).await;
     }
     let each = Duration::try_from_secs_f64(command.seconds)?;
     let all = !command.hostile && !command.overload;
@@ -103,7 +103,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// One cluster after the other, for so long.
-async fn storms(long: Duration, first: u64) -> anyhow::Result<ExitCode> {
+async fn rounds_of_faults(long: Duration, first: u64) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let mut summary = Summary::default();
     for seed in first.. {
@@ -114,8 +114,9 @@ async fn storms(long: Duration, first: u64) -> anyhow::Result<ExitCode> {
         let round = Round {
             seed,
             nodes: if seed % 2 == 0 { 5 } else { 3 },
+            encrypted: seed % 4 < 2,
             script: Vec::new(),
-            storm: STORM.min(left),
+            fault_phase: FAULT_PHASE.min(left),
         };
         let course = round.run(|line| println!("{line}")).await?;
         summary.add(&course);

@@ -16,9 +16,9 @@ use tokio::net::TcpStream;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     /// Faults.
-    Storm,
+    Faults,
     /// All is mended: every client must get writes through.
-    Calm,
+    Recovery,
     /// No client asks anything more.
     Over,
 }
@@ -33,7 +33,7 @@ pub(super) struct Board {
     pub(super) phase: Cell<Phase>,
     /// Where each node is asked.
     pub(super) nodes: RefCell<BTreeMap<u64, String>>,
-    /// Clients that have done their part in the calm.
+    /// Clients that have done their part in the recovery phase.
     pub(super) content: Cell<usize>,
     begun: Instant,
 }
@@ -44,7 +44,7 @@ impl Board {
             choices,
             names: Names::new(&choices),
             history: RefCell::default(),
-            phase: Cell::new(Phase::Storm),
+            phase: Cell::new(Phase::Faults),
             nodes: RefCell::new(nodes),
             content: Cell::new(0),
             begun: Instant::now(),
@@ -80,7 +80,7 @@ impl Venue for Board {
 
     async fn perform(&self, client: usize, node: u64, operation: Operation) -> Option<Answer> {
         let request = operation.request();
-        // One that was taken out meanwhile listens no more.
+        // One that was taken out in the meantime listens no more.
         let address = self.nodes.borrow().get(&node).cloned()?;
         let sent = self.elapsed();
         let event = (self.history.borrow_mut()).begin(client, node, operation, sent);

@@ -30,13 +30,13 @@ impl Client {
         self.client.set_up(TOTAL).await;
     }
 
-    /// Works through storm and calm.
+    /// Works through the fault phase and the recovery phase.
     pub(super) async fn work(mut self) {
-        while self.board.phase.get() == Phase::Storm {
+        while self.board.phase.get() == Phase::Faults {
             self.client.step(WRITES_PERCENT).await;
         }
-        let is_calm = || self.board.phase.get() == Phase::Calm;
-        self.client.be_content(is_calm).await;
+        let has_recovered = || self.board.phase.get() == Phase::Recovery;
+        self.client.be_content(has_recovered).await;
         self.board.content.set(self.board.content.get() + 1);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use http::StatusCode;
-use placement_client::{Admin, Client, Error, NewMember};
+use placement_client::{Admin, Client, Error};
 use placement_witness::seed::Seed;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -41,7 +41,7 @@ pub enum Fault {
     PauseOne,
     /// The processes of a majority are stopped, and go on.
     PauseMajority,
-    /// The leader hears nobody, and nobody hears it.
+    /// The leader hears no one, and no one hears it.
     CutOffLeader,
     /// One direction between two nodes is cut.
     CutOneWay,
@@ -119,22 +119,22 @@ impl Fault {
 /// How long a change of the members may take while nothing else fails.
 const CHANGE_LIMIT: Duration = Duration::from_secs(60);
 /// New nodes in one round at most: there are ports for no more.
-const INVITED_MAX: usize = 3;
+pub(super) const INVITED_MAX: u64 = 3;
 
-/// A storm over a cluster.
-pub(super) struct Storm<'a> {
+/// Injects faults into a cluster.
+pub(super) struct Injector<'a> {
     pub(super) cluster: &'a mut Cluster,
     board: &'a Board,
     power: Option<Power>,
     random: SmallRng,
     members: Vec<u64>,
-    invited: usize,
+    invited: u64,
     met: BTreeMap<&'static str, usize>,
     /// What happened when.
     story: Vec<String>,
 }
 
-impl<'a> Storm<'a> {
+impl<'a> Injector<'a> {
     pub(super) fn new(
         cluster: &'a mut Cluster,
         board: &'a Board,
@@ -176,7 +176,7 @@ impl<'a> Storm<'a> {
     }
 
     /// Random faults for so long.
-    pub(super) async fn rage(&mut self, long: Duration) -> anyhow::Result<()> {
+    pub(super) async fn run_for(&mut self, long: Duration) -> anyhow::Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < long {
             let fault = Fault::draw(&mut self.random);
@@ -188,8 +188,8 @@ impl<'a> Storm<'a> {
                 self.cut(beneath);
             }
             self.strike(fault, lasts).await?;
-            let calm = Duration::from_millis(self.random.random_range(100..1_500));
-            sleep(calm).await;
+            let pause = Duration::from_millis(self.random.random_range(100..1_500));
+            sleep(pause).await;
         }
         Ok(())
     }
@@ -304,7 +304,7 @@ impl<'a> Storm<'a> {
         self.cluster.cut(ways);
     }
 
-    /// One node is gone for ever; a new one comes in under a number that nobody had.
+    /// One node is gone for ever; a new one comes in under a number that no one had.
     async fn replace(&mut self, old: u64) -> anyhow::Result<()> {
         self.cluster.kill_9(old);
         std::fs::remove_dir_all(self.cluster.data_dir(old))?;
@@ -345,41 +345,37 @@ impl<'a> Storm<'a> {
         Ok(())
     }
 
-    /// Starts a node under a new number and has it added. One that has heard of a membership that was never
-    /// committed is refused; then comes the next.
+    /// Has a new node come with a token. One that has heard of a membership that was never committed waits for good;
+    /// then comes the next.
     async fn invite(&mut self, admin: &Admin) -> anyhow::Result<u64> {
         loop {
             self.invited += 1;
             if self.invited > INVITED_MAX {
                 bail!("the last of {INVITED_MAX} new nodes was not let in");
             }
-            let new = self.cluster.add_place().id;
-            self.start(new)?;
-            let door = self.cluster.admin_of(new);
-            until_done("to wait for its invitation", async || {
-                door.status().await.map(drop)
+            let mut made = None;
+            until_done("for a token", async || {
+                made = Some(admin.create_join_token(3600, None, false).await?);
+                Ok(())
             })
             .await?;
-            let member = NewMember {
-                id: new,
-                peer: self.cluster.peer_of(new),
-                api: String::new(),
-                admin: String::new(),
-            };
-            let mut is_in = true;
-            until_done("to be added", async || {
-                let added = admin.add_member(&member).await;
-                refused(added, |error| {
-                    let words = error.to_string();
-                    is_in = !words.contains("has been a member") && !words.contains("has data of");
-                    error.status() == Some(StatusCode::CONFLICT)
-                })
-            })
-            .await?;
-            if is_in {
-                return Ok(new);
+            let made = made.context("a token was made")?;
+            // The tokens between were made, and their answers lost.
+            while (self.cluster.ids().len() as u64) < made.id {
+                self.cluster.add_place();
             }
-            self.cluster.kill_9(new);
+            let token = made.token.context("a token is shown once")?;
+            self.cluster.give_token(made.id, &token)?;
+            self.start(made.id)?;
+            let begun = Instant::now();
+            while begun.elapsed() < CHANGE_LIMIT {
+                let members = admin.status().await.map(|status| status.members);
+                if members.is_ok_and(|members| members.iter().any(|one| one.id == made.id)) {
+                    return Ok(made.id);
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+            self.cluster.kill_9(made.id);
         }
     }
 
@@ -390,7 +386,7 @@ impl<'a> Storm<'a> {
             .push(format!("{at:>8.3} s {}: {about:?}", fault.words()));
     }
 
-    /// Whoever is said to lead, or anybody.
+    /// The supposed leader, or any node.
     fn leader(&mut self) -> u64 {
         let leader = self.board.leader();
         let is_there = leader.filter(|leader| self.members.contains(leader));
@@ -409,7 +405,7 @@ impl<'a> Storm<'a> {
         some.copied().collect()
     }
 
-    /// The admin doors of all members.
+    /// The admin listeners of all members.
     fn admin(&self) -> Admin {
         let doors = self
             .members

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
-use placement_model::command::RequestId;
+use placement_model::command::WriteId;
 use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Command as Model, Stamped};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub struct Entry {
     term: u64,
     node: u64,
     stamp: Option<i64>,
-    request: Option<RequestId>,
+    write_id: Option<WriteId>,
     content: Value,
 }
 
@@ -29,7 +29,7 @@ pub struct Entry {
 pub struct KeptLog {
     /// The commands.
     pub commands: BTreeMap<u64, Stamped>,
-    /// What is wrong, in words.
+    /// What is wrong, as text.
     pub wrong: Vec<String>,
     /// How often a node went on behind entries that it never had: a snapshot had them.
     pub snapshots: usize,
@@ -65,7 +65,7 @@ impl KeptLog {
                     partition: PartitionId::DEFAULT,
                     routes: 0,
                     at: Timestamp(at),
-                    request: entry.request,
+                    write_id: entry.write_id,
                     command,
                 };
                 all.commands.insert(*index, stamped);

@@ -1,4 +1,4 @@
-//! One round: a cluster of processes, its clients, a storm of faults, a calm, and the judgement.
+//! One round: a cluster of processes, its clients, a fault phase, a recovery phase, and the verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,16 +18,15 @@ use tokio::time::{sleep, timeout};
 
 use super::board::{Board, Phase};
 use super::client::Client;
-use super::faults::{Fault, Storm};
+use super::faults::{Fault, INVITED_MAX, Injector};
 use super::kept_log::KeptLog;
 use crate::cluster::{Cluster, HEALTHY_LIMIT};
 use crate::power::Power;
 
-/// Elections come soon, and so do snapshots and purges. What is kept in the log is more than
+/// Snapshots and purges come soon. What is kept in the log is more than
 /// these clients write in two seconds: within one, the nodes have it in the log beside their backups.
 const CONFIG: &str = "[cluster]\nwait_ms = 1500\n\
-    [raft]\nheartbeat_ms = 150\nelection_min_ms = 600\nelection_max_ms = 1200\n\
-    snapshot_after = 50\nlog_keep = 100\n\
+    [raft]\nsnapshot_after = 100\n\
     [backup]\nevery_s = 86400\nkeep = 1000\n\
     [log]\nlevel = \"warn,placement::access=off\"\n";
 /// More than the nodes ever say.
@@ -46,10 +45,12 @@ pub struct Round {
     pub seed: u64,
     /// Nodes of the cluster.
     pub nodes: u64,
+    /// Whether they speak with each other over TLS alone.
+    pub encrypted: bool,
     /// Faults that come one after the other, and how long each lasts.
     pub script: Vec<(Fault, Duration)>,
     /// How long random faults go on after them.
-    pub storm: Duration,
+    pub fault_phase: Duration,
 }
 
 /// What came of a round.
@@ -70,7 +71,7 @@ pub struct Course {
 /// What the witness says.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// What is wrong, in words.
+    /// What is wrong, as text.
     pub violations: Vec<String>,
     /// Answers that were compared with what they must be.
     pub compared: usize,
@@ -99,12 +100,26 @@ pub fn judge(history: &History, log: &KeptLog) -> Verdict {
 }
 
 impl Round {
+    fn prepare(&self) -> anyhow::Result<Cluster> {
+        if !self.encrypted {
+            return Cluster::prepare_linked(self.nodes, CONFIG, BITS_PER_S);
+        }
+        let config = format!("{CONFIG}[peer]\ntls = \"require\"\n");
+        let mut cluster = Cluster::prepare_linked(self.nodes, &config, BITS_PER_S)?;
+        let authority = cluster.authority()?;
+        for new in 1..=INVITED_MAX {
+            authority.node(self.nodes + new, 1)?;
+        }
+        cluster.options_mut().authority = Some(authority);
+        Ok(cluster)
+    }
+
     /// Runs it. `say` is told from time to time how far it is.
     ///
     /// # Errors
     /// The cluster cannot be prepared. All else is a violation.
     pub async fn run(&self, say: impl Fn(&str) + 'static) -> anyhow::Result<Course> {
-        let mut cluster = Cluster::prepare_linked(self.nodes, CONFIG, BITS_PER_S)?;
+        let mut cluster = self.prepare()?;
         let backups = cluster.directory().join("backups");
         let flag = backups.display().to_string();
         cluster.options_mut().flags = vec!["--backup-directory".to_owned(), flag];
@@ -118,13 +133,13 @@ impl Round {
         let api = |id| (id, cluster.place(id).api());
         let nodes = cluster.ids().into_iter().map(api).collect();
         let board = Rc::new(Board::new(choices, nodes));
-        let mut storm = Storm::new(&mut cluster, &board, power, choices.seed);
+        let mut injector = Injector::new(&mut cluster, &board, power, choices.seed);
         let mut log = KeptLog::default();
         let went = LocalSet::new()
-            .run_until(self.go(&mut storm, &board, &backups, &mut log, say))
+            .run_until(self.go(&mut injector, &board, &backups, &mut log, say))
             .await;
-        let faults = storm.met().clone();
-        let story = storm.story().join("\n");
+        let faults = injector.met().clone();
+        let story = injector.story().join("\n");
         let history = board.history.borrow().clone();
         let panics = cluster.panics();
         let mut verdict = Verdict::default();
@@ -152,50 +167,50 @@ impl Round {
 
     async fn go(
         &self,
-        storm: &mut Storm<'_>,
+        injector: &mut Injector<'_>,
         board: &Rc<Board>,
         backups: &Path,
         log: &mut KeptLog,
         say: impl Fn(&str) + 'static,
     ) -> anyhow::Result<()> {
-        for id in storm.cluster.ids() {
-            storm.start(id)?;
+        for id in injector.cluster.ids() {
+            injector.start(id)?;
         }
-        storm.cluster.wait_healthy().await?;
+        injector.cluster.wait_healthy().await?;
         let mut first = Client::new(0, board.clone());
         let set_up = timeout(HEALTHY_LIMIT, first.set_up()).await;
         set_up.context("the first providers cannot be made")?;
         // What is kept begins with the first entry: the oldest backup comes first.
-        backed_up(storm).await?;
+        backed_up(injector).await?;
         for number in 1..CLIENTS {
             spawn_local(Client::new(number, board.clone()).work());
         }
         spawn_local(first.work());
         let speaker = spawn_local(speak(self.clone(), board.clone(), say));
         for (fault, lasts) in &self.script {
-            storm.strike(*fault, *lasts).await?;
+            injector.strike(*fault, *lasts).await?;
             sleep(Duration::from_millis(500)).await;
         }
-        storm.rage(self.storm).await?;
-        for id in storm.members().to_vec() {
-            storm.cluster.wait_ready(id).await?;
+        injector.run_for(self.fault_phase).await?;
+        for id in injector.members().to_vec() {
+            injector.cluster.wait_ready(id).await?;
         }
-        board.phase.set(Phase::Calm);
+        board.phase.set(Phase::Recovery);
         let begun = Instant::now();
         while board.content.get() < CLIENTS {
             if begun.elapsed() > HEALTHY_LIMIT {
-                bail!("not every client got its writes through after the storm");
+                bail!("not every client got its writes through after the fault phase");
             }
             sleep(Duration::from_millis(20)).await;
         }
         board.phase.set(Phase::Over);
         speaker.abort();
         sleep(LATE).await;
-        *log = all_is_kept(storm, backups).await?;
-        scan(storm, board, log).await?;
-        *log = all_is_kept(storm, backups).await?;
-        for id in storm.members() {
-            let report = storm.cluster.admin_of(*id).check().await?;
+        *log = all_is_kept(injector, backups).await?;
+        scan(injector, board, log).await?;
+        *log = all_is_kept(injector, backups).await?;
+        for id in injector.members() {
+            let report = injector.cluster.admin_of(*id).check().await?;
             if !report.wrong.is_empty() {
                 bail!(
                     "what node {id} derives from its rows is wrong: {:?}",
@@ -208,10 +223,10 @@ impl Round {
 }
 
 /// Waits until each node has made its first backup.
-async fn backed_up(storm: &Storm<'_>) -> anyhow::Result<()> {
+async fn backed_up(injector: &Injector<'_>) -> anyhow::Result<()> {
     let begun = Instant::now();
-    for id in storm.members() {
-        while (storm.cluster.admin_of(*id).status().await?.last_backup).is_none() {
+    for id in injector.members() {
+        while (injector.cluster.admin_of(*id).status().await?.last_backup).is_none() {
             if begun.elapsed() > HEALTHY_LIMIT {
                 bail!("node {id} makes no backup");
             }
@@ -222,13 +237,13 @@ async fn backed_up(storm: &Storm<'_>) -> anyhow::Result<()> {
 }
 
 /// Waits until all nodes have applied the same, with the same state, and the log up to there is kept.
-async fn all_is_kept(storm: &Storm<'_>, backups: &Path) -> anyhow::Result<KeptLog> {
+async fn all_is_kept(injector: &Injector<'_>, backups: &Path) -> anyhow::Result<KeptLog> {
     let begun = Instant::now();
     let (mut states, mut reaches) = (BTreeSet::new(), 0);
     while begun.elapsed() < HEALTHY_LIMIT {
         states.clear();
-        for id in storm.members() {
-            let status = storm.cluster.admin_of(*id).status().await?;
+        for id in injector.members() {
+            let status = injector.cluster.admin_of(*id).status().await?;
             states.insert((status.applied, status.digest));
         }
         let places: BTreeSet<_> = states.iter().map(|(applied, _)| *applied).collect();
@@ -248,12 +263,12 @@ async fn all_is_kept(storm: &Storm<'_>, backups: &Path) -> anyhow::Result<KeptLo
 }
 
 /// Every node is asked everything.
-async fn scan(storm: &Storm<'_>, board: &Rc<Board>, log: &KeptLog) -> anyhow::Result<()> {
+async fn scan(injector: &Injector<'_>, board: &Rc<Board>, log: &KeptLog) -> anyhow::Result<()> {
     let questions = witness::every_question(&log.commands, PartitionId::DEFAULT, &board.names);
-    let members = (CLIENTS..).zip(storm.members());
+    let members = (CLIENTS..).zip(injector.members());
     let scans = members.map(|(scanner, id)| read_all(&**board, scanner, *id, &questions));
     let answered = timeout(HEALTHY_LIMIT, join_all(scans)).await;
-    answered.context("not every node answered everything after the storm")?;
+    answered.context("not every node answered everything after the fault phase")?;
     Ok(())
 }
 

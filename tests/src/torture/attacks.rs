@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::{NOT_ANSWERED, TRAIT, Told};
+use super::told::{NOT_ANSWERED, Told};
 use crate::layout::NodePlace;
 
 /// How long an attacker waits for an answer.
@@ -39,6 +39,9 @@ impl Target {
 }
 
 type Running = Pin<Box<dyn Future<Output = Told> + Send>>;
+
+/// What the children of a provider have.
+pub(super) const TRAIT: &str = "CUSTOM_TORTURE";
 
 /// An attack.
 pub(super) struct Attack {

@@ -60,14 +60,14 @@ pub(super) struct Bystanders {
 }
 
 impl Bystanders {
-    pub(super) fn start(cluster: &Cluster, estate: &[Uuid]) -> Self {
+    pub(super) fn start(cluster: &Cluster, providers: &[Uuid]) -> Self {
         let stop = Arc::<AtomicBool>::default();
         let mut tasks = Vec::new();
         for (nth, client) in cluster.clients().into_iter().enumerate() {
             let client = client
                 .with_attempt_timeout(LIMIT)
                 .with_patience(Duration::ZERO);
-            let provider = estate[nth % estate.len()];
+            let provider = providers[nth % providers.len()];
             tasks.push(tokio::spawn(write(client.clone(), provider, stop.clone())));
             tasks.push(tokio::spawn(read(client, provider, stop.clone())));
         }

@@ -4,8 +4,8 @@
 mod attacks;
 mod bystanders;
 mod overload;
+mod told;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,10 @@ use anyhow::Context;
 use placement_client::{Inventory, NewProvider};
 use uuid::Uuid;
 
-use self::attacks::{ATTACKS, Target};
+use self::attacks::{ATTACKS, TRAIT, Target};
 use self::bystanders::{Bystanders, Seen};
 pub use self::overload::{Load, Overload, overload};
+pub use self::told::Told;
 use crate::cluster::Cluster;
 use crate::process_cost;
 
@@ -26,44 +27,8 @@ pub const LATENCY_MAX: Duration = Duration::from_secs(1);
 pub const OVERLOADED_LINK: u32 = 1_000_000;
 /// How much memory a node may take above what it had before, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
-/// What the children of a provider of the estate have.
-const TRAIT: &str = "CUSTOM_TORTURE";
 /// Short breaks between attacks, in which what one left behind goes.
 const PAUSE: Duration = Duration::from_millis(500);
-
-/// How often something was answered how.
-#[derive(Debug, Clone, Default)]
-pub struct Told(BTreeMap<String, u64>);
-
-/// What is told of a request that nobody answered or ended.
-const NOT_ANSWERED: &str = "not answered";
-
-impl Told {
-    fn note(&mut self, answer: impl Into<String>) {
-        *self.0.entry(answer.into()).or_default() += 1;
-    }
-
-    fn merge(&mut self, other: Self) {
-        for (answer, times) in other.0 {
-            *self.0.entry(answer).or_default() += times;
-        }
-    }
-
-    /// Whether each request was answered, or its connection closed.
-    pub fn all_answered(&self) -> bool {
-        !self.0.contains_key(NOT_ANSWERED)
-    }
-}
-
-impl fmt::Display for Told {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (nth, (answer, times)) in self.0.iter().enumerate() {
-            let comma = if nth > 0 { ", " } else { "" };
-            write!(f, "{comma}{times} × {answer}")?;
-        }
-        Ok(())
-    }
-}
 
 /// What came of one attack.
 #[derive(Debug)]
@@ -105,10 +70,10 @@ pub async fn hostile(
     each: Duration,
     mut said: impl FnMut(&Outcome),
 ) -> anyhow::Result<Vec<Outcome>> {
-    let estate = estate(cluster).await?;
+    let providers = providers(cluster).await?;
     let mut outcomes = Vec::new();
     // Once in peace: what the connections and the caches of the others take is no attacker's doing.
-    let peace = Bystanders::start(cluster, &estate);
+    let peace = Bystanders::start(cluster, &providers);
     tokio::time::sleep(Duration::from_secs(1).min(each)).await;
     peace.stop().await?;
     for attack in ATTACKS {
@@ -129,9 +94,9 @@ pub async fn hostile(
                 .map(|id| cluster.place(*id).clone())
                 .collect(),
             leader: cluster.leader().await?,
-            provider: estate[0],
+            provider: providers[0],
         };
-        let bystanders = Bystanders::start(cluster, &estate);
+        let bystanders = Bystanders::start(cluster, &providers);
         let told = (attack.run)(target, Instant::now() + each).await;
         let seen = bystanders.stop().await?;
         let memory = (pids.iter().zip(idle))
@@ -162,12 +127,12 @@ async fn term(cluster: &Cluster) -> anyhow::Result<u64> {
 }
 
 /// Providers that the others claim from.
-async fn estate(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
+async fn providers(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
     let client = cluster.client();
     let mut providers = Vec::new();
     for nth in 1..=8 {
         let uuid = Uuid::from_u128(nth);
-        let new = NewProvider::named(&format!("estate-{nth}")).uuid(uuid);
+        let new = NewProvider::named(&format!("provider-{nth}")).uuid(uuid);
         client.create_provider(&new).await?;
         let offer = [("VCPU", Inventory::of(1_000_000_000))];
         client.replace_inventories(uuid, 0, offer).await?;
@@ -177,7 +142,7 @@ async fn estate(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
     client.ensure_trait(TRAIT).await?;
     for nth in 1..=2 {
         let uuid = Uuid::new_v4();
-        let new = NewProvider::named(&format!("estate-1-{nth}")).uuid(uuid);
+        let new = NewProvider::named(&format!("provider-1-{nth}")).uuid(uuid);
         client.create_provider(&new.child_of(providers[0])).await?;
         client.replace_provider_traits(uuid, 0, [TRAIT]).await?;
     }

@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::{Told, estate, term};
+use super::told::Told;
+use super::{providers, term};
 use crate::cluster::Cluster;
 use crate::process_cost;
 
@@ -79,10 +80,10 @@ pub async fn overload(
     load: Load,
     each: Duration,
 ) -> anyhow::Result<Overload> {
-    let estate = estate(cluster).await?;
+    let providers = providers(cluster).await?;
     let writers = |count: usize| {
         let nodes = cluster.clients().into_iter().cycle();
-        let writers = nodes.zip(estate.iter().copied().cycle()).take(count);
+        let writers = nodes.zip(providers.iter().copied().cycle()).take(count);
         writers.map(Writer::new).collect::<Vec<_>>()
     };
     let mut best = (0, 0.0);
@@ -111,7 +112,7 @@ pub async fn overload(
     for (pid, before) in pids.iter().zip(before) {
         memory = memory.max(process_cost::memory(*pid)?.peak.saturating_sub(before));
     }
-    // The machine may have become slower or faster meanwhile.
+    // The machine may have become slower or faster in the meantime.
     let peak_after = in_turn(few, each).await.answered;
     Ok(Overload {
         load,
@@ -201,7 +202,7 @@ async fn in_turn(writers: Vec<Writer>, each: Duration) -> Score {
     Score::new(told, begun.elapsed())
 }
 
-/// So many writes per second, by whoever is next.
+/// So many writes per second, by the next client.
 async fn at_a_rate(writers: &[Writer], per_second: f64, each: Duration) -> Score {
     let begun = Instant::now();
     let mut tasks = JoinSet::new();

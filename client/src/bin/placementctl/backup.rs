@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use placement_client::{BackupError, BackupReport, BackupStream, Endpoint, Trust};
+use placement_client::{BackupError, BackupStream, Endpoint, Trust};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A backup that takes longer than this says how far it is.
@@ -53,7 +53,7 @@ async fn take_into(
         let mut stdout = io::stdout().lock();
         copy(&mut stream, &mut stdout).await?;
         stdout.flush().context("cannot write to standard output")?;
-        say(&stream.report, stream.bytes(), &mut io::stderr())?;
+        eprintln!("{}\nbytes: {}", stream.report, stream.bytes());
         return Ok(());
     }
     if target.exists() {
@@ -80,7 +80,7 @@ async fn take_into(
     File::open(dir)
         .and_then(|dir| dir.sync_all())
         .with_context(|| format!("cannot sync {}", dir.display()))?;
-    say(&stream.report, stream.bytes(), &mut io::stdout())?;
+    println!("{}\nbytes: {}", stream.report, stream.bytes());
     Ok(())
 }
 
@@ -94,24 +94,6 @@ async fn copy(stream: &mut BackupStream, target: &mut impl Write) -> Result<(), 
         }
     }
     Ok(())
-}
-
-fn say(report: &BackupReport, bytes: u64, target: &mut impl Write) -> io::Result<()> {
-    let BackupReport {
-        cluster_id,
-        epoch,
-        index,
-        term,
-        digest,
-        time,
-        feature_level,
-    } = report;
-    writeln!(
-        target,
-        "cluster_id: {cluster_id}\nepoch: {epoch}\nindex: {index}\nterm: {term}\ndigest: {digest}\n\
-         time: {}\nfeature_level: {feature_level}\nbytes: {bytes}",
-        time.as_deref().unwrap_or("none")
-    )
 }
 
 fn directory(target: &Path) -> &Path {
@@ -134,7 +116,7 @@ impl Draft {
         name.push(".part");
         let path = PathBuf::from(name);
         let mut options = File::options();
-        // All of a cloud's allocations are for whoever has asked for them, and for nobody else.
+        // A backup holds all allocations of a cloud: only its owner may read it.
         options.write(true).create(true).truncate(true).mode(0o600);
         let file =
             (options.open(&path)).with_context(|| format!("cannot write {}", path.display()))?;

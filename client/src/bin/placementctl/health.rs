@@ -66,7 +66,7 @@ impl Health {
             )),
             _ => {}
         }
-        // A node is ready only if it has just heard from a leader with a quorum behind it.
+        // A node is ready only if a leader with a quorum has just answered it.
         let condition = match (ready, problems.is_empty()) {
             (0, _) => Condition::NoQuorum,
             (_, true) => Condition::Healthy,

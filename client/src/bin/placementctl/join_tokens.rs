@@ -12,7 +12,7 @@ pub(crate) enum JoinTokenAction {
     Create(CreateToken),
     /// Lists the tokens that were made lately, and what became of them.
     List,
-    /// Takes a token back that nobody has come with.
+    /// Revokes a token that no node has used.
     Revoke {
         /// The number that the token was made for: what stands before its dash.
         #[arg(value_name = "NUMBER")]
@@ -28,7 +28,7 @@ pub(crate) struct CreateToken {
     /// The member in whose place the node comes, by its number or its name.
     #[arg(long, value_name = "NODE")]
     replace: Option<Named>,
-    /// Replaces that member although it is heard.
+    /// Replaces that member although it still answers.
     #[arg(long, requires = "replace")]
     though_heard: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) struct ReplaceNode {
     /// How long the node that comes may take to come, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     ttl: u64,
-    /// Replaces the member although it is heard.
+    /// Replaces the member although it still answers.
     #[arg(long)]
     though_heard: bool,
 }

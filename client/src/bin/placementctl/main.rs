@@ -121,12 +121,12 @@ enum Action {
     },
     /// Hands leadership over, to a voter of the leader's choice if none is named.
     TransferLeader {
-        /// The node that shall lead. It must be heard by the leader and have caught up.
+        /// The node that shall lead. It must answer the leader and have caught up.
         #[arg(long, value_name = "NODE")]
         to: Option<Named>,
     },
     /// Has a node get out of the way before it is stopped: its `/readyz` says 503, so that balancers look
-    /// elsewhere, and another node leads. It goes on answering whoever asks.
+    /// elsewhere, and another node leads. It goes on answering requests.
     Drain(drain::Which),
     /// Takes `drain` back.
     Undrain(drain::Which),
@@ -243,7 +243,7 @@ async fn init(admin: &Admin, members: BTreeMap<u64, String>) -> anyhow::Result<(
         ids.join(", ")
     );
     if ids.len() == 1 {
-        println!("it survives no loss: `placementctl members add` brings further nodes in");
+        println!("it survives no loss: `placementctl join-token create` brings further nodes in");
     }
     Ok(())
 }

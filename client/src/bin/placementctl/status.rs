@@ -523,9 +523,9 @@ mod tests {
     #[test]
     fn settings_that_differ_between_nodes_are_named() {
         let mut answers = [leader(), follower(2), follower(3)];
-        let of = |command_bytes, listens: bool| {
+        let of = |user_per_s, listens: bool| {
             let listen = ("partitions.north.listen", "port 9000");
-            let all = [("limits.command_bytes", command_bytes), listen];
+            let all = [("callers.user_per_s", user_per_s), listen];
             settings(&all[..1 + usize::from(listens)])
         };
         for (answer, (bytes, listens)) in
@@ -542,7 +542,7 @@ mod tests {
         assert_eq!(
             report.warnings,
             [
-                "limits.command_bytes is to be the same on all nodes, and is 5 on node 1, 3, 7 on node 2",
+                "callers.user_per_s is to be the same on all nodes, and is 5 on node 1, 3, 7 on node 2",
                 "partitions.north.listen is to be the same on all nodes, and is not set on node 3, port 9000 on \
                  node 1, 2",
             ]

@@ -26,7 +26,7 @@ const AUTHORITY_KEY: &str = "ca-key.pem";
 #[derive(Subcommand)]
 pub(crate) enum TlsAction {
     /// Makes the authority of a cluster: `ca.pem`, which each node and operator is given, and `ca-key.pem`, which
-    /// none is given: whoever has it can make himself a node.
+    /// none is given: its owner can issue a certificate for any node.
     Init {
         /// Where the files are put.
         #[arg(long, value_name = "DIR", default_value = ".")]
@@ -62,7 +62,7 @@ pub(crate) enum Whose {
         #[command(flatten)]
         from: From,
     },
-    /// For an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Whoever has them is obeyed by all nodes.
+    /// For an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Their owner has access to all nodes.
     Admin {
         /// The operator.
         name: String,
@@ -204,7 +204,7 @@ fn write(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
         .with_context(|| format!("cannot make {}", file.display()))
 }
 
-/// What is in a file, in words.
+/// What is in a file, as text.
 fn show(file: &Path, now: OffsetDateTime) -> anyhow::Result<String> {
     let of_file = || file.display().to_string();
     let bytes = fs::read(file).with_context(of_file)?;

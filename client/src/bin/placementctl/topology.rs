@@ -23,7 +23,7 @@ pub(crate) async fn show(admin: &Admin, output: Output) -> anyhow::Result<ExitCo
 }
 
 /// Whether the loss is survived that is to be.
-pub(crate) fn is_as_wanted(topology: &Topology) -> bool {
+fn is_as_wanted(topology: &Topology) -> bool {
     let survives = &topology.survives;
     match topology.survive.as_str() {
         "region" => survives.region,
@@ -56,7 +56,7 @@ fn sites(topology: &Topology) -> String {
         ]);
     }
     format!(
-        "{}* votes, ! does not answer; READ is linearizable, other reads wait for nobody\n",
+        "{}* votes, ! does not answer; READ is linearizable, other reads do not wait\n",
         align(&rows)
     )
 }
@@ -120,10 +120,10 @@ fn round_trips(topology: &Topology) -> String {
     align(&all)
 }
 
-/// A line for each loss. Of zones and regions that go with the same nodes as another line only that one is told.
+/// A line for each loss. Zones and regions with the same nodes as another line are left out.
 fn losses(topology: &Topology) -> String {
     let mut rows = vec![["LOSS", "NODES", "WRITES", "READS"].map(str::to_owned)];
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     let mut losses: Vec<&Loss> = topology.losses.iter().collect();
     // What is larger first.
     losses.sort_by_key(|loss| match loss.place {
@@ -132,10 +132,10 @@ fn losses(topology: &Topology) -> String {
         Place::Node { .. } => 2,
     });
     for loss in losses {
-        if told.contains(&&loss.nodes) && !matches!(loss.place, Place::Node { .. }) {
+        if shown.contains(&&loss.nodes) && !matches!(loss.place, Place::Node { .. }) {
             continue;
         }
-        told.push(&loss.nodes);
+        shown.push(&loss.nodes);
         let nodes: Vec<String> = loss.nodes.iter().map(ToString::to_string).collect();
         let writes = match loss.writes {
             true => "go on",

@@ -1,15 +1,12 @@
-//! Candidates and what of them is shown: with names for tests, as nodes for who writes answers, and
-//! the summaries that go with them.
+//! Candidates, what of them is shown, and the summaries that go with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Plan;
-use super::request::{
-    AllocationRequest, CandidateRequest, Placed, ProviderSummary, SummaryResource,
-};
+use super::request::CandidateRequest;
+use crate::state::Place;
 use crate::state::tree::{Node, Tree, TreeNumber};
-use crate::state::{Place, State};
-use crate::types::{ProviderUuid, ResourceClassName};
+use crate::types::ResourceClassName;
 
 /// One way to meet a request, as providers of the state that was searched. What each of them serves
 /// stands in the [`Outline`].
@@ -138,34 +135,11 @@ impl<'a> Outline<'a> {
         let taking = taking.filter(|(_, taken)| !taken.is_empty());
         taking.map(|(seat, _)| seat)
     }
-
-    pub(super) fn describe(&self, candidate: &Candidate<'a>) -> AllocationRequest {
-        let mut amounts = Vec::new();
-        self.amounts(candidate, &mut amounts);
-        let placed = |amounts: &[Amount<'_>]| Placed {
-            provider: amounts[0].node.uuid,
-            resources: amounts
-                .iter()
-                .map(|one| (self.classes[one.class].clone(), one.units))
-                .collect(),
-        };
-        let mappings = self.suffixes().zip(self.mappings(candidate));
-        AllocationRequest {
-            allocations: amounts
-                .chunk_by(|one, other| one.node.id == other.node.id)
-                .map(placed)
-                .collect(),
-            mappings: mappings
-                .map(|(suffix, nodes)| (suffix.to_owned(), nodes.map(|node| node.uuid).collect()))
-                .collect::<BTreeMap<String, Vec<ProviderUuid>>>(),
-        }
-    }
 }
 
 /// Gathers the providers that an answer has to summarize: from 1.29 all of each tree used; below,
 /// of these trees the providers that some candidate uses, be it one beyond the limit.
 pub struct Summaries<'a> {
-    state: &'a State,
     nested: bool,
     /// In their order and each once, when all are noted ([`Summaries::settle`]).
     trees: Vec<(TreeNumber, &'a Tree)>,
@@ -174,9 +148,8 @@ pub struct Summaries<'a> {
 
 impl<'a> Summaries<'a> {
     /// None yet.
-    pub fn new(state: &'a State, request: &CandidateRequest) -> Self {
+    pub fn new(request: &CandidateRequest) -> Self {
         Self {
-            state,
             nested: request.nested,
             trees: Vec::new(),
             used: BTreeSet::new(),
@@ -243,32 +216,5 @@ impl<'a> Summaries<'a> {
             });
             shown.map(move |(_, node)| (*tree, &**node))
         })
-    }
-
-    /// The summaries with names, tree by tree.
-    pub fn each(&self) -> impl Iterator<Item = ProviderSummary> + '_ {
-        self.nodes()
-            .map(|(tree, node)| summary(self.state, tree, node))
-    }
-}
-
-fn summary(state: &State, tree: &Tree, node: &Node) -> ProviderSummary {
-    let resources = node.inventories.iter().map(|stock| {
-        let summary = SummaryResource {
-            capacity: stock.inventory.capacity(),
-            used: stock.used,
-        };
-        (state.resource_class_name(stock.class).clone(), summary)
-    });
-    ProviderSummary {
-        provider: node.uuid,
-        parent: node.parent.map(|parent| tree.nodes[parent as usize].uuid),
-        root: tree.nodes[0].uuid,
-        resources: resources.collect(),
-        traits: node
-            .traits
-            .iter()
-            .map(|id| state.trait_name(*id).clone())
-            .collect(),
     }
 }

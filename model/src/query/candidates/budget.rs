@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-/// Is told every thousand steps or so how many were taken from the start (a step is well below a
+/// Is called every thousand steps or so with how many were taken from the start (a step is well below a
 /// microsecond, mostly), and says whether to go on.
 pub type Watch<'a> = Box<dyn FnMut(u64) -> ControlFlow<()> + Send + 'a>;
 

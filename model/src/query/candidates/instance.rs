@@ -11,7 +11,7 @@ use crate::state::tree::{Node, Tree, TreeNumber};
 /// Index into [`Instance::slots`].
 pub(super) type SlotIndex = u32;
 
-/// Providers and what each of them could serve. Kept and filled anew for the next anchor, so that
+/// Providers and what each of them could serve. Kept and filled again for the next anchor, so that
 /// opening a small tree costs no allocation.
 #[derive(Default)]
 pub(super) struct Instance<'a> {

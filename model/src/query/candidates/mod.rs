@@ -12,7 +12,7 @@
 //!    ends early.
 //! 5. `search` goes from anchor to anchor in the order of the strategy, leaves out what another
 //!    anchor has given already, and stops at the limit.
-//! 6. `answer` writes a candidate out with names.
+//! 6. `answer` says what a candidate takes of whom.
 //!
 //! `unknown_names` stands above all of these: what a request names and does not exist is an error
 //! only if the groups before it have an answer. `budget` counts steps for all.
@@ -34,8 +34,7 @@ mod unknown_names;
 pub use answer::{Amount, Candidate, Outline, Summaries};
 pub use budget::Watch;
 pub use request::{
-    AllocationRequest, CandidateError, CandidateRequest, Candidates, GenerationStrategy,
-    GroupPolicy, Placed, ProviderSummary, RequestGroup, SummaryResource,
+    CandidateError, CandidateRequest, GenerationStrategy, GroupPolicy, RequestGroup,
 };
 pub use search::Search;
 
@@ -55,7 +54,7 @@ impl State {
         self.search_within(StepBudget::new(None), request)
     }
 
-    /// The same, with somebody who is told now and then how many steps were taken, and may end
+    /// The same, with a watch that learns now and then how many steps were taken, and may end
     /// the search: [`Search::interrupted`] says afterwards whether that happened.
     ///
     /// # Errors
@@ -74,6 +73,6 @@ impl State {
         request: &'a CandidateRequest,
     ) -> Result<Search<'a>, CandidateError> {
         let plan = unknown_names::resolve(self, request, &mut budget)?;
-        Ok(Search::over(plan, self, request, budget))
+        Ok(Search::over(plan, request, budget))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::types::{AggregateUuid, Capacity, Given, ProviderUuid, ResourceClassName, TraitName};
+use serde::{Deserialize, Serialize};
+
+use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, TraitName};
 
 /// `GET /allocation_candidates`, parsed. Form is checked; facts (unknown classes, traits) are not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -64,65 +66,14 @@ pub enum GroupPolicy {
 }
 
 /// In which order candidates are made, which matters with a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum GenerationStrategy {
     /// All candidates of one root, then of the next.
     #[default]
     DepthFirst,
     /// One candidate of each root in turn.
     BreadthFirst,
-}
-
-/// The answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Candidates {
-    /// The ways to meet the request.
-    pub allocation_requests: Vec<AllocationRequest>,
-    /// The providers concerned, each once.
-    pub provider_summaries: Vec<ProviderSummary>,
-}
-
-/// One way to meet the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AllocationRequest {
-    /// Amounts per provider, each provider once.
-    pub allocations: Vec<Placed>,
-    /// Which providers serve which group, by suffix; resourceless groups included.
-    pub mappings: BTreeMap<String, Vec<ProviderUuid>>,
-}
-
-/// What is taken from one provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
-    /// The provider.
-    pub provider: ProviderUuid,
-    /// Units per class.
-    pub resources: BTreeMap<ResourceClassName, u64>,
-}
-
-/// What a client needs to weigh a provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderSummary {
-    /// The provider.
-    pub provider: ProviderUuid,
-    /// Its parent.
-    pub parent: Option<ProviderUuid>,
-    /// The root of its tree.
-    pub root: ProviderUuid,
-    /// Its inventories (the edge leaves out classes not asked for, below 1.27).
-    pub resources: BTreeMap<ResourceClassName, SummaryResource>,
-    /// Its traits, oldest first: standard ones, then custom ones as they were made. Clients' tests
-    /// rely on this order.
-    pub traits: Vec<TraitName>,
-}
-
-/// One inventory in a summary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SummaryResource {
-    /// Units in all.
-    pub capacity: Capacity,
-    /// Units taken.
-    pub used: u64,
 }
 
 /// A request that names what does not exist, or contradicts itself.

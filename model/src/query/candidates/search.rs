@@ -9,7 +9,7 @@ use super::budget::StepBudget;
 use super::filter::anchors;
 use super::instance::SlotIndex;
 use super::plan::Plan;
-use super::request::{AllocationRequest, CandidateRequest, Candidates, GenerationStrategy};
+use super::request::{CandidateRequest, GenerationStrategy};
 use super::sharing::SharingProviders;
 use super::tree_search::{Step, TreeSearch};
 use crate::query::tree_filter::TreeFilter;
@@ -19,8 +19,6 @@ use crate::state::{Place, State};
 /// A running search over one state: the next candidate is made when it is asked for, at most
 /// `limit` of them.
 pub struct Search<'a> {
-    state: &'a State,
-    request: &'a CandidateRequest,
     outline: Arc<Outline<'a>>,
     /// `None` when there is certainly nothing (more) to be found.
     explorer: Option<Explorer<'a>>,
@@ -34,7 +32,6 @@ impl<'a> Search<'a> {
     /// A search over a plan of the request; without one it is over before it begins.
     pub(super) fn over(
         plan: Option<Plan<'a>>,
-        state: &'a State,
         request: &'a CandidateRequest,
         mut budget: StepBudget<'a>,
     ) -> Self {
@@ -43,8 +40,6 @@ impl<'a> Search<'a> {
         let most = request.search_max.unwrap_or(usize::MAX);
         let left = request.limit.unwrap_or(usize::MAX).min(most);
         Self {
-            state,
-            request,
             outline: outline.map_or_else(Arc::default, Arc::new),
             explorer,
             budget,
@@ -101,11 +96,6 @@ impl<'a> Search<'a> {
         self.budget.steps()
     }
 
-    /// A candidate with names.
-    pub fn describe(&self, candidate: &Candidate<'a>) -> AllocationRequest {
-        self.outline.describe(candidate)
-    }
-
     /// Ends the search and the noting of its candidates, and finds what their summaries lack because of
     /// the limit: below 1.29 also those providers of their trees count that only candidates beyond it
     /// use. Looks at no other candidates than those that could use one of these providers.
@@ -131,30 +121,6 @@ impl<'a> Search<'a> {
                 wanted.remove(&seat.place);
             }
         }
-    }
-
-    /// All that is left, with the summaries of the providers concerned.
-    pub fn into_candidates(mut self) -> Candidates {
-        let mut summaries = Summaries::new(self.state, self.request);
-        let mut allocation_requests = Vec::new();
-        while let Some(candidate) = self.next_candidate() {
-            summaries.note(&self.outline, &candidate);
-            allocation_requests.push(self.describe(&candidate));
-        }
-        self.complete(&mut summaries);
-        Candidates {
-            allocation_requests,
-            provider_summaries: summaries.each().collect(),
-        }
-    }
-}
-
-impl Iterator for Search<'_> {
-    type Item = AllocationRequest;
-
-    fn next(&mut self) -> Option<AllocationRequest> {
-        let candidate = self.next_candidate()?;
-        Some(self.describe(&candidate))
     }
 }
 
@@ -209,7 +175,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Begins anew, with only those anchors for which these providers could serve something.
+    /// Begins again, with only those anchors for which these providers could serve something.
     fn confine_to(&mut self, places: &BTreeSet<Place>) {
         let own = TreeSet::from_iter(places.iter().map(|place| place.tree.0));
         let state: &'a State = self.plan.state;

@@ -15,7 +15,7 @@ use super::{Request, bare};
 /// A change that a client asks for.
 ///
 /// The node that is asked has to make this very command of the request, so that the write can be
-/// told from others in the log even if no answer came. Most bodies carry something that no other
+/// distinguished from others in the log even if no answer came. Most bodies carry something that no other
 /// request carries (a user, a name, an aggregate, a `max_unit`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::types::Given;
 use placement_naive::candidates::{Answer as Way, Verdict, judge, summarized};
-use placement_naive::estate::{Estate, Stock};
+use placement_naive::sample_cloud::{SampleCloud, Stock};
 use serde_json::{Map, Value, json};
 
 use super::{Expected, UNDEFINED};
@@ -14,12 +14,12 @@ use crate::history::Answer;
 
 /// What is wrong with an answer, if anything is.
 pub(super) fn wrong(
-    estate: &Estate,
+    sample_cloud: &SampleCloud,
     request: &CandidateRequest,
     minor: u8,
     answer: &Answer,
 ) -> Option<String> {
-    let Verdict::Answers(mut all) = judge(estate, request) else {
+    let Verdict::Answers(mut all) = judge(sample_cloud, request) else {
         return Expected::error(400, UNDEFINED, minor).wrong(answer);
     };
     if answer.status != 200 {
@@ -48,7 +48,7 @@ pub(super) fn wrong(
             None => return Some(format!("{one} is none of these candidates: {all:?}")),
         }
     }
-    let summaries = summaries(estate, request, minor, &given, &all);
+    let summaries = summaries(sample_cloud, request, minor, &given, &all);
     let shown = sorted(body["provider_summaries"].clone());
     (shown != summaries).then(|| format!("these summaries are right: {summaries}"))
 }
@@ -110,7 +110,7 @@ fn sorted(mut summaries: Value) -> Value {
 
 /// Below 1.27 only the classes asked for are shown; traits from 1.17, the tree from 1.29.
 fn summaries(
-    estate: &Estate,
+    sample_cloud: &SampleCloud,
     request: &CandidateRequest,
     minor: u8,
     given: &BTreeSet<Way>,
@@ -122,7 +122,7 @@ fn summaries(
         .flat_map(|group| group.resources.keys());
     let asked: BTreeSet<&str> = groups.map(Given::as_str).collect();
     let one = |name: String| {
-        let provider = estate.get(&name);
+        let provider = sample_cloud.get(&name);
         let resources = provider.stocks.iter();
         let resources: Map<String, Value> = resources
             .filter(|(class, _)| minor >= 27 || asked.contains(class.as_str()))
@@ -134,11 +134,11 @@ fn summaries(
         }
         if minor >= 29 {
             body["parent_provider_uuid"] = json!(provider.parent);
-            body["root_provider_uuid"] = json!(estate.root(&name));
+            body["root_provider_uuid"] = json!(sample_cloud.root(&name));
         }
         (name, body)
     };
-    let names = summarized(estate, request, given, all);
+    let names = summarized(sample_cloud, request, given, all);
     Value::Object(names.into_iter().map(one).collect())
 }
 

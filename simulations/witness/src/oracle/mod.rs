@@ -9,7 +9,7 @@ use placement_model::Outcome;
 use placement_model::command::Stamped;
 use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
 use placement_naive::Naive;
-use placement_naive::estate::Estate;
+use placement_naive::sample_cloud::SampleCloud;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ pub struct Oracle {
     partition: PartitionId,
     naive: Naive,
     /// For the searches at one place of the log.
-    estate: Option<Estate>,
+    sample_cloud: Option<SampleCloud>,
 }
 
 /// What a request must be answered.
@@ -102,7 +102,7 @@ impl Oracle {
         if stamped.partition != self.partition && !stamped.command.is_of_the_cluster() {
             return self.naive.pass_by(stamped);
         }
-        self.estate = None;
+        self.sample_cloud = None;
         self.naive.apply(stamped)
     }
 
@@ -112,7 +112,7 @@ impl Oracle {
             partition: self.partition,
             routes: self.naive.route_changes(self.partition),
             at: Timestamp(0),
-            request: None,
+            write_id: None,
             command: write.command.clone(),
         };
         self.naive.clone().apply(&stamped)
@@ -123,8 +123,10 @@ impl Oracle {
         match &question.asked {
             Asked::Candidates(request) => {
                 let naive = &self.naive;
-                let estate = self.estate.get_or_insert_with(|| naive.estate());
-                candidates::wrong(estate, request, question.minor, answer)
+                let sample_cloud = self
+                    .sample_cloud
+                    .get_or_insert_with(|| naive.sample_cloud());
+                candidates::wrong(sample_cloud, request, question.minor, answer)
             }
             _ => self.answer(question).wrong(answer),
         }

@@ -16,3 +16,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{ join "," $members }}
 {{- end }}
+
+{{/* HOST:PORT of each node. */}}
+{{- define "placementd.peers" -}}
+{{- $name := include "placementd.name" . -}}
+{{- $peers := list -}}
+{{- range $at, $number := .Values.numbers -}}
+{{- $peers = append $peers (printf "%s-%d.%s-nodes:18779" $name $at $name) -}}
+{{- end -}}
+{{ join "," $peers }}
+{{- end }}

@@ -1,0 +1,31 @@
+//! Allocations of consumers.
+
+use super::{Decide, Decision, claims, consumers};
+use crate::command::{DeleteAllocations, ReplaceAllocations};
+use crate::outcome::{Refusal, Reply};
+use crate::state::State;
+use crate::state::change::{Change, Changes};
+use crate::types::Timestamp;
+
+/// `PUT /allocations/{consumer}` and `POST /allocations`: replaces what consumers hold, all or nothing.
+impl Decide for ReplaceAllocations {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let request = consumers::inspect(state, at, &self.consumers)?;
+        let mut changes = Changes::new();
+        claims::claim(state, at, &request, &mut changes)?;
+        Ok((Reply::Done, changes))
+    }
+}
+
+/// `DELETE /allocations/{consumer}`: gives back all that a consumer holds, and forgets the consumer. No provider's generation rises.
+impl Decide for DeleteAllocations {
+    fn decide(&self, state: &State, _at: Timestamp) -> Decision {
+        let consumer = self.consumer.clone();
+        match state.consumers.row(&consumer) {
+            Some(row) if !row.allocations.is_empty() => {
+                Ok((Reply::Done, vec![Change::DeleteConsumer(consumer)]))
+            }
+            _ => Err(Refusal::ConsumerHasNoAllocations(consumer).into()),
+        }
+    }
+}

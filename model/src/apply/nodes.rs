@@ -1,0 +1,151 @@
+//! Nodes of the cluster: tokens with which they join, replacements, removal; and the feature level.
+
+use super::{Decide, Decision};
+use crate::command::{
+    IssueJoinToken, RaiseLevel, RedeemJoinToken, RetireNode, RevokeJoinToken, SetReplacement,
+};
+use crate::outcome::Reply;
+use crate::state::State;
+use crate::state::change::{Change, Changes, JoinRow, SessionRow};
+use crate::types::Timestamp;
+
+/// From here on, whatever the log holds under the node's number is a late duplicate. The outcomes
+/// that were kept for it go, as they are not needed any more.
+impl Decide for RetireNode {
+    fn decide(&self, state: &State, _at: Timestamp) -> Decision {
+        let mut changes: Changes = state
+            .sessions
+            .sequences(self.node)
+            .map(|sequence| Change::DeleteOutcome(self.node, sequence))
+            .collect();
+        if state.session(self.node) != Some(&SessionRow::RETIRED) {
+            changes.push(Change::PutSession(self.node, SessionRow::RETIRED));
+        }
+        Ok((Reply::Done, changes))
+    }
+}
+
+/// The most nodes that are to join at once; further ones are given no number.
+const WAITING_MAX: usize = 1000;
+
+/// The number is above all known ones, so it was never used. What is over goes: the new row has the highest
+/// number from here on.
+impl Decide for IssueJoinToken {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let is_known = |row: &JoinRow| row.token == self.token;
+        let (mut over, mut left) = (Changes::new(), 0);
+        for (node, row) in state.joins() {
+            match row.is_over(at) {
+                true => over.push(Change::DeleteJoin(node)),
+                false => left += 1,
+            }
+        }
+        let last = state.last_node().max(self.above);
+        let Some(node) = last.checked_add(1).filter(|_| left < WAITING_MAX) else {
+            return Ok((Reply::Done, Changes::new()));
+        };
+        if state.joins().any(|(_, row)| is_known(row)) {
+            return Ok((Reply::Done, Changes::new()));
+        }
+        let micros = i64::try_from(self.seconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
+        let row = JoinRow {
+            token: self.token.clone(),
+            until: Timestamp(at.0.saturating_add(micros)),
+            nonce: None,
+            replaces: self.replaces.clone(),
+            expires_at: self.expires_at,
+        };
+        over.push(Change::PutJoin(node, row));
+        Ok((Reply::Done, over))
+    }
+}
+
+/// As if its time were up, and its number is not kept for anybody. A token that somebody has come with is spent, and nothing is taken back.
+impl Decide for RevokeJoinToken {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let mut changes = Changes::new();
+        if let Some(row) = state.join(self.node).filter(|row| row.nonce.is_none()) {
+            let until = Timestamp(at.0.saturating_sub(1)).min(row.until);
+            let token = String::new();
+            changes.push(Change::PutJoin(
+                self.node,
+                JoinRow {
+                    token,
+                    until,
+                    ..row.clone()
+                },
+            ));
+        }
+        Ok((Reply::Done, changes))
+    }
+}
+
+/// Once: a later node with the same token has another nonce, and finds that of the first.
+impl Decide for RedeemJoinToken {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let mut changes = Changes::new();
+        let row = state.join(self.node);
+        let good = |row: &&JoinRow| {
+            row.nonce.is_none()
+                && !row.is_too_late(at)
+                && !row.token.is_empty()
+                && row.token == self.token
+        };
+        if let Some(row) = row.filter(good) {
+            let nonce = Some(self.nonce.clone());
+            changes.push(Change::PutJoin(
+                self.node,
+                JoinRow {
+                    nonce,
+                    ..row.clone()
+                },
+            ));
+        }
+        Ok((Reply::Done, changes))
+    }
+}
+
+/// No node is replaced twice at once, and no node takes two places.
+impl Decide for SetReplacement {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let known = state.join(self.by);
+        let row = match (&self.replaces, known) {
+            (None, Some(row)) if row.replaces.is_some() => JoinRow {
+                replaces: None,
+                // A node that has not joined by now takes no place any more.
+                nonce: row.nonce.clone().or(Some(String::new())),
+                ..row.clone()
+            },
+            (Some(replaced), known)
+                if known.is_none_or(|row| {
+                    row.replaces.is_none() && row.nonce.is_some() || row.is_over(at)
+                }) && !state.joins().any(|(_, row)| {
+                    let other = row.replaces.as_ref();
+                    other.is_some_and(|other| other.node == replaced.node) && !row.is_over(at)
+                }) =>
+            {
+                JoinRow {
+                    token: String::new(),
+                    until: at,
+                    nonce: Some(String::new()),
+                    replaces: Some(replaced.clone()),
+                    expires_at: at,
+                }
+            }
+            _ => return Ok((Reply::Done, Changes::new())),
+        };
+        Ok((Reply::Done, vec![Change::PutJoin(self.by, row)]))
+    }
+}
+
+/// From the next entry on, all nodes decide by the rules of the new level. A level that was reached
+/// before changes nothing.
+impl Decide for RaiseLevel {
+    fn decide(&self, state: &State, _at: Timestamp) -> Decision {
+        let mut changes = Changes::new();
+        if self.to > state.level() {
+            changes.push(Change::PutLevel(self.to));
+        }
+        Ok((Reply::Done, changes))
+    }
+}

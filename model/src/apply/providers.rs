@@ -1,0 +1,280 @@
+//! Resource providers: writing them, and what all writes to one have in common.
+
+use std::collections::BTreeSet;
+
+use super::{Decide, Decision};
+use crate::command::{
+    CreateProvider, DeleteProvider, ParentUpdate, ReplaceProviderAggregates, UpdateProvider,
+};
+use crate::outcome::{Provider, Refusal, Reply};
+use crate::state::change::{Change, Changes, Counters, ProviderId, ProviderRow};
+use crate::state::tree::{Node, Tree, TreeNumber};
+use crate::state::{Place, State};
+use crate::types::{Generation, Given, ProviderUuid, Timestamp};
+
+/// A provider that is to be written to, as the state has it.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'a> {
+    state: &'a State,
+    pub(super) place: Place,
+    pub(super) node: &'a Node,
+}
+
+/// The provider that a path names.
+pub(super) fn find<'a>(state: &'a State, uuid: &ProviderUuid) -> Result<Found<'a>, Refusal> {
+    let place = state.place(uuid).ok_or(Refusal::ProviderNotFound(*uuid))?;
+    Ok(Found::at(state, place))
+}
+
+impl<'a> Found<'a> {
+    /// The provider at a place of this state.
+    pub(super) fn at(state: &'a State, place: Place) -> Self {
+        Self {
+            state,
+            place,
+            node: state.node(place),
+        }
+    }
+
+    /// Refuses if the client has seen another generation than there is.
+    pub(super) fn check_generation(&self, given: Generation) -> Result<(), Refusal> {
+        if given == self.node.generation {
+            return Ok(());
+        }
+        let (provider, actual) = (self.node.uuid, self.node.generation);
+        Err(Refusal::ProviderGenerationConflict {
+            provider,
+            given,
+            actual,
+        })
+    }
+
+    fn tree(&self) -> &'a Tree {
+        let tree = self.state.tree(self.place.tree);
+        tree.expect("a place names a tree that exists")
+    }
+
+    /// The provider's row at its next generation.
+    pub(super) fn bump(&self, at: Timestamp) -> Change {
+        let mut row = self.tree().row(self.place.node);
+        row.generation = row.generation.next();
+        row.updated_at = at;
+        Change::PutProvider(self.node.id, row)
+    }
+
+    /// The reply to a write that raised the generation by one.
+    pub(super) fn written(&self, at: Timestamp) -> Reply {
+        Reply::ProviderWritten {
+            generation: self.node.generation.next(),
+            at,
+        }
+    }
+
+    /// The reply to a write that left the generation alone.
+    pub(super) fn kept(&self, at: Timestamp) -> Reply {
+        Reply::ProviderWritten {
+            generation: self.node.generation,
+            at,
+        }
+    }
+
+    /// Whether a provider hangs from this one.
+    pub(super) fn has_children(&self) -> bool {
+        self.node.subtree_end > self.place.node + 1
+    }
+
+    /// The rows of all providers below this one.
+    pub(super) fn descendants(&self) -> impl Iterator<Item = (ProviderId, ProviderRow)> {
+        let tree = self.tree();
+        let below = self.place.node + 1..self.node.subtree_end;
+        below.map(move |index| (tree.nodes[index as usize].id, tree.row(index)))
+    }
+
+    /// Whether a place of the same state is this provider or below it.
+    pub(super) fn spans(&self, place: Place) -> bool {
+        place.tree == self.place.tree
+            && (self.place.node..self.node.subtree_end).contains(&place.node)
+    }
+}
+
+/// `POST /resource_providers`: makes a provider of generation 0. The parent is looked at before duplicates are.
+impl Decide for CreateProvider {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let uuid = self.uuid;
+        let parent = match &self.parent {
+            Some(given) if given.valid() == Some(&uuid) => {
+                return Err(Refusal::ParentLoop(uuid).into());
+            }
+            Some(given) => {
+                let place = state.place_given(given);
+                Some(place.ok_or_else(|| Refusal::ParentNotFound(given.clone()))?)
+            }
+            None => None,
+        };
+        if state.place(&uuid).is_some() {
+            return Err(Refusal::DuplicateProviderUuid(uuid).into());
+        }
+        if state.providers.id_of_name(&self.name).is_some() {
+            return Err(Refusal::DuplicateProviderName(self.name.clone()).into());
+        }
+        let counters = state.counters();
+        let next = counters
+            .provider
+            .checked_add(1)
+            .ok_or(Refusal::IdsExhausted)?;
+        let row = ProviderRow {
+            uuid,
+            name: self.name.clone(),
+            generation: Generation(0),
+            parent: parent.map(|place| state.node(place).id),
+            created_at: at,
+            updated_at: at,
+        };
+        let reply = Reply::Provider(Provider {
+            uuid,
+            name: self.name.clone(),
+            generation: row.generation,
+            parent: parent.map(|place| state.node(place).uuid),
+            root: parent.map_or(uuid, |place| state.provider_at(place).root),
+            modified: at,
+        });
+        let changes = vec![
+            Change::PutProvider(ProviderId(counters.provider), row),
+            Change::PutCounters(Counters {
+                provider: next,
+                ..counters
+            }),
+        ];
+        Ok((reply, changes))
+    }
+}
+
+/// `PUT /resource_providers/{uuid}`: renames a provider and moves it, with all below it. Generations stay as they are. A provider that
+/// gets another root counts as changed, as upstream keeps the root in its row. The parent is looked at
+/// before a duplicate name is.
+impl Decide for UpdateProvider {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = find(state, &self.uuid)?;
+        let old = found.tree().row(found.place.node);
+        let parent = match &self.parent {
+            ParentUpdate::Keep => old.parent.map(|id| {
+                let place = state.place_by_id(id);
+                place.expect("a provider's parent is there")
+            }),
+            ParentUpdate::Clear if old.parent.is_some() && !self.may_reparent => {
+                return Err(Refusal::ReparentForbidden(self.uuid).into());
+            }
+            ParentUpdate::Clear => None,
+            ParentUpdate::Set(given) => Some(self.new_parent(state, &found, given)?),
+        };
+        if state
+            .providers
+            .id_of_name(&self.name)
+            .is_some_and(|id| id != found.node.id)
+        {
+            return Err(Refusal::DuplicateProviderName(self.name.clone()).into());
+        }
+        let mut row = old.clone();
+        row.name = self.name.clone();
+        row.parent = parent.map(|place| state.node(place).id);
+        let mut changes = Changes::new();
+        if row != old {
+            row.updated_at = at;
+            changes.push(Change::PutProvider(found.node.id, row.clone()));
+        }
+        let tree_after = parent.map_or(TreeNumber(found.node.id.0), |place| place.tree);
+        if tree_after != found.place.tree {
+            changes.extend(found.descendants().map(|(id, row)| {
+                let updated_at = at;
+                Change::PutProvider(id, ProviderRow { updated_at, ..row })
+            }));
+        }
+        let reply = Reply::Provider(Provider {
+            uuid: self.uuid,
+            name: row.name,
+            generation: row.generation,
+            parent: parent.map(|place| state.node(place).uuid),
+            root: parent.map_or(self.uuid, |place| state.provider_at(place).root),
+            modified: row.updated_at,
+        });
+        Ok((reply, changes))
+    }
+}
+
+impl UpdateProvider {
+    /// A first parent may be set at any time; another one only from 1.37 on; one below the
+    /// provider itself never.
+    fn new_parent(
+        &self,
+        state: &State,
+        found: &Found<'_>,
+        given: &Given<ProviderUuid>,
+    ) -> Result<Place, Refusal> {
+        let parent = state
+            .place_given(given)
+            .ok_or_else(|| Refusal::ParentNotFound(given.clone()))?;
+        let another = found.node.parent.is_some_and(|old| {
+            Place {
+                tree: found.place.tree,
+                node: old,
+            } != parent
+        });
+        if another && !self.may_reparent {
+            return Err(Refusal::ReparentForbidden(found.node.uuid));
+        }
+        if found.spans(parent) {
+            return Err(Refusal::ParentLoop(found.node.uuid));
+        }
+        Ok(parent)
+    }
+}
+
+/// `DELETE /resource_providers/{uuid}`: removes a provider with its inventories, traits and aggregates. Children are found before
+/// allocations are.
+impl Decide for DeleteProvider {
+    fn decide(&self, state: &State, _at: Timestamp) -> Decision {
+        let found = find(state, &self.uuid)?;
+        if found.has_children() {
+            return Err(Refusal::ProviderHasChildren(self.uuid).into());
+        }
+        if found.node.in_use() {
+            return Err(Refusal::ProviderInUse(self.uuid).into());
+        }
+        let id = found.node.id;
+        let inventories = found.node.inventories.iter();
+        let mut changes: Changes = inventories
+            .map(|stock| Change::DeleteInventory(id, stock.class))
+            .collect();
+        if !found.node.traits.is_empty() {
+            changes.push(Change::PutProviderTraits(id, BTreeSet::new()));
+        }
+        if !found.node.aggregates.is_empty() {
+            changes.push(Change::PutProviderAggregates(id, BTreeSet::new()));
+        }
+        changes.push(Change::DeleteProvider(id));
+        Ok((Reply::Done, changes))
+    }
+}
+
+/// `PUT /resource_providers/{uuid}/aggregates`: replaces the aggregates of a provider. From 1.19 the generation is checked and always rises;
+/// before, neither.
+impl Decide for ReplaceProviderAggregates {
+    fn decide(&self, state: &State, at: Timestamp) -> Decision {
+        let found = find(state, &self.provider)?;
+        if let Some(generation) = self.generation {
+            found.check_generation(generation)?;
+        }
+        let mut changes = Changes::new();
+        if self.aggregates != *found.node.aggregates {
+            changes.push(Change::PutProviderAggregates(
+                found.node.id,
+                self.aggregates.clone(),
+            ));
+        }
+        if self.generation.is_none() {
+            return Ok((found.kept(at), changes));
+        }
+        changes.push(found.bump(at));
+        Ok((found.written(at), changes))
+    }
+}

@@ -1,0 +1,366 @@
+//! Where requests put their records.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::file::AuditFile;
+use super::queue::{Numbers, Queue};
+use super::record::{Outcome, Record};
+use super::settings::{AuditMode, AuditSection, Target};
+use super::sink::{Sink, Stderr};
+use super::writer::Writer;
+use crate::settings::Invalid;
+use crate::world::Clock;
+
+/// How long the end of a node waits for the records that are left.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+/// How long a write waits for its record; what takes longer cannot be kept.
+const KEPT_WITHIN: Duration = Duration::from_secs(2);
+
+/// Keeps records, if it was asked to. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Audit(Option<Arc<Trail>>);
+
+struct Trail {
+    queue: Queue,
+    node: u64,
+    clock: Arc<dyn Clock>,
+    mode: AuditMode,
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Audit({})", if self.is_on() { "on" } else { "off" })
+    }
+}
+
+impl Audit {
+    /// Nothing is recorded.
+    pub fn off() -> Self {
+        Self(None)
+    }
+
+    /// As configured. Begins a thread, if there is something to write.
+    ///
+    /// # Errors
+    /// What is configured cannot be written to.
+    pub fn open(section: &AuditSection, node: u64, clock: Arc<dyn Clock>) -> Result<Self, Invalid> {
+        let failed = |error: io::Error| {
+            let message = format!("{} cannot be written to: {error}", section.file.display());
+            Invalid::new("audit.file", message)
+        };
+        let sink: Box<dyn Sink> = match section.to {
+            Target::None => return Ok(Self::off()),
+            Target::File => Box::new(AuditFile::open(&section.file).map_err(failed)?),
+            Target::Stderr => Box::new(Stderr),
+        };
+        let (queue, items) = Queue::new();
+        let writer = Writer {
+            items,
+            state: queue.state.clone(),
+            sink,
+            clock: clock.clone(),
+        };
+        let thread = std::thread::Builder::new().name("audit-writer".to_owned());
+        thread.spawn(move || writer.run()).map_err(failed)?;
+        Ok(Self(Some(Arc::new(Trail {
+            queue,
+            node,
+            clock,
+            mode: section.mode,
+        }))))
+    }
+
+    /// Whether anything is recorded.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The number of this node, for its records.
+    pub fn node(&self) -> u64 {
+        self.0.as_ref().map_or(0, |trail| trail.node)
+    }
+
+    /// The time of a record that is made now.
+    pub fn now(&self) -> SystemTime {
+        (self.0.as_ref()).map_or(SystemTime::UNIX_EPOCH, |trail| trail.clock.now())
+    }
+
+    /// Why nothing may be changed now, as no record could be kept of it.
+    pub(crate) fn why_not(&self) -> Option<&'static str> {
+        let trail = self.0.as_ref()?;
+        match trail.mode {
+            AuditMode::BestEffort => None,
+            AuditMode::Strict => {
+                let now = trail.clock.monotonic();
+                trail.queue.state.why_not(now, KEPT_WITHIN)
+            }
+        }
+    }
+
+    /// Keeps a record, and does not wait for it.
+    pub fn put(&self, record: Record) {
+        if let Some(trail) = &self.0 {
+            trail.put(record, None);
+        }
+    }
+
+    /// Keeps a record. Returns whether its request may be acknowledged: a committed write under `strict` only if
+    /// the record is kept.
+    pub async fn keep(&self, record: Record) -> bool {
+        let Some(trail) = &self.0 else {
+            return true;
+        };
+        if trail.mode == AuditMode::BestEffort || record.outcome != Outcome::Committed {
+            trail.put(record, None);
+            return true;
+        }
+        let (kept, told) = oneshot::channel();
+        trail.put(record, Some(kept));
+        matches!(timeout(KEPT_WITHIN, told).await, Ok(Ok(())))
+    }
+
+    /// Goes on in the file that has the name now.
+    pub fn reopen(&self) {
+        if let Some(trail) = &self.0 {
+            trail.queue.reopen();
+        }
+    }
+
+    /// Waits until what was put in was written, two seconds at most.
+    pub async fn finish(&self) {
+        let flushed = self.0.as_ref().and_then(|trail| trail.queue.flushed());
+        if let Some(flushed) = flushed
+            && timeout(FLUSH_MAX, flushed).await.is_err()
+        {
+            tracing::warn!("the last audit records were not written in time");
+        }
+    }
+
+    /// What was counted; nothing, if nothing is recorded.
+    pub fn numbers(&self) -> Arc<Numbers> {
+        let trail = self.0.as_ref();
+        trail.map_or_else(Arc::default, |trail| trail.queue.state.numbers.clone())
+    }
+}
+
+impl Trail {
+    fn put(&self, record: Record, kept: Option<oneshot::Sender<()>>) {
+        let refused = matches!(record.outcome, Outcome::Refused | Outcome::Abandoned);
+        self.queue.put(Box::new(record), kept, refused);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use futures::future::join_all;
+    use parking_lot::{Condvar, Mutex};
+
+    use super::super::record::tests::{claim, stranger};
+    use super::*;
+    use crate::world::RealWorld;
+
+    /// A disk of which a test says how it is.
+    #[derive(Default)]
+    struct Disk {
+        holds: Mutex<Holds>,
+        changed: Condvar,
+    }
+
+    #[derive(Default)]
+    struct Holds {
+        written: Vec<u8>,
+        synced: String,
+        syncs: usize,
+        is_full: bool,
+        loses_one_sync: bool,
+        write_hangs: bool,
+        sync_hangs: bool,
+    }
+
+    impl Disk {
+        fn set(&self, change: impl FnOnce(&mut Holds)) {
+            change(&mut self.holds.lock());
+            self.changed.notify_all();
+        }
+
+        fn synced(&self) -> usize {
+            self.holds.lock().synced.lines().count()
+        }
+    }
+
+    struct OnDisk(Arc<Disk>);
+
+    impl Sink for OnDisk {
+        fn write(&mut self, lines: &mut Vec<u8>) -> io::Result<()> {
+            let mut holds = self.0.holds.lock();
+            (self.0.changed).wait_while(&mut holds, |holds| holds.write_hangs);
+            if holds.is_full {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            holds.written.append(lines);
+            Ok(())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            let mut holds = self.0.holds.lock();
+            (self.0.changed).wait_while(&mut holds, |holds| holds.sync_hangs);
+            holds.syncs += 1;
+            let written = std::mem::take(&mut holds.written);
+            if std::mem::take(&mut holds.loses_one_sync) {
+                return Err(io::Error::other("the disk is ill"));
+            }
+            let text = String::from_utf8(written).unwrap();
+            holds.synced.push_str(&text);
+            Ok(())
+        }
+    }
+
+    fn audit(disk: &Arc<Disk>, mode: AuditMode) -> Audit {
+        let clock = Arc::new(RealWorld::new());
+        let (queue, items) = Queue::new();
+        let writer = Writer {
+            items,
+            state: queue.state.clone(),
+            sink: Box::new(OnDisk(disk.clone())),
+            clock: clock.clone(),
+        };
+        let thread = std::thread::Builder::new().spawn(move || writer.run());
+        drop(thread.unwrap());
+        Audit(Some(Arc::new(Trail {
+            queue,
+            node: 1,
+            clock,
+            mode,
+        })))
+    }
+
+    async fn until(what: impl Fn() -> bool) {
+        for _ in 0..1_000 {
+            if what() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it did not come about");
+    }
+
+    #[tokio::test]
+    async fn a_write_is_acknowledged_when_its_record_is_synced_and_many_share_a_sync() {
+        let disk = Arc::new(Disk::default());
+        let audit = audit(&disk, AuditMode::Strict);
+        disk.set(|disk| disk.sync_hangs = true);
+        let mut kept = join_all((0..50).map(|_| audit.keep(claim())));
+        let early = timeout(Duration::from_millis(100), &mut kept).await;
+        assert!(early.is_err(), "{early:?}");
+        assert_eq!(disk.synced(), 0);
+        disk.set(|disk| disk.sync_hangs = false);
+        assert_eq!(kept.await, [true; 50]);
+        assert_eq!(disk.synced(), 50);
+        let syncs = disk.holds.lock().syncs;
+        assert!(syncs <= 3, "{syncs} syncs");
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_waits_for_no_disk() {
+        let disk = Arc::new(Disk::default());
+        let audit = audit(&disk, AuditMode::Strict);
+        disk.set(|disk| disk.is_full = true);
+        assert!(audit.keep(stranger()).await);
+    }
+
+    #[tokio::test]
+    async fn while_the_disk_is_full_writes_are_refused_and_its_records_come_later() {
+        let disk = Arc::new(Disk::default());
+        let audit = audit(&disk, AuditMode::Strict);
+        disk.set(|disk| disk.is_full = true);
+        assert_eq!(audit.why_not(), None, "nobody has tried yet");
+        assert!(!audit.keep(claim()).await);
+        assert!(audit.why_not().unwrap().contains("cannot be written"));
+        disk.set(|disk| disk.is_full = false);
+        until(|| audit.why_not().is_none()).await;
+        assert_eq!(disk.synced(), 1, "the one that was not acknowledged");
+        assert!(audit.keep(claim()).await);
+        let numbers = audit.numbers();
+        assert_eq!(numbers.records.load(Ordering::Relaxed), 2);
+        assert_eq!(numbers.lost.load(Ordering::Relaxed), 0);
+        let bytes = disk.holds.lock().synced.len() as u64;
+        assert_eq!(numbers.bytes.load(Ordering::Relaxed), bytes);
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_hangs_has_writes_refused() {
+        let disk = Arc::new(Disk::default());
+        let audit = audit(&disk, AuditMode::Strict);
+        disk.set(|disk| disk.sync_hangs = true);
+        assert!(!audit.keep(claim()).await);
+        until(|| audit.why_not().is_some()).await;
+        assert!(audit.why_not().unwrap().contains("does not answer"));
+        disk.set(|disk| disk.sync_hangs = false);
+        until(|| audit.why_not().is_none()).await;
+    }
+
+    #[tokio::test]
+    async fn best_effort_goes_on_without_records_and_counts_them() {
+        let disk = Arc::new(Disk::default());
+        let audit = audit(&disk, AuditMode::BestEffort);
+        disk.set(|disk| disk.write_hangs = true);
+        assert!(audit.keep(claim()).await);
+        assert_eq!(audit.why_not(), None);
+        for _ in 0..20_000 {
+            audit.put(claim());
+        }
+        let lost = audit.numbers().lost.load(Ordering::Relaxed);
+        assert!((10_000..20_000).contains(&lost), "{lost}");
+        disk.set(|disk| disk.write_hangs = false);
+        let written = || audit.numbers().records.load(Ordering::Relaxed);
+        until(|| written() + lost == 20_001).await;
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_what_is_refused_leaves_room_for_writes() {
+        let disk = Arc::new(Disk::default());
+        let audit = audit(&disk, AuditMode::Strict);
+        disk.set(|disk| disk.write_hangs = true);
+        for _ in 0..20_000 {
+            audit.put(stranger());
+        }
+        audit.put(claim());
+        let lost = audit.numbers().lost.load(Ordering::Relaxed);
+        disk.set(|disk| disk.write_hangs = false);
+        assert!(audit.keep(claim()).await);
+        let holds = disk.holds.lock();
+        let claims = holds.synced.matches("\"committed\"").count();
+        assert_eq!(claims, 2);
+        assert_eq!(holds.synced.lines().count() as u64 + lost, 20_002);
+    }
+
+    #[tokio::test]
+    async fn what_a_sync_has_lost_is_written_again() {
+        let disk = Arc::new(Disk::default());
+        let audit = audit(&disk, AuditMode::Strict);
+        disk.set(|disk| disk.loses_one_sync = true);
+        assert!(audit.keep(claim()).await);
+        let syncs = disk.holds.lock().syncs;
+        assert_eq!((disk.synced(), syncs), (1, 2));
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_node_waits_for_its_records() {
+        let disk = Arc::new(Disk::default());
+        let audit = audit(&disk, AuditMode::Strict);
+        for _ in 0..500 {
+            audit.put(stranger());
+        }
+        audit.finish().await;
+        let written = audit.numbers().records.load(Ordering::Relaxed);
+        assert_eq!(written, 500);
+    }
+}

@@ -1,0 +1,40 @@
+//! A panic in a request ends the request alone.
+
+use std::cell::Cell;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::task::Poll;
+
+use futures::FutureExt;
+
+thread_local! {
+    static CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A request panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Panicked;
+
+/// Whether this thread is in a part of a request, which a panic ends alone.
+pub fn is_contained() -> bool {
+    CONTAINED.get()
+}
+
+/// Runs a part of a request on this thread: a panic in it does not end the process.
+pub(crate) fn contain_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+    let before = CONTAINED.replace(true);
+    let result = std::panic::catch_unwind(AssertUnwindSafe(call));
+    CONTAINED.set(before);
+    result.map_err(|_| Panicked)
+}
+
+/// The same for a part that waits.
+pub async fn contain<F: Future>(part: F) -> Result<F::Output, Panicked> {
+    let mut part = pin!(part);
+    std::future::poll_fn(|context| match contain_call(|| part.poll_unpin(context)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
+        Err(panicked) => Poll::Ready(Err(panicked)),
+    })
+    .await
+}

@@ -1,0 +1,278 @@
+//! The two doors between the REST API and the replicated state. Handlers know nothing else of the
+//! cluster: neither openraft nor RocksDB.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use placement_model::cluster::RoutedBy;
+use placement_model::types::{Destination, PartitionId, PartitionName};
+use placement_model::{Cluster, Command, Outcome, State};
+
+/// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
+///
+/// The index is the Raft log index. The epoch tells histories apart that do not continue each
+/// other (another cluster, a restored snapshot).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlacementIndex {
+    /// Which history.
+    pub epoch: u64,
+    /// How far in it.
+    pub index: u64,
+}
+
+/// What a read promises (`Placement-Consistency`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Consistency {
+    /// At or after every write that was acknowledged anywhere before the request came in.
+    Linearizable,
+    /// At or after the token, without contact to the leader.
+    Session(PlacementIndex),
+    /// Provably at most this old.
+    Bounded(Duration),
+    /// What this node has, quorum or not.
+    Local,
+    /// At most this old, but what this node has while it is cut off from the cluster: the answer says which.
+    BoundedOrLocal(Duration),
+}
+
+/// Where an answer stands; every response carries it in its headers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Position {
+    /// The state that was asked; `None` on a node that belongs to no cluster and so to no history.
+    pub index: Option<PlacementIndex>,
+    /// This node.
+    pub node: u64,
+    /// The leader as far as this node knows.
+    pub known_leader: Option<u64>,
+    /// How old the state may be at most; `None`: it is not known.
+    pub staleness: Option<Duration>,
+}
+
+/// The state of a partition that all who ask at the same moment share.
+#[derive(Debug, Clone)]
+pub struct SharedState {
+    cluster: Arc<Cluster>,
+    /// One that is there.
+    partition: PartitionId,
+}
+
+impl SharedState {
+    /// The state of another partition at the same moment, and what stands for that; `None` if there is none
+    /// of this name.
+    fn within(self, partition: &PartitionName) -> Option<Self> {
+        let (partition, _) = self.cluster.partition_named(partition.as_str())?;
+        Some(Self { partition, ..self })
+    }
+}
+
+impl Deref for SharedState {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        let state = self.cluster.partition(self.partition);
+        state.expect("a partition that is there stays in its state")
+    }
+}
+
+/// The default partition.
+impl From<Arc<Cluster>> for SharedState {
+    fn from(cluster: Arc<Cluster>) -> Self {
+        Self {
+            cluster,
+            partition: PartitionId::DEFAULT,
+        }
+    }
+}
+
+/// The default partition of a cluster that has no other.
+impl From<State> for SharedState {
+    fn from(state: State) -> Self {
+        Self::from(Arc::new(Cluster::from(state)))
+    }
+}
+
+/// An immutable state together with where it stands.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// A partition at `position.index`.
+    pub state: SharedState,
+    /// Where it stands.
+    pub position: Position,
+}
+
+impl View {
+    /// The same moment in another partition.
+    ///
+    /// # Errors
+    /// [`Unavailable::NoPartition`].
+    pub fn within(self, partition: &PartitionName) -> Result<Self, Unavailable> {
+        match self.state.within(partition) {
+            Some(state) => Ok(Self { state, ..self }),
+            None => Err(Unavailable::NoPartition {
+                name: partition.clone(),
+            }),
+        }
+    }
+
+    /// The partition that it is of, with its routes at that moment.
+    pub fn destination(&self) -> Destination {
+        let SharedState { cluster, partition } = &self.state;
+        Destination {
+            partition: *partition,
+            routes: cluster.routing(*partition).changes,
+        }
+    }
+
+    /// Whether what was routed so to its partition is its own at that moment.
+    pub fn is_routed(&self, by: &RoutedBy) -> bool {
+        let SharedState { cluster, partition } = &self.state;
+        cluster.is_routed(by, *partition)
+    }
+}
+
+/// A write that was committed by a majority and applied by this node.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// What the model answered; a refusal is an answer.
+    pub outcome: Outcome,
+    /// Where the write itself stands in the log; `view` may be further. The response carries this
+    /// as its `Placement-Index`: the smallest token that sees the write, and its place in the one
+    /// order of all writes.
+    pub index: PlacementIndex,
+    /// The term of its entry.
+    pub term: u64,
+    /// A state that contains the write, of this node.
+    pub view: View,
+}
+
+/// No node could answer. Never a conflict.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Unavailable {
+    /// The write provably never entered the log, or the read was never answered: safe to repeat.
+    #[error("{reason}; nothing was committed")]
+    NothingCommitted {
+        /// What happened, for a person.
+        reason: String,
+        /// When trying again makes sense.
+        retry_after: Duration,
+    },
+    /// The write may or may not be committed.
+    #[error("{reason}; the outcome of the write is unknown")]
+    OutcomeUnknown {
+        /// What happened, for a person.
+        reason: String,
+        /// When looking again makes sense.
+        retry_after: Duration,
+    },
+    /// The disks have no room for what the write adds. Nothing was committed.
+    #[error("{reason}; nothing was committed")]
+    NoSpace {
+        /// What happened, for a person.
+        reason: String,
+    },
+    /// The cluster has too many writes to answer already. Nothing was committed.
+    #[error("{reason}; nothing was committed")]
+    Busy {
+        /// What there is before it, for a person.
+        reason: String,
+    },
+    /// The write has a longer record than the cluster takes. Nothing was committed.
+    #[error("the request takes {bytes} bytes in the log, and {bytes_max} are the most")]
+    TooLarge {
+        /// How long it is.
+        bytes: u64,
+        /// How long it may be.
+        bytes_max: u64,
+    },
+    /// The `Placement-Min-Index` token is of another epoch: no wait will make it true.
+    #[error("the index token belongs to another history than this cluster's ({epoch})")]
+    ForeignIndex {
+        /// This cluster's epoch.
+        epoch: u64,
+    },
+    /// The cluster has no partition of this name. Nothing was committed.
+    #[error("this cluster has no partition {name}")]
+    NoPartition {
+        /// The partition.
+        name: PartitionName,
+    },
+    /// The routes of the partition have changed, and the request may be another partition's. Nothing was committed.
+    #[error(
+        "the routes of this cluster's partitions have changed while the request was under way; nothing was committed"
+    )]
+    Rerouted,
+}
+
+/// When a client that was turned away should come again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl Unavailable {
+    /// The write never entered the log, or the read was not answered.
+    pub fn nothing_committed(reason: impl Into<String>) -> Self {
+        Self::NothingCommitted {
+            reason: reason.into(),
+            retry_after: RETRY_AFTER,
+        }
+    }
+
+    /// Why nothing was committed; `None` if the write may be in the log.
+    pub fn reason_of_nothing(&self) -> Option<String> {
+        match self {
+            Self::OutcomeUnknown { .. } => None,
+            Self::NothingCommitted { reason, .. }
+            | Self::NoSpace { reason }
+            | Self::Busy { reason } => Some(reason.clone()),
+            Self::TooLarge { .. }
+            | Self::ForeignIndex { .. }
+            | Self::NoPartition { .. }
+            | Self::Rerouted => Some(self.to_string()),
+        }
+    }
+
+    /// The write may be in the log.
+    pub fn outcome_unknown(reason: impl Into<String>) -> Self {
+        Self::OutcomeUnknown {
+            reason: reason.into(),
+            retry_after: RETRY_AFTER,
+        }
+    }
+}
+
+/// The door for writes.
+pub trait WriteDoor: Send + Sync {
+    /// Whether this node has more writes to answer than it can while their clients wait; one more would
+    /// only be turned away.
+    ///
+    /// # Errors
+    /// [`Unavailable::Busy`].
+    fn has_room(&self) -> Result<(), Unavailable> {
+        Ok(())
+    }
+
+    /// Has the command committed by the cluster and applied here, once, under any leader. Waits for
+    /// a leader up to the configured time.
+    ///
+    /// `http_request_id` is the id of the HTTP request, carried through forwarding and logs.
+    fn submit(
+        &self,
+        command: Command,
+        http_request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>>;
+}
+
+/// The door for reads.
+pub trait ReadDoor: Send + Sync {
+    /// A state of this node that keeps the promise. Waits for it up to the configured time.
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>>;
+
+    /// Where this node stands, for responses that asked for no state (errors).
+    fn position(&self) -> Position;
+}
+
+/// Whether this node can serve what it promises: what `/readyz` asks.
+pub trait Readiness: Send + Sync {
+    /// Why not, as text for operators; `None` if it can.
+    fn why_not(&self) -> BoxFuture<'_, Option<String>>;
+}

@@ -1,0 +1,265 @@
+//! What costs the whole process something for a while: searches, lists, and the bytes of bodies and answers.
+//! So much is let in at once; what comes beyond it is told so at once, and may come again.
+
+use std::collections::VecDeque;
+use std::iter;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::settings::{ApiSettings, CandidateSettings};
+use crate::http::errors::ApiError;
+
+/// Bytes are counted in these.
+const UNIT_BYTES: usize = 1024;
+/// What each request may take without asking, so that large ones leave room for small ones. How much this
+/// is in all follows from the number of connections.
+const FREE_BYTES: usize = 64 * 1024;
+
+/// What is let in.
+#[derive(Clone)]
+pub(crate) struct Admission {
+    /// Searches for candidates: services wait for them.
+    searches: Queue,
+    /// Lists, which are mostly for monitoring: however many are asked for, no search waits behind them, and they
+    /// get half of the processors that searches get.
+    lists: Queue,
+    bytes: Arc<Semaphore>,
+}
+
+impl Admission {
+    pub(crate) fn new(settings: &ApiSettings) -> Self {
+        let CandidateSettings {
+            concurrency, queue, ..
+        } = settings.candidates;
+        Self {
+            searches: Queue::new(concurrency, queue, "candidate searches"),
+            lists: Queue::new(concurrency.div_ceil(2), queue, "long lists"),
+            bytes: Arc::new(Semaphore::new(settings.in_flight_max_bytes / UNIT_BYTES)),
+        }
+    }
+
+    /// The same for another partition: queues of its own, so that nothing waits behind what this one is asked, and
+    /// the same bytes, as the process has no more.
+    pub(crate) fn beside(&self, settings: &ApiSettings) -> Self {
+        Self {
+            bytes: self.bytes.clone(),
+            ..Self::new(settings)
+        }
+    }
+
+    /// Waits for its turn to search, so long at most.
+    ///
+    /// # Errors
+    /// 503 if too many wait already, or if its turn did not come.
+    pub(crate) async fn search(&self, patience: Duration) -> Result<Turn, ApiError> {
+        self.searches.turn(patience).await
+    }
+
+    /// Waits for its turn to make a long list, so long at most.
+    ///
+    /// # Errors
+    /// 503 if too many wait already, or if its turn did not come.
+    pub(crate) async fn list(&self, patience: Duration) -> Result<Turn, ApiError> {
+        self.lists.turn(patience).await
+    }
+
+    /// Bytes that a request is about to take; none yet.
+    pub(crate) fn bytes(&self) -> Held {
+        Held {
+            all: self.bytes.clone(),
+            permit: None,
+        }
+    }
+}
+
+/// Where work of one kind waits for its turn.
+#[derive(Clone)]
+struct Queue {
+    running: Arc<Semaphore>,
+    /// What runs and what waits.
+    places: Arc<Semaphore>,
+    /// What it is called, in the plural.
+    kind: &'static str,
+}
+
+impl Queue {
+    fn new(running: usize, waiting: usize, kind: &'static str) -> Self {
+        Self {
+            running: Arc::new(Semaphore::new(running)),
+            places: Arc::new(Semaphore::new(running + waiting)),
+            kind,
+        }
+    }
+
+    async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
+        let busy = || ApiError::busy(&format!("Too many {} are waiting on this node", self.kind));
+        let place = self.places.clone().try_acquire_owned();
+        let place = place.map_err(|_| busy())?;
+        match timeout(patience, self.running.clone().acquire_owned()).await {
+            Ok(Ok(running)) => Ok(Turn {
+                _running: running,
+                _place: place,
+            }),
+            _ => Err(busy()),
+        }
+    }
+}
+
+/// The turn of a search or a list, until it is dropped.
+pub(crate) struct Turn {
+    _running: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Bytes that a request takes of what the process has for all, until it is dropped.
+pub(crate) struct Held {
+    all: Arc<Semaphore>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    /// Holds so many bytes in all, if it does not yet. The first of them are everybody's.
+    ///
+    /// # Errors
+    /// 503 if others hold too many.
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let held = (self.permit.as_ref()).map_or(0, OwnedSemaphorePermit::num_permits);
+        let counted = bytes.saturating_sub(FREE_BYTES).div_ceil(UNIT_BYTES);
+        let more = counted.saturating_sub(held);
+        if more == 0 {
+            return Ok(());
+        }
+        let busy = || {
+            ApiError::busy(
+                "Other requests' bodies and answers take all the memory that there is for them",
+            )
+        };
+        let more = u32::try_from(more).map_err(|_| busy())?;
+        let taken = self.all.clone().try_acquire_many_owned(more);
+        let taken = taken.map_err(|_| busy())?;
+        match &mut self.permit {
+            Some(permit) => permit.merge(taken),
+            none => *none = Some(taken),
+        }
+        Ok(())
+    }
+}
+
+/// An answer that holds its bytes until it is sent.
+pub(super) struct HeldBody {
+    pieces: VecDeque<Bytes>,
+    left_bytes: u64,
+    _held: Held,
+}
+
+impl HeldBody {
+    pub(super) fn new(first: Bytes, more: &[Bytes], held: Held) -> Self {
+        let pieces: VecDeque<Bytes> = iter::once(first).chain(more.iter().cloned()).collect();
+        Self {
+            left_bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
+            pieces,
+            _held: held,
+        }
+    }
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let piece = self.pieces.pop_front();
+        self.left_bytes -= piece.as_ref().map_or(0, Bytes::len) as u64;
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(concurrency: usize, queue: usize, in_flight_max_bytes: usize) -> Admission {
+        let mut settings = ApiSettings::default();
+        settings.candidates.concurrency = concurrency;
+        settings.candidates.queue = queue;
+        settings.in_flight_max_bytes = in_flight_max_bytes;
+        Admission::new(&settings)
+    }
+
+    #[tokio::test]
+    async fn so_many_search_so_many_wait_and_others_are_told() {
+        let admission = Arc::new(admission(1, 1, 0));
+        let patience = Duration::from_millis(50);
+        let first = admission.search(patience).await.ok().unwrap();
+        let (waits, told) = tokio::join!(admission.search(patience), async {
+            tokio::task::yield_now().await;
+            let begun = tokio::time::Instant::now();
+            assert!(admission.search(Duration::from_secs(60)).await.is_err());
+            begun.elapsed()
+        });
+        assert!(waits.is_err(), "the first one searches on");
+        assert!(told < Duration::from_secs(1));
+        drop(first);
+        assert!(admission.search(patience).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn no_search_waits_behind_lists_and_no_list_behind_searches() {
+        let admission = admission(2, 0, 0);
+        let at_once = Duration::ZERO;
+        let message = |refused: Result<Turn, ApiError>| refused.err().unwrap().message;
+        let _list = admission.list(at_once).await.ok().unwrap();
+        let refused = message(admission.list(at_once).await);
+        assert!(
+            refused.starts_with("Too many long lists are waiting"),
+            "{refused}"
+        );
+        let _searches = [
+            admission.search(at_once).await.ok().unwrap(),
+            admission.search(at_once).await.ok().unwrap(),
+        ];
+        let refused = message(admission.search(at_once).await);
+        assert!(
+            refused.starts_with("Too many candidate searches are waiting"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn bytes_come_back() {
+        let admission = admission(1, 1, 10 * UNIT_BYTES);
+        let mut one = admission.bytes();
+        let mut other = admission.bytes();
+        let units = |count: usize| FREE_BYTES + count * UNIT_BYTES;
+        one.grow_to(1).unwrap();
+        one.grow_to(units(4)).unwrap();
+        one.grow_to(2).unwrap();
+        other.grow_to(units(7)).unwrap_err();
+        other.grow_to(units(6)).unwrap();
+        one.grow_to(units(5)).unwrap_err();
+        // Who takes little is always let in.
+        admission.bytes().grow_to(FREE_BYTES).unwrap();
+        drop(other);
+        one.grow_to(units(10)).unwrap();
+        drop(one);
+        admission.bytes().grow_to(units(10)).unwrap();
+    }
+}

@@ -1,0 +1,116 @@
+//! The successful answer of a handler.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::StatusCode;
+use placement_model::types::Timestamp;
+use serde::Serialize;
+
+use crate::http::errors::to_json;
+
+/// A response before its common headers are written.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// 2xx.
+    pub(crate) status: StatusCode,
+    /// JSON, or nothing.
+    pub(crate) body: Option<Bytes>,
+    /// The other pieces of a long body.
+    pub(crate) more: Vec<Bytes>,
+    /// Path of what was created, below the API's own, for `location`.
+    pub(crate) location: Option<String>,
+    /// `last-modified` and `cache-control`, from 1.15.
+    pub(crate) caching: Option<Caching>,
+}
+
+/// The headers for caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caching {
+    /// `cache-control: no-cache` alone.
+    NoDate,
+    /// Modified at this time.
+    At(SystemTime),
+}
+
+impl Answer {
+    /// 200 with a body.
+    pub(crate) fn json(body: &impl Serialize) -> Self {
+        Self::bytes(to_json(body))
+    }
+
+    /// 200 with a body that is JSON already.
+    pub(crate) fn bytes(body: Bytes) -> Self {
+        Self {
+            status: StatusCode::OK,
+            body: Some(body),
+            more: Vec::new(),
+            location: None,
+            caching: None,
+        }
+    }
+
+    /// 200 with a body that is JSON already, in pieces.
+    pub(crate) fn chunks(mut pieces: Vec<Bytes>) -> Self {
+        let more = pieces.split_off(pieces.len().min(1));
+        Self {
+            more,
+            ..Self::bytes(pieces.pop().unwrap_or_default())
+        }
+    }
+
+    /// The bytes of the body.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body.iter().chain(&self.more).map(Bytes::len).sum()
+    }
+
+    /// 201 without a body.
+    pub(crate) fn created() -> Self {
+        Self {
+            status: StatusCode::CREATED,
+            ..Self::no_content()
+        }
+    }
+
+    /// 204.
+    pub(crate) fn no_content() -> Self {
+        Self {
+            status: StatusCode::NO_CONTENT,
+            body: None,
+            more: Vec::new(),
+            location: None,
+            caching: None,
+        }
+    }
+
+    /// The same with another status.
+    pub(crate) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The same with the path of what was created.
+    pub(crate) fn location(self, path: String) -> Self {
+        Self {
+            location: Some(path),
+            ..self
+        }
+    }
+
+    /// The same with headers for caches.
+    pub(crate) fn caching(self, caching: Caching) -> Self {
+        Self {
+            caching: Some(caching),
+            ..self
+        }
+    }
+
+    /// The same, modified at this time of the model's.
+    pub(crate) fn modified(self, at: Timestamp) -> Self {
+        self.caching(Caching::At(system_time(at)))
+    }
+}
+
+/// The model's time as the system's; what lies before 1970 counts as 1970.
+pub(crate) fn system_time(at: Timestamp) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(u64::try_from(at.0).unwrap_or(0))
+}

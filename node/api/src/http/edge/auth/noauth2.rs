@@ -1,0 +1,100 @@
+//! `[auth] strategy = "noauth2"`: every caller is who they say. For tests and for trying it out.
+
+use std::borrow::Cow;
+
+use http::HeaderMap;
+use http::header::HeaderName;
+
+use super::super::headers;
+use super::identity::{
+    CallingService, DOMAIN, Identity, PROJECT, PROJECT_DOMAIN, ROLES, SYSTEM_SCOPE, TENANT, TOKEN,
+    USER_DOMAIN, is_admin_project, roles,
+};
+
+/// Who the request says it is; `None`: it says nothing.
+///
+/// The token is `user[:project]`; the user `admin` has the role `admin`. `X-Roles` replaces the
+/// roles; `X-Project-Id`, `OpenStack-System-Scope` and the other headers that a Keystone
+/// middleware would set are believed as well.
+pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
+    let text = |name: HeaderName| headers::text(headers, name);
+    let owned = |name| text(name).map(Cow::into_owned);
+    let token = text(TOKEN)?;
+    let (user, project) = token.split_once(':').unwrap_or((&token, ""));
+    let project = if project.is_empty() { user } else { project };
+    let system_scope = owned(SYSTEM_SCOPE);
+    let own_project = system_scope
+        .as_ref()
+        .is_none_or(String::is_empty)
+        .then(|| project.to_owned());
+    let roles = match text(ROLES) {
+        Some(given) => roles(&given),
+        None if user == "admin" => vec!["admin".to_owned()],
+        None => Vec::new(),
+    };
+    Some(Identity {
+        user_id: user.to_owned(),
+        project_id: owned(PROJECT).or(own_project).or_else(|| owned(TENANT)),
+        domain_id: owned(DOMAIN),
+        system_scope,
+        user_domain_id: owned(USER_DOMAIN),
+        project_domain_id: owned(PROJECT_DOMAIN),
+        roles,
+        is_admin_project: is_admin_project(headers),
+        service: CallingService::in_headers(headers),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identify(pairs: &[(&'static str, &str)]) -> Option<Identity> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.insert(*name, value.parse().unwrap());
+        }
+        super::identify(&headers)
+    }
+
+    #[test]
+    fn without_a_token_no_caller_is_known() {
+        assert_eq!(identify(&[("x-roles", "admin")]), None);
+    }
+
+    #[test]
+    fn only_the_user_admin_is_an_admin() {
+        let roles = |token| identify(&[("x-auth-token", token)]).unwrap().roles;
+        assert_eq!(roles("admin"), ["admin"]);
+        assert_eq!(roles("admin:p"), ["admin"]);
+        assert!(roles("Admin").is_empty());
+        assert!(roles("user").is_empty());
+        assert!(roles("").is_empty());
+    }
+
+    #[test]
+    fn the_roles_header_replaces_the_roles() {
+        let roles = |given| {
+            identify(&[("x-auth-token", "admin"), ("x-roles", given)])
+                .unwrap()
+                .roles
+        };
+        assert_eq!(roles("reader, member"), ["reader", "member"]);
+        assert!(roles("").is_empty());
+    }
+
+    #[test]
+    fn the_project_comes_from_the_token_or_the_header() {
+        let one = identify(&[("x-auth-token", "u:p")]).unwrap();
+        assert_eq!(
+            (one.user_id.as_str(), one.project_id.as_deref()),
+            ("u", Some("p"))
+        );
+        let one = identify(&[("x-auth-token", "u")]).unwrap();
+        assert_eq!(one.project_id.as_deref(), Some("u"));
+        let one = identify(&[("x-auth-token", "u:p"), ("x-project-id", "q")]).unwrap();
+        assert_eq!(one.project_id.as_deref(), Some("q"));
+        let one = identify(&[("x-auth-token", "u"), ("openstack-system-scope", "all")]).unwrap();
+        assert_eq!(one.project_id, None);
+    }
+}

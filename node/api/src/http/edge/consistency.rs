@@ -1,0 +1,246 @@
+//! The headers in which a client asks for a read promise, and those that say which state an answer
+//! comes from.
+//!
+//! | request header | promise |
+//! |---|---|
+//! | `Placement-Consistency: linearizable` | at or after every acknowledged write |
+//! | `Placement-Consistency: session` with `Placement-Min-Index: TOKEN` | at or after the token |
+//! | `Placement-Consistency: bounded;max=0.5` | at most that many seconds old |
+//! | `Placement-Consistency: local` | what this node has |
+//!
+//! `Placement-Min-Index` alone means `session`.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+
+use super::headers;
+use crate::doors::{Consistency, PlacementIndex, Position};
+use crate::http::errors::ApiError;
+
+const CONSISTENCY: HeaderName = HeaderName::from_static("placement-consistency");
+const MIN_INDEX: HeaderName = HeaderName::from_static("placement-min-index");
+const INDEX: HeaderName = HeaderName::from_static("placement-index");
+const NODE: HeaderName = HeaderName::from_static("placement-node");
+const KNOWN_LEADER: HeaderName = HeaderName::from_static("placement-known-leader");
+const STALENESS: HeaderName = HeaderName::from_static("placement-staleness");
+const EFFECTIVE: HeaderName = HeaderName::from_static("placement-effective-consistency");
+
+/// The longest age that may be asked for; longer is as good as any.
+const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Reads what the client asks for; `None` if it says nothing.
+///
+/// # Errors
+/// 400 for a level, bound or token that cannot be understood, or a session without a token.
+pub(crate) fn parse(headers: &HeaderMap) -> Result<Option<Consistency>, ApiError> {
+    let level = headers::text(headers, CONSISTENCY);
+    let token = headers::text(headers, MIN_INDEX)
+        .map(|text| {
+            parse_token(&text).ok_or_else(|| {
+                ApiError::bad_consistency(format!(
+                    "Placement-Min-Index is {text:?}, which is no token; send back a \
+                     Placement-Index of an earlier response, as in \"7.1234\""
+                ))
+            })
+        })
+        .transpose()?;
+    let Some(level) = level else {
+        return Ok(token.map(Consistency::Session));
+    };
+    let level = level.trim().to_ascii_lowercase();
+    let asked = match (level.as_str(), token) {
+        ("linearizable", _) => Ok(Consistency::Linearizable),
+        ("local", _) => Ok(Consistency::Local),
+        ("session", Some(token)) => Ok(Consistency::Session(token)),
+        ("session", None) => Err(ApiError::bad_consistency(
+            "Placement-Consistency is \"session\" without a token; send the Placement-Index of \
+             an earlier response as Placement-Min-Index",
+        )),
+        (other, _) => parse_bounded(other)
+            .map(Consistency::Bounded)
+            .ok_or_else(|| {
+                ApiError::bad_consistency(format!(
+                    "Placement-Consistency is {other:?}; give \"linearizable\", \"session\", \
+                 \"bounded;max=SECONDS\" or \"local\""
+                ))
+            }),
+    };
+    asked.map(Some)
+}
+
+fn parse_bounded(text: &str) -> Option<Duration> {
+    let (level, parameter) = text.split_once(';')?;
+    let (name, value) = parameter.split_once('=')?;
+    if level.trim() != "bounded" || name.trim() != "max" {
+        return None;
+    }
+    let seconds: f64 = value.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .map(|bound| bound.min(BOUND_MAX))
+}
+
+pub(super) fn parse_token(text: &str) -> Option<PlacementIndex> {
+    let (epoch, index) = text.trim().split_once('.')?;
+    let number = |digits: &str| {
+        let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| digits.parse().ok()).flatten()
+    };
+    Some(PlacementIndex {
+        epoch: number(epoch)?,
+        index: number(index)?,
+    })
+}
+
+/// What was promised to the client, for `Placement-Effective-Consistency`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Effective {
+    /// Nothing: the answer does not depend on the state.
+    None,
+    /// A read, or a write, which is always linearizable.
+    Kept(Consistency),
+}
+
+impl Effective {
+    /// Of what was promised, what the answer keeps that comes from there.
+    pub(crate) fn of(promised: Consistency, position: &Position) -> Self {
+        Self::Kept(match promised {
+            Consistency::BoundedOrLocal(bound) => {
+                match position.staleness.is_some_and(|age| age <= bound) {
+                    true => Consistency::Bounded(bound),
+                    false => Consistency::Local,
+                }
+            }
+            kept => kept,
+        })
+    }
+}
+
+/// Writes the headers that say which state an answer comes from.
+pub(crate) fn write_headers(
+    headers: &mut HeaderMap,
+    site: &str,
+    position: &Position,
+    effective: Effective,
+) {
+    let text = |value: String| {
+        HeaderValue::try_from(value)
+            .expect("numbers, and words that the configuration was checked for")
+    };
+    if let Some(PlacementIndex { epoch, index }) = position.index {
+        headers.insert(INDEX, text(format!("{epoch}.{index}")));
+    }
+    let node = match site {
+        "" => HeaderValue::from(position.node),
+        site => text(format!("{}{site}", position.node)),
+    };
+    headers.insert(NODE, node);
+    let leader = position.known_leader;
+    headers.insert(
+        KNOWN_LEADER,
+        leader.map_or(HeaderValue::from_static("none"), HeaderValue::from),
+    );
+    let age = position.staleness;
+    headers.insert(
+        STALENESS,
+        age.map_or(HeaderValue::from_static("unknown"), |age| {
+            // Rounded up: it says how old the state may be at most.
+            let ms = age.as_nanos().div_ceil(1_000_000);
+            text(format!("{}.{:03}", ms / 1000, ms % 1000))
+        }),
+    );
+    headers.insert(
+        EFFECTIVE,
+        match effective {
+            Effective::None => HeaderValue::from_static("none"),
+            Effective::Kept(Consistency::Linearizable) => HeaderValue::from_static("linearizable"),
+            Effective::Kept(Consistency::Session(_)) => HeaderValue::from_static("session"),
+            Effective::Kept(Consistency::Bounded(bound) | Consistency::BoundedOrLocal(bound)) => {
+                text(format!("bounded;max={}", bound.as_secs_f64()))
+            }
+            Effective::Kept(Consistency::Local) => HeaderValue::from_static("local"),
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(pairs: &[(HeaderName, &str)]) -> Result<Consistency, ()> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.insert(name, value.parse().unwrap());
+        }
+        let asked = parse(&headers).map_err(|_| ())?;
+        Ok(asked.unwrap_or(Consistency::Linearizable))
+    }
+
+    #[test]
+    fn an_age_is_never_called_less_than_it_is() {
+        for (age, said) in [
+            (0, "0.000"),
+            (1, "0.001"),
+            (1_000, "0.001"),
+            (2_000_001, "2.001"),
+        ] {
+            let position = Position {
+                index: None,
+                node: 1,
+                known_leader: None,
+                staleness: Some(Duration::from_micros(age)),
+            };
+            let mut headers = HeaderMap::new();
+            write_headers(&mut headers, "", &position, Effective::None);
+            assert_eq!(headers["placement-staleness"], said);
+        }
+    }
+
+    #[test]
+    fn each_level_can_be_asked_for() {
+        let token = PlacementIndex {
+            epoch: 7,
+            index: 12,
+        };
+        assert_eq!(ask(&[]), Ok(Consistency::Linearizable));
+        assert_eq!(ask(&[(CONSISTENCY, "Local")]), Ok(Consistency::Local));
+        assert_eq!(ask(&[(MIN_INDEX, "7.12")]), Ok(Consistency::Session(token)));
+        assert_eq!(
+            ask(&[(CONSISTENCY, "session"), (MIN_INDEX, " 7.12 ")]),
+            Ok(Consistency::Session(token))
+        );
+        assert_eq!(
+            ask(&[(CONSISTENCY, "bounded; max=0.5")]),
+            Ok(Consistency::Bounded(Duration::from_millis(500)))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_promised_is_refused() {
+        for value in [
+            "",
+            "strong",
+            "bounded",
+            "bounded;max=",
+            "bounded;max=-1",
+            "bounded;max=nan",
+            "session",
+        ] {
+            assert!(ask(&[(CONSISTENCY, value)]).is_err(), "{value:?}");
+        }
+        for token in [
+            "",
+            "7",
+            "7.",
+            ".7",
+            "a.b",
+            "-1.2",
+            "+1.2",
+            "1.99999999999999999999999",
+        ] {
+            assert!(ask(&[(MIN_INDEX, token)]).is_err(), "{token:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What happens to every request before and after its handler.
+
+pub(crate) mod accept;
+pub(crate) mod admission;
+pub(crate) mod answer;
+pub(crate) mod auth;
+mod body;
+pub(crate) mod callers;
+pub(crate) mod consistency;
+pub(crate) mod cors;
+pub(crate) mod headers;
+pub(crate) mod policy;
+mod progress;
+pub(crate) mod public_address;
+pub(crate) mod request_context;
+pub(crate) mod route;
+pub(crate) mod service;
+mod session_cookie;
+pub(crate) mod settings;
+pub(crate) mod state;

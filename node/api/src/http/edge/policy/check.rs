@@ -1,0 +1,605 @@
+//! The rule language: `role:admin or (rule:reader and project_id:%(project_id)s)`.
+//!
+//! What of a rule cannot be understood neither holds nor fails to hold: `not` turns it into nothing else, so
+//! it never allows anything, while another side of an `or` still may.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+use super::Target;
+use crate::http::edge::auth::Identity;
+
+/// Parentheses and negations within each other: deeper is not understood.
+const DEPTH_MAX: usize = 64;
+/// Checks within each other while a rule is judged, those of the rules included that it refers to.
+const JUDGED_DEPTH_MAX: usize = 512;
+
+/// One rule, parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Check {
+    /// `@`, or nothing at all.
+    True,
+    /// `!`.
+    False,
+    /// What cannot be understood, and why.
+    NotUnderstood(String),
+    /// `not x`.
+    Not(Box<Check>),
+    /// `x and y`.
+    And(Vec<Check>),
+    /// `x or y`.
+    Or(Vec<Check>),
+    /// `role:name`.
+    Role(Pattern),
+    /// `rule:name`.
+    Rule(String),
+    /// `attribute:value`: this attribute of the caller has this value.
+    Attribute(String, Pattern),
+    /// `'text':value`: the text, which stands in the rule itself, is this value.
+    Constant(String, Pattern),
+}
+
+/// A text in which `%(name)s` stands for what the target says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    ProjectId,
+    UserId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Open,
+    Close,
+    And,
+    Or,
+    Not,
+    Check(Check),
+    Text,
+}
+
+impl Check {
+    /// The rule that the text spells.
+    pub(super) fn parse(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::True;
+        }
+        let tokens = tokens(text);
+        let mut parser = Parser {
+            tokens: &tokens,
+            depth: 0,
+        };
+        match parser.any() {
+            Some(check) if parser.tokens.is_empty() => check,
+            _ => Self::NotUnderstood(format!("{text:?} is no rule")),
+        }
+    }
+
+    /// One check without operators.
+    pub(super) fn parse_one(text: &str) -> Self {
+        match text {
+            "!" => return Self::False,
+            "@" => return Self::True,
+            _ => {}
+        }
+        let understood = match text.split_once(':') {
+            Some(("role", name)) => Pattern::parse(name).map(Self::Role),
+            Some(("rule", name)) => Ok(Self::Rule(name.to_owned())),
+            Some(("http" | "https", _)) => Err("other servers are not asked".to_owned()),
+            Some((name, value)) => Self::comparison(name, value),
+            None => Err("a check has the form KIND:VALUE".to_owned()),
+        };
+        understood.unwrap_or_else(|why| Self::NotUnderstood(format!("{text:?}: {why}")))
+    }
+
+    fn comparison(name: &str, value: &str) -> Result<Self, String> {
+        let unquoted = |quote| name.strip_prefix(quote)?.strip_suffix(quote);
+        let is_constant = matches!(name, "True" | "False" | "None") || name.parse::<f64>().is_ok();
+        let constant = (unquoted('\'').or_else(|| unquoted('"'))).or(is_constant.then_some(name));
+        if let Some(constant) = constant {
+            return Ok(Self::Constant(constant.to_owned(), Pattern::parse(value)?));
+        }
+        if attribute_is(&Identity::default(), name, "").is_none() {
+            return Err(format!("nothing called {name:?} is known of callers"));
+        }
+        Ok(Self::Attribute(name.to_owned(), Pattern::parse(value)?))
+    }
+
+    /// Looks at every check in it that has no others in it.
+    pub(super) fn each<'a>(&'a self, look: &mut impl FnMut(&'a Self)) {
+        match self {
+            Self::Not(check) => check.each(look),
+            Self::And(checks) | Self::Or(checks) => {
+                checks.iter().for_each(|check| check.each(look));
+            }
+            leaf => look(leaf),
+        }
+    }
+}
+
+impl Pattern {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(position) = rest.find('%') {
+            plain.push_str(&rest[..position]);
+            rest = &rest[position + 1..];
+            if let Some(after) = rest.strip_prefix('%') {
+                plain.push('%');
+                rest = after;
+                continue;
+            }
+            let named = rest
+                .strip_prefix('(')
+                .and_then(|rest| rest.split_once(")s"));
+            let (name, after) = named.ok_or("after % comes (NAME)s or another %")?;
+            parts.push(Part::Text(std::mem::take(&mut plain)));
+            parts.push(match name {
+                "project_id" => Part::ProjectId,
+                "user_id" => Part::UserId,
+                _ => return Err(format!("nothing called {name:?} is known of requests")),
+            });
+            rest = after;
+        }
+        plain.push_str(rest);
+        parts.push(Part::Text(plain));
+        parts.retain(|part| *part != Part::Text(String::new()));
+        Ok(Self(parts))
+    }
+
+    /// The text, with what the target says; `None` if the target has no such thing, which no check
+    /// holds for.
+    fn fill_in(&self, target: Target<'_>) -> Option<Cow<'_, str>> {
+        let text = |part| match part {
+            &Part::ProjectId => Some(Cow::Owned(target.project_id.unwrap_or("None").to_owned())),
+            &Part::UserId => target.user_id.map(|user| Cow::Owned(user.to_owned())),
+            Part::Text(text) => Some(Cow::Borrowed(text.as_str())),
+        };
+        match self.0.as_slice() {
+            [part] => text(part),
+            parts => parts
+                .iter()
+                .map(text)
+                .collect::<Option<_>>()
+                .map(Cow::Owned),
+        }
+    }
+}
+
+/// Words are separated by white space; parentheses stick to their fronts and backs.
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    for word in text.split_whitespace() {
+        let inner = word.trim_start_matches('(');
+        tokens.extend(std::iter::repeat_n(Token::Open, word.len() - inner.len()));
+        let clean = inner.trim_end_matches(')');
+        let closing = inner.len() - clean.len();
+        let quoted = |quote| inner.len() >= 2 && inner.starts_with(quote) && inner.ends_with(quote);
+        match clean.to_ascii_lowercase().as_str() {
+            "" => {}
+            "and" => tokens.push(Token::And),
+            "or" => tokens.push(Token::Or),
+            "not" => tokens.push(Token::Not),
+            _ if quoted('"') || quoted('\'') => tokens.push(Token::Text),
+            _ => tokens.push(Token::Check(Check::parse_one(clean))),
+        }
+        tokens.extend(std::iter::repeat_n(Token::Close, closing));
+    }
+    tokens
+}
+
+struct Parser<'a> {
+    tokens: &'a [Token],
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn next_is(&mut self, token: &Token) -> bool {
+        let is = self.tokens.first() == Some(token);
+        if is {
+            self.tokens = &self.tokens[1..];
+        }
+        is
+    }
+
+    fn any(&mut self) -> Option<Check> {
+        let mut alternatives = vec![self.all()?];
+        while self.next_is(&Token::Or) {
+            alternatives.push(self.all()?);
+        }
+        Some(one_or(alternatives, Check::Or))
+    }
+
+    fn all(&mut self) -> Option<Check> {
+        let mut conditions = vec![self.one()?];
+        while self.next_is(&Token::And) {
+            conditions.push(self.one()?);
+        }
+        Some(one_or(conditions, Check::And))
+    }
+
+    fn one(&mut self) -> Option<Check> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return None;
+        }
+        let (token, rest) = self.tokens.split_first()?;
+        self.tokens = rest;
+        let check = match token {
+            Token::Not => Check::Not(Box::new(self.one()?)),
+            Token::Open => {
+                let check = self.any()?;
+                self.next_is(&Token::Close).then_some(check)?
+            }
+            Token::Check(check) => check.clone(),
+            _ => return None,
+        };
+        self.depth -= 1;
+        Some(check)
+    }
+}
+
+fn one_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
+    if checks.len() == 1 {
+        checks.remove(0)
+    } else {
+        many(checks)
+    }
+}
+
+/// One question to the rules, with everything a rule can speak of.
+pub(super) struct Evaluation<'a> {
+    rules: &'a BTreeMap<String, Check>,
+    identity: &'a Identity,
+    target: Target<'a>,
+    /// Each rule is judged once, however many refer to it.
+    judged: RefCell<BTreeMap<&'a str, Judged>>,
+    /// How many checks are being judged, each for the sake of the one before.
+    depth: Cell<usize>,
+    /// Whether a rule was met that refers to itself, directly or through others, or too deep a one.
+    hopeless: Cell<bool>,
+}
+
+/// `None`: it cannot be said whether it holds.
+type Holds = Option<bool>;
+
+#[derive(Clone, Copy)]
+enum Judged {
+    Begun,
+    Done(Holds),
+}
+
+impl<'a> Evaluation<'a> {
+    /// Nothing judged yet.
+    pub(super) fn new(
+        rules: &'a BTreeMap<String, Check>,
+        identity: &'a Identity,
+        target: Target<'a>,
+    ) -> Self {
+        Self {
+            rules,
+            identity,
+            target,
+            judged: RefCell::default(),
+            depth: Cell::new(0),
+            hopeless: Cell::new(false),
+        }
+    }
+
+    /// Whether the rule of this name holds. Rules that go in circles do not.
+    pub(super) fn rule(&self, name: &str) -> bool {
+        self.judge(name) == Some(true) && !self.hopeless.get()
+    }
+
+    fn judge(&self, name: &str) -> Holds {
+        let found = self
+            .rules
+            .get_key_value(name)
+            .or_else(|| self.rules.get_key_value("default"));
+        let (name, check) = found?;
+        let known = self.judged.borrow().get(name.as_str()).copied();
+        match known {
+            Some(Judged::Done(holds)) => holds,
+            Some(Judged::Begun) => {
+                self.hopeless.set(true);
+                None
+            }
+            None => {
+                self.judged.borrow_mut().insert(name, Judged::Begun);
+                let holds = self.holds(check);
+                self.judged.borrow_mut().insert(name, Judged::Done(holds));
+                holds
+            }
+        }
+    }
+
+    fn holds(&self, check: &'a Check) -> Holds {
+        let depth = self.depth.get() + 1;
+        if depth > JUDGED_DEPTH_MAX {
+            self.hopeless.set(true);
+            return None;
+        }
+        self.depth.set(depth);
+        let holds = match check {
+            Check::True => Some(true),
+            Check::False => Some(false),
+            Check::NotUnderstood(_) => None,
+            Check::Not(check) => self.holds(check).map(|holds| !holds),
+            Check::And(checks) => self.first(checks, false),
+            Check::Or(checks) => self.first(checks, true),
+            Check::Rule(name) => self.judge(name),
+            Check::Role(name) => {
+                let name = name.fill_in(self.target);
+                let roles = &self.identity.roles;
+                let has = |name: Cow<'_, str>| roles.iter().any(|role| is_same_role(role, &name));
+                Some(name.is_some_and(has))
+            }
+            Check::Attribute(name, value) => {
+                let is = |value: Cow<'_, str>| attribute_is(self.identity, name, &value);
+                Some(value.fill_in(self.target).and_then(is) == Some(true))
+            }
+            Check::Constant(constant, value) => Some(
+                value
+                    .fill_in(self.target)
+                    .is_some_and(|value| value == *constant),
+            ),
+        };
+        self.depth.set(depth - 1);
+        holds
+    }
+
+    /// `decisive` if one of them is; otherwise the opposite if all are.
+    fn first(&self, checks: &'a [Check], decisive: bool) -> Holds {
+        let mut all = Some(!decisive);
+        for check in checks {
+            match self.holds(check) {
+                Some(holds) if holds == decisive => return Some(decisive),
+                Some(_) => {}
+                None => all = None,
+            }
+        }
+        all
+    }
+}
+
+/// Whether an attribute of a caller has this value; `None`: callers have no such attribute.
+fn attribute_is(caller: &Identity, name: &str, value: &str) -> Option<bool> {
+    let optional = |text: &Option<String>| text.as_deref().unwrap_or("None") == value;
+    let listed = |roles: &[String]| roles.iter().any(|role| role == value);
+    let service = &caller.service;
+    Some(match name {
+        "user_id" => caller.user_id == value,
+        "project_id" => optional(&caller.project_id),
+        "domain_id" => optional(&caller.domain_id),
+        "system_scope" => optional(&caller.system_scope),
+        "user_domain_id" => optional(&caller.user_domain_id),
+        "project_domain_id" => optional(&caller.project_domain_id),
+        "roles" => listed(&caller.roles),
+        "is_admin_project" => {
+            value
+                == if caller.is_admin_project {
+                    "True"
+                } else {
+                    "False"
+                }
+        }
+        // The scope of callers that have one.
+        "system" => !value.is_empty() && caller.system_scope.as_deref() == Some(value),
+        "service_user_id" => optional(&service.user_id),
+        "service_user_domain_id" => optional(&service.user_domain_id),
+        "service_project_id" => optional(&service.project_id),
+        "service_project_domain_id" => optional(&service.project_domain_id),
+        "service_roles" => listed(&service.roles),
+        _ => return None,
+    })
+}
+
+/// Whatever the case of their letters.
+fn is_same_role(one: &str, other: &str) -> bool {
+    let both_ascii = one.is_ascii() && other.is_ascii();
+    one.eq_ignore_ascii_case(other) || (!both_ascii && one.to_lowercase() == other.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::edge::auth::CallingService;
+    use proptest::prelude::*;
+
+    fn holds(rule: &str, roles: &[&str]) -> bool {
+        let mut rules = BTreeMap::new();
+        rules.insert("it".to_owned(), Check::parse(rule));
+        rules.insert("admin".to_owned(), Check::parse("role:admin"));
+        rules.insert("unclear".to_owned(), Check::parse("role:admin and"));
+        for depth in 0..40 {
+            let twice = format!("rule:deep{0} or rule:deep{0}", depth + 1);
+            rules.insert(format!("deep{depth}"), Check::parse(&twice));
+        }
+        for step in 0..if rule.contains("step") { 10_000 } else { 0 } {
+            let next = format!("not not rule:step{}", step + 1);
+            rules.insert(format!("step{step}"), Check::parse(&next));
+        }
+        rules.insert("step10000".to_owned(), Check::True);
+        rules.insert("not_me".to_owned(), Check::parse("not rule:not_me"));
+        rules.insert("loop".to_owned(), Check::parse("rule:loop or rule:loop"));
+        let identity = Identity {
+            user_id: "u".to_owned(),
+            project_id: Some("p".to_owned()),
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            is_admin_project: true,
+            service: CallingService {
+                user_id: Some("nova".to_owned()),
+                project_id: Some("services".to_owned()),
+                roles: vec!["service".to_owned()],
+                ..CallingService::default()
+            },
+            ..Identity::default()
+        };
+        let target = Target {
+            project_id: Some("p"),
+            user_id: None,
+        };
+        Evaluation::new(&rules, &identity, target).rule("it")
+    }
+
+    #[test]
+    fn rules_combine_as_in_any_logic() {
+        for (rule, expected) in [
+            ("@", true),
+            ("", true),
+            ("!", false),
+            ("not !", true),
+            ("role:admin", true),
+            ("role:ADMIN", true),
+            ("role:reader", false),
+            ("rule:admin", true),
+            ("not role:reader", true),
+            ("not not role:admin", true),
+            ("role:admin and role:reader", false),
+            ("role:reader and role:x or role:admin", true),
+            ("role:admin or role:reader and role:x", true),
+            ("(role:admin or role:reader) and role:x", false),
+            ("( role:admin )", true),
+            ("not (role:admin and role:x)", true),
+            ("role:admin AND NOT role:x", true),
+            ("project_id:%(project_id)s", true),
+            ("project_id:q", false),
+            ("'x':x", true),
+            ("'x':y", false),
+            ("'a%p':a%%%(project_id)s", true),
+            ("user_id:%(user_id)s", false),
+            ("'None':%(user_id)s", false),
+            ("'xNone':x%(user_id)s", false),
+            ("role:admin%(user_id)s", false),
+            ("not user_id:%(user_id)s", true),
+            ("is_admin_project:True", true),
+            ("is_admin_project:False", false),
+            ("is_admin_project:true", false),
+            ("not is_admin_project:True", false),
+            ("service_roles:service", true),
+            ("service_roles:admin", false),
+            ("service_user_id:nova", true),
+            ("service_project_id:services", true),
+            ("service_user_domain_id:None", true),
+            ("service_project_domain_id:x", false),
+            ("system:None", false),
+            ("roles:admin", true),
+            ("True:True", true),
+            ("rule:loop", false),
+            ("rule:not_me", false),
+            ("rule:not_me or @", false),
+            ("rule:deep0", false),
+            ("rule:step9990", true),
+            ("rule:step0", false),
+        ] {
+            assert_eq!(holds(rule, &["admin"]), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_understood_allows_nothing() {
+        for rule in [
+            "role:admin or",
+            "and",
+            "(role:admin",
+            "role:admin)",
+            "role:admin role:x",
+            "'text'",
+            "admin",
+            "not",
+            "project_id:%(project_id",
+            "project_id:%(nothing)s",
+            "role:%x",
+            "is_admin:True",
+            "user:u",
+            "tenant:p",
+            "roles.name:admin",
+            "service_roles.name:service",
+            "http://somewhere/x",
+            "rule:nowhere",
+            "rule:unclear",
+        ] {
+            for spelled in [rule, &format!("not {rule}"), &format!("not ({rule})")] {
+                assert!(!holds(spelled, &["admin"]), "{spelled}");
+            }
+        }
+        assert!(!holds(&"(".repeat(10_000), &["admin"]));
+        assert!(!holds(&"not ".repeat(10_000), &["admin"]));
+        assert!(!holds(&format!("{}@", "not ".repeat(10_000)), &["admin"]));
+    }
+
+    #[test]
+    fn beside_what_cannot_be_understood_the_rest_counts() {
+        assert!(holds("is_admin:True or role:admin", &["admin"]));
+        assert!(!holds("is_admin:True or role:admin", &["reader"]));
+        assert!(!holds("not is_admin:True and role:admin", &["admin"]));
+        assert!(holds("not (rule:nowhere and role:x)", &["admin"]));
+    }
+
+    /// Checks, some of which cannot be understood.
+    fn check() -> impl Strategy<Value = String> {
+        let one = prop_oneof![
+            Just("role:admin"),
+            Just("role:reader"),
+            Just("@"),
+            Just("!"),
+            Just("rule:nowhere"),
+            Just("rule:unclear"),
+            Just("bogus"),
+            Just("http://x"),
+            Just("colour:red"),
+            Just("project_id:%(x)s"),
+        ];
+        one.prop_map(str::to_owned)
+            .prop_recursive(4, 24, 3, |inner| {
+                prop_oneof![
+                    inner.clone().prop_map(|one| format!("not ({one})")),
+                    prop::collection::vec(inner.clone(), 1..3)
+                        .prop_map(|all| format!("({})", all.join(" and "))),
+                    prop::collection::vec(inner, 1..3)
+                        .prop_map(|any| format!("({})", any.join(" or "))),
+                ]
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn no_rule_breaks_the_parser(rule in "[()@!a-z:%'\" ]{0,60}") {
+            holds(&rule, &["admin"]);
+        }
+
+        #[test]
+        fn no_text_breaks_the_parser(rule in ".{0,60}") {
+            holds(&rule, &["admin"]);
+        }
+
+        /// Whatever the truth is of what cannot be understood: what is allowed would be allowed.
+        #[test]
+        fn what_is_allowed_hangs_on_nothing_that_cannot_be_understood(
+            rule in check(),
+            truths in prop::collection::vec(any::<bool>(), 30),
+        ) {
+            let mut truths = truths.into_iter().cycle();
+            let mut clear = String::new();
+            for word in rule.split_inclusive([' ', '(', ')']) {
+                let unclear = ["rule:nowhere", "rule:unclear", "bogus", "http://x", "colour:red"];
+                let bare = word.trim_end_matches([' ', ')']);
+                let truth = if truths.next() == Some(true) { "@" } else { "!" };
+                if unclear.contains(&bare) {
+                    clear.push_str(&word.replace(bare, truth));
+                } else {
+                    clear.push_str(word);
+                }
+            }
+            let clear = clear.replace("project_id:%(x)s", "@");
+            if holds(&rule, &["admin"]) {
+                prop_assert!(holds(&clear, &["admin"]), "{rule}\n{clear}");
+            }
+        }
+    }
+}

@@ -1,0 +1,531 @@
+//! Who may do what: a rule per operation, with defaults and files that override them.
+//!
+//! The rule language and its meaning are oslo.policy's (docs.openstack.org/oslo.policy).
+
+mod check;
+mod defaults;
+mod file;
+mod files;
+mod mistakes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+pub use file::PolicyError;
+pub use mistakes::Mistake;
+
+use check::{Check, Evaluation};
+use files::{Files, Look, Said};
+
+use super::auth::Identity;
+use super::settings::PolicySettings;
+
+/// The rules in force, and the files that they come from.
+///
+/// Nothing that happens to the files by itself takes a rule away: what cannot be used, and what lacks a rule
+/// that is in force, changes nothing, for it may be half-written, emptied or gone by mistake.
+pub struct Policy {
+    in_force: ArcSwap<InForce>,
+    seen: Mutex<Seen>,
+}
+
+/// What requests are judged by.
+struct InForce {
+    rules: BTreeMap<String, Check>,
+    enforce_scope: bool,
+    mistakes: Vec<Mistake>,
+}
+
+/// What is known of the files.
+struct Seen {
+    settings: PolicySettings,
+    said: Said,
+    /// How they were when they were read.
+    read: Look,
+    /// How they were at the last look.
+    last: Look,
+    /// How they were when they were found not to be of use.
+    refused: Option<Look>,
+}
+
+/// What an operation is done to, as far as rules speak of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Target<'a> {
+    /// The project it concerns.
+    pub project_id: Option<&'a str>,
+    /// The user it concerns, if the operation names one.
+    pub user_id: Option<&'a str>,
+}
+
+/// Why an operation is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// No rule allows it.
+    ByRule,
+    /// The caller's token is for the whole system or for a domain, not for a project.
+    ByScope,
+}
+
+impl Policy {
+    /// The defaults, and what the files say otherwise. Rules with mistakes are logged: they allow nothing, or
+    /// guard nothing.
+    ///
+    /// # Errors
+    /// A file or directory that is named and cannot be used. What it was to forbid is unknown then.
+    pub fn read(settings: &PolicySettings) -> Result<Self, PolicyError> {
+        let (seen, in_force) = Seen::first(settings)?;
+        in_force.log(&seen);
+        Ok(Self {
+            in_force: ArcSwap::from_pointee(in_force),
+            seen: Mutex::new(seen),
+        })
+    }
+
+    /// Reads the rules again, under other settings perhaps, and judges by them from now on.
+    ///
+    /// # Errors
+    /// The same; the rules from before stay in force.
+    pub fn reload(&self, settings: &PolicySettings) -> Result<(), PolicyError> {
+        let (seen, in_force) = Seen::first(settings)?;
+        in_force.log(&seen);
+        let mut known = self.seen.lock();
+        *known = seen;
+        self.in_force.store(Arc::new(in_force));
+        Ok(())
+    }
+
+    /// Tells the rules in force from others: two nodes of one version with the same rules have the same.
+    pub fn digest(&self) -> String {
+        let in_force = self.in_force.load();
+        let rules = format!("{:?} {}", in_force.rules, in_force.enforce_scope);
+        let digest = ring::digest::digest(&ring::digest::SHA256, rules.as_bytes());
+        let first = digest.as_ref().iter().take(8);
+        first.map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether there are files that may change.
+    pub fn has_files(&self) -> bool {
+        !Files::of(&self.seen.lock().settings).is_none()
+    }
+
+    /// Looks whether the files have changed, and takes them over once they have been the same for two looks.
+    /// It may wait for a disk: no request calls this.
+    pub fn look(&self) {
+        let (settings, known) = {
+            let seen = self.seen.lock();
+            (seen.settings.clone(), seen.read.clone())
+        };
+        let files = Files::of(&settings);
+        let now = files.look();
+        if !self.is_news(&now) {
+            return;
+        }
+        let read = files.read();
+        let later = files.look();
+        // Nothing waits for a disk while it holds this: requests do not, but those who ask how it stands do.
+        let mut seen = self.seen.lock();
+        // What was changed in the meantime is looked at next time; so is what SIGHUP has put in its place.
+        if seen.settings != settings || seen.read != known || later != now {
+            return;
+        }
+        let usable = read.and_then(|said| seen.said.is_all_said_by(&said).map(|()| said));
+        match usable {
+            Ok(said) => {
+                let in_force = InForce::of(&settings, &said);
+                (seen.said, seen.read, seen.refused) = (said, now, None);
+                in_force.log(&seen);
+                self.in_force.store(Arc::new(in_force));
+            }
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "the changed policy files are not used; the rules from before stay in force"
+                );
+                seen.refused = Some(now);
+            }
+        }
+    }
+
+    /// Whether the files are to be read: they are not as they were, and were so at the last look, too.
+    fn is_news(&self, now: &Look) -> bool {
+        let mut seen = self.seen.lock();
+        if seen.read == *now {
+            seen.refused = None;
+        }
+        let is_known = seen.read == *now || seen.refused.as_ref() == Some(now);
+        let is_settled = seen.last == *now;
+        seen.last = now.clone();
+        is_settled && !is_known
+    }
+
+    /// Whether the files say something that is not in force, as it cannot be used.
+    pub fn is_refused(&self) -> bool {
+        self.seen.lock().refused.is_some()
+    }
+
+    /// The mistakes in the files whose rules are in force.
+    pub fn mistakes(&self) -> Vec<Mistake> {
+        self.in_force.load().mistakes.clone()
+    }
+
+    /// The rules of the files that say what would hold without them, and how the defaults are spelled.
+    pub fn redundant(&self) -> Vec<(&'static str, String)> {
+        let seen = self.seen.lock();
+        let defaults = defaults::spelled(seen.settings.enforce_new_defaults);
+        let is_redundant = |(name, spelled): &(&str, String)| {
+            let stated = seen.said.rules.get(*name);
+            stated.is_some_and(|stated| stated.check == Check::parse(spelled))
+        };
+        defaults.filter(is_redundant).collect()
+    }
+
+    /// The names of all rules in force.
+    pub fn names(&self) -> Vec<String> {
+        self.in_force.load().rules.keys().cloned().collect()
+    }
+
+    /// Whether the caller may do `action` to `target`.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn authorize(
+        &self,
+        action: &str,
+        identity: &Identity,
+        target: Target<'_>,
+    ) -> Result<(), Denied> {
+        let in_force = self.in_force.load();
+        let scoped = |scope: &Option<String>| scope.as_ref().is_some_and(|scope| !scope.is_empty());
+        if in_force.enforce_scope && (scoped(&identity.system_scope) || scoped(&identity.domain_id))
+        {
+            return Err(Denied::ByScope);
+        }
+        if Evaluation::new(&in_force.rules, identity, target).rule(action) {
+            Ok(())
+        } else {
+            Err(Denied::ByRule)
+        }
+    }
+}
+
+impl Seen {
+    /// What the files say now.
+    fn first(settings: &PolicySettings) -> Result<(Self, InForce), PolicyError> {
+        let files = Files::of(settings);
+        let now = files.look();
+        let said = files.read()?;
+        let in_force = InForce::of(settings, &said);
+        let seen = Self {
+            settings: settings.clone(),
+            said,
+            read: now.clone(),
+            last: now,
+            refused: None,
+        };
+        Ok((seen, in_force))
+    }
+}
+
+impl InForce {
+    fn of(settings: &PolicySettings, said: &Said) -> Self {
+        let stated = said.rules.iter();
+        let overrides = stated.map(|(name, stated)| (name.clone(), stated.check.clone()));
+        let rules = defaults::rules(&overrides.collect(), settings.enforce_new_defaults);
+        Self {
+            mistakes: mistakes::of(&said.rules, &rules),
+            rules,
+            enforce_scope: settings.enforce_scope,
+        }
+    }
+
+    fn log(&self, seen: &Seen) {
+        if !Files::of(&seen.settings).is_none() {
+            tracing::info!(rules = seen.said.count(), "read the policy files");
+        }
+        for mistake in &self.mistakes {
+            tracing::error!(%mistake, "a rule in a policy file does not say what it seems to");
+        }
+    }
+}
+
+/// How the default of each rule is spelled.
+pub fn default_rules(enforce_new_defaults: bool) -> Vec<(&'static str, String)> {
+    defaults::spelled(enforce_new_defaults).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(roles: &[&str], project: &str) -> Identity {
+        Identity {
+            user_id: "u".to_owned(),
+            project_id: Some(project.to_owned()),
+            roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+            ..Identity::default()
+        }
+    }
+
+    fn allowed(policy: &Policy, action: &str, identity: &Identity) -> bool {
+        let target = Target {
+            project_id: Some("p"),
+            user_id: None,
+        };
+        policy.authorize(action, identity, target).is_ok()
+    }
+
+    const LIST: &str = "placement:resource_providers:list";
+    const RESHAPE: &str = "placement:reshaper:reshape";
+    const USAGES: &str = "placement:usages";
+
+    #[test]
+    fn by_default_admins_and_services_do_everything_but_reshaping_is_for_services() {
+        let policy = Policy::read(&PolicySettings::default()).unwrap();
+        assert!(allowed(&policy, LIST, &caller(&["ADMIN"], "p")));
+        assert!(allowed(&policy, LIST, &caller(&["service"], "p")));
+        assert!(!allowed(&policy, LIST, &caller(&["reader"], "p")));
+        assert!(allowed(&policy, RESHAPE, &caller(&["service"], "p")));
+        assert!(!allowed(&policy, RESHAPE, &caller(&["admin"], "p")));
+        assert!(allowed(&policy, USAGES, &caller(&["reader"], "p")));
+        assert!(!allowed(&policy, USAGES, &caller(&["reader"], "q")));
+        assert!(!allowed(
+            &policy,
+            "placement:nonsense",
+            &caller(&["admin"], "p")
+        ));
+    }
+
+    #[test]
+    fn the_old_defaults_let_admins_reshape() {
+        let settings = PolicySettings {
+            enforce_new_defaults: false,
+            ..PolicySettings::default()
+        };
+        assert!(allowed(
+            &Policy::read(&settings).unwrap(),
+            RESHAPE,
+            &caller(&["admin"], "p")
+        ));
+    }
+
+    #[test]
+    fn system_tokens_are_out_of_scope() {
+        let identity = Identity {
+            system_scope: Some("all".to_owned()),
+            ..caller(&["admin"], "p")
+        };
+        let policy = Policy::read(&PolicySettings::default()).unwrap();
+        let denied = policy.authorize(LIST, &identity, Target::default());
+        assert_eq!(denied, Err(Denied::ByScope));
+        let settings = PolicySettings {
+            enforce_scope: false,
+            ..PolicySettings::default()
+        };
+        assert!(allowed(&Policy::read(&settings).unwrap(), LIST, &identity));
+    }
+
+    /// A policy of files that a test writes.
+    struct Story {
+        dir: tempfile::TempDir,
+        settings: PolicySettings,
+        policy: Policy,
+    }
+
+    const CLOSED: &str = "placement:resource_providers:list: '!'\n";
+    const OPEN: &str = "\"placement:resource_providers:list\": \"@\"\n";
+    const ANYBODY: &[&str] = &[];
+    const ADMIN: &[&str] = &["admin"];
+
+    impl Story {
+        /// With this file, and a directory that has these.
+        fn of(file: &str, files: &[(&str, &str)]) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("policy.yaml");
+            std::fs::write(&path, file).unwrap();
+            let directory = dir.path().join("policy.d");
+            std::fs::create_dir(&directory).unwrap();
+            for (name, text) in files {
+                std::fs::write(directory.join(name), text).unwrap();
+            }
+            let settings = PolicySettings {
+                file: Some(path),
+                policy_dirs: vec![directory],
+                ..PolicySettings::default()
+            };
+            let policy = Policy::read(&settings).unwrap();
+            Self {
+                dir,
+                settings,
+                policy,
+            }
+        }
+
+        /// Writes a file again, or removes it, and lets the node look at it twice.
+        fn becomes(&self, name: &str, text: Option<&str>) {
+            let path = self.dir.path().join(name);
+            match text {
+                Some(text) => std::fs::write(path, text).unwrap(),
+                None => std::fs::remove_file(path).unwrap(),
+            }
+            self.policy.look();
+            self.policy.look();
+        }
+
+        fn lets(&self, roles: &[&str]) -> bool {
+            allowed(&self.policy, LIST, &caller(roles, "p"))
+        }
+    }
+
+    #[test]
+    fn a_changed_file_is_read_once_it_has_settled() {
+        let story = Story::of(OPEN, &[]);
+        assert!(story.lets(ANYBODY));
+        let path = story.dir.path().join("policy.yaml");
+        std::fs::write(&path, format!("{CLOSED}admin_api: role:chief # and on\n")).unwrap();
+        story.policy.look();
+        assert!(story.lets(ANYBODY), "it may still be being written");
+        story.policy.look();
+        assert!(!story.lets(ADMIN));
+        story.becomes(
+            "policy.yaml",
+            Some(&format!("{OPEN}admin_api: role:chief\n")),
+        );
+        assert!(story.lets(ANYBODY));
+    }
+
+    #[test]
+    fn a_file_that_vanishes_or_is_emptied_or_half_written_widens_nothing() {
+        let whole = format!("{CLOSED}placement:traits:list: role:a and role:b\n");
+        let story = Story::of(&whole, &[]);
+        let half = &whole[..whole.len() - 12];
+        assert!(half.ends_with("role:a"));
+        let first_line = CLOSED;
+        let lacks_the_first = "placement:traits:list: role:a and role:b\n";
+        for what in [
+            None,
+            Some(""),
+            Some("# nothing\n"),
+            Some("{}\n"),
+            Some("[broken, list"),
+            Some("- a\n- list\n"),
+            Some(half),
+            Some(first_line),
+            Some(lacks_the_first),
+        ] {
+            story.becomes("policy.yaml", what);
+            assert!(story.policy.is_refused(), "{what:?}");
+            assert!(!story.lets(ADMIN), "{what:?}");
+            let both = caller(&["a", "b"], "p");
+            assert!(allowed(&story.policy, "placement:traits:list", &both));
+            let one = caller(&["a"], "p");
+            assert!(!allowed(&story.policy, "placement:traits:list", &one));
+            story.becomes("policy.yaml", Some(&whole));
+            assert!(!story.policy.is_refused());
+        }
+        // Somebody who says so may take rules away.
+        std::fs::write(story.dir.path().join("policy.yaml"), "{}\n").unwrap();
+        story.policy.reload(&story.settings).unwrap();
+        assert!(story.lets(ADMIN));
+        // But not by a file that is gone.
+        std::fs::remove_file(story.dir.path().join("policy.yaml")).unwrap();
+        assert!(story.policy.reload(&story.settings).is_err());
+    }
+
+    #[test]
+    fn files_of_a_directory_override_each_other_in_the_order_of_their_names() {
+        let files = [
+            ("20-open.yaml", OPEN),
+            ("10-closed.yaml", CLOSED),
+            (".hidden", "half"),
+        ];
+        let story = Story::of(CLOSED, &files);
+        assert!(story.lets(ANYBODY));
+        story.becomes("policy.d/30-closed.yaml", Some(CLOSED));
+        assert!(!story.lets(ADMIN));
+        // The ones before would let everybody in.
+        story.becomes("policy.d/30-closed.yaml", None);
+        assert!(story.policy.is_refused() && !story.lets(ADMIN));
+        story.policy.reload(&story.settings).unwrap();
+        assert!(!story.policy.is_refused() && story.lets(ANYBODY));
+    }
+
+    #[test]
+    fn what_is_named_and_cannot_be_used_at_the_start_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("policy.yaml");
+        let from = |file: bool, text: Option<&str>| {
+            let _ = std::fs::remove_file(&path);
+            if let Some(text) = text {
+                std::fs::write(&path, text).unwrap();
+            }
+            let mut settings = PolicySettings::default();
+            match file {
+                true => settings.file = Some(path.clone()),
+                false => settings.policy_dirs = vec![path.clone()],
+            }
+            Policy::read(&settings)
+                .map(|_| ())
+                .map_err(|error| error.to_string())
+        };
+        for text in [
+            None,
+            Some(""),
+            Some("- a\n- list\n"),
+            Some("admin_api: role:x"),
+        ] {
+            let said = from(true, text).unwrap_err();
+            assert!(said.contains("policy.yaml"), "{said}");
+        }
+        assert!(from(false, None).is_err(), "there is no such directory");
+        assert!(from(false, Some(OPEN)).is_err(), "it is no directory");
+        assert!(from(true, Some("{}\n")).is_ok());
+        assert!(Policy::read(&PolicySettings::default()).is_ok());
+    }
+
+    #[test]
+    fn rules_that_do_not_say_what_they_seem_to_are_named() {
+        let wrong = [
+            (
+                "placement:allocation:manage",
+                "'!'",
+                "placement:allocations:manage",
+            ),
+            ("admin_ap", "role:x", "admin_api"),
+            ("admin_api", "role:x or", "is no rule"),
+            ("service_api", "rule:nowhere", "nowhere"),
+            ("placement:usages", "rule:placement:usages", "itself"),
+            (
+                "placement:traits:list",
+                "is_admin:True or role:admin",
+                "is_admin",
+            ),
+            ("placement:traits:show", "http://x/y", "http"),
+            (
+                "placement:traits:update",
+                "[[\"project_id:%(domain)s\"]]",
+                "domain",
+            ),
+        ];
+        let right = "mine: role:x\nplacement:traits:delete: rule:mine or rule:admin_api\n";
+        let lines = wrong.map(|(name, rule, _)| format!("{name}: {rule}\n"));
+        let story = Story::of(&format!("{right}{}", lines.concat()), &[]);
+        let found = story.policy.mistakes();
+        assert_eq!(found.len(), wrong.len(), "{found:#?}");
+        for (name, rule, said) in wrong {
+            let mistake = found.iter().find(|mistake| mistake.rule == name).unwrap();
+            assert!(mistake.what.contains(said), "{rule}: {mistake}");
+        }
+        assert_eq!(found.iter().map(|mistake| mistake.line).min(), Some(3));
+    }
+
+    #[test]
+    fn rules_that_say_what_the_defaults_say_are_redundant() {
+        let file = format!("{OPEN}admin_api: (role:admin)\nservice_api: role:service or role:x\n");
+        let story = Story::of(&file, &[]);
+        let redundant = vec![("admin_api", "role:admin".to_owned())];
+        assert_eq!(story.policy.redundant(), redundant);
+    }
+}

@@ -1,0 +1,192 @@
+//! What is known of a request so far. Its response shows it even if the request failed, and its audit record
+//! even if no one waits for a response any more.
+
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
+use http::StatusCode;
+use http::request::Parts;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::auth::Identity;
+use super::headers;
+use super::request_context::Notes;
+use super::state::Api;
+use crate::access::{Line, Peer};
+use crate::audit::{Asked, Caller, Door, Fate, Outcome, Record, Whence, short};
+use crate::http::errors::ApiError;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::spelling;
+
+/// A request that is being answered.
+pub(super) struct Progress<'a> {
+    api: &'a Api,
+    pub(super) parts: &'a Parts,
+    pub(super) peer: Option<Peer>,
+    /// The client's address in the words of a trusted proxy.
+    pub(super) client: Option<String>,
+    pub(super) request_id: String,
+    pub(super) global_request_id: Option<String>,
+    pub(super) version: Option<Microversion>,
+    pub(super) identity: Option<Identity>,
+    pub(super) route: Option<&'static str>,
+    /// The policy rule of what is asked.
+    pub(super) operation: Option<&'static str>,
+    /// What the names in the path stand for.
+    pub(super) params: Vec<String>,
+    /// The code of the error that it ends with.
+    pub(super) code: Option<&'static str>,
+    /// The body was not read to its end: there is no telling where the next request begins.
+    pub(super) body_unread: bool,
+    pub(super) notes: Arc<Mutex<Notes>>,
+    begun: Instant,
+    recorded: bool,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(api: &'a Api, parts: &'a Parts, peer: Option<Peer>, body: &Body) -> Self {
+        let notes = Notes {
+            names: api.audit.is_on(),
+            ..Notes::default()
+        };
+        Self {
+            api,
+            parts,
+            peer,
+            client: api.settings.public.client(&parts.headers),
+            request_id: headers::fresh_request_id(&*api.ids),
+            global_request_id: headers::callers_request_id(&parts.headers),
+            version: None,
+            identity: None,
+            route: None,
+            operation: None,
+            params: Vec::new(),
+            code: None,
+            body_unread: !body.is_end_stream(),
+            notes: Arc::new(Mutex::new(notes)),
+            begun: Instant::now(),
+            recorded: false,
+        }
+    }
+
+    /// Its line of the access log.
+    pub(super) fn line(&self) -> Line {
+        let mut line = Line::begin(self.parts, self.peer, self.client.as_deref());
+        line.known.request_id = Some(self.request_id.clone());
+        line.known.global_request_id = self.global_request_id.clone();
+        line
+    }
+
+    /// Keeps the record of the request, if it is one of which there are records. An error if the answer may not be
+    /// given, as the record could not be kept.
+    pub(super) async fn keep(&mut self, status: StatusCode) -> Result<(), ApiError> {
+        let Some(record) = self.answered(status) else {
+            return Ok(());
+        };
+        let kept = self.api.audit.keep(record).await;
+        kept.then_some(()).ok_or_else(ApiError::not_recorded)
+    }
+
+    /// The same for what was refused unseen.
+    pub(super) fn put(&mut self, status: StatusCode) {
+        if let Some(record) = self.answered(status) {
+            self.api.audit.put(record);
+        }
+    }
+
+    fn answered(&mut self, status: StatusCode) -> Option<Record> {
+        self.recorded = true;
+        let is_told = self.is_write() || is_refusal(status);
+        (self.api.audit.is_on() && is_told).then(|| self.record(Some(status)))
+    }
+
+    fn is_write(&self) -> bool {
+        !self.parts.method.is_safe()
+    }
+
+    fn record(&self, status: Option<StatusCode>) -> Record {
+        let (fate, named) = {
+            let mut notes = self.notes.lock();
+            (notes.fate, std::mem::take(&mut notes.named))
+        };
+        let outcome = match (fate, status) {
+            (Fate::Committed(_), _) => Outcome::Committed,
+            (Fate::Refused(_), _) => Outcome::Refused,
+            (Fate::Unknown, _) => Outcome::Unknown,
+            (Fate::NotBegun, Some(status)) if status.is_success() => Outcome::Unchanged,
+            (Fate::NotBegun, Some(_)) => Outcome::Refused,
+            (Fate::NotBegun, None) => Outcome::Abandoned,
+        };
+        Record {
+            time: self.api.audit.now(),
+            node: self.api.audit.node(),
+            door: Door::Api,
+            request_id: self.request_id.clone(),
+            global_request_id: self.global_request_id.clone(),
+            caller: self.identity.as_ref().map(caller),
+            whence: Whence::of(self.client.as_deref(), self.peer),
+            asked: Asked {
+                route: self.route.map(str::to_owned),
+                operation: self.operation,
+                microversion: self.version.map(Microversion::text),
+                resources: self.resources(named),
+                partition: self.api.settings.partition.clone(),
+                ..Asked::new(&self.parts.method, &self.parts.uri)
+            },
+            outcome,
+            status: status.map(|status| status.as_u16()),
+            code: self.code,
+            place: match fate {
+                Fate::Committed(place) | Fate::Refused(place) => Some(place),
+                Fate::NotBegun | Fate::Unknown => None,
+            },
+            ms: self.begun.elapsed().as_micros() as f64 / 1000.0,
+        }
+    }
+
+    /// The UUIDs in the path, and those that its body names.
+    fn resources(&self, named: Vec<String>) -> Vec<String> {
+        let is_uuid = |text: &&String| spelling::is_hyphenated_uuid(text);
+        let mut resources: Vec<String> = self.params.iter().filter(is_uuid).cloned().collect();
+        for one in named {
+            if !resources.contains(&one) {
+                resources.push(one);
+            }
+        }
+        resources
+    }
+}
+
+impl Drop for Progress<'_> {
+    /// No one waits for the answer any more. The write may be carried out all the same.
+    fn drop(&mut self) {
+        if !self.recorded && self.api.audit.is_on() && self.is_write() {
+            let record = self.record(None);
+            self.api.audit.put(record);
+        }
+    }
+}
+
+/// Reads leave a record where somebody was not let in.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+    )
+}
+
+fn caller(identity: &Identity) -> Caller {
+    let known = |text: &Option<String>| text.as_deref().and_then(short);
+    let caller = Caller {
+        user: short(&identity.user_id),
+        user_domain: known(&identity.user_domain_id),
+        project: known(&identity.project_id),
+        project_domain: known(&identity.project_domain_id),
+        domain: known(&identity.domain_id),
+        system_scope: known(&identity.system_scope),
+        service_user: known(&identity.service.user_id),
+        roles: Vec::new(),
+    };
+    caller.with_roles(&identity.roles)
+}

@@ -1,0 +1,382 @@
+//! The address at which clients reach the API: scheme, host and path.
+//!
+//! `location` is absolute and links are paths, so both depend on what stands between a client and
+//! this node. In the order in which they count: `[api] public_url`; what a trusted proxy says in
+//! `Forwarded` (RFC 7239) or `X-Forwarded-*`; the `Host` header, `http` and `[api] prefix`.
+//! What a client or a proxy sends is shown only if it has the form of a scheme, a host or a path;
+//! otherwise it counts as not sent.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use http::request::Parts;
+use http::{HeaderMap, Request};
+pub use placement_model::types::PathPrefix;
+
+use super::headers;
+use crate::access::Encrypted;
+
+/// Longest host with its port (a DNS name has at most 253 characters, RFC 1035).
+const HOST_MAX_BYTES: usize = 253 + ":65535".len();
+
+/// Where clients reach the API (`[api]`).
+#[derive(Debug, Clone, Default)]
+pub struct PublicAddress {
+    /// `prefix`: the path below which this node serves the API.
+    pub prefix: PathPrefix,
+    /// `public_url`: what `location` and links begin with, whatever the request says.
+    pub url: Option<PublicUrl>,
+    /// `trust_proxy_headers`: whether `Forwarded` and `X-Forwarded-*` are believed.
+    pub trust_proxy_headers: bool,
+}
+
+impl PublicAddress {
+    /// The same for an API that is below another prefix, beside this one.
+    pub fn elsewhere(&self, prefix: &PathPrefix) -> Self {
+        let url = self.url.as_ref().map(|url| PublicUrl {
+            origin: url.origin.clone(),
+            // It was checked that the path ends with the prefix.
+            path: url.path.with_end(&self.prefix, prefix),
+        });
+        Self {
+            prefix: prefix.clone(),
+            url,
+            trust_proxy_headers: self.trust_proxy_headers,
+        }
+    }
+
+    /// The host that the client asks for, in lower case, without a port and without the dot of the DNS root.
+    pub fn host(&self, request: &Request<impl Sized>) -> Option<String> {
+        let host = self.forwarded(request.headers()).host.or_else(|| {
+            let host = headers::text(request.headers(), "host").map(Cow::into_owned);
+            host.or_else(|| request.uri().authority().map(ToString::to_string))
+        })?;
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if !port.contains(']') => name,
+            _ => &host,
+        };
+        let name = name.strip_suffix('.').unwrap_or(name);
+        Some(name.to_ascii_lowercase())
+    }
+
+    /// What links begin with: the path of the API as the client sees it.
+    pub(crate) fn path(&self, headers: &HeaderMap) -> Cow<'_, str> {
+        if let Some(url) = &self.url {
+            return Cow::Borrowed(url.path.as_str());
+        }
+        match self.stripped_by_proxy(headers) {
+            Some(stripped) => Cow::Owned(format!("{stripped}{}", self.prefix)),
+            None => Cow::Borrowed(self.prefix.as_str()),
+        }
+    }
+
+    /// What `location` begins with: scheme, host and path. Only the path if the request does not
+    /// say which host the client asked; a client then stays where it is (RFC 9110, section 10.2.2).
+    pub(crate) fn url(&self, parts: &Parts) -> String {
+        let path = self.path(&parts.headers);
+        match &self.url {
+            Some(url) => format!("{}{path}", url.origin),
+            None => format!("{}{path}", self.origin(parts).unwrap_or_default()),
+        }
+    }
+
+    /// The URL or path below which the API is, as far as the configuration tells.
+    pub fn configured(&self) -> String {
+        match &self.url {
+            Some(url) => url.to_string(),
+            None => self.prefix.to_string(),
+        }
+    }
+
+    fn origin(&self, parts: &Parts) -> Option<String> {
+        let forwarded = self.forwarded(&parts.headers);
+        let scheme = forwarded.proto.unwrap_or(match parts.extensions.get() {
+            Some(Encrypted { .. }) => "https",
+            None => "http",
+        });
+        let host = forwarded
+            .host
+            .or_else(|| {
+                let host = headers::text(&parts.headers, "host");
+                host.filter(|host| is_host(host)).map(Cow::into_owned)
+            })
+            .or_else(|| parts.uri.authority().map(ToString::to_string))
+            .filter(|host| is_host(host))?;
+        Some(origin(scheme, &host))
+    }
+
+    /// The client's address as a trusted proxy reports it. It is not checked.
+    pub(crate) fn client(&self, headers: &HeaderMap) -> Option<String> {
+        self.forwarded(headers).client
+    }
+
+    fn forwarded(&self, headers: &HeaderMap) -> Forwarded {
+        if !self.trust_proxy_headers {
+            return Forwarded::default();
+        }
+        match headers::text(headers, "forwarded").filter(|text| !text.is_empty()) {
+            Some(text) => Forwarded::of_standard(&text),
+            None => Forwarded::of_x_headers(headers),
+        }
+    }
+
+    fn stripped_by_proxy(&self, headers: &HeaderMap) -> Option<PathPrefix> {
+        if !self.trust_proxy_headers {
+            return None;
+        }
+        first_listed(headers, "x-forwarded-prefix")?.parse().ok()
+    }
+}
+
+/// What the proxy nearest to the client says of the request that it took: the first element of
+/// each list.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Forwarded {
+    proto: Option<&'static str>,
+    host: Option<String>,
+    client: Option<String>,
+}
+
+impl Forwarded {
+    fn of_standard(text: &str) -> Self {
+        let mut forwarded = Self::default();
+        for (name, value) in first_element(text).unwrap_or_default() {
+            match name.as_str() {
+                "proto" => forwarded.proto = scheme(&value),
+                "host" => forwarded.host = Some(value).filter(|host| is_host(host)),
+                "for" => forwarded.client = Some(value),
+                _ => {}
+            }
+        }
+        forwarded
+    }
+
+    fn of_x_headers(headers: &HeaderMap) -> Self {
+        Self {
+            proto: first_listed(headers, "x-forwarded-proto").and_then(|text| scheme(&text)),
+            host: first_listed(headers, "x-forwarded-host").filter(|host| is_host(host)),
+            client: first_listed(headers, "x-forwarded-for"),
+        }
+    }
+}
+
+fn first_listed(headers: &HeaderMap, name: &str) -> Option<String> {
+    let text = headers::text(headers, name)?;
+    let first = text.split(',').next().unwrap_or_default().trim();
+    (!first.is_empty()).then(|| first.to_owned())
+}
+
+/// The pairs of the first element of `Forwarded` (RFC 7239, section 4), names in lower case.
+/// `None` if it is not well-formed.
+fn first_element(text: &str) -> Option<Vec<(String, String)>> {
+    let mut pairs = Vec::new();
+    let mut rest = text.trim_start();
+    loop {
+        // Pairs and elements may be empty.
+        rest = match rest.as_bytes().first() {
+            None => return Some(pairs),
+            Some(b',') if !pairs.is_empty() => return Some(pairs),
+            Some(b',' | b';') => {
+                rest = rest[1..].trim_start();
+                continue;
+            }
+            Some(_) => rest,
+        };
+        let (name, behind) = rest.split_once('=')?;
+        let name = name.trim_end().to_ascii_lowercase();
+        let (value, behind) = forwarded_value(behind)?;
+        rest = behind.trim_start();
+        if !(rest.is_empty() || rest.starts_with([';', ','])) {
+            return None;
+        }
+        pairs.push((name, value));
+    }
+}
+
+/// A token or a quoted string, and the rest of the text.
+fn forwarded_value(text: &str) -> Option<(String, &str)> {
+    let text = text.trim_start();
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find([';', ',']).unwrap_or(text.len());
+        return Some((text[..end].trim_end().to_owned(), &text[end..]));
+    };
+    let mut value = String::new();
+    let mut characters = quoted.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, &quoted[at + 1..])),
+            '\\' => value.push(characters.next()?.1),
+            other => value.push(other),
+        }
+    }
+    None
+}
+
+fn scheme(text: &str) -> Option<&'static str> {
+    ["http", "https"]
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(text))
+}
+
+/// Scheme and host. The scheme's own port is left out, as the reference does.
+fn origin(scheme: &str, host: &str) -> String {
+    let default_port = if scheme == "https" { ":443" } else { ":80" };
+    let host = host.strip_suffix(default_port).unwrap_or(host);
+    format!("{scheme}://{host}")
+}
+
+/// Whether this is a host name or an IP address, with or without a port.
+fn is_host(text: &str) -> bool {
+    if text.len() > HOST_MAX_BYTES {
+        return false;
+    }
+    let (name, behind) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, behind)) if address.parse::<std::net::Ipv6Addr>().is_ok() => {
+                ("ipv6", behind)
+            }
+            _ => return false,
+        },
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    let is_port =
+        |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    let name_bytes = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    !name.is_empty()
+        && name.bytes().all(name_bytes)
+        && (behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port))
+}
+
+/// An absolute URL of scheme, host and path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl {
+    origin: String,
+    /// The path, without the slash at its end.
+    pub path: PathPrefix,
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin, self.path)
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORM: &str = "is not of the form http://host:port/path or https://host:port/path";
+        let (scheme_name, rest) = text.split_once("://").ok_or(FORM)?;
+        let scheme = scheme(scheme_name).ok_or(FORM)?;
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if !is_host(host) {
+            return Err("names no host, or one that is not a host name or an IP address");
+        }
+        Ok(Self {
+            origin: origin(scheme, host),
+            path: path.parse()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forwarded(text: &str) -> Forwarded {
+        Forwarded::of_standard(text)
+    }
+
+    #[test]
+    fn the_first_element_of_forwarded_is_the_proxy_nearest_to_the_client() {
+        let said = forwarded(
+            "For=\"[2001:db8::1]:4711\"; proto=HTTPS ;host=\"a.example:8443\", for=10.0.0.9;proto=http",
+        );
+        assert_eq!(said.proto, Some("https"));
+        assert_eq!(said.host.as_deref(), Some("a.example:8443"));
+        assert_eq!(said.client.as_deref(), Some("[2001:db8::1]:4711"));
+        let quoted = forwarded("for=\"a, b;c \\\" d\";proto=https");
+        assert_eq!(quoted.client.as_deref(), Some("a, b;c \" d"));
+        assert_eq!(quoted.proto, Some("https"));
+        assert_eq!(forwarded("for=10.0.0.9").proto, None);
+        assert_eq!(forwarded(", ;; proto=https;").proto, Some("https"));
+    }
+
+    #[test]
+    fn a_header_that_is_not_well_formed_says_nothing() {
+        for text in [
+            "",
+            "https",
+            "proto, proto=https",
+            "proto=https;host",
+            "proto=https;host=\"a.example",
+            "host=\"a\\",
+            "proto=\"https\"x",
+        ] {
+            assert_eq!(forwarded(text), Forwarded::default(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_names_and_addresses_are_hosts() {
+        for host in [
+            "a",
+            "a.example",
+            "a_b-c:80",
+            "10.0.0.1:8778",
+            "[::1]",
+            "[2001:db8::1]:443",
+        ] {
+            assert!(is_host(host), "{host}");
+        }
+        let long = "a".repeat(300);
+        for host in [
+            "",
+            ":80",
+            "a:",
+            "a:b",
+            "a:+1",
+            "a:99999",
+            "a b",
+            "a/b",
+            "a@b",
+            "a\"",
+            "a?b",
+            "a#b",
+            "a\\b",
+            "[::1",
+            "[evil]",
+            "[::1]x",
+            "[::1]:",
+            "::1",
+            "a,b",
+            "é.example",
+            "%61",
+            &long,
+        ] {
+            assert!(!is_host(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_public_url_has_a_scheme_and_a_host() {
+        let url: PublicUrl = "https://cloud.example:443/placement/".parse().unwrap();
+        assert_eq!(url.origin, "https://cloud.example");
+        assert_eq!(url.path.as_str(), "/placement");
+        for text in [
+            "cloud.example",
+            "ftp://cloud.example",
+            "https://",
+            "https:///placement",
+            "https://u@h",
+            "https://h?x",
+            "https://h/a b",
+            "https://h//x",
+            "https://h/x?y",
+            "https://h:port",
+        ] {
+            assert!(text.parse::<PublicUrl>().is_err(), "{text}");
+        }
+    }
+}

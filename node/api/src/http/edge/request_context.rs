@@ -1,0 +1,356 @@
+//! What a handler knows of its request, and what it may ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use placement_model::types::{ProviderUuid, Timestamp};
+use placement_model::{Command, Outcome, Reply};
+use tokio::time::Instant;
+
+use super::answer::{Answer, Caching};
+use super::consistency::Effective;
+use super::settings::Carried;
+use super::state::Server;
+use crate::audit::{Fate, Place};
+use crate::doors::{Consistency, PlacementIndex, Position, Unavailable, View};
+use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
+use crate::http::wire::json::Json;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::{BadQuery, Query};
+use crate::http::wire::schema;
+use crate::world;
+
+/// Longest body that is read by the thread that serves the request: some two milliseconds.
+const READ_AT_ONCE_MAX_BYTES: usize = 100_000;
+
+/// A request that has passed every check before its handler.
+pub(crate) struct RequestContext {
+    /// What all requests share.
+    pub(crate) server: Arc<Server>,
+    /// When the request came in, by the monotonic clock.
+    pub(crate) begun: Duration,
+    /// The path of the route, with names in braces.
+    pub(crate) route: &'static str,
+    pub(crate) method: &'static str,
+    /// The microversion of the request.
+    pub(crate) version: Microversion,
+    /// The values of the path's parameters, in order.
+    pub(crate) params: Vec<String>,
+    pub(crate) query: Result<Query, BadQuery>,
+    pub(crate) body: Bytes,
+    /// What links begin with: the path of the API as the client sees it.
+    pub(crate) base_path: String,
+    /// The id of this request, for the log; not the id of a write.
+    pub(crate) request_id: String,
+    /// The promise of its reads.
+    pub(crate) consistency: Consistency,
+    /// What the client has seen by its cookie, where it asks for no promise.
+    pub(crate) seen: Option<PlacementIndex>,
+    /// What is found out on the way.
+    pub(crate) notes: Arc<Mutex<Notes>>,
+}
+
+/// What is found out about a request on its way.
+#[derive(Default)]
+pub(crate) struct Notes {
+    /// The state that the answer comes from, once one was read.
+    pub(crate) state: Option<Noted>,
+    /// How far its write has come.
+    pub(crate) fate: Fate,
+    /// Whether it is to be noted what the write names.
+    pub(crate) names: bool,
+    /// The providers and consumers that the write names.
+    pub(crate) named: Vec<String>,
+}
+
+/// Most names of providers and consumers that are noted of a write; the log has them all.
+const NAMED_MAX: usize = 64;
+
+/// The state that an answer comes from, and when it was taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Noted {
+    position: Position,
+    pub(crate) effective: Effective,
+    at: Instant,
+}
+
+impl Noted {
+    /// Where it stands now: it has aged since.
+    pub(crate) fn position(&self) -> Position {
+        let age = self.at.elapsed();
+        Position {
+            staleness: self.position.staleness.map(|staleness| staleness + age),
+            ..self.position
+        }
+    }
+}
+
+/// A write that was carried out.
+pub(crate) struct Done {
+    /// The model's reply.
+    pub(crate) reply: Reply,
+    /// A state that contains the write.
+    pub(crate) view: View,
+}
+
+impl RequestContext {
+    /// The path's parameter at this position.
+    pub(crate) fn param(&self, position: usize) -> &str {
+        self.params.get(position).map_or("", String::as_str)
+    }
+
+    /// The provider that the path begins with; `None` if its UUID has not the canonical spelling,
+    /// which no provider has.
+    pub(crate) fn provider(&self) -> Option<ProviderUuid> {
+        ProviderUuid::from_canonical(self.param(0))
+    }
+
+    /// The provider that the path begins with. It may still not exist.
+    ///
+    /// # Errors
+    /// 404.
+    pub(crate) fn provider_or_404(&self) -> Result<ProviderUuid, ApiError> {
+        self.of_provider(Varies::No, |provider| Some(*provider))
+    }
+
+    /// What `find` returns for the provider that the path begins with.
+    ///
+    /// # Errors
+    /// 404 if it returns nothing.
+    pub(crate) fn of_provider<T>(
+        &self,
+        varies: Varies,
+        find: impl FnOnce(&ProviderUuid) -> Option<T>,
+    ) -> Result<T, ApiError> {
+        let found = self.provider().as_ref().and_then(find);
+        found.ok_or_else(|| not_found::provider(self.param(0), varies))
+    }
+
+    /// The query string.
+    ///
+    /// # Errors
+    /// 400 if it cannot be decoded.
+    pub(crate) fn query(&self) -> Result<&Query, ApiError> {
+        self.query.as_ref().map_err(|bad| ApiError::from(*bad))
+    }
+
+    /// A state that keeps the promise the client asked for.
+    ///
+    /// # Errors
+    /// 503, or 412 for a token of another history.
+    pub(crate) async fn view(&self) -> Result<View, ApiError> {
+        if let Some(seen) = self.seen
+            && self.consistency != Consistency::Linearizable
+        {
+            match self.server.api.read.view(Consistency::Session(seen)).await {
+                // The cluster has another history since: what the client saw is not in it.
+                Ok(_) | Err(Unavailable::ForeignIndex { .. }) => {}
+                Err(unavailable) => return Err(unavailable.into()),
+            }
+        }
+        self.view_at(self.consistency).await
+    }
+
+    /// A state with everything that was acknowledged before now, for answers to writes that show
+    /// what was there before.
+    ///
+    /// # Errors
+    /// 503.
+    pub(crate) async fn view_to_write(&self) -> Result<View, ApiError> {
+        self.view_at(Consistency::Linearizable).await
+    }
+
+    async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
+        let view = self.server.api.read.view(consistency).await?;
+        self.note(view.position, Effective::of(consistency, &view.position));
+        Ok(view)
+    }
+
+    fn note(&self, position: Position, effective: Effective) {
+        self.notes.lock().state = Some(Noted {
+            position,
+            effective,
+            at: Instant::now(),
+        });
+    }
+
+    /// Has a command carried out.
+    ///
+    /// # Errors
+    /// The error of a refusal, or 503.
+    pub(crate) async fn submit(
+        &self,
+        command: Command,
+        write: WriteKind<'_>,
+    ) -> Result<Done, ApiError> {
+        {
+            let mut notes = self.notes.lock();
+            if notes.names {
+                notes.named = named(&command);
+            }
+            notes.fate = Fate::Unknown;
+        }
+        let submitted = self
+            .server
+            .api
+            .write
+            .submit(command, self.request_id.clone());
+        let written = submitted.await.inspect_err(|unavailable| {
+            if !matches!(unavailable, Unavailable::OutcomeUnknown { .. }) {
+                self.notes.lock().fate = Fate::NotBegun;
+            }
+        })?;
+        let place = Place {
+            epoch: written.index.epoch,
+            index: written.index.index,
+            term: written.term,
+        };
+        match &written.outcome {
+            Outcome::Done(_) => self.notes.lock().fate = Fate::Committed(place),
+            Outcome::Refused(_) => self.notes.lock().fate = Fate::Refused(place),
+            Outcome::AnsweredBefore => {}
+        }
+        let position = Position {
+            index: Some(written.index),
+            ..written.view.position
+        };
+        self.note(position, Effective::Kept(Consistency::Linearizable));
+        match written.outcome {
+            Outcome::Done(reply) => Ok(Done {
+                reply,
+                view: written.view,
+            }),
+            Outcome::Refused(refusal) => Err(refused(write, refusal)),
+            Outcome::AnsweredBefore => {
+                tracing::error!("a fresh write was taken for one that was answered long ago");
+                Err(ApiError::internal())
+            }
+        }
+    }
+
+    /// Has a command carried out, and answers 204.
+    ///
+    /// # Errors
+    /// As [`RequestContext::submit`].
+    pub(crate) async fn carry_out(
+        &self,
+        command: Command,
+        write: WriteKind<'_>,
+    ) -> Result<Answer, ApiError> {
+        self.submit(command, write).await?;
+        Ok(Answer::no_content())
+    }
+
+    /// Reads the body, which must look as the API's description shows it. A long one is read where it holds
+    /// up no other request.
+    ///
+    /// # Errors
+    /// 400.
+    pub(crate) async fn body(&self) -> Result<Json, ApiError> {
+        let schema = schema::body_of(self.method, self.route, self.version);
+        let api = &self.server.api;
+        let values_max = api.settings.limits.json_values;
+        if self.body.len() <= READ_AT_ONCE_MAX_BYTES {
+            return schema::read_body(values_max, &self.body, schema);
+        }
+        let body = self.body.clone();
+        let read = world::compute(&*api.offload, move || {
+            schema::read_body(values_max, &body, schema)
+        });
+        read.await.unwrap_or_else(|| Err(ApiError::internal()))
+    }
+
+    /// Has a long list made in its turn, where it holds up no other request.
+    ///
+    /// # Errors
+    /// 503 if its turn does not come, and what `make` returns.
+    pub(crate) async fn listed<T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let api = &self.server.api;
+        let patience = api.settings.candidates.deadline;
+        let turn = self.server.admission.list(patience).await?;
+        let make = move || {
+            let _turn = turn;
+            make()
+        };
+        let made = world::compute(&*api.offload, make).await;
+        made.unwrap_or_else(|| Err(ApiError::internal()))
+    }
+
+    /// # Errors
+    /// 400 if the request carries more than [`RequestLimits`](super::settings::RequestLimits) allows.
+    pub(crate) fn admit(&self, carried: Carried, count: usize) -> Result<(), ApiError> {
+        self.server.api.settings.limits.admit(carried, count)
+    }
+
+    /// Reads the body of a write below a provider. A provider that does not exist is reported
+    /// before a body that does not fit.
+    ///
+    /// # Errors
+    /// 404 or 400.
+    pub(crate) async fn body_below(&self, provider: ProviderUuid) -> Result<Json, ApiError> {
+        self.found_below(provider, self.body().await).await
+    }
+
+    /// What was parsed, or its error. A missing provider is reported first.
+    ///
+    /// # Errors
+    /// 404, or that of the parser.
+    pub(crate) async fn found_below<T>(
+        &self,
+        provider: ProviderUuid,
+        parsed: Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        if parsed.is_err() {
+            let view = self.view_to_write().await?;
+            self.of_provider(Varies::No, |_| view.state.provider(&provider))?;
+        }
+        parsed
+    }
+
+    /// Adds the headers for caches, from 1.15, to what may never have been modified.
+    pub(crate) fn modified_if_ever(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
+        match at {
+            None if self.version.from(15) => answer.caching(Caching::NoDate),
+            at => self.modified(answer, at),
+        }
+    }
+
+    /// Adds the headers for caches, from 1.15: modified now.
+    pub(crate) fn modified_now(&self, answer: Answer) -> Answer {
+        self.modified(answer, None)
+    }
+
+    /// Adds the headers for caches, from 1.15: modified at the time given, or now.
+    pub(crate) fn modified(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
+        match at {
+            _ if !self.version.from(15) => answer,
+            Some(at) => answer.modified(at),
+            None => answer.caching(Caching::At(self.server.api.clock.now())),
+        }
+    }
+}
+
+/// Whose allocations a write changes, or of which providers it changes something.
+fn named(command: &Command) -> Vec<String> {
+    let mut named = Vec::new();
+    match command {
+        Command::CreateProvider(of) => named.push(of.uuid.to_string()),
+        Command::ReplaceAllocations(of) => {
+            let consumers = of.consumers.iter().take(NAMED_MAX);
+            named.extend(consumers.map(|one| one.consumer.to_string()));
+        }
+        Command::Reshape(of) => {
+            named.extend((of.inventories.iter()).map(|one| one.provider.to_string()));
+            named.extend((of.allocations.iter()).map(|one| one.consumer.to_string()));
+            named.truncate(NAMED_MAX);
+        }
+        // The others name it in the path.
+        _ => {}
+    }
+    named
+}

@@ -1,0 +1,149 @@
+//! A route: its path, and for each operation the microversions that have it, the headers it needs,
+//! and the policy rule that guards it.
+
+use futures::future::BoxFuture;
+
+use super::answer::Answer;
+use super::request_context::RequestContext;
+use crate::http::errors::ApiError;
+
+pub(crate) type Handler = for<'a> fn(&'a RequestContext) -> BoxFuture<'a, Result<Answer, ApiError>>;
+
+/// A path and its operations.
+pub(crate) struct Route {
+    /// The path, with names in braces.
+    pub(crate) path: &'static str,
+    /// In the order in which `allow` lists them.
+    pub(crate) operations: &'static [Operation],
+}
+
+/// A method of a path, in some microversions.
+pub(crate) struct Operation {
+    pub(crate) method: &'static str,
+    /// First minor version that has it.
+    pub(crate) since: u8,
+    /// Last minor version that has it.
+    pub(crate) until: u8,
+    /// Which headers it needs.
+    pub(crate) needs: Needs,
+    /// Whether headers are looked at before the version.
+    pub(crate) headers_first: bool,
+    /// Whether an older version is told 405 rather than 404.
+    pub(crate) too_old_is_405: bool,
+    /// The policy rule that guards it; `None`: anyone may.
+    pub(crate) policy: Option<&'static str>,
+    /// Whether the rule is about the project in the query rather than the caller's own.
+    pub(crate) policy_on_queried_project: bool,
+    /// Whether its answer only advises: it returns no generation, and no quota is reckoned from it.
+    pub(crate) advises: bool,
+    /// The handler.
+    pub(crate) run: Handler,
+}
+
+/// The headers that an operation needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Nothing.
+    Nothing,
+    /// A JSON answer is acceptable.
+    Accept,
+    /// The body is JSON.
+    Content,
+}
+
+pub(crate) const fn operation(
+    method: &'static str,
+    policy: &'static str,
+    run: Handler,
+) -> Operation {
+    Operation {
+        method,
+        since: 0,
+        until: u8::MAX,
+        needs: Needs::Nothing,
+        headers_first: false,
+        too_old_is_405: false,
+        policy: Some(policy),
+        policy_on_queried_project: false,
+        advises: false,
+        run,
+    }
+}
+
+/// A read with a JSON answer.
+pub(crate) const fn get(policy: &'static str, run: Handler) -> Operation {
+    Operation {
+        needs: Needs::Accept,
+        ..operation("GET", policy, run)
+    }
+}
+
+/// A write with a JSON body.
+pub(crate) const fn write(method: &'static str, policy: &'static str, run: Handler) -> Operation {
+    Operation {
+        needs: Needs::Content,
+        ..operation(method, policy, run)
+    }
+}
+
+/// A removal.
+pub(crate) const fn delete(policy: &'static str, run: Handler) -> Operation {
+    operation("DELETE", policy, run)
+}
+
+fn is_name(expected: &str) -> bool {
+    expected.starts_with('{')
+}
+
+/// Routes in which a path can be looked up.
+pub(crate) struct Routes(Vec<(Vec<&'static str>, &'static Route)>);
+
+impl Routes {
+    pub(crate) fn of(routes: &'static [Route]) -> Self {
+        let split = |route: &'static Route| (route.path.split('/').collect(), route);
+        Self(routes.iter().map(split).collect())
+    }
+
+    /// The route of a decoded path, with the names in the path. A single newline at the
+    /// end is ignored, as the reference's expressions end in `$`.
+    pub(crate) fn find(&self, path: &str) -> Option<(&'static Route, Vec<String>)> {
+        let path = path.strip_suffix('\n').unwrap_or(path);
+        let parts: Vec<&str> = path.split('/').collect();
+        let fits = |expected: &&str, part: &&str| {
+            part == expected || is_name(expected) && !part.is_empty()
+        };
+        let (expected, route) = self.0.iter().find(|(expected, _)| {
+            expected.len() == parts.len()
+                && expected
+                    .iter()
+                    .zip(&parts)
+                    .all(|(expected, part)| fits(expected, part))
+        })?;
+        let named = expected
+            .iter()
+            .zip(&parts)
+            .filter(|(expected, _)| is_name(expected));
+        Some((route, named.map(|(_, part)| (*part).to_owned()).collect()))
+    }
+}
+
+impl Route {
+    /// The policy rule that guards this method, in whichever version.
+    pub(crate) fn rule(&self, method: &str) -> Option<&'static str> {
+        let mut operations = self.operations.iter();
+        operations
+            .find(|operation| operation.method == method)?
+            .policy
+    }
+
+    /// The methods that this path knows, in any version.
+    pub(crate) fn allow(&self) -> String {
+        let mut methods: Vec<&str> = self
+            .operations
+            .iter()
+            .map(|operation| operation.method)
+            .collect();
+        methods.dedup();
+        methods.join(", ")
+    }
+}

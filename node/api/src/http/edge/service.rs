@@ -1,0 +1,463 @@
+//! What happens to a request before and after its handler.
+//!
+//! The order is observable, and so fixed:
+//!
+//! | | checked | otherwise |
+//! |---|---|---|
+//! | 1 | the shares of the partition and of the address | 429 |
+//! | 2 | the token | 401 |
+//! | 3 | the share of the user | 429 |
+//! | 4 | length of the URL | 414 |
+//! | 5 | microversion | 400, 406 |
+//! | 6 | consistency headers | 400 |
+//! | 7 | length and type of the body | 400 |
+//! | 8 | route and method | 404, 405 |
+//! | 9 | the version and the headers that the operation needs | 404, 406, 415 |
+//! | 10 | policy | 403 |
+//! | 11 | the body, which is read now | 408, 413 |
+//! | 12 | of writes: room on the disks, and for an audit record | 503, 507 |
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName,
+    HeaderValue, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use percent_encoding::percent_decode_str;
+use tracing::Instrument;
+
+use super::accept::Accept;
+use super::admission::HeldBody;
+use super::answer::{Answer, Caching};
+use super::auth::Identity;
+use super::consistency::{self, Effective};
+use super::policy::{Denied, Target};
+use super::progress::Progress;
+use super::public_address::PublicAddress;
+use super::request_context::RequestContext;
+use super::route::{Needs, Operation, Route, Routes};
+use super::state::Server;
+use super::{body, cors, headers, session_cookie};
+use crate::access::Peer;
+use crate::contain::contain;
+use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::Query;
+use crate::http::wire::spelling;
+
+/// A request's response.
+pub struct Served {
+    /// What the client gets.
+    pub response: Response<Body>,
+    /// The route that served it, if one was found.
+    pub route: Option<&'static str>,
+}
+
+/// Longest answer that is not counted among the bytes in flight.
+const UNCOUNTED_MAX_BYTES: usize = 64 * 1024;
+/// A response has up to so many headers, mostly.
+const USUAL_HEADERS: usize = 16;
+const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
+
+/// Answers one request by one of these routes; it came over a connection from there.
+pub(crate) async fn respond(
+    server: Arc<Server>,
+    routes: &'static Routes,
+    request: Request<Body>,
+    peer: Option<Peer>,
+) -> Served {
+    let (parts, body) = request.into_parts();
+    let mut progress = Progress::new(&server.api, &parts, peer, &body);
+    let mut line = progress.line();
+    let span = tracing::debug_span!(
+        "http",
+        request_id = progress.request_id,
+        global_request_id = progress.global_request_id,
+        method = %parts.method,
+        path = parts.uri.path(),
+    );
+    let response = async {
+        let handled = handle(&server, routes, body, &mut progress);
+        let result = contain(handled)
+            .await
+            .unwrap_or_else(|_panicked| Err(ApiError::internal()));
+        let response = finish(&server, &mut progress, result);
+        match progress.keep(response.status()).await {
+            Ok(()) => response,
+            Err(error) => finish(&server, &mut progress, Err(error)),
+        }
+    }
+    .instrument(span)
+    .await;
+    line.known.microversion = progress.version.map(Microversion::text);
+    if let Some(caller) = progress.identity.take() {
+        line.known.user = Some(caller.user_id);
+        line.known.project = caller.project_id;
+    }
+    line.answered(&response);
+    Served {
+        response,
+        route: progress.route,
+    }
+}
+
+/// Answers a request with this error, for any request.
+pub(crate) fn refuse(
+    server: &Server,
+    request: Request<Body>,
+    peer: Option<Peer>,
+    error: ApiError,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let mut progress = Progress::new(&server.api, &parts, peer, &body);
+    let line = progress.line();
+    let response = finish(server, &mut progress, Err(error));
+    progress.put(response.status());
+    line.answered(&response);
+    response
+}
+
+async fn handle(
+    server: &Arc<Server>,
+    routes: &Routes,
+    body: Body,
+    progress: &mut Progress<'_>,
+) -> Result<Answer, ApiError> {
+    let (parts, peer) = (progress.parts, progress.peer);
+    let whole_path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
+    let path = server.api.settings.public.prefix.below(&whole_path);
+    // Balancers ask `/` of a node, whatever the prefix is.
+    let path = path.or_else(|| (whole_path == "/").then_some("/"));
+    let text = |name: HeaderName| headers::text(&parts.headers, name);
+    // A missing route is reported in its turn; metrics need the route of every request.
+    let found = path.and_then(|path| routes.find(path));
+    if let Some((route, params)) = &found {
+        progress.route = Some(route.path);
+        progress.operation = route.rule(parts.method.as_str());
+        if server.api.audit.is_on() {
+            progress.params = params.clone();
+        }
+    }
+    // They count until there is an answer. `/` tells balancers how this node is, however busy it is.
+    let (mut _of_all, mut _of_address, mut _of_user) = (None, None, None);
+    if path != Some("/") {
+        _of_all = server.callers.admit()?;
+        _of_address = server
+            .callers
+            .admit_address(peer, progress.client.as_deref())?;
+        let public = server.api.settings.public.path(&parts.headers);
+        let asked = path.map_or_else(|| whole_path.clone(), |path| public + path);
+        let identity = server.authenticator.identify(parts, &asked, peer).await?;
+        let identity = progress.identity.insert(identity);
+        _of_user = server.callers.admit_user(&identity.user_id)?;
+    }
+    let settings = &server.api.settings;
+    check_uri(parts, settings.limits.uri_bytes)?;
+    let version = Microversion::parse(text(API_VERSION).as_deref())?;
+    progress.version = Some(version);
+    let asked = consistency::parse(&parts.headers)?;
+    let content_type = text(CONTENT_TYPE).filter(|value| !value.is_empty());
+    check_length(text(CONTENT_LENGTH), content_type.is_some())?;
+    let (route, params) = found.ok_or_else(|| no_such_path(&settings.public, path.is_some()))?;
+    let operation = find_operation(route, parts.method.as_str(), version, |operation| {
+        check_headers(operation, content_type.as_deref(), text(ACCEPT).as_deref())
+    })?;
+    let reads = &settings.reads;
+    let usual = match operation.advises {
+        true => reads.default.advisory(),
+        false => reads.default.usual(),
+    };
+    let mut context = RequestContext {
+        server: server.clone(),
+        begun: server.api.clock.monotonic(),
+        route: route.path,
+        method: operation.method,
+        version,
+        params,
+        query: Query::parse_at_most(
+            settings.limits.query_parameters,
+            parts.uri.query().unwrap_or_default(),
+        ),
+        body: Bytes::new(),
+        base_path: settings.public.path(&parts.headers).into_owned(),
+        request_id: progress.request_id.clone(),
+        consistency: asked.unwrap_or(usual),
+        seen: match asked {
+            None if reads.session_cookie => session_cookie::read(&parts.headers),
+            _ => None,
+        },
+        notes: progress.notes.clone(),
+    };
+    check_policy(&context, operation, progress.identity.as_ref())?;
+    // Only now, so that who may not send it cannot have this node wait for it and keep it.
+    let mut held = server.admission.bytes();
+    context.body = body::read(body, &parts.headers, settings, &mut held).await?;
+    progress.body_unread = false;
+    // Before the work is done that a refusal would make vain.
+    if !parts.method.is_safe() {
+        server.api.write.has_room()?;
+        if let Some(why) = server.api.audit.why_not() {
+            return Err(ApiError::cannot_record(why));
+        }
+    }
+    (operation.run)(&context).await
+}
+
+/// 404. A client that asks outside the prefix is told where the API is.
+fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
+    let mut error = not_found::path(Varies::No);
+    if !below_prefix && !public.prefix.is_root() {
+        error.message = format!("This node serves the API below {}.", public.prefix);
+    }
+    error
+}
+
+fn check_uri(parts: &Parts, limit_bytes: usize) -> Result<(), ApiError> {
+    let asked = parts.uri.path_and_query();
+    if asked.is_some_and(|asked| asked.as_str().len() > limit_bytes) {
+        return Err(ApiError::uri_too_long(limit_bytes));
+    }
+    Ok(())
+}
+
+/// A body needs a type, even where no body is wanted.
+fn check_length(length: Option<Cow<'_, str>>, has_type: bool) -> Result<(), ApiError> {
+    let Some(length) = length.filter(|length| !length.is_empty()) else {
+        return Ok(());
+    };
+    match spelling::integer(&length) {
+        None => Err(ApiError::content_length_not_integer()),
+        Some(length) if length > 0 && !has_type => Err(ApiError::content_type_required()),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Finds the operation and checks version and headers, in the order in which this route does.
+fn find_operation(
+    route: &'static Route,
+    method: &str,
+    version: Microversion,
+    check_headers: impl Fn(&Operation) -> Result<(), ApiError>,
+) -> Result<&'static Operation, ApiError> {
+    let mut known = route
+        .operations
+        .iter()
+        .filter(|operation| operation.method == method)
+        .peekable();
+    let Some(first) = known.peek() else {
+        return Err(ApiError::method_not_allowed(route.allow()));
+    };
+    if first.headers_first {
+        check_headers(first)?;
+    }
+    let too_old = if first.too_old_is_405 {
+        ApiError::method_too_new(format!("Microversion 1.{} has it.", first.since))
+    } else {
+        not_found::path(Varies::Yes)
+    };
+    let fits = |operation: &&Operation| {
+        version.from(operation.since)
+            && operation
+                .until
+                .checked_add(1)
+                .is_none_or(|end| !version.from(end))
+    };
+    let operation = known.find(fits).ok_or(too_old)?;
+    if !operation.headers_first {
+        check_headers(operation)?;
+    }
+    Ok(operation)
+}
+
+fn check_headers(
+    operation: &Operation,
+    content_type: Option<&str>,
+    accept: Option<&str>,
+) -> Result<(), ApiError> {
+    match operation.needs {
+        Needs::Nothing => Ok(()),
+        Needs::Accept if Accept::parse(accept).allows_json() => Ok(()),
+        Needs::Accept => Err(ApiError::not_acceptable()),
+        Needs::Content => {
+            let given = content_type.map(|value| value.split(';').next().unwrap_or_default());
+            match given {
+                Some("application/json") => Ok(()),
+                given => Err(ApiError::unsupported_media_type(given.unwrap_or("None"))),
+            }
+        }
+    }
+}
+
+fn check_policy(
+    context: &RequestContext,
+    operation: &Operation,
+    identity: Option<&Identity>,
+) -> Result<(), ApiError> {
+    let (Some(action), Some(identity)) = (operation.policy, identity) else {
+        return Ok(());
+    };
+    let target = if operation.policy_on_queried_project {
+        Target {
+            project_id: context.query()?.last("project_id"),
+            user_id: None,
+        }
+    } else {
+        Target {
+            project_id: identity.project_id.as_deref(),
+            user_id: Some(&identity.user_id),
+        }
+    };
+    context
+        .server
+        .api
+        .policy
+        .authorize(action, identity, target)
+        .map_err(|denied| {
+            ApiError::forbidden(match denied {
+                Denied::ByRule => format!("Policy does not allow {action} to be performed."),
+                Denied::ByScope => {
+                    format!("{action} is for tokens of a project, not of the system or a domain.")
+                }
+            })
+        })
+}
+
+/// Makes the response, with all its headers.
+fn finish(
+    server: &Server,
+    progress: &mut Progress<'_>,
+    result: Result<Answer, ApiError>,
+) -> Response<Body> {
+    let parts = progress.parts;
+    let answered = |answer: &Answer| success(server, parts, answer);
+    let (result, mut response) = match result.and_then(|answer| Ok((answered(&answer)?, answer))) {
+        Ok((response, answer)) => (Ok(answer), response),
+        Err(error) => {
+            let response = failure(parts, &progress.request_id, progress.version, &error);
+            progress.code = Some(error.code());
+            (Err(error), response)
+        }
+    };
+    let varies = result
+        .as_ref()
+        .map_or_else(|error| error.varies, |_| Varies::Yes);
+    let headers = response.headers_mut();
+    if let Some(version) = progress.version {
+        headers.insert(API_VERSION, HeaderValue::from_static(version.header()));
+        if varies == Varies::Yes {
+            headers.insert(VARY, HeaderValue::from(API_VERSION));
+        }
+    }
+    let settings = &server.api.settings;
+    let mut response = cors::decorate(&settings.cors, &parts.method, &parts.headers, response);
+    let headers = response.headers_mut();
+    headers::put(headers, headers::REQUEST_ID, &progress.request_id);
+    let noted = progress.notes.lock().state;
+    let (position, effective) = match noted {
+        Some(noted) => (noted.position(), noted.effective),
+        None => (server.api.read.position(), Effective::None),
+    };
+    consistency::write_headers(headers, &settings.site, &position, effective);
+    if settings.reads.session_cookie
+        && noted.is_some()
+        && let Some(index) = position.index
+    {
+        let path = settings.public.path(&parts.headers);
+        session_cookie::write(headers, &parts.headers, index, &path);
+    }
+    if progress.body_unread {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// # Errors
+/// 503 if there is no memory to keep the answer until its client has taken it. Writes are carried
+/// out by then, so their answers, which are short, are given in any case.
+fn success(server: &Server, parts: &Parts, answer: &Answer) -> Result<Response<Body>, ApiError> {
+    let body = match answer.body.clone() {
+        None => Body::empty(),
+        Some(bytes)
+            if !answer.more.is_empty()
+                || parts.method == Method::GET && bytes.len() > UNCOUNTED_MAX_BYTES =>
+        {
+            let mut held = server.admission.bytes();
+            held.grow_to(answer.body_bytes())?;
+            Body::new(HeldBody::new(bytes, &answer.more, held))
+        }
+        Some(bytes) => Body::from(bytes),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.reserve(USUAL_HEADERS);
+    if answer.body.is_some() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    if let Some(path) = &answer.location {
+        let url = server.api.settings.public.url(parts);
+        headers::put(headers, LOCATION, &format!("{url}{path}"));
+    }
+    if let Some(caching) = answer.caching {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        if let Caching::At(time) = caching {
+            headers::put(headers, LAST_MODIFIED, &httpdate::fmt_http_date(time));
+        }
+    }
+    Ok(response)
+}
+
+fn failure(
+    parts: &Parts,
+    request_id: &str,
+    version: Option<Microversion>,
+    error: &ApiError,
+) -> Response<Body> {
+    if error.status == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(request_id, reason = error.message, "answering 500");
+    }
+    let head = parts.method == Method::HEAD;
+    let accept = headers::text(&parts.headers, ACCEPT);
+    let sent = headers::text(&parts.headers, CONTENT_TYPE);
+    let format = if head {
+        Format::Html
+    } else {
+        Accept::parse(accept.as_deref()).error_format()
+    };
+    let asked = Asked {
+        method: parts.method.as_str(),
+        accept: accept.as_deref(),
+        content_type: sent.as_deref().filter(|sent| !sent.is_empty()),
+        request_id,
+        since_23: version.is_some_and(|version| version.from(23)),
+    };
+    let (body, content_type) = error.render(format, asked);
+    let mut response = Response::new(if head {
+        Body::empty()
+    } else {
+        Body::from(body)
+    });
+    *response.status_mut() = error.status;
+    let headers = response.headers_mut();
+    if head {
+        // hyper leaves it out: it cannot know what GET would have said.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
+    }
+    headers::put(headers, CONTENT_TYPE, content_type);
+    match &error.kind {
+        ErrorKind::Unauthenticated {
+            challenge: Some(challenge),
+        } => headers::put(headers, WWW_AUTHENTICATE, challenge),
+        ErrorKind::MethodNotAllowed { allow } => headers::put(headers, ALLOW, allow),
+        ErrorKind::RetryLater { after_s } => {
+            headers::put(headers, RETRY_AFTER, &after_s.to_string())
+        }
+        _ => {}
+    }
+    response
+}

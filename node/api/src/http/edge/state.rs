@@ -1,0 +1,50 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use super::admission::Admission;
+use super::auth::Authenticator;
+use super::callers::Callers;
+use super::policy::Policy;
+use super::settings::ApiSettings;
+use crate::audit::Audit;
+use crate::doors::{ReadDoor, Readiness, WriteDoor};
+use crate::keystone::Keystone;
+use crate::world::{Clock, Offload, UuidSource};
+
+/// What the API stands on.
+#[derive(Clone)]
+pub struct Api {
+    /// Where writes go.
+    pub write: Arc<dyn WriteDoor>,
+    /// Where reads come from.
+    pub read: Arc<dyn ReadDoor>,
+    /// Wall clock and monotonic time.
+    pub clock: Arc<dyn Clock>,
+    /// UUIDs of providers that are created without one, and of requests.
+    pub ids: Arc<dyn UuidSource>,
+    /// Where long searches run.
+    pub offload: Arc<dyn Offload>,
+    /// Whose tokens are, if the settings have callers identified so.
+    pub keystone: Option<Arc<Keystone>>,
+    /// Who may do what.
+    pub policy: Arc<Policy>,
+    /// Who did what.
+    pub audit: Audit,
+    /// Whether this node can serve what it promises.
+    pub readiness: Arc<dyn Readiness>,
+    /// What the operator chose.
+    pub settings: ApiSettings,
+}
+
+/// What all requests share.
+pub(crate) struct Server {
+    /// The doors, the outside world, the settings.
+    pub(crate) api: Api,
+    /// Who is calling.
+    pub(crate) authenticator: Authenticator,
+    /// How much each caller may ask.
+    pub(crate) callers: Arc<Callers>,
+    /// How much is let in at once.
+    pub(crate) admission: Admission,
+}

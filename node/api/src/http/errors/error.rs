@@ -1,0 +1,379 @@
+//! An error as it is answered: its status, its message, and what some statuses carry besides.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::code;
+use crate::doors::Unavailable;
+
+/// An error that a client is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    /// 4xx or 5xx.
+    pub(crate) status: StatusCode,
+    /// What happened, what it means, what to do. A client sees it in a frame.
+    pub(crate) message: String,
+    /// Whether the response says that it varies with the microversion.
+    pub(crate) varies: Varies,
+    /// What it carries besides.
+    pub(crate) kind: ErrorKind,
+    pub(super) code: Code,
+}
+
+/// Whether a response says that it varies with the microversion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Varies {
+    Yes,
+    No,
+}
+
+/// What some errors carry besides status and message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// Nothing.
+    Plain,
+    /// 401, whose JSON looks different from all others.
+    Unauthenticated {
+        /// Where a client gets a token, for `www-authenticate`.
+        challenge: Option<String>,
+    },
+    /// 405 with the methods that are possible instead, for `allow`.
+    MethodNotAllowed {
+        /// The methods, joined by commas.
+        allow: String,
+    },
+    /// 406 of a microversion, which names the versions there are.
+    UnacceptableVersion {
+        /// The oldest.
+        min: String,
+        /// The newest.
+        max: String,
+    },
+    /// 429 or 503 with the time after which to try again, for `retry-after`.
+    RetryLater {
+        /// In seconds.
+        after_s: u64,
+    },
+}
+
+/// A code, and who is given it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Code {
+    /// From microversion 1.23 on, as in the reference.
+    FromVersion23(&'static str),
+    /// At every microversion: no older client can trip over it.
+    Always(&'static str),
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+            varies: Varies::Yes,
+            kind: ErrorKind::Plain,
+            code: Code::FromVersion23(code),
+        }
+    }
+
+    /// An error whose code is given at every microversion.
+    pub(crate) fn with_new_code(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            code: Code::Always(code),
+            ..Self::new(status, code, message)
+        }
+    }
+
+    /// The same error, which does not say that it varies.
+    fn not_varying(self) -> Self {
+        self.varying(Varies::No)
+    }
+
+    pub(super) fn varying(self, varies: Varies) -> Self {
+        Self { varies, ..self }
+    }
+
+    /// The same error, after which one may try again.
+    pub(super) fn retry_after(self, after_s: u64) -> Self {
+        Self {
+            kind: ErrorKind::RetryLater { after_s },
+            ..self
+        }
+    }
+
+    /// The same error with this code.
+    pub(crate) fn with_code(self, code: &'static str) -> Self {
+        Self {
+            code: Code::FromVersion23(code),
+            ..self
+        }
+    }
+
+    /// 400.
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code::UNDEFINED, message)
+    }
+
+    /// 409.
+    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// 401.
+    pub(crate) fn unauthenticated(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Unauthenticated { challenge: None },
+            ..Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message).not_varying()
+        }
+    }
+
+    /// The same error, which says where Keystone gives tokens.
+    pub(crate) fn challenge(self, www_authenticate_uri: &str) -> Self {
+        let challenge = Some(format!("Keystone uri=\"{www_authenticate_uri}\""));
+        Self {
+            kind: ErrorKind::Unauthenticated { challenge },
+            ..self
+        }
+    }
+
+    /// 503: who is calling cannot be found out now.
+    pub(crate) fn cannot_authenticate(after_s: u64) -> Self {
+        let message = "Keystone does not answer, so it cannot be found out whose the X-Auth-Token is. \
+                       Nothing was done; send the request again later.";
+        Self::with_new_code(
+            StatusCode::SERVICE_UNAVAILABLE,
+            code::CANNOT_AUTHENTICATE,
+            message,
+        )
+        .not_varying()
+        .retry_after(after_s)
+    }
+
+    /// 403.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code::UNDEFINED, message).not_varying()
+    }
+
+    /// 405. `allow` is what is possible instead.
+    pub(crate) fn method_not_allowed(allow: String) -> Self {
+        Self {
+            kind: ErrorKind::MethodNotAllowed { allow },
+            ..Self::method_too_new("The method specified is not allowed for this resource.")
+        }
+    }
+
+    /// 405 of a method that this microversion does not have.
+    pub(crate) fn method_too_new(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, code::UNDEFINED, message)
+    }
+
+    /// 406 because of `Accept`.
+    pub(crate) fn not_acceptable() -> Self {
+        let message = "Only application/json is provided";
+        Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message)
+    }
+
+    /// 415.
+    pub(crate) fn unsupported_media_type(given: &str) -> Self {
+        let message = format!("The media type {given} is not supported, use application/json");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::UNDEFINED, message)
+    }
+
+    /// 400 of a body without a type.
+    pub(crate) fn content_type_required() -> Self {
+        let message = "content-type header required when content-length > 0";
+        Self::bad_request(message).not_varying()
+    }
+
+    /// 400 of a content length that is not a number.
+    pub(crate) fn content_length_not_integer() -> Self {
+        Self::bad_request("content-length header must be an integer").not_varying()
+    }
+
+    /// 413.
+    pub(crate) fn body_too_large(limit_bytes: usize) -> Self {
+        let message = format!(
+            "The body is longer than the {limit_bytes} bytes that this service reads. Split the \
+             request."
+        );
+        Self::with_new_code(StatusCode::PAYLOAD_TOO_LARGE, code::BODY_TOO_LARGE, message)
+    }
+
+    /// 400 of a request that carries more of something than one may.
+    pub(crate) fn over_limit(what: &str, limit: usize) -> Self {
+        let message = format!("The request has more than {limit} {what}. Send less at once.");
+        Self::with_new_code(StatusCode::BAD_REQUEST, code::LIMIT_EXCEEDED, message)
+    }
+
+    /// 414.
+    pub(crate) fn uri_too_long(limit_bytes: usize) -> Self {
+        let message = format!(
+            "The URL is longer than the {limit_bytes} bytes that this service reads. Ask for less at once."
+        );
+        Self::with_new_code(StatusCode::URI_TOO_LONG, code::LIMIT_EXCEEDED, message)
+    }
+
+    /// 408.
+    pub(crate) fn body_too_slow() -> Self {
+        let message = "The body did not come in time. Send it within a minute, and 1024 bytes a second at \
+                       the least.";
+        Self::with_new_code(StatusCode::REQUEST_TIMEOUT, code::BODY_TOO_SLOW, message)
+    }
+
+    /// 400 of a body that broke off.
+    pub(crate) fn body_unreadable() -> Self {
+        Self::bad_request("The body could not be read to its end. Send it again.")
+    }
+
+    /// 400 of a microversion that cannot be read.
+    pub(crate) fn malformed_version(message: impl Into<String>) -> Self {
+        Self::bad_request(message).not_varying()
+    }
+
+    /// 406 of a microversion that is not served; `min` and `max` are.
+    pub(crate) fn unacceptable_version(
+        message: impl Into<String>,
+        min: String,
+        max: String,
+    ) -> Self {
+        Self {
+            kind: ErrorKind::UnacceptableVersion { min, max },
+            ..Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message).not_varying()
+        }
+    }
+
+    /// 400 of a consistency header.
+    pub(crate) fn bad_consistency(message: impl Into<String>) -> Self {
+        Self::with_new_code(StatusCode::BAD_REQUEST, code::BAD_CONSISTENCY, message)
+    }
+
+    /// 503 of `/` on a node that is not ready.
+    pub(crate) fn not_ready(reason: &str) -> Self {
+        let message = format!("This node is not ready: {reason}. Other nodes may be.");
+        Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::NOT_READY, message)
+            .retry_after(1)
+    }
+
+    /// 503 of a request that this node has no room for now. Nothing was begun.
+    pub(crate) fn busy(reason: &str) -> Self {
+        let message = format!("{reason}. Send the request again, or to another node.");
+        Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::BUSY, message).retry_after(1)
+    }
+
+    /// 429: a caller asks too much. Nothing was begun.
+    pub(crate) fn too_many_requests(reason: &str, wait: Duration) -> Self {
+        let message = format!(
+            "{reason}. Nothing was done. Send the request again after the time in Retry-After, and fewer of \
+             them, or have the limit raised."
+        );
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        Self::with_new_code(status, code::TOO_MANY_REQUESTS, message)
+            .not_varying()
+            .retry_after(whole_seconds(wait))
+    }
+
+    /// 503: no audit record could be kept. Nothing was begun.
+    pub(crate) fn cannot_record(why: &str) -> Self {
+        let message = format!(
+            "This node keeps a record of each write, and can keep none now: {why}. Nothing was \
+             committed. It is safe to send the request again, or to another node."
+        );
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::with_new_code(status, code::NOTHING_COMMITTED, message).retry_after(1)
+    }
+
+    /// 503: it was done, but its audit record is not kept yet, and may be lost.
+    pub(crate) fn not_recorded() -> Self {
+        let message = "The write was carried out, but this node could not keep its record of it in time, so it \
+                       is not acknowledged. Read what you wanted to change before you send the request again.";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Self::with_new_code(status, code::OUTCOME_UNKNOWN, message).retry_after(1)
+    }
+
+    /// Its code, whether or not this client is given it.
+    pub(crate) fn code(&self) -> &'static str {
+        match self.code {
+            Code::FromVersion23(code) | Code::Always(code) => code,
+        }
+    }
+
+    /// 400 of a candidate search that was ended: sent again, it would be ended again.
+    pub(crate) fn search_ended(message: impl Into<String>) -> Self {
+        Self::with_new_code(StatusCode::BAD_REQUEST, code::SEARCH_ENDED, message)
+    }
+
+    /// 500 of a bug.
+    pub(crate) fn internal() -> Self {
+        let message = "An unexpected error prevented the server from answering. It is in the \
+                      server's log under this request id.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, code::UNDEFINED, message)
+    }
+}
+
+impl From<Unavailable> for ApiError {
+    fn from(unavailable: Unavailable) -> Self {
+        let message = unavailable.to_string();
+        let busy = |code, message, retry_after| {
+            Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code, message)
+                .retry_after(whole_seconds(retry_after))
+        };
+        match unavailable {
+            Unavailable::NothingCommitted { retry_after, .. } => {
+                let message = format!("{message}. It is safe to send the request again.");
+                busy(code::NOTHING_COMMITTED, message, retry_after)
+            }
+            Unavailable::OutcomeUnknown { retry_after, .. } => {
+                let message = format!(
+                    "{message}. Read what you wanted to change before you send the request again."
+                );
+                busy(code::OUTCOME_UNKNOWN, message, retry_after)
+            }
+            Unavailable::NoSpace { .. } => Self::with_new_code(
+                StatusCode::INSUFFICIENT_STORAGE,
+                code::NO_SPACE,
+                format!("{message}."),
+            ),
+            Unavailable::Busy { .. } => {
+                let message = format!("{message}. It is safe to send the request again.");
+                busy(code::BUSY, message, Duration::from_secs(1))
+            }
+            Unavailable::TooLarge { .. } => Self::with_new_code(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                code::LIMIT_EXCEEDED,
+                format!("{message}. Send less at once."),
+            ),
+            Unavailable::NoPartition { name } => {
+                let message = format!(
+                    "{message}. An operator makes it with `placementctl partitions create {name}`."
+                );
+                busy(code::NO_PARTITION, message, Duration::from_secs(5))
+            }
+            Unavailable::Rerouted => {
+                let message = format!("{message}. It is safe to send the request again.");
+                busy(code::MISDIRECTED, message, Duration::from_secs(1))
+            }
+            Unavailable::ForeignIndex { .. } => Self::with_new_code(
+                StatusCode::PRECONDITION_FAILED,
+                code::FOREIGN_INDEX,
+                format!("{message}. Forget the token and read without it."),
+            ),
+        }
+    }
+}
+
+/// Rounded up, and one at least: a client that comes too early waits twice.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_millis().div_ceil(1000).max(1) as u64
+}
+
+/// Names as clients are told of several.
+pub(crate) fn joined(names: &[impl Display]) -> String {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}

@@ -1,0 +1,211 @@
+//! The words around an error's message.
+//!
+//! Clients know errors in the frame that WebOb, the library behind the reference implementation,
+//! puts around them: the status's standard sentence, an empty line, the message on one line.
+//! Nova looks for some of these sentences; osc-placement shows what stands after the last newline.
+//! Source: the answers of OpenStack Placement 16.0.0 with WebOb 1.8.11.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use http::StatusCode;
+
+/// What errors need to know of the request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// The method, of 405.
+    pub method: &'a str,
+    /// `accept`, of 406.
+    pub(crate) accept: Option<&'a str>,
+    /// `content-type`, of 415.
+    pub(crate) content_type: Option<&'a str>,
+    /// The id of the request.
+    pub(crate) request_id: &'a str,
+    /// Whether it is made at microversion 1.23 or later.
+    pub(crate) since_23: bool,
+}
+
+/// The words before and after a message. White space is kept in HTML; in text it becomes blanks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Frame {
+    before: Cow<'static, str>,
+    after: &'static str,
+}
+
+impl Frame {
+    /// The frame of a status. The sentences that repeat the request have their own white space.
+    pub(super) fn of(status: StatusCode, asked: Asked<'_>) -> Self {
+        let own = |before: String| Self {
+            before: before.into(),
+            after: "",
+        };
+        match status {
+            StatusCode::METHOD_NOT_ALLOWED => own(format!(
+                "The method {} is not allowed for this resource. ",
+                asked.method
+            )),
+            StatusCode::NOT_ACCEPTABLE => {
+                let accept = asked.accept.filter(|accept| !accept.is_empty());
+                own(format!(
+                    "The resource could not be generated that was acceptable to your browser\n\
+                     (content of type {}. ",
+                    accept.unwrap_or("application/json")
+                ))
+            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => own(format!(
+                "The request media type {} is not supported by this server.\n",
+                asked.content_type.unwrap_or("None")
+            )),
+            _ => Self {
+                before: sentence(status).into(),
+                after: "\n\n",
+            },
+        }
+    }
+
+    /// The message in its frame as HTML.
+    pub(super) fn html(&self, message: &str) -> String {
+        self.marked_up(&escape_html(&self.before), &escape_html(message))
+    }
+
+    /// The message in its frame as 401 has it in JSON: with the marks of HTML, but not escaped.
+    pub(super) fn html_unescaped(&self, message: &str) -> String {
+        self.marked_up(&self.before, message)
+    }
+
+    /// The message in its frame as text. The message stands on the last line, alone.
+    pub(super) fn text(&self, message: &str) -> String {
+        let [before, message, after] = [self.before.as_ref(), message, self.after].map(one_line);
+        format!("{before}\n\n {message}{after}")
+    }
+
+    fn marked_up(&self, before: &str, message: &str) -> String {
+        format!("{before}<br /><br />\n{message}{}", self.after)
+    }
+}
+
+/// The standard sentence of each status.
+fn sentence(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            "This server could not verify that you are authorized to access the document you \
+             requested. Either you supplied the wrong credentials (e.g., bad password), or your \
+             browser does not understand how to supply the credentials required."
+        }
+        StatusCode::FORBIDDEN => "Access was denied to this resource.",
+        StatusCode::NOT_FOUND => "The resource could not be found.",
+        StatusCode::CONFLICT => "There was a conflict when trying to complete your request.",
+        StatusCode::PRECONDITION_FAILED => "Request precondition failed.",
+        StatusCode::PAYLOAD_TOO_LARGE => "The body of your request was too large for this server.",
+        StatusCode::REQUEST_TIMEOUT => {
+            "The server has waited too long for the request to be sent by the client."
+        }
+        StatusCode::URI_TOO_LONG => "The request URI was too long for this server.",
+        StatusCode::TOO_MANY_REQUESTS => "The client has sent too many requests to the server.",
+        StatusCode::SERVICE_UNAVAILABLE => {
+            "The server is currently unavailable. Please try again at a later time."
+        }
+        status if status.is_server_error() => {
+            "The server has either erred or is incapable of performing the requested operation."
+        }
+        _ => {
+            "The server could not comply with the request since it is either malformed or \
+             otherwise incorrect."
+        }
+    }
+}
+
+/// The text without newlines and without what looks like a tag of HTML. Names that clients choose
+/// may hold both; some programs show errors in web pages.
+fn one_line(text: &str) -> String {
+    let flat = text.replace('\n', " ").replace('\r', "");
+    without_tags(&flat.replace("<!--", "").replace("-->", ""))
+}
+
+fn without_tags(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, tag)) = rest.split_once('<')
+        && let Some((name, after)) = tag.split_once('>')
+    {
+        kept.push_str(before);
+        // A line break divides words.
+        if name
+            .get(..2)
+            .is_some_and(|name| name.eq_ignore_ascii_case("br"))
+        {
+            kept.push(' ');
+        }
+        rest = after;
+    }
+    kept.push_str(rest);
+    kept
+}
+
+fn escape_html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#x27;"),
+            c if c.is_ascii() => escaped.push(c),
+            c => write!(escaped, "&#{};", c as u32).expect("a String takes all text"),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ASKED: Asked<'static> = Asked {
+        method: "PATCH",
+        accept: None,
+        content_type: None,
+        request_id: "req-1",
+        since_23: true,
+    };
+
+    fn framed(status: u16, message: &str) -> String {
+        Frame::of(StatusCode::from_u16(status).unwrap(), ASKED).text(message)
+    }
+
+    #[test]
+    fn a_message_stands_alone_on_the_last_line() {
+        assert_eq!(
+            framed(409, "update conflict: in use"),
+            "There was a conflict when trying to complete your request.\n\n update conflict: in \
+             use  "
+        );
+        assert_eq!(
+            framed(405, "Use GET."),
+            "The method PATCH is not allowed for this resource. \n\n Use GET."
+        );
+    }
+
+    #[test]
+    fn names_break_neither_the_line_nor_a_page() {
+        let hostile = "a<b>c\nd<br/>e\r<!-- f --> 1 < 2 é";
+        assert_eq!(
+            framed(404, hostile),
+            "The resource could not be found.\n\n ac d e f  1 < 2 é  "
+        );
+        let html = Frame::of(StatusCode::NOT_FOUND, ASKED).html("<script>\"é\"");
+        assert_eq!(
+            html,
+            "The resource could not be found.<br /><br />\n&lt;script&gt;&quot;&#233;&quot;\n\n"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_leaves_its_line(status in 400_u16..600, message in "(?s)[<>!br\\-\n\r]*.{0,20}") {
+            let text = framed(status, &message);
+            prop_assert_eq!(text.matches('\n').count(), 2);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Requests that are no partition's: they are refused, and no state is asked.
+
+use http::StatusCode;
+use placement_model::types::{PathPrefix, RoutePrefix};
+
+use super::code;
+use super::error::ApiError;
+
+/// Longest part of a host or a path that an error repeats, in characters.
+const SHOWN_MAX: usize = 200;
+
+/// Why a request is no partition's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misdirected {
+    /// No partition has the host that it asks for.
+    Host(Option<String>),
+    /// Its path is below no partition's prefix, and it is no path of the default partition's API.
+    Path(String),
+    /// This node's `[api] prefix` is below that of a partition.
+    Prefix {
+        /// The partition's.
+        partition: RoutePrefix,
+        /// This node's.
+        api: PathPrefix,
+    },
+    /// This node does not know the partitions of its cluster yet.
+    Unknown(String),
+}
+
+impl From<&Misdirected> for ApiError {
+    /// Never 404: Nova would take that for a host that is gone.
+    fn from(why: &Misdirected) -> Self {
+        let (status, message) = match why {
+            Misdirected::Host(host) => {
+                let host = shown(host.as_deref().unwrap_or_default());
+                let message = format!(
+                    "No partition of this cluster has the host {host:?}. Use the host of your cloud's endpoint; an \
+                     operator gives a partition this one with `placementctl partitions route NAME --host HOST`."
+                );
+                (StatusCode::MISDIRECTED_REQUEST, message)
+            }
+            Misdirected::Path(path) => {
+                let message = format!(
+                    "The path {:?} is below the prefix of no partition of this cluster. Use the path of your cloud's \
+                     endpoint; an operator gives a partition this one with `placementctl partitions route NAME \
+                     --prefix PATH`.",
+                    shown(path)
+                );
+                (StatusCode::SERVICE_UNAVAILABLE, message)
+            }
+            Misdirected::Prefix { partition, api } => {
+                let message = format!(
+                    "A partition has the prefix {partition}, and this node has the default partition's API below \
+                     {api}: an operator corrects [api] prefix of this node, or gives the partition another prefix."
+                );
+                (StatusCode::SERVICE_UNAVAILABLE, message)
+            }
+            Misdirected::Unknown(why) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("This node does not know the partitions of its cluster: {why}."),
+            ),
+        };
+        let error = Self::with_new_code(status, code::MISDIRECTED, message);
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => error.retry_after(5),
+            _ => error,
+        }
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_MAX).collect()
+}

@@ -1,0 +1,19 @@
+//! Every error the API answers. `error` is the type, `not_found` has each 404, `refusals` maps the
+//! model's refusals to errors, `frame` has the words around a message, and `render` writes JSON,
+//! HTML and text.
+
+pub(super) mod code;
+mod error;
+mod frame;
+mod misdirected;
+pub(super) mod not_found;
+mod refusals;
+mod render;
+mod write_kind;
+
+pub(super) use error::{ApiError, ErrorKind, Varies, joined};
+pub(super) use frame::Asked;
+pub use misdirected::Misdirected;
+pub(super) use refusals::{provider_without_name, refused};
+pub(super) use render::{Format, to_json};
+pub(super) use write_kind::WriteKind;

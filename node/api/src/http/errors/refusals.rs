@@ -1,0 +1,344 @@
+//! What a client hears when the model refuses: the one table from refusals to errors. Those whose words depend on
+//! what was asked have a function each.
+
+use http::StatusCode;
+use placement_model::Refusal;
+use placement_model::types::{
+    Generation, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName,
+};
+
+use super::error::{ApiError, Varies, joined};
+use super::write_kind::WriteKind;
+use super::{code, not_found};
+
+/// The error of a refusal.
+pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
+    let conflict = |message: String| ApiError::conflict(code::UNDEFINED, message);
+    let unable = |fact: String| conflict(format!("Unable to allocate inventory: {fact}"));
+    match refusal {
+        Refusal::ProviderNotFound(uuid) => match write {
+            WriteKind::DeleteProvider => not_found::provider_to_delete(&uuid.to_string()),
+            _ => not_found::provider(uuid, Varies::No),
+        },
+        Refusal::DuplicateProviderUuid(uuid) => ApiError::conflict(
+            code::DUPLICATE_NAME,
+            format!("Conflicting resource provider uuid: {uuid} already exists."),
+        ),
+        Refusal::DuplicateProviderName(name) => duplicate_name(write, &name),
+        Refusal::ParentNotFound(_) => {
+            action_failed(write, "create", "parent provider UUID does not exist.")
+        }
+        Refusal::ParentLoop(_) => parent_loop(write),
+        Refusal::ReparentForbidden(_) => reparent_forbidden(write),
+        Refusal::ProviderHasChildren(uuid) => ApiError::conflict(
+            code::PROVIDER_HAS_CHILDREN,
+            format!(
+                "Unable to delete parent resource provider {uuid}: It has child resource providers. \
+                 Delete those first."
+            ),
+        ),
+        Refusal::ProviderInUse(uuid) => ApiError::conflict(
+            code::PROVIDER_IN_USE,
+            format!(
+                "Unable to delete resource provider {uuid}: Resource provider has allocations."
+            ),
+        ),
+        Refusal::ProviderGenerationConflict {
+            provider,
+            given,
+            actual,
+        } => provider_generation_conflict(write, provider, given, actual),
+
+        Refusal::ResourceClassNotFound(name) => class_not_found(write, &name.to_string()),
+        Refusal::ResourceClassExists(name) => conflict(match write {
+            WriteKind::RenameResourceClass => format!("Resource class already exists: {name}"),
+            _ => format!("Conflicting resource class already exists: {name}"),
+        }),
+        Refusal::ResourceClassInUse(name) => conflict(format!(
+            "Error in delete resource class: Cannot delete resource class {name}. Class is in use in inventory."
+        )),
+        Refusal::ResourceClassStandardDelete(name) => ApiError::bad_request(format!(
+            "Error in delete resource class: Cannot delete standard resource class {name}."
+        )),
+        Refusal::ResourceClassStandardUpdate(name) => {
+            ApiError::bad_request(format!("Cannot update standard resource class {name}"))
+        }
+        Refusal::TraitsNotFound(traits) => traits_not_found(write, &traits),
+        Refusal::TraitInUse(name) => conflict(format!(
+            "The trait {name} is in use by a resource provider."
+        )),
+        Refusal::TraitStandard(name) => {
+            ApiError::bad_request(format!("Cannot delete standard trait {name}."))
+        }
+
+        Refusal::InventoryExists {
+            provider,
+            resource_class,
+        } => ApiError::conflict(
+            code::CONCURRENT_UPDATE,
+            format!(
+                "Update conflict: resource provider {provider} has an inventory of {resource_class} already. \
+                 Use PUT to change it."
+            ),
+        ),
+        Refusal::InventoryNotFound {
+            provider,
+            resource_class,
+        } => inventory_not_found(write, provider, &resource_class),
+        Refusal::InventoryInUse {
+            provider,
+            resource_classes,
+        } => inventory_in_use(write, provider, &resource_classes),
+        Refusal::InventoryCapacity {
+            provider,
+            resource_class,
+            may_reserve_all,
+        } => inventory_capacity(write, provider, &resource_class, may_reserve_all),
+
+        Refusal::AllocationProviderNotFound(provider) => ApiError::bad_request(format!(
+            "Allocation for resource provider '{provider}' that does not exist."
+        )),
+        Refusal::ReshapeProviderNotFound(provider) => ApiError::bad_request(format!(
+            "Resource provider {provider} in inventories not found: No resource provider with uuid \
+             {provider} found"
+        ))
+        .with_code(code::PROVIDER_NOT_FOUND),
+        Refusal::ConsumerGenerationConflict {
+            consumer,
+            given,
+            actual,
+        } => {
+            let expected = actual.map_or("null".to_owned(), |actual| actual.to_string());
+            let got = given.map_or("None".to_owned(), |given| given.to_string());
+            ApiError::conflict(
+                code::CONCURRENT_UPDATE,
+                format!(
+                    "consumer generation conflict - expected {expected} but got {got} (consumer \
+                     {consumer}). Read the consumer's allocations again, then try again."
+                ),
+            )
+        }
+        Refusal::ConsumerHasNoAllocations(consumer) => not_found::allocations(consumer),
+        Refusal::AllocationWithoutInventory {
+            resource_classes,
+            providers,
+        } => unable(format!(
+            "Inventory for '{}' on resource provider '{}' invalid. There is none.",
+            joined(&resource_classes),
+            joined(&providers),
+        )),
+        Refusal::AllocationConstraints {
+            provider,
+            resource_class,
+        } => unable(format!(
+            "Unable to create allocation for '{resource_class}' on resource provider '{provider}'. The \
+             requested amount would violate inventory constraints."
+        )),
+        Refusal::AllocationCapacity {
+            provider,
+            resource_class,
+        } => unable(format!(
+            "Unable to create allocation for '{resource_class}' on resource provider '{provider}'. The \
+             requested amount would exceed the capacity."
+        )),
+
+        Refusal::IdsExhausted => ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            code::UNDEFINED,
+            refusal.to_string(),
+        ),
+        // The client asks again, and the name leads to the one that is there now, or to none.
+        Refusal::PartitionGone(_) => ApiError::with_new_code(
+            StatusCode::SERVICE_UNAVAILABLE,
+            code::NO_PARTITION,
+            format!("The partition was deleted: {refusal}. Nothing was committed."),
+        )
+        .retry_after(1),
+        // The request is routed again when the client sends it again.
+        Refusal::RoutesChanged(_) => crate::doors::Unavailable::Rerouted.into(),
+        // Operators' own: no request of the API comes to them.
+        Refusal::PartitionNotFound(_)
+        | Refusal::PartitionExists(_)
+        | Refusal::PartitionInUse(_)
+        | Refusal::PartitionDefault
+        | Refusal::RouteTaken { .. }
+        | Refusal::DefaultWithoutHost
+        | Refusal::DefaultPrefix
+        | Refusal::PartitionsExhausted => conflict(refusal.to_string()),
+    }
+}
+
+fn duplicate_name(write: WriteKind<'_>, name: &ProviderName) -> ApiError {
+    let message = match write {
+        WriteKind::UpdateProvider { .. } => {
+            format!("Conflicting resource provider {name} already exists.")
+        }
+        _ => format!("Conflicting resource provider name: {name} already exists."),
+    };
+    ApiError::conflict(code::DUPLICATE_NAME, message)
+}
+
+fn parent_loop(write: WriteKind<'_>) -> ApiError {
+    match write {
+        WriteKind::CreateProvider { .. } => action_failed(
+            write,
+            "create",
+            "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None \
+             if there is no parent.",
+        ),
+        _ => action_failed(
+            write,
+            "update",
+            "creating loop in the provider tree is not allowed.",
+        ),
+    }
+}
+
+fn reparent_forbidden(write: WriteKind<'_>) -> ApiError {
+    let reason = match write {
+        WriteKind::UpdateProvider {
+            clears_parent: true,
+            ..
+        } => "un-parenting a provider is not currently allowed. Microversion 1.37 allows it.",
+        _ => "re-parenting a provider is not currently allowed. Microversion 1.37 allows it.",
+    };
+    action_failed(write, "update", reason)
+}
+
+fn provider_generation_conflict(
+    write: WriteKind<'_>,
+    provider: ProviderUuid,
+    given: Generation,
+    actual: Generation,
+) -> ApiError {
+    let message = match write {
+        WriteKind::ChangeProvider => format!(
+            "Resource provider's generation already changed. Please update the generation and try \
+             again. (actual: {actual}, given: {given})"
+        ),
+        _ => format!(
+            "resource provider generation conflict for provider {provider}: actual: {actual}, \
+             given: {given}. Read the provider again, then try again."
+        ),
+    };
+    ApiError::conflict(code::CONCURRENT_UPDATE, message)
+}
+
+/// A new provider with an empty name.
+pub(crate) fn provider_without_name(uuid: ProviderUuid) -> ApiError {
+    let write = WriteKind::CreateProvider { name: "", uuid };
+    action_failed(write, "create", "name is required")
+}
+
+/// 400. `action` is the reference's word for what failed.
+fn action_failed(write: WriteKind<'_>, action: &str, reason: &str) -> ApiError {
+    let reason = format!("Object action {action} failed because: {reason}");
+    ApiError::bad_request(match write {
+        WriteKind::CreateProvider { name, uuid } => {
+            format!("Unable to create resource provider \"{name}\", {uuid}: {reason}")
+        }
+        WriteKind::UpdateProvider { uuid, .. } => {
+            format!("Unable to save resource provider {uuid}: {reason}")
+        }
+        _ => reason,
+    })
+}
+
+/// What is said depends on where the class was named.
+fn class_not_found(write: WriteKind<'_>, name: &str) -> ApiError {
+    let missing = format!("No such resource class {name}.");
+    match write {
+        WriteKind::ReplaceInventories { provider } => ApiError::bad_request(format!(
+            "Unknown resource class in inventory for resource provider {provider}: {missing}"
+        )),
+        WriteKind::CreateInventory { provider } => ApiError::bad_request(format!(
+            "Unable to create inventory for resource provider {provider}: {missing}"
+        )),
+        WriteKind::DeleteInventory => not_found::inventory_to_delete(name, &missing),
+        WriteKind::Allocate { consumer } => ApiError::bad_request(format!(
+            "Unable to allocate inventory for consumer {consumer}: {missing}"
+        )),
+        WriteKind::AllocateMany => {
+            ApiError::bad_request(format!("Unable to allocate inventory {missing}"))
+        }
+        WriteKind::Reshape => ApiError::bad_request(format!("malformed reshaper data: {missing}")),
+        _ => not_found::resource_class(name),
+    }
+}
+
+fn traits_not_found(write: WriteKind<'_>, names: &[Given<TraitName>]) -> ApiError {
+    match write {
+        WriteKind::ChangeProvider => {
+            ApiError::bad_request(format!("No such trait {}", joined(names)))
+        }
+        _ => not_found::traits(names),
+    }
+}
+
+fn inventory_not_found(
+    write: WriteKind<'_>,
+    provider: ProviderUuid,
+    class: &ResourceClassName,
+) -> ApiError {
+    match write {
+        WriteKind::DeleteInventory => {
+            let reason = format!("resource provider {provider} has none");
+            not_found::inventory_to_delete(class.as_str(), &reason)
+        }
+        _ => ApiError::bad_request(format!(
+            "No inventory record with resource class for resource provider {provider}: No \
+             inventory of class {class} found. Use POST to create it."
+        )),
+    }
+}
+
+fn inventory_in_use(
+    write: WriteKind<'_>,
+    provider: ProviderUuid,
+    classes: &[ResourceClassName],
+) -> ApiError {
+    let classes = joined(classes);
+    let fact = format!("Inventory for '{classes}' on resource provider '{provider}' in use.");
+    match write {
+        WriteKind::DeleteInventory => ApiError::conflict(
+            code::CONCURRENT_UPDATE,
+            format!("Unable to delete inventory of class {classes}: {fact}"),
+        ),
+        WriteKind::DeleteInventories => ApiError::conflict(code::INVENTORY_IN_USE, fact),
+        _ => ApiError::conflict(code::INVENTORY_IN_USE, format!("update conflict: {fact}")),
+    }
+}
+
+fn inventory_capacity(
+    write: WriteKind<'_>,
+    provider: ProviderUuid,
+    class: &Given<ResourceClassName>,
+    may_reserve_all: bool,
+) -> ApiError {
+    let verb = match write {
+        WriteKind::CreateInventory { .. } => "create",
+        _ => "update",
+    };
+    let limit = if may_reserve_all {
+        "greater than"
+    } else {
+        "greater than or equal to"
+    };
+    ApiError::bad_request(format!(
+        "Unable to {verb} inventory for resource provider {provider}: Invalid inventory for \
+         '{class}' on resource provider '{provider}'. The reserved value is {limit} total."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::errors::error::ErrorKind;
+
+    #[test]
+    fn a_client_that_repeats_does_not_sleep_until_there_are_ids() {
+        let exhausted = refused(WriteKind::AllocateMany, Refusal::IdsExhausted);
+        assert_eq!(exhausted.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(exhausted.kind, ErrorKind::Plain);
+    }
+}

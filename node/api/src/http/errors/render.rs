@@ -1,0 +1,158 @@
+//! Errors as JSON, HTML and text.
+//!
+//! JSON follows the OpenStack API guideline on errors: `errors[0]` with `status`, `title`,
+//! `detail`, `request_id` and, from 1.23, `code`. 401 is built otherwise.
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+
+use super::error::{ApiError, Code, ErrorKind};
+use super::frame::{Asked, Frame};
+
+/// Room for most bodies: growing to it by doubling costs as much as writing them.
+const USUAL_BYTES: usize = 1024;
+
+/// The formats we know to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// `application/json`.
+    Json,
+    /// `text/html`, for errors only.
+    Html,
+    /// `text/plain`, for errors only.
+    Plain,
+}
+
+impl ApiError {
+    /// The body, and its content type.
+    pub(crate) fn render(&self, format: Format, asked: Asked<'_>) -> (Bytes, &'static str) {
+        let frame = Frame::of(self.status, asked);
+        match (format, &self.kind) {
+            (_, ErrorKind::Unauthenticated { challenge: Some(_) }) => {
+                (self.json_like_keystone(), "application/json")
+            }
+            (Format::Json, ErrorKind::Unauthenticated { challenge: None }) => {
+                (self.json_unauthenticated(&frame), "application/json")
+            }
+            (Format::Json, _) => (self.json(&frame, asked), "application/json"),
+            (Format::Html, _) => (self.html(&frame).into(), "text/html; charset=UTF-8"),
+            (Format::Plain, _) => (self.plain(&frame).into(), "text/plain; charset=UTF-8"),
+        }
+    }
+
+    fn title(&self) -> &'static str {
+        match self.status {
+            StatusCode::PAYLOAD_TOO_LARGE => "Request Entity Too Large",
+            StatusCode::URI_TOO_LONG => "Request URI Too Long",
+            status => status.canonical_reason().unwrap_or("Error"),
+        }
+    }
+
+    fn status_line(&self) -> String {
+        format!("{} {}", self.status.as_u16(), self.title())
+    }
+
+    fn json(&self, frame: &Frame, asked: Asked<'_>) -> Bytes {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            errors: [One<'a>; 1],
+        }
+        #[derive(Serialize)]
+        struct One<'a> {
+            status: u16,
+            title: &'a str,
+            detail: String,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<&'a str>,
+            request_id: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            max_version: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            min_version: Option<&'a str>,
+        }
+        let code = match self.code {
+            Code::Always(code) => Some(code),
+            Code::FromVersion23(code) => asked.since_23.then_some(code),
+        };
+        let (min_version, max_version) = match &self.kind {
+            ErrorKind::UnacceptableVersion { min, max } => (Some(min.as_str()), Some(max.as_str())),
+            _ => (None, None),
+        };
+        to_json(&Body {
+            errors: [One {
+                status: self.status.as_u16(),
+                title: self.title(),
+                detail: frame.text(&self.message),
+                code,
+                request_id: asked.request_id,
+                max_version,
+                min_version,
+            }],
+        })
+    }
+
+    fn json_unauthenticated(&self, frame: &Frame) -> Bytes {
+        to_json(&json!({
+            "message": frame.html_unescaped(&self.message),
+            "code": self.status_line(),
+            "title": self.title(),
+        }))
+    }
+
+    /// As keystonemiddleware answers in front of upstream, with our reason behind its words.
+    fn json_like_keystone(&self) -> Bytes {
+        let message = &self.message;
+        to_json(&json!({"error": {
+            "code": self.status.as_u16(),
+            "title": self.title(),
+            "message": format!("The request you have made requires authentication. {message}"),
+        }}))
+    }
+
+    fn html(&self, frame: &Frame) -> String {
+        let (line, body) = (self.status_line(), frame.html(&self.message));
+        format!(
+            "<html>\n <head>\n  <title>{line}</title>\n </head>\n <body>\n  <h1>{line}</h1>\n  \
+             {body}\n </body>\n</html>"
+        )
+    }
+
+    fn plain(&self, frame: &Frame) -> String {
+        format!("{}\n\n{}", self.status_line(), frame.text(&self.message))
+    }
+}
+
+/// Writes a value of ours as JSON.
+pub(crate) fn to_json(value: &impl Serialize) -> Bytes {
+    let mut json = Vec::with_capacity(USUAL_BYTES);
+    serde_json::to_writer(&mut json, value)
+        .expect("our own types have string keys and finite numbers");
+    json.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn with_keystone_401_has_the_words_of_its_middleware_and_our_reason() {
+        let error = ApiError::unauthenticated("Send a token.").challenge("http://keystone");
+        let asked = Asked {
+            method: "GET",
+            accept: None,
+            content_type: None,
+            request_id: "req-1",
+            since_23: false,
+        };
+        let (body, content_type) = error.render(Format::Html, asked);
+        assert_eq!(content_type, "application/json");
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let message = "The request you have made requires authentication. Send a token.";
+        let expected = json!({"code": 401, "title": "Unauthorized", "message": message});
+        assert_eq!(body, json!({ "error": expected }));
+    }
+}

@@ -1,0 +1,36 @@
+//! The OpenStack Placement REST API, microversions 1.0 to 1.39, over the two doors.
+//!
+//! A request comes in through `edge`, which checks all that does not depend on what is asked, and
+//! finds its operation on the page of all `routes`. Each noun has a file with its handlers in
+//! `nouns`. `wire` turns what clients write into the model's types, `errors` turns refusals into
+//! responses. Nothing here knows of Raft or of the disk.
+
+mod edge;
+mod errors;
+mod nouns;
+mod openapi;
+mod routes;
+mod service;
+mod wire;
+
+pub use edge::auth::CallingService;
+pub use edge::auth::Identity;
+pub use edge::callers::Callers;
+pub use edge::policy::Target;
+pub use edge::policy::default_rules;
+pub use edge::policy::{Mistake, Policy, PolicyError};
+pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
+pub use edge::service::Served;
+pub use edge::settings::MIN_BYTES_PER_S;
+pub use edge::settings::{
+    ApiSection, ApiSettings, ApiTls, AuthSection, AuthStrategy, CallerLimits, CallersSection,
+    CandidateSettings, CorsSettings, PolicySettings, ReadsSection, RequestLimits,
+};
+pub use edge::state::Api;
+pub use errors::Misdirected;
+pub use errors::code::NOTHING_COMMITTED;
+pub use openapi::PATH as OPENAPI;
+pub use openapi::document as description;
+pub use openapi::guarded;
+pub use openapi::router as openapi;
+pub use service::Service;

@@ -1,0 +1,234 @@
+//! `GET /allocation_candidates`, from 1.10.
+//!
+//! The search runs on a state of its own, and writes the answer straight into its bytes. A short one
+//! runs where its request is; one that turns out to be long begins again away from the threads that
+//! serve requests. It ends early when its client is gone, when it takes
+//! longer than the deadline, and when its answer grows beyond the limit.
+
+mod writer;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use placement_model::query::candidates::{CandidateError, CandidateRequest, Summaries, Watch};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+
+use self::writer::AnswerWriter;
+use crate::doors::SharedState;
+use crate::http::edge::admission::Held;
+use crate::http::edge::answer::Answer;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::settings::{CandidateSettings, Carried};
+use crate::http::errors::{ApiError, joined};
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::parse_candidates;
+use crate::world::{self, Clock};
+
+/// A search whose answer takes more is made elsewhere, as is one that takes more steps than a watch
+/// is called after: on this kind of machine either is well below a millisecond.
+const AT_ONCE_MAX_BYTES: usize = 64 * 1024;
+
+/// What one candidate adds to an answer with its provider's summary: rarely less.
+const CANDIDATE_BYTES: usize = 256;
+
+/// `GET /allocation_candidates`.
+pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let api = &context.server.api;
+    let mut request = parse_candidates(context.query()?, context.version)?;
+    context.admit(Carried::RequestGroups, request.groups.len())?;
+    request.strategy = api.settings.candidates.generation_strategy;
+    request.search_max = Some(api.settings.candidates.max).filter(|most| *most > 0);
+    let view = context.view().await?;
+    let settings = api.settings.candidates.clone();
+    let admission = &context.server.admission;
+    let seed = settings.randomize.then(|| api.ids.uuid().as_u64_pair().0);
+    // All there are need no random beginning.
+    request.seed = seed.filter(|_| request.limit.is_some());
+    let job = Job {
+        started: context.begun,
+        state: view.state,
+        request,
+        version: context.version,
+        seed,
+        settings,
+        clock: api.clock.clone(),
+        abandoned: Arc::new(AtomicBool::new(false)),
+    };
+    let mut memory = Memory {
+        held: admission.bytes(),
+        max_bytes: job.settings.memory_max_bytes,
+    };
+    if let Some(body) = job.run_briefly(&mut memory)? {
+        return Ok(context.modified_now(Answer::chunks(body)));
+    }
+    let spent = api.clock.monotonic().saturating_sub(context.begun);
+    let patience = job.settings.deadline.saturating_sub(spent);
+    let turn = admission.search(patience).await?;
+    let _guard = AbandonOnDrop(job.abandoned.clone());
+    let search = move || {
+        // It searches on for a moment after its client is gone.
+        let _turn = turn;
+        job.run(&mut memory)
+    };
+    let found = world::compute(&*api.offload, search).await;
+    let body = found.unwrap_or_else(|| Err(ApiError::internal()))?;
+    Ok(context.modified_now(Answer::chunks(body)))
+}
+
+/// Ends the search when the request's future is dropped: its client is gone.
+struct AbandonOnDrop(Arc<AtomicBool>);
+
+impl Drop for AbandonOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One search with all it needs.
+struct Job {
+    /// When its request came in.
+    started: Duration,
+    state: SharedState,
+    request: CandidateRequest,
+    version: Microversion,
+    settings: CandidateSettings,
+    clock: Arc<dyn Clock>,
+    /// With `randomize`.
+    seed: Option<u64>,
+    abandoned: Arc<AtomicBool>,
+}
+
+/// Why there is no answer.
+enum Unanswered {
+    /// The watch ended the search.
+    Interrupted,
+    Failed(ApiError),
+}
+
+impl From<ApiError> for Unanswered {
+    fn from(error: ApiError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Job {
+    /// The answer if it takes little to make, as most do. `None`: it has to be made elsewhere, from
+    /// the beginning.
+    fn run_briefly(&self, memory: &mut Memory) -> Result<Option<Vec<Bytes>>, ApiError> {
+        let watch = |_steps| ControlFlow::Break(());
+        match self.answer(Box::new(watch), AT_ONCE_MAX_BYTES, memory) {
+            Ok(body) => Ok(Some(body)),
+            Err(Unanswered::Interrupted) => Ok(None),
+            Err(Unanswered::Failed(error)) => Err(error),
+        }
+    }
+
+    fn run(&self, memory: &mut Memory) -> Result<Vec<Bytes>, ApiError> {
+        let deadline = self.settings.deadline;
+        let watch = |_steps| {
+            let late = self.clock.monotonic().saturating_sub(self.started) > deadline;
+            if late || self.abandoned.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let answer = self.answer(Box::new(watch), usize::MAX, memory);
+        answer.map_err(|unanswered| match unanswered {
+            Unanswered::Interrupted => too_long(deadline),
+            Unanswered::Failed(error) => error,
+        })
+    }
+
+    /// Searches and writes. What takes more than `most` bytes counts as interrupted.
+    fn answer<'a>(
+        &'a self,
+        watch: Watch<'a>,
+        most: usize,
+        memory: &mut Memory,
+    ) -> Result<Vec<Bytes>, Unanswered> {
+        let mut take = |bytes| {
+            memory.take(bytes)?;
+            if bytes > most {
+                return Err(Unanswered::Interrupted);
+            }
+            Ok(())
+        };
+        let mut search = self
+            .state
+            .candidates_watched(&self.request, watch)
+            .map_err(|error| wrong_name(&error))?;
+        if search.likely().saturating_mul(CANDIDATE_BYTES) > most {
+            return Err(Unanswered::Interrupted);
+        }
+        let summaries = Summaries::new(&self.request);
+        let mut writer = AnswerWriter::new(&self.state, &search, summaries, self.version);
+        // Bytes of what was found and not yet written.
+        let mut kept_bytes = 0;
+        if let Some(seed) = self.seed {
+            let mut all = Vec::new();
+            while let Some(candidate) = search.next_candidate() {
+                kept_bytes += candidate.bytes();
+                all.push(candidate);
+                take(kept_bytes + search.waiting_bytes())?;
+            }
+            all.shuffle(&mut SmallRng::seed_from_u64(seed));
+            for candidate in &all {
+                writer.write(candidate);
+                take(kept_bytes + writer.bytes())?;
+            }
+        } else {
+            while let Some(candidate) = search.advance() {
+                writer.write(candidate);
+                take(writer.bytes() + search.waiting_bytes())?;
+            }
+        }
+        search.complete(&mut writer.summaries);
+        if search.interrupted() {
+            return Err(Unanswered::Interrupted);
+        }
+        writer.finish(|bytes| take(kept_bytes + bytes))
+    }
+}
+
+/// The memory that one search takes of what there is for all requests.
+struct Memory {
+    held: Held,
+    max_bytes: usize,
+}
+
+impl Memory {
+    /// # Errors
+    /// 400 if it is more than one search may take, 503 if others have taken too much.
+    fn take(&mut self, bytes: usize) -> Result<(), ApiError> {
+        const STEP: usize = 64 * 1024;
+        if bytes > self.max_bytes {
+            return Err(ApiError::search_ended(format!(
+                "The answer would take more than {} bytes of memory. Ask with a limit, or for less.",
+                self.max_bytes
+            )));
+        }
+        self.held.grow_to(bytes.next_multiple_of(STEP))
+    }
+}
+
+fn wrong_name(error: &CandidateError) -> ApiError {
+    ApiError::bad_request(match error {
+        CandidateError::UnknownResourceClass(name) => {
+            format!("Invalid resource class in resources parameter: No such resource class {name}.")
+        }
+        CandidateError::UnknownTraits(traits) => format!("No such trait(s): {}.", joined(traits)),
+    })
+}
+
+fn too_long(deadline: Duration) -> ApiError {
+    ApiError::search_ended(format!(
+        "The search was ended at its deadline, after {} s. Ask with a limit, or for less.",
+        deadline.as_secs_f64()
+    ))
+}

@@ -1,0 +1,442 @@
+//! Writes the answer of a search into its bytes: no name is looked up and no text made twice.
+//!
+//! Names of classes and traits are written as they are: they have no character that JSON escapes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use placement_model::State;
+use placement_model::query::candidates::{Amount, Candidate, Outline, Search, Summaries};
+use placement_model::state::change::{ResourceClassId, TraitId};
+use placement_model::state::tree::{Node, Stock, Tree};
+use placement_model::types::ResourceClassName;
+
+use crate::http::wire::chunks::{Chunks, put, put_each, put_uuid};
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::values::Whole;
+
+/// So many different looks are remembered.
+const LOOKS_MAX: usize = 64;
+
+/// An answer that is being written.
+pub(super) struct AnswerWriter<'a> {
+    chunks: Chunks,
+    first: bool,
+    version: Microversion,
+    outline: Arc<Outline<'a>>,
+    /// The keys of [`Outline::classes`], with their colons.
+    classes: Vec<Vec<u8>>,
+    /// The keys of [`Outline::suffixes`], with their colons.
+    suffixes: Vec<Vec<u8>>,
+    amounts: Vec<Amount<'a>>,
+    pub(super) summaries: Summaries<'a>,
+    looks: Looks<'a>,
+}
+
+/// Writes summaries.
+struct Looks<'a> {
+    state: &'a State,
+    version: Microversion,
+    outline: Arc<Outline<'a>>,
+    /// By the place of a provider in its tree.
+    looks: Vec<Look<'a>>,
+}
+
+/// What the summary of a provider shares with those of others, made ready. The trees of a cloud
+/// look alike, so the provider at the same place of the tree before is likely to have the same.
+#[derive(Default)]
+struct Look<'a> {
+    inventories: Vec<ResourceClassId>,
+    /// Which inventories are shown, in the order of their names, and what stands before the capacity.
+    resources: Vec<(usize, Vec<u8>)>,
+    traits: Option<&'a BTreeSet<TraitId>>,
+    trait_list: Vec<u8>,
+}
+
+impl<'a> AnswerWriter<'a> {
+    pub(super) fn new(
+        state: &'a State,
+        search: &Search<'a>,
+        summaries: Summaries<'a>,
+        version: Microversion,
+    ) -> Self {
+        let outline = search.outline();
+        let mut chunks = Chunks::new();
+        chunks
+            .item()
+            .extend_from_slice(b"{\"allocation_requests\":[");
+        let classes = outline.classes().iter();
+        Self {
+            chunks,
+            first: true,
+            version,
+            classes: classes.map(|name| key(name)).collect(),
+            suffixes: outline.suffixes().map(suffix_key).collect(),
+            amounts: Vec::new(),
+            summaries,
+            looks: Looks {
+                state,
+                version,
+                outline: outline.clone(),
+                looks: Vec::new(),
+            },
+            outline,
+        }
+    }
+
+    /// How many bytes are written.
+    pub(super) fn bytes(&self) -> usize {
+        self.chunks.bytes()
+    }
+
+    /// Writes a candidate.
+    pub(super) fn write(&mut self, candidate: &Candidate<'a>) {
+        self.summaries.note(&self.outline, candidate);
+        self.outline.amounts(candidate, &mut self.amounts);
+        let json = self.chunks.item();
+        if !std::mem::take(&mut self.first) {
+            json.push(b',');
+        }
+        let providers = self
+            .amounts
+            .chunk_by(|one, other| one.node.id == other.node.id);
+        if !self.version.from(12) {
+            json.extend_from_slice(b"{\"allocations\":[");
+            put_each(json, providers, |json, amounts| {
+                json.extend_from_slice(b"{\"resource_provider\":{\"uuid\":");
+                put_uuid(json, &amounts[0].node.uuid.0);
+                json.extend_from_slice(b"},\"resources\":");
+                put_amounts(json, &self.classes, amounts);
+                json.push(b'}');
+            });
+            json.extend_from_slice(b"]}");
+            return;
+        }
+        json.extend_from_slice(b"{\"allocations\":{");
+        put_each(json, providers, |json, amounts| {
+            put_uuid(json, &amounts[0].node.uuid.0);
+            json.extend_from_slice(b":{\"resources\":");
+            put_amounts(json, &self.classes, amounts);
+            json.push(b'}');
+        });
+        json.push(b'}');
+        if self.version.from(34) {
+            json.extend_from_slice(b",\"mappings\":{");
+            let mappings = self.suffixes.iter().zip(self.outline.mappings(candidate));
+            put_each(json, mappings, |json, (suffix, nodes)| {
+                json.extend_from_slice(suffix);
+                json.push(b'[');
+                put_each(json, nodes, |json, node| put_uuid(json, &node.uuid.0));
+                json.push(b']');
+            });
+            json.push(b'}');
+        }
+        json.push(b'}');
+    }
+
+    /// Writes the summaries. `check` is told how many bytes there are after each.
+    pub(super) fn finish<E>(
+        self,
+        mut check: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<Vec<Bytes>, E> {
+        let (mut chunks, mut looks) = (self.chunks, self.looks);
+        let opening = b"],\"provider_summaries\":{";
+        chunks.item().extend_from_slice(opening);
+        let mut at = 0;
+        let mut before: Option<&Tree> = None;
+        for (tree, node) in self.summaries.nodes() {
+            let same = before.is_some_and(|before| std::ptr::eq(before, tree));
+            at = if same { at + 1 } else { 0 };
+            let json = chunks.item();
+            if before.replace(tree).is_some() {
+                json.push(b',');
+            }
+            looks.put_summary(json, tree, node, at % LOOKS_MAX);
+            check(chunks.bytes())?;
+        }
+        chunks.item().extend_from_slice(b"}}");
+        Ok(chunks.finish())
+    }
+}
+
+impl<'a> Looks<'a> {
+    /// A summary as this version shows it: below 1.27 only the classes asked for, traits from 1.17,
+    /// the place in the tree from 1.29.
+    fn put_summary(&mut self, json: &mut Vec<u8>, tree: &'a Tree, node: &'a Node, at: usize) {
+        if self.looks.len() <= at {
+            self.looks.resize_with(at + 1, Look::default);
+        }
+        let look = &mut self.looks[at];
+        let classes = node.inventories.iter().map(|stock| stock.class);
+        if !classes.eq(look.inventories.iter().copied()) {
+            let requested = (!self.version.from(27)).then(|| self.outline.classes());
+            look.show_inventories(self.state, &node.inventories, requested);
+        }
+        put_uuid(json, &node.uuid.0);
+        json.extend_from_slice(b":{\"resources\":{");
+        put_each(json, &look.resources, |json, (index, key)| {
+            let stock = &node.inventories[*index];
+            json.extend_from_slice(key);
+            put(json, &Whole(stock.inventory.capacity()));
+            json.extend_from_slice(b",\"used\":");
+            put(json, &stock.used);
+            json.push(b'}');
+        });
+        json.push(b'}');
+        if self.version.from(17) {
+            look.show_traits(self.state, &node.traits);
+            json.extend_from_slice(&look.trait_list);
+        }
+        if self.version.from(29) {
+            json.extend_from_slice(b",\"parent_provider_uuid\":");
+            match node.parent {
+                Some(parent) => put_uuid(json, &tree.nodes[parent as usize].uuid.0),
+                None => json.extend_from_slice(b"null"),
+            }
+            json.extend_from_slice(b",\"root_provider_uuid\":");
+            put_uuid(json, &tree.root().uuid.0);
+        }
+        json.push(b'}');
+    }
+}
+
+impl<'a> Look<'a> {
+    fn show_inventories(
+        &mut self,
+        state: &State,
+        stocks: &[Stock],
+        requested: Option<&[&ResourceClassName]>,
+    ) {
+        self.inventories.clear();
+        self.inventories
+            .extend(stocks.iter().map(|stock| stock.class));
+        let names = self.inventories.iter();
+        let names = names.map(|class| state.resource_class_name(*class));
+        let mut shown: Vec<(&ResourceClassName, usize)> = names
+            .zip(0..)
+            .filter(|(name, _)| requested.is_none_or(|all| all.binary_search(name).is_ok()))
+            .collect();
+        shown.sort_unstable();
+        self.resources.clear();
+        self.resources
+            .extend(shown.into_iter().map(|(name, index)| {
+                let mut before = key(name);
+                before.extend_from_slice(b"{\"capacity\":");
+                (index, before)
+            }));
+    }
+
+    /// In the order of their creation: the standard ones first. Tests of clients rely on it.
+    fn show_traits(&mut self, state: &State, traits: &'a BTreeSet<TraitId>) {
+        if let Some(known) = self.traits
+            && (std::ptr::eq(known, traits) || known == traits)
+        {
+            return;
+        }
+        self.traits = Some(traits);
+        self.trait_list.clear();
+        self.trait_list.extend_from_slice(b",\"traits\":[");
+        put_each(&mut self.trait_list, traits, |json, id| {
+            json.push(b'"');
+            json.extend_from_slice(state.trait_name(*id).as_str().as_bytes());
+            json.push(b'"');
+        });
+        self.trait_list.push(b']');
+    }
+}
+
+fn key(name: &ResourceClassName) -> Vec<u8> {
+    format!("\"{name}\":").into_bytes()
+}
+
+fn suffix_key(suffix: &str) -> Vec<u8> {
+    let mut key = Vec::new();
+    put(&mut key, &suffix);
+    key.push(b':');
+    key
+}
+
+fn put_amounts(json: &mut Vec<u8>, classes: &[Vec<u8>], amounts: &[Amount<'_>]) {
+    json.push(b'{');
+    put_each(json, amounts, |json, amount| {
+        json.extend_from_slice(&classes[amount.class]);
+        put(json, &amount.units);
+    });
+    json.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use placement_model::query::candidates::CandidateRequest;
+    use placement_model::types::{ProviderUuid, TraitName};
+    use placement_naive::cases::cases;
+    use placement_naive::named::{self, AllocationRequest, Candidates, ProviderSummary};
+    use proptest::prelude::*;
+    use serde::Serialize;
+
+    use super::*;
+    use crate::http::wire::values::{Members, Shown};
+
+    #[derive(Serialize)]
+    struct AnswerBody<R: Serialize, S: Serialize> {
+        allocation_requests: Vec<R>,
+        provider_summaries: S,
+    }
+
+    #[derive(Serialize)]
+    struct DictBody<A: Serialize, M: Serialize> {
+        allocations: A,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mappings: Option<M>,
+    }
+
+    #[derive(Serialize)]
+    struct ListBody<A: Serialize> {
+        allocations: Vec<A>,
+    }
+
+    #[derive(Serialize)]
+    struct ListItem<R: Serialize> {
+        resource_provider: ProviderRef,
+        resources: R,
+    }
+
+    #[derive(Serialize)]
+    struct ProviderRef {
+        uuid: Shown<ProviderUuid>,
+    }
+
+    #[derive(Serialize)]
+    struct ResourcesBody<R: Serialize> {
+        resources: R,
+    }
+
+    #[derive(Serialize)]
+    struct SummaryBody<'a, R: Serialize> {
+        resources: R,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        traits: Option<&'a [TraitName]>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_provider_uuid: Option<Option<Shown<ProviderUuid>>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        root_provider_uuid: Option<Shown<ProviderUuid>>,
+    }
+
+    #[derive(Serialize)]
+    struct ResourceBody {
+        capacity: Whole,
+        used: u64,
+    }
+
+    fn json(value: &impl Serialize) -> String {
+        serde_json::to_string(value).unwrap()
+    }
+
+    fn request_json(one: &AllocationRequest, version: Microversion) -> String {
+        let placed = one.allocations.iter();
+        if !version.from(12) {
+            let items = placed.map(|placed| ListItem {
+                resource_provider: ProviderRef {
+                    uuid: Shown(placed.provider),
+                },
+                resources: Members(&placed.resources),
+            });
+            return json(&ListBody {
+                allocations: items.collect(),
+            });
+        }
+        let resources = |resources| ResourcesBody {
+            resources: Members(resources),
+        };
+        let mappings = one.mappings.iter().map(|(suffix, providers)| {
+            let providers: Vec<_> = providers.iter().map(Shown).collect();
+            (suffix, providers)
+        });
+        json(&DictBody {
+            allocations: Members(
+                placed.map(|placed| (Shown(placed.provider), resources(&placed.resources))),
+            ),
+            mappings: version.from(34).then_some(Members(mappings)),
+        })
+    }
+
+    fn summary_json(
+        one: &ProviderSummary,
+        version: Microversion,
+        requested: &BTreeSet<&str>,
+    ) -> String {
+        let shown = one.resources.iter();
+        let shown =
+            shown.filter(|(class, _)| version.from(27) || requested.contains(class.as_str()));
+        let resources = shown.map(|(class, resource)| {
+            let body = ResourceBody {
+                capacity: Whole(resource.capacity),
+                used: resource.used,
+            };
+            (class.as_str(), body)
+        });
+        let nested = version.from(29);
+        json(&SummaryBody {
+            resources: Members(resources),
+            traits: version.from(17).then_some(&one.traits),
+            parent_provider_uuid: nested.then(|| one.parent.map(Shown)),
+            root_provider_uuid: nested.then_some(Shown(one.root)),
+        })
+    }
+
+    /// What serde_json writes of the answer with names.
+    fn by_serde(found: &Candidates, request: &CandidateRequest, version: Microversion) -> String {
+        let requested: BTreeSet<&str> = (request.groups.iter())
+            .flat_map(|group| group.resources.keys())
+            .map(|class| class.as_str())
+            .collect();
+        let raw = |text: String| serde_json::value::RawValue::from_string(text).unwrap();
+        let requests = found.allocation_requests.iter();
+        let summaries = found.provider_summaries.iter().map(|one| {
+            let body = summary_json(one, version, &requested);
+            (Shown(one.provider), raw(body))
+        });
+        json(&AnswerBody {
+            allocation_requests: requests
+                .map(|one| raw(request_json(one, version)))
+                .collect(),
+            provider_summaries: Members(summaries),
+        })
+    }
+
+    fn written(state: &State, request: &CandidateRequest, version: Microversion) -> String {
+        let mut search = state.candidates(request).unwrap();
+        let summaries = Summaries::new(request);
+        let mut writer = AnswerWriter::new(state, &search, summaries, version);
+        while let Some(candidate) = search.advance() {
+            writer.write(candidate);
+        }
+        search.complete(&mut writer.summaries);
+        let Ok(pieces) = writer.finish(|_| Ok::<(), Infallible>(()));
+        String::from_utf8(pieces.concat()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 400,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn the_bytes_are_those_that_serde_json_writes((sample_cloud, mut request) in cases(false)) {
+            let state = sample_cloud.state();
+            for minor in [10, 12, 17, 27, 29, 34, 39] {
+                request.nested = minor >= 29;
+                request.mappings = minor >= 34;
+                let version = Microversion::new(minor);
+                let found = named::candidates(&state, &request).unwrap();
+                let expected = by_serde(&found, &request, version);
+                prop_assert_eq!(written(&state, &request, version), expected, "1.{}", minor);
+            }
+        }
+    }
+}

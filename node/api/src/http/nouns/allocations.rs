@@ -1,0 +1,270 @@
+//! `/allocations`, `/allocations/{consumer_uuid}` and `/resource_providers/{uuid}/allocations`.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use indexmap::IndexMap;
+use placement_model::Command;
+use placement_model::command::{
+    ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, DeleteAllocations,
+    ProviderAmounts, ReplaceAllocations,
+};
+use placement_model::types::{
+    ConsumerTypeName, ConsumerUuid, Generation, Given, ProjectId, ProviderUuid, ResourceClassName,
+    Timestamp, UserId,
+};
+use serde::Serialize;
+
+use super::invalid_json;
+use crate::doors::SharedState;
+use crate::http::edge::answer::Answer;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::settings::Carried;
+use crate::http::errors::{ApiError, WriteKind, not_found};
+use crate::http::wire::chunks::{Chunks, put};
+use crate::http::wire::json::Json;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::spelling;
+use crate::http::wire::values::{Members, Shown};
+
+/// The project and user of allocations below 1.8, whose requests name none.
+const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
+
+/// What one provider gives, or one consumer takes.
+#[derive(Serialize)]
+struct HoldingBody<R: Serialize> {
+    resources: R,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_generation: Option<i64>,
+}
+
+/// Amounts per class.
+fn amounts(resources: &[(ResourceClassName, u64)]) -> impl Serialize {
+    Members(
+        resources
+            .iter()
+            .map(|(class, amount)| (class.as_str(), *amount)),
+    )
+}
+
+#[derive(Serialize)]
+struct ConsumerBody<'a, T: Serialize> {
+    allocations: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_generation: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumer_type: Option<&'a str>,
+}
+
+/// What more consumers hold is written away from the threads that serve requests.
+const CONSUMERS_AT_ONCE_MAX: usize = 500;
+
+/// `GET /allocations/{consumer_uuid}`. An unknown consumer has no allocations; that is not a 404.
+pub(crate) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let consumer = view.state.consumer(&ConsumerUuid::from(context.param(0)));
+    let Some(consumer) = consumer.filter(|consumer| !consumer.allocations.is_empty()) else {
+        let none: [(&str, u64); 0] = [];
+        let body = ConsumerBody {
+            allocations: Members(none),
+            project_id: None,
+            user_id: None,
+            consumer_generation: None,
+            consumer_type: None,
+        };
+        return Ok(context.modified_now(Answer::json(&body)));
+    };
+    let version = context.version;
+    let known_type = consumer
+        .consumer_type
+        .as_ref()
+        .map_or("unknown", ConsumerTypeName::as_str);
+    let holdings = consumer.allocations.iter().map(|holding| {
+        let body = HoldingBody {
+            resources: amounts(&holding.resources),
+            generation: Some(holding.generation.0),
+            consumer_generation: None,
+        };
+        (Shown(holding.provider), body)
+    });
+    let body = ConsumerBody {
+        allocations: Members(holdings),
+        project_id: version.from(12).then(|| consumer.project.as_str()),
+        user_id: version.from(12).then(|| consumer.user.as_str()),
+        consumer_generation: version.from(28).then_some(consumer.generation.0),
+        consumer_type: version.from(38).then_some(known_type),
+    };
+    Ok(context.modified(Answer::json(&body), Some(consumer.modified)))
+}
+
+/// `GET /resource_providers/{uuid}/allocations`.
+pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let of = (context
+        .provider()
+        .filter(|uuid| view.state.place(uuid).is_some()))
+    .ok_or_else(|| not_found::provider_with_allocations(context.param(0)))?;
+    let version = context.version;
+    let write = move |consumers_max| Ok(provider_body(&view.state, of, version, consumers_max));
+    let written = match write(CONSUMERS_AT_ONCE_MAX)? {
+        Some(written) => Some(written),
+        None => context.listed(move || write(usize::MAX)).await?,
+    };
+    let (body, modified) = written.ok_or_else(ApiError::internal)?;
+    Ok(context.modified(Answer::chunks(body), modified))
+}
+
+/// All that is held of a provider, and when that was last written; `None` if more consumers than so many hold
+/// something.
+fn provider_body(
+    state: &SharedState,
+    provider: ProviderUuid,
+    version: Microversion,
+    consumers_max: usize,
+) -> Option<(Vec<Bytes>, Option<Timestamp>)> {
+    let (generation, holdings) = state.provider_holdings(&provider)?;
+    let mut modified = None;
+    let mut chunks = Chunks::new();
+    chunks.item().extend_from_slice(b"{\"allocations\":{");
+    for (position, holding) in holdings.enumerate() {
+        if position >= consumers_max {
+            return None;
+        }
+        modified = modified.max(Some(holding.modified));
+        let body = HoldingBody {
+            resources: amounts(&holding.resources),
+            generation: None,
+            consumer_generation: version.from(28).then_some(holding.consumer_generation.0),
+        };
+        let json = chunks.item();
+        if position > 0 {
+            json.push(b',');
+        }
+        put(json, &Shown(&holding.consumer));
+        json.push(b':');
+        put(json, &body);
+    }
+    let json = chunks.item();
+    json.extend_from_slice(b"},\"resource_provider_generation\":");
+    put(json, &generation.0);
+    json.push(b'}');
+    Some((chunks.finish(), modified))
+}
+
+/// `PUT /allocations/{consumer_uuid}`.
+pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
+    let given = context.param(0);
+    let Some(uuid) = spelling::uuid(given) else {
+        return Err(ApiError::bad_request(format!(
+            "Malformed consumer_uuid: {given}. Give a UUID."
+        )));
+    };
+    let body = context.body().await?;
+    let spelled = uuid.as_hyphenated().to_string();
+    let consumer = ConsumerUuid::from(spelled.as_str());
+    let consumers = vec![parse_consumer(consumer, &body, context.version)?];
+    admit(context, &consumers)?;
+    let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
+    let write = WriteKind::Allocate { consumer: &spelled };
+    context.carry_out(command, write).await
+}
+
+/// `POST /allocations`, from 1.13.
+pub(crate) async fn replace_many(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body().await?;
+    let consumers = parse_consumers(context, &body)?;
+    let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
+    context.carry_out(command, WriteKind::AllocateMany).await
+}
+
+/// `DELETE /allocations/{consumer_uuid}`.
+pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
+    let consumer = ConsumerUuid::from(context.param(0));
+    let command = Command::DeleteAllocations(DeleteAllocations { consumer });
+    context.carry_out(command, WriteKind::Deallocate).await
+}
+
+/// Several consumers in the order of the body, as in `POST /allocations` and the reshaper.
+pub(crate) fn parse_consumers(
+    context: &RequestContext,
+    body: &Json,
+) -> Result<Vec<ConsumerAllocations>, ApiError> {
+    let consumers = body.members().map(|(consumer, body)| {
+        parse_consumer(ConsumerUuid::from(consumer), body, context.version)
+    });
+    let consumers: Vec<_> = consumers.collect::<Result<_, _>>()?;
+    admit(context, &consumers)?;
+    Ok(consumers)
+}
+
+fn admit(context: &RequestContext, consumers: &[ConsumerAllocations]) -> Result<(), ApiError> {
+    context.admit(Carried::Consumers, consumers.len())?;
+    let amounts = consumers.iter().flat_map(|consumer| &consumer.allocations);
+    let allocations = amounts.map(|amounts| amounts.resources.len()).sum();
+    context.admit(Carried::Allocations, allocations)
+}
+
+/// One consumer's body, which fits the schema of its version.
+fn parse_consumer(
+    consumer: ConsumerUuid,
+    body: &Json,
+    version: Microversion,
+) -> Result<ConsumerAllocations, ApiError> {
+    let text = |key: &str| body.get(key).and_then(Json::text);
+    let generation = match body.get("consumer_generation") {
+        None => ConsumerGeneration::Unchecked,
+        Some(value) => value.integer().map_or(ConsumerGeneration::New, |value| {
+            ConsumerGeneration::Expect(Generation(value))
+        }),
+    };
+    let consumer_type = match text("consumer_type").filter(|_| version.from(38)) {
+        None => ConsumerTypeUpdate::Keep,
+        Some(name) => ConsumerTypeUpdate::Set(name.parse().map_err(invalid_json)?),
+    };
+    let allocations = providers_in(body.get("allocations").unwrap_or(&Json::Null))
+        .into_iter()
+        .map(|(provider, item)| {
+            let resources = parse_amounts(item.get("resources").unwrap_or(&Json::Null));
+            ProviderAmounts {
+                provider: Given::from(provider),
+                resources,
+            }
+        })
+        .collect();
+    Ok(ConsumerAllocations {
+        consumer,
+        allocations,
+        project: ProjectId::from(text("project_id").unwrap_or(UNKNOWN_OWNER)),
+        user: UserId::from(text("user_id").unwrap_or(UNKNOWN_OWNER)),
+        generation,
+        consumer_type,
+    })
+}
+
+/// A list below 1.12, a dict from then on. If a list names a provider twice, the last entry wins.
+fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
+    let listed = allocations.items().iter().map(|item| {
+        let provider = item
+            .get("resource_provider")
+            .and_then(|provider| provider.get("uuid"));
+        (provider.and_then(Json::text).unwrap_or_default(), item)
+    });
+    listed.chain(allocations.members()).collect()
+}
+
+fn parse_amounts(resources: &Json) -> BTreeMap<Given<ResourceClassName>, u64> {
+    let amounts = resources.members().map(|(class, amount)| {
+        let amount = amount.integer().unwrap_or_default();
+        (
+            Given::from(class),
+            u64::try_from(amount).unwrap_or_default(),
+        )
+    });
+    amounts.collect()
+}

@@ -1,0 +1,244 @@
+//! `/resource_providers` and `/resource_providers/{uuid}`.
+
+use bytes::Bytes;
+use http::StatusCode;
+use placement_model::Command;
+use placement_model::Reply;
+use placement_model::command::{CreateProvider, DeleteProvider, ParentUpdate, UpdateProvider};
+use placement_model::outcome::Provider;
+use placement_model::query::resource_providers::{FilterError, ProviderFilter};
+use placement_model::types::{Given, ProviderName, ProviderUuid};
+use serde::Serialize;
+
+use super::{Link, invalid_json};
+use crate::http::edge::answer::Answer;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::errors::{ApiError, Varies, WriteKind, joined, not_found, provider_without_name};
+use crate::http::wire::chunks::{Chunks, put};
+use crate::http::wire::json::Json;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
+use crate::http::wire::{schema, spelling};
+
+/// A provider on the wire.
+#[derive(Serialize)]
+struct ProviderBody<'a> {
+    uuid: String,
+    name: &'a str,
+    generation: i64,
+    links: Vec<Link>,
+    #[serde(flatten)]
+    tree: Option<TreeBody>,
+}
+
+/// From 1.14: where it stands.
+#[derive(Serialize)]
+struct TreeBody {
+    parent_provider_uuid: Option<String>,
+    root_provider_uuid: String,
+}
+
+impl<'a> ProviderBody<'a> {
+    fn of(context: &RequestContext, provider: &'a Provider) -> Self {
+        Self::new(&context.base_path, context.version, provider)
+    }
+
+    fn new(base_path: &str, version: Microversion, provider: &'a Provider) -> Self {
+        let path = format!("{base_path}/resource_providers/{}", provider.uuid);
+        let below = [
+            (0, "inventories"),
+            (0, "usages"),
+            (1, "aggregates"),
+            (6, "traits"),
+            (11, "allocations"),
+        ];
+        let mut links = vec![Link {
+            rel: "self",
+            href: path.clone(),
+        }];
+        let known = below.into_iter().filter(|(since, _)| version.from(*since));
+        links.extend(known.map(|(_, rel)| Link {
+            rel,
+            href: format!("{path}/{rel}"),
+        }));
+        Self {
+            uuid: provider.uuid.to_string(),
+            name: provider.name.as_str(),
+            generation: provider.generation.0,
+            links,
+            tree: version.from(14).then(|| TreeBody {
+                parent_provider_uuid: provider.parent.map(|parent| parent.to_string()),
+                root_provider_uuid: provider.root.to_string(),
+            }),
+        }
+    }
+}
+
+/// A list that takes a look at more providers is made away from the threads that serve requests.
+const LOOKS_AT_ONCE_MAX: usize = 500;
+
+/// `GET /resource_providers`.
+pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let query = context.query()?;
+    query.check(schema::providers_query(context.version))?;
+    let filter = parse_filter(query, context.version)?;
+    let view = context.view().await?;
+    let (base_path, version) = (context.base_path.clone(), context.version);
+    let find = move |looks_max| {
+        let found = view.state.providers_within(&filter, looks_max);
+        let found = found.map_err(|error| bad_filter(&error))?;
+        Ok::<_, ApiError>(found.map(|found| (list_body(&base_path, version, &found), found)))
+    };
+    let (body, found) = match find(LOOKS_AT_ONCE_MAX)? {
+        Some(found) => found,
+        None => {
+            let found = context.listed(move || find(usize::MAX)).await?;
+            found.ok_or_else(ApiError::internal)?
+        }
+    };
+    let modified = found.iter().map(|provider| provider.modified).max();
+    Ok(context.modified(Answer::chunks(body), modified))
+}
+
+fn list_body(base_path: &str, version: Microversion, providers: &[Provider]) -> Vec<Bytes> {
+    let mut chunks = Chunks::new();
+    chunks
+        .item()
+        .extend_from_slice(b"{\"resource_providers\":[");
+    for (position, provider) in providers.iter().enumerate() {
+        let json = chunks.item();
+        if position > 0 {
+            json.push(b',');
+        }
+        put(json, &ProviderBody::new(base_path, version, provider));
+    }
+    chunks.item().extend_from_slice(b"]}");
+    chunks.finish()
+}
+
+fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, ApiError> {
+    let all = |key| query.all(key).collect::<Vec<_>>();
+    let member_of = parse_member_of(&all("member_of"), "", version)?;
+    let required = parse_required(&all("required"), version)?;
+    let provider = |key: &str| query.last(key).map(Given::from);
+    let resources = query.last("resources").map(parse_resources);
+    Ok(ProviderFilter {
+        name: query
+            .last("name")
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned),
+        uuid: provider("uuid"),
+        in_tree: provider("in_tree"),
+        member_of: member_of.any_of,
+        not_member_of: member_of.forbidden,
+        required: required.any_of,
+        forbidden: required.forbidden,
+        resources: resources.transpose()?.unwrap_or_default(),
+    })
+}
+
+fn bad_filter(error: &FilterError) -> ApiError {
+    ApiError::bad_request(match error {
+        FilterError::UnknownResourceClass(name) => {
+            format!("Invalid resource class in resources parameter: No such resource class {name}.")
+        }
+        FilterError::UnknownTraits(traits) => format!(
+            "Invalid trait(s) in \"required\" parameter: No such trait(s): {}.",
+            joined(traits)
+        ),
+    })
+}
+
+/// `GET /resource_providers/{uuid}`.
+pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let provider = context.of_provider(Varies::No, |uuid| view.state.provider(uuid))?;
+    let answer = Answer::json(&ProviderBody::of(context, &provider));
+    Ok(context.modified(answer, Some(provider.modified)))
+}
+
+/// `POST /resource_providers`.
+pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body().await?;
+    let given = body
+        .get("uuid")
+        .and_then(Json::text)
+        .filter(|text| !text.is_empty());
+    let uuid = given
+        .and_then(spelling::uuid)
+        .unwrap_or_else(|| context.server.api.ids.uuid());
+    let uuid = ProviderUuid(uuid);
+    let name = name(&body)?;
+    let write = WriteKind::CreateProvider {
+        name: name.as_str(),
+        uuid,
+    };
+    if name.as_str().is_empty() {
+        return Err(provider_without_name(uuid));
+    }
+    let parent = body
+        .get("parent_provider_uuid")
+        .and_then(Json::text)
+        .map(Given::from);
+    let command = Command::CreateProvider(CreateProvider {
+        uuid,
+        name: name.clone(),
+        parent,
+    });
+    let done = context.submit(command, write).await?;
+    let location = format!("/resource_providers/{uuid}");
+    match done.reply {
+        Reply::Provider(provider) if context.version.from(20) => {
+            let answer = Answer::json(&ProviderBody::of(context, &provider));
+            Ok(context.modified(answer.location(location), Some(provider.modified)))
+        }
+        _ => Ok(Answer::created().location(location)),
+    }
+}
+
+/// `PUT /resource_providers/{uuid}`. As in the reference, the answer shows the provider after this
+/// change, but the time of the change before.
+pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
+    let uuid = context.provider_or_404()?;
+    let body = context.body_below(uuid).await?;
+    let parent = match body.get("parent_provider_uuid") {
+        None => ParentUpdate::Keep,
+        Some(value) => value.text().map_or(ParentUpdate::Clear, |text| {
+            ParentUpdate::Set(Given::from(text))
+        }),
+    };
+    let write = WriteKind::UpdateProvider {
+        uuid,
+        clears_parent: parent == ParentUpdate::Clear,
+    };
+    let command = Command::UpdateProvider(UpdateProvider {
+        uuid,
+        name: name(&body)?,
+        parent,
+        may_reparent: context.version.from(37),
+    });
+    let updated = if context.version.from(15) {
+        context.view_to_write().await?.state.provider_updated(&uuid)
+    } else {
+        None
+    };
+    let done = context.submit(command, write).await?;
+    let Reply::Provider(provider) = done.reply else {
+        return Ok(Answer::no_content().status(StatusCode::OK));
+    };
+    let answer = Answer::json(&ProviderBody::of(context, &provider));
+    Ok(context.modified_if_ever(answer, updated))
+}
+
+fn name(body: &Json) -> Result<ProviderName, ApiError> {
+    let text = body.get("name").and_then(Json::text).unwrap_or_default();
+    text.parse().map_err(invalid_json)
+}
+
+/// `DELETE /resource_providers/{uuid}`.
+pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
+    let uuid =
+        (context.provider()).ok_or_else(|| not_found::provider_to_delete(context.param(0)))?;
+    let command = Command::DeleteProvider(DeleteProvider { uuid });
+    context.carry_out(command, WriteKind::DeleteProvider).await
+}

@@ -1,0 +1,188 @@
+//! `/traits`, `/traits/{name}` and `/resource_providers/{uuid}/traits`, from 1.6.
+
+use std::collections::BTreeSet;
+
+use placement_model::command::{
+    DeleteProviderTraits, DeleteTrait, EnsureTrait, ReplaceProviderTraits,
+};
+use placement_model::types::{Generation, Given, Timestamp, TraitName};
+use placement_model::{Command, Reply};
+use serde::Serialize;
+
+use super::given_generation;
+use crate::http::edge::answer::Answer;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::settings::Carried;
+use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
+use crate::http::wire::json::Json;
+use crate::http::wire::schema;
+
+#[derive(Serialize)]
+struct TraitsBody<'a> {
+    traits: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_provider_generation: Option<i64>,
+}
+
+impl<'a> TraitsBody<'a> {
+    fn new(traits: &'a [(TraitName, Timestamp)], generation: Option<Generation>) -> Self {
+        Self {
+            traits: traits.iter().map(|(name, _)| name.as_str()).collect(),
+            resource_provider_generation: generation.map(|generation| generation.0),
+        }
+    }
+}
+
+/// Which traits to list.
+enum NameFilter<'a> {
+    All,
+    In(BTreeSet<&'a str>),
+    /// In either case.
+    StartsWith(&'a str),
+}
+
+impl<'a> NameFilter<'a> {
+    fn parse(text: Option<&'a str>) -> Result<Self, ApiError> {
+        let Some(text) = text else {
+            return Ok(Self::All);
+        };
+        match text.split_once(':') {
+            Some(("in", names)) => Ok(Self::In(names.split(',').collect())),
+            Some(("startswith", prefix)) => Ok(Self::StartsWith(prefix)),
+            // Other operators filter nothing.
+            Some(_) => Ok(Self::All),
+            None => Err(ApiError::bad_request(format!(
+                "Badly formatted name parameter. Expected name query string parameter in form: \
+                 ?name=[in|startswith]:[name1,name2|prefix]. Got: \"{text}\""
+            ))),
+        }
+    }
+
+    fn admits(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::In(names) => names.contains(name),
+            Self::StartsWith(prefix) => name
+                .get(..prefix.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
+        }
+    }
+}
+
+/// `GET /traits`.
+pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let query = context.query()?;
+    query.check(schema::traits_query())?;
+    let filter = NameFilter::parse(query.last("name"))?;
+    let associated = match query.last("associated").map(str::to_lowercase).as_deref() {
+        None => None,
+        Some("true") => Some(true),
+        Some("false") => Some(false),
+        Some(_) => {
+            return Err(ApiError::bad_request(
+                "The query parameter \"associated\" only accepts \"true\" or \"false\"",
+            ));
+        }
+    };
+    let view = context.view().await?;
+    let mut traits = view.state.traits(associated);
+    traits.retain(|(name, _)| filter.admits(name.as_str()));
+    let modified = traits.iter().map(|(_, at)| *at).max();
+    Ok(context.modified(Answer::json(&TraitsBody::new(&traits, None)), modified))
+}
+
+/// `GET /traits/{name}`.
+pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let name = context.param(0);
+    let at = name.parse().ok().and_then(|name| view.state.trait_(&name));
+    let at = at.ok_or_else(|| not_found::traits(&[name]))?;
+    Ok(context.modified(Answer::no_content(), Some(at)))
+}
+
+/// `PUT /traits/{name}`.
+pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
+    let custom = context
+        .param(0)
+        .strip_prefix("CUSTOM_")
+        .is_some_and(|rest| !rest.is_empty());
+    let name = context.param(0).parse().ok().filter(|_: &TraitName| custom);
+    let Some(name) = name else {
+        return Err(ApiError::bad_request(
+            "The trait is invalid. A valid trait must be no longer than 255 characters, start \
+             with the prefix \"CUSTOM_\" and use following characters: \"A\"-\"Z\", \"0\"-\"9\" \
+             and \"_\"",
+        ));
+    };
+    let location = format!("/traits/{name}");
+    let command = Command::EnsureTrait(EnsureTrait { name });
+    #[cfg(feature = "rehearsal")]
+    let command = command.rehearsed();
+    let done = context.submit(command, WriteKind::ChangeTrait).await?;
+    let (created, at) = match done.reply {
+        Reply::Named { created, modified } => (created, Some(modified)),
+        _ => (false, None),
+    };
+    let answer = if created {
+        Answer::created()
+    } else {
+        Answer::no_content()
+    };
+    Ok(context.modified(answer.location(location), at))
+}
+
+/// `DELETE /traits/{name}`.
+pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
+    let name = context
+        .param(0)
+        .parse()
+        .map_err(|_| not_found::traits(&[context.param(0)]))?;
+    let command = Command::DeleteTrait(DeleteTrait { name });
+    context.carry_out(command, WriteKind::ChangeTrait).await
+}
+
+/// `GET /resource_providers/{uuid}/traits`.
+pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
+    let view = context.view().await?;
+    let found = context.of_provider(Varies::Yes, |uuid| view.state.provider_traits(uuid))?;
+    let modified = found.traits.iter().map(|(_, at)| *at).max();
+    let answer = Answer::json(&TraitsBody::new(&found.traits, Some(found.generation)));
+    Ok(context.modified(answer, modified))
+}
+
+/// `PUT /resource_providers/{uuid}/traits`.
+pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
+    let body = context.body().await?;
+    let provider = context.provider_or_404()?;
+    let generation = given_generation(&body).unwrap_or_default();
+    let given = body.get("traits").map(Json::items).unwrap_or_default();
+    context.admit(Carried::Traits, given.len())?;
+    let given = given.iter().filter_map(Json::text);
+    let traits: BTreeSet<Given<TraitName>> = given.map(Given::from).collect();
+    let command = Command::ReplaceProviderTraits(ReplaceProviderTraits {
+        provider,
+        generation,
+        traits: traits.clone(),
+    });
+    let done = context.submit(command, WriteKind::ChangeProvider).await?;
+    let generation = match done.reply {
+        Reply::ProviderWritten { generation, .. } => generation,
+        _ => return Err(ApiError::internal()),
+    };
+    let known = |name: &TraitName| {
+        let at = done.view.state.trait_(name).unwrap_or_default();
+        (name.clone(), at)
+    };
+    let traits = traits.iter().filter_map(Given::valid).map(known);
+    let traits: Vec<_> = traits.collect();
+    let modified = traits.iter().map(|(_, at)| *at).max();
+    let answer = Answer::json(&TraitsBody::new(&traits, Some(generation)));
+    Ok(context.modified(answer, modified))
+}
+
+/// `DELETE /resource_providers/{uuid}/traits`.
+pub(crate) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiError> {
+    let provider = context.provider_or_404()?;
+    let command = Command::DeleteProviderTraits(DeleteProviderTraits { provider });
+    context.carry_out(command, WriteKind::ChangeProvider).await
+}

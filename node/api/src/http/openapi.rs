@@ -1,0 +1,283 @@
+//! The API's description of itself: an OpenAPI 3.1 document, served as `GET /openapi.json`. `openapi.json` has what each
+//! operation is for, what it reads (bodies are checked against these very shapes) and what it answers when all
+//! goes well; what follows from its route is added here: versions, policy rule, headers and errors.
+//! Source of the format: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::routing::get;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use serde_json::{Value, json};
+
+use super::edge::route::{Needs, Operation, Route};
+use super::errors::code;
+use super::routes::ROUTES;
+use super::wire::microversion::Microversion;
+use super::wire::schema::DOCUMENT;
+
+/// Where it is served.
+pub const PATH: &str = "/openapi.json";
+
+/// `GET /openapi.json`, to be mounted beside the API. Needs no token, like a node's health.
+///
+/// `server` is the URL below which the paths of the document are, absolute or from the root.
+pub fn router(server: &str) -> Router {
+    let server = if server.is_empty() { "/" } else { server }.to_owned();
+    // Made when it is asked for: most nodes are never asked.
+    let text = Arc::new(LazyLock::new(move || {
+        let mut document = document();
+        document["servers"][0]["url"] = json!(server);
+        Bytes::from(document.to_string())
+    }));
+    let json = HeaderValue::from_static("application/json");
+    Router::new().route(
+        PATH,
+        get(|| async move { ([(CONTENT_TYPE, json)], Bytes::clone(&text)) }),
+    )
+}
+
+/// The whole document.
+pub fn document() -> Value {
+    let mut document = DOCUMENT.clone();
+    let versions = (0..=Microversion::MAX.minor()).map(|minor| format!("placement 1.{minor}"));
+    let versions = versions.chain(["placement latest".to_owned()]);
+    document["info"]["version"] = json!(Microversion::MAX.text());
+    let parameters = &mut document["components"]["parameters"];
+    parameters["Microversion"]["schema"]["enum"] = versions.collect();
+    let schemas = &mut document["components"]["schemas"];
+    schemas["Error"]["properties"]["code"]["enum"] = json!(code::ALL);
+    let known = &mut schemas["Versions"]["properties"]["versions"]["items"]["properties"];
+    known["min_version"]["const"] = json!(Microversion::MIN.text());
+    known["max_version"]["const"] = json!(Microversion::MAX.text());
+    for (status, error) in members(&mut document["components"]["responses"]) {
+        complete_error(status, error);
+    }
+    for route in described() {
+        for (method, about) in members(&mut document["paths"][route.path]) {
+            if method != "parameters" {
+                complete(about, route, &method.to_ascii_uppercase());
+            }
+        }
+    }
+    document
+}
+
+/// A path without its slash, which some clients ask for, is no path to OpenAPI.
+fn described() -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().filter(|route| !route.path.is_empty())
+}
+
+fn members(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
+    value.as_object_mut().into_iter().flatten()
+}
+
+/// Adds what follows from its route to what is said of an operation.
+fn complete(about: &mut Value, route: &Route, method: &str) {
+    let operations = route.operations.iter();
+    let variants: Vec<&Operation> = operations.filter(|one| one.method == method).collect();
+    let since = variants.iter().map(|one| one.since).min().unwrap_or(0);
+    let newest = Microversion::MAX.minor();
+    let until = variants.iter().map(|one| one.until.min(newest)).max();
+    let policy = variants.iter().find_map(|one| one.policy);
+    let reads = method == "GET" && policy.is_some();
+
+    let mut description = about["description"].as_str().map(|text| format!("{text} "));
+    let description = description.get_or_insert_default();
+    match since {
+        0 => description.push_str("At every microversion."),
+        since => description.push_str(&format!("From microversion 1.{since}.")),
+    }
+    about["description"] = json!(description);
+    about["x-placement-microversions"] =
+        json!({"min": format!("1.{since}"), "max": format!("1.{}", until.unwrap_or(newest))});
+    match policy {
+        Some(rule) => about["x-placement-policy"] = json!(rule),
+        // No token is needed.
+        None => about["security"] = json!([]),
+    }
+
+    let shared: &[&str] = match reads {
+        true => &["Microversion", "Consistency", "MinIndex", "CallerRequestId"],
+        false => &["Microversion", "CallerRequestId"],
+    };
+    let own = about["parameters"].as_array().cloned().unwrap_or_default();
+    let shared = shared.iter().map(|name| reference("parameters", name));
+    about["parameters"] = shared.chain(own).collect();
+
+    let answers = members(&mut about["responses"]).map(|(_, answer)| answer);
+    for answer in answers.filter(|answer| answer.get("$ref").is_none()) {
+        add_common_headers(answer);
+        answer["headers"]["OpenStack-API-Version"] = reference("headers", "ServedMicroversion");
+        answer["headers"]["Vary"] = reference("headers", "Vary");
+    }
+    for status in errors(route, &variants, policy.is_some(), reads) {
+        about["responses"][status] = reference("responses", status);
+    }
+}
+
+/// The errors of an operation, but for 409.
+fn errors(route: &Route, variants: &[&Operation], guarded: bool, reads: bool) -> Vec<&'static str> {
+    let some = |has: fn(&Operation) -> bool| variants.iter().any(|one| has(one));
+    let young = !some(|one| one.since == 0);
+    let groups: [(bool, &[&str]); 6] = [
+        (
+            true,
+            &[
+                "400", "406", "408", "413", "414", "429", "431", "500", "503",
+            ],
+        ),
+        (guarded, &["401", "403", "421"]),
+        (guarded, if reads { &["412"] } else { &["507"] }),
+        (some(|one| one.too_old_is_405), &["405"]),
+        (young || route.path.contains('{'), &["404"]),
+        (some(|one| one.needs == Needs::Content), &["415"]),
+    ];
+    let found = groups.iter().filter(|(has, _)| *has);
+    found.flat_map(|(_, statuses)| *statuses).copied().collect()
+}
+
+/// Adds headers and body to what an error means.
+fn complete_error(status: &str, error: &mut Value) {
+    // These are answered before the request is one.
+    if status == "431" {
+        return;
+    }
+    add_common_headers(error);
+    match status {
+        "405" => error["headers"]["Allow"] = reference("headers", "Allow"),
+        "429" | "503" => error["headers"]["Retry-After"] = reference("headers", "RetryAfter"),
+        _ => {}
+    }
+    let schema = match status {
+        "401" => "Unauthorized",
+        _ => "Errors",
+    };
+    error["content"] = json!({
+        "application/json": {"schema": reference("schemas", schema)},
+        "text/html": {"schema": {"type": "string"}},
+        "text/plain": {"schema": {"type": "string"}},
+    });
+}
+
+/// A reference to what the document describes once.
+fn reference(kind: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{kind}/{name}")})
+}
+
+/// The headers that every response of the API has.
+fn add_common_headers(answer: &mut Value) {
+    for (header, name) in [
+        ("X-Openstack-Request-Id", "RequestId"),
+        ("Placement-Index", "Index"),
+        ("Placement-Node", "Node"),
+        ("Placement-Known-Leader", "KnownLeader"),
+        ("Placement-Staleness", "Staleness"),
+        ("Placement-Effective-Consistency", "EffectiveConsistency"),
+    ] {
+        answer["headers"][header] = reference("headers", name);
+    }
+}
+
+/// An operation that a policy rule guards.
+pub struct Guarded {
+    pub rule: &'static str,
+    pub method: &'static str,
+    pub path: &'static str,
+    /// What it is for.
+    pub summary: &'static str,
+}
+
+/// Every operation that a policy rule guards.
+pub fn guarded() -> Vec<Guarded> {
+    let mut found: Vec<Guarded> = Vec::new();
+    for route in described() {
+        for operation in route.operations {
+            let about = &DOCUMENT["paths"][route.path][operation.method.to_ascii_lowercase()];
+            let Some(rule) = operation.policy else {
+                continue;
+            };
+            let one = Guarded {
+                rule,
+                method: operation.method,
+                path: route.path,
+                summary: about["summary"].as_str().unwrap_or_default(),
+            };
+            // Some versions have an operation of their own.
+            if !(found.last()).is_some_and(|last| {
+                (last.rule, last.method, last.path) == (one.rule, one.method, one.path)
+            }) {
+                found.push(one);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::http::wire::schema;
+
+    #[test]
+    fn the_document_has_each_operation_of_the_routes_and_no_other() {
+        let paths = DOCUMENT["paths"].as_object().unwrap();
+        for route in described() {
+            let item = paths[route.path].as_object().unwrap();
+            let shown: BTreeSet<String> = item
+                .keys()
+                .filter(|key| *key != "parameters")
+                .map(|key| key.to_ascii_uppercase())
+                .collect();
+            let allowed = route.allow();
+            let allowed = allowed.split(", ").map(str::to_owned).collect();
+            assert_eq!(shown, allowed, "{}", route.path);
+            for (_, about) in item.iter().filter(|(key, _)| *key != "parameters") {
+                for word in ["operationId", "summary"] {
+                    assert!(about[word].is_string(), "{word} of {}", route.path);
+                }
+            }
+        }
+        let beside = ["/livez", "/openapi.json", "/readyz"];
+        assert_eq!(paths.len(), described().count() + beside.len());
+        assert!(beside.iter().all(|path| paths.contains_key(*path)));
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn check(value: &Value, document: &Value) {
+            match value {
+                Value::Object(members) => {
+                    if let Some(target) = members.get("$ref").and_then(Value::as_str) {
+                        let pointer = target.strip_prefix('#').unwrap();
+                        assert!(document.pointer(pointer).is_some(), "{target}");
+                    }
+                    members.values().for_each(|member| check(member, document));
+                }
+                Value::Array(items) => items.iter().for_each(|item| check(item, document)),
+                _ => {}
+            }
+        }
+        let document = document();
+        check(&document, &document);
+    }
+
+    #[test]
+    fn each_operation_that_reads_a_body_has_a_shape_for_each_of_its_versions() {
+        for route in described() {
+            for operation in route.operations {
+                let about = &DOCUMENT["paths"][route.path][operation.method.to_ascii_lowercase()];
+                if operation.needs != Needs::Content {
+                    continue;
+                }
+                assert!(about["requestBody"].is_object());
+                for minor in operation.since..=operation.until.min(Microversion::MAX.minor()) {
+                    schema::body_of(operation.method, route.path, Microversion::new(minor));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The API as a service.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::body::Body;
+use http::{Request, Response};
+
+use super::edge::admission::Admission;
+use super::edge::auth::Authenticator;
+use super::edge::callers::Callers;
+use super::edge::public_address::PublicAddress;
+use super::edge::route::Routes;
+use super::edge::service::{self, Served};
+use super::edge::state::{Api, Server};
+use super::errors::{ApiError, Misdirected};
+use super::routes::ROUTES;
+use crate::access::Peer;
+
+/// Every route there is.
+static SPLIT: LazyLock<Routes> = LazyLock::new(|| Routes::of(ROUTES));
+
+/// The whole API; it answers every path.
+#[derive(Clone)]
+pub struct Service(Arc<Server>);
+
+impl Service {
+    /// The API over this.
+    pub fn new(api: Api) -> Self {
+        let admission = Admission::new(&api.settings);
+        Self::over(api, None, admission)
+    }
+
+    /// The API of another partition: with callers and searches of its own, in the memory of this one.
+    pub fn beside(&self, api: Api) -> Self {
+        let admission = self.0.admission.beside(&api.settings);
+        Self::over(api, None, admission)
+    }
+
+    /// The API of the same partition, reached by another route: with the callers and searches of this one.
+    pub fn reached_by(&self, api: Api) -> Self {
+        Self::over(api, Some(self.0.callers.clone()), self.0.admission.clone())
+    }
+
+    /// With callers of its own, unless it shares those of another one.
+    fn over(api: Api, callers: Option<Arc<Callers>>, admission: Admission) -> Self {
+        let own = || Arc::new(Callers::new(&api.settings, api.clock.clone()));
+        Self(Arc::new(Server {
+            authenticator: Authenticator::new(&api.settings.auth, api.keystone.clone()),
+            callers: callers.unwrap_or_else(own),
+            admission,
+            api,
+        }))
+    }
+
+    /// What it stands on.
+    pub fn api(&self) -> &Api {
+        &self.0.api
+    }
+
+    /// Where clients reach it.
+    pub fn public(&self) -> &PublicAddress {
+        &self.0.api.settings.public
+    }
+
+    /// How much each caller may ask.
+    pub fn callers(&self) -> Arc<Callers> {
+        self.0.callers.clone()
+    }
+
+    /// Answers one request, which came over a connection from `peer`.
+    pub fn respond(
+        &self,
+        request: Request<Body>,
+        peer: Option<Peer>,
+    ) -> impl Future<Output = Served> + Send + use<> {
+        service::respond(self.0.clone(), &SPLIT, request, peer)
+    }
+
+    /// Answers a client for whom there is no connection left.
+    pub fn turn_away(&self, request: Request<Body>, peer: Option<Peer>) -> Response<Body> {
+        let busy = ApiError::busy("This node has as many connections as it may");
+        service::refuse(&self.0, request, peer, busy)
+    }
+
+    /// Answers a request that is no partition's.
+    pub fn misdirected(
+        &self,
+        request: Request<Body>,
+        peer: Option<Peer>,
+        why: &Misdirected,
+    ) -> Response<Body> {
+        service::refuse(&self.0, request, peer, why.into())
+    }
+}

@@ -1,0 +1,106 @@
+//! JSON of any length, written straight into the pieces that become a body.
+
+use bytes::Bytes;
+use serde::Serialize;
+use uuid::Uuid;
+
+/// A piece is closed once it has so many bytes. No piece is copied when the next one begins, as one
+/// growing buffer would be.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// What an item that begins just below that adds, mostly.
+const ITEM_BYTES: usize = 4 * 1024;
+/// Room for most answers: growing to it by doubling costs as much as writing them.
+const FIRST_BYTES: usize = 16 * 1024;
+
+/// A body that is being written.
+pub(crate) struct Chunks {
+    closed: Vec<Bytes>,
+    closed_bytes: usize,
+    open: Vec<u8>,
+}
+
+impl Chunks {
+    pub(crate) fn new() -> Self {
+        Self {
+            closed: Vec::new(),
+            closed_bytes: 0,
+            open: Vec::with_capacity(FIRST_BYTES),
+        }
+    }
+
+    /// Where the next item goes; items are not split.
+    pub(crate) fn item(&mut self) -> &mut Vec<u8> {
+        if self.open.len() >= CHUNK_BYTES {
+            let next = Vec::with_capacity(CHUNK_BYTES + ITEM_BYTES);
+            let full = std::mem::replace(&mut self.open, next);
+            self.closed_bytes += full.len();
+            self.closed.push(full.into());
+        }
+        &mut self.open
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.closed_bytes + self.open.len()
+    }
+
+    /// The body, in one piece or in several.
+    pub(crate) fn finish(mut self) -> Vec<Bytes> {
+        self.closed.push(self.open.into());
+        self.closed
+    }
+}
+
+/// Writes a value as JSON.
+pub(crate) fn put(json: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(json, value)
+        .expect("our own types have string keys, and memory takes all bytes");
+}
+
+/// Writes a UUID as a JSON string.
+pub(crate) fn put_uuid(json: &mut Vec<u8>, uuid: &Uuid) {
+    let mut text = [b'"'; 38];
+    uuid.as_hyphenated().encode_lower(&mut text[1..37]);
+    json.extend_from_slice(&text);
+}
+
+/// Writes items with commas between them.
+pub(crate) fn put_each<T>(
+    json: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut put_item: impl FnMut(&mut Vec<u8>, T),
+) {
+    for (position, item) in items.into_iter().enumerate() {
+        if position > 0 {
+            json.push(b',');
+        }
+        put_item(json, item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_stay_whole_and_in_order() {
+        let mut chunks = Chunks::new();
+        let items: Vec<Vec<u8>> = (0..200_u8).map(|number| vec![number; 1_000]).collect();
+        for item in &items {
+            chunks.item().extend_from_slice(item);
+        }
+        assert_eq!(chunks.bytes(), 200_000);
+        let pieces = chunks.finish();
+        assert!(pieces.len() > 2);
+        assert!(pieces.iter().all(|piece| piece.len() % 1_000 == 0));
+        assert_eq!(pieces.concat(), items.concat());
+    }
+
+    #[test]
+    fn a_uuid_is_written_as_it_is_displayed() {
+        let uuid = Uuid::from_u128(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);
+        let mut json = Vec::new();
+        put_uuid(&mut json, &uuid);
+        assert_eq!(json, format!("\"{uuid}\"").into_bytes());
+    }
+}

@@ -1,0 +1,188 @@
+//! Microversions: `OpenStack-API-Version: placement 1.N`.
+//! Source: the OpenStack API guideline on microversions, and what microversion-parse accepts.
+
+use std::fmt;
+
+use super::spelling;
+use crate::http::errors::ApiError;
+
+/// The newest minor version.
+const NEWEST: i128 = 39;
+/// What each header begins with.
+const SERVICE: &str = "placement ";
+
+/// The header of each version.
+#[rustfmt::skip]
+const HEADERS: [&str; NEWEST as usize + 1] = [
+    "placement 1.0", "placement 1.1", "placement 1.2", "placement 1.3", "placement 1.4",
+    "placement 1.5", "placement 1.6", "placement 1.7", "placement 1.8", "placement 1.9",
+    "placement 1.10", "placement 1.11", "placement 1.12", "placement 1.13", "placement 1.14",
+    "placement 1.15", "placement 1.16", "placement 1.17", "placement 1.18", "placement 1.19",
+    "placement 1.20", "placement 1.21", "placement 1.22", "placement 1.23", "placement 1.24",
+    "placement 1.25", "placement 1.26", "placement 1.27", "placement 1.28", "placement 1.29",
+    "placement 1.30", "placement 1.31", "placement 1.32", "placement 1.33", "placement 1.34",
+    "placement 1.35", "placement 1.36", "placement 1.37", "placement 1.38", "placement 1.39",
+];
+
+/// The version of the API a client speaks: 1.0 to 1.39.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Microversion(u8);
+
+impl Microversion {
+    /// The oldest, which a client gets that asks for none.
+    pub(crate) const MIN: Self = Self(0);
+    /// The newest.
+    pub(crate) const MAX: Self = Self(NEWEST as u8);
+
+    /// Version `1.minor`.
+    #[cfg(test)]
+    pub(crate) const fn new(minor: u8) -> Self {
+        Self(minor)
+    }
+
+    /// `1.0` to `1.39`.
+    pub(crate) fn text(self) -> &'static str {
+        &self.header()[SERVICE.len()..]
+    }
+
+    /// The value of the header that says which version an answer is in.
+    pub(crate) fn header(self) -> &'static str {
+        HEADERS[usize::from(self.0)]
+    }
+
+    /// The number behind the point.
+    pub(crate) fn minor(self) -> u8 {
+        self.0
+    }
+
+    /// Whether this is `1.minor` or later.
+    pub(crate) fn from(self, minor: u8) -> bool {
+        self.0 >= minor
+    }
+
+    /// The version that the value of the header asks for; several headers are joined by commas.
+    ///
+    /// The last entry for placement counts.
+    ///
+    /// # Errors
+    /// Text that is not a version, or a version that does not exist.
+    pub(crate) fn parse(header: Option<&str>) -> Result<Self, BadVersion> {
+        let entries = header.unwrap_or_default().rsplit(',');
+        let asked = entries
+            .filter_map(|entry| entry.trim().split_once(char::is_whitespace))
+            .map(|(service, text)| (service, text.trim_start()))
+            .find(|(service, _)| service.eq_ignore_ascii_case("placement"));
+        match asked {
+            None => Ok(Self::MIN),
+            Some((_, "latest")) => Ok(Self::MAX),
+            Some((_, text)) => Self::parse_number(text),
+        }
+    }
+
+    fn parse_number(text: &str) -> Result<Self, BadVersion> {
+        let numbers = text.split_once('.').and_then(|(major, minor)| {
+            Some((spelling::integer(major)?, spelling::integer(minor)?))
+        });
+        match numbers {
+            None => Err(BadVersion::Malformed(text.to_owned())),
+            Some((1, minor @ 0..=NEWEST)) => Ok(Self(minor as u8)),
+            Some(_) => Err(BadVersion::Unacceptable(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Microversion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A version that cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadVersion {
+    /// Not two integers with a dot between.
+    #[error(
+        "Invalid microversion: invalid version string: {0}; give two numbers, as in \"placement 1.39\""
+    )]
+    Malformed(String),
+    /// A version that this service does not have.
+    #[error(
+        "Invalid microversion: Unacceptable version header: {0}; this service speaks 1.0 to 1.39"
+    )]
+    Unacceptable(String),
+}
+
+impl From<BadVersion> for ApiError {
+    fn from(error: BadVersion) -> Self {
+        let message = error.to_string();
+        match error {
+            BadVersion::Malformed(_) => Self::malformed_version(message),
+            BadVersion::Unacceptable(_) => {
+                let (min, max) = (Microversion::MIN.to_string(), Microversion::MAX.to_string());
+                Self::unacceptable_version(message, min, max)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(header: &str) -> Result<u8, bool> {
+        Microversion::parse(Some(header))
+            .map(|version| version.0)
+            .map_err(|error| matches!(error, BadVersion::Unacceptable(_)))
+    }
+
+    #[test]
+    fn each_version_has_its_own_text() {
+        for minor in 0..=NEWEST as u8 {
+            let version = Microversion::new(minor);
+            assert_eq!(version.to_string(), format!("1.{minor}"));
+            assert_eq!(version.header(), format!("placement 1.{minor}"));
+        }
+    }
+
+    #[test]
+    fn versions_are_found_in_every_spelling_that_clients_may_use() {
+        assert_eq!(Microversion::parse(None), Ok(Microversion::MIN));
+        for header in ["", "placement", "compute 2.1", "compute 2.1, identity 3.1"] {
+            assert_eq!(parse(header), Ok(0), "{header:?}");
+        }
+        for header in [
+            "placement 1.39",
+            "PLACEMENT  1.39",
+            "placement latest",
+            "placement 1.039",
+            "placement +1.39",
+            "placement 1. 39",
+            "placement 1.5, placement 1.39",
+            "placement 1.39, compute 2.1",
+        ] {
+            assert_eq!(parse(header), Ok(39), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_version_differs_from_what_is_none_of_ours() {
+        for header in [
+            "placement 1",
+            "placement 1.2.3",
+            "placement v1.20",
+            "placement 1.20 foo",
+            "placement 1.3_9",
+            "placement Latest",
+        ] {
+            assert_eq!(parse(header), Err(false), "{header:?}");
+        }
+        for header in [
+            "placement 1.40",
+            "placement 2.0",
+            "placement 0.9",
+            "placement -1.0",
+        ] {
+            assert_eq!(parse(header), Err(true), "{header:?}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The formats that clients write: JSON bodies, query strings, integers and UUIDs in several spellings.
+
+pub(crate) mod chunks;
+pub(crate) mod json;
+pub(crate) mod microversion;
+pub(crate) mod query;
+pub(crate) mod schema;
+pub(crate) mod spelling;
+pub(crate) mod values;

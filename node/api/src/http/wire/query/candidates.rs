@@ -1,0 +1,427 @@
+//! The query string of `GET /allocation_candidates`.
+
+use std::collections::{BTreeSet, HashMap};
+
+use indexmap::IndexMap;
+use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
+use placement_model::types::{Given, ProviderUuid};
+
+use super::member_of::parse_member_of;
+use super::resources::parse_resources;
+use super::string::Query;
+use super::traits::{parse_required, parse_root_required};
+use crate::http::errors::{ApiError, code};
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::{schema, spelling};
+
+/// Reads the whole query string.
+///
+/// # Errors
+/// 400 for what this version does not know, and for what contradicts itself.
+pub(crate) fn parse_candidates(
+    query: &Query,
+    version: Microversion,
+) -> Result<CandidateRequest, ApiError> {
+    query.check(schema::candidates_query(version))?;
+    let mut request = parse_wide(query)?;
+    request.groups = parse_groups(query, version)?;
+    check_groups(&request, version)?;
+    if version.from(22) {
+        check_contradictions(&request.groups)?;
+    }
+    let named = request
+        .groups
+        .iter()
+        .filter(|group| !group.suffix.is_empty())
+        .count();
+    if request.group_policy.is_none() && named > 1 {
+        return Err(ApiError::bad_request(
+            "The \"group_policy\" parameter is required when specifying more than one \
+             \"resources{N}\" parameter.",
+        ));
+    }
+    request.nested = version.from(29);
+    request.mappings = version.from(34);
+    Ok(request)
+}
+
+/// Parameters of the request as a whole.
+fn parse_wide(query: &Query) -> Result<CandidateRequest, ApiError> {
+    let mut request = CandidateRequest {
+        limit: query.first("limit").map(parse_limit).transpose()?,
+        group_policy: query.first("group_policy").and_then(parse_policy),
+        ..CandidateRequest::default()
+    };
+    if let Some(value) = query.first("root_required") {
+        if query.all("root_required").count() > 1 {
+            return Err(ApiError::bad_request(
+                "Query parameter 'root_required' may be specified only once.",
+            )
+            .with_code(code::DUPLICATE_KEY));
+        }
+        let required = parse_root_required(value)?;
+        request.root_required = required.any_of.into_iter().flatten().collect();
+        request.root_forbidden = required.forbidden;
+        let both = request.root_required.intersection(&request.root_forbidden);
+        let both: Vec<String> = both.map(ToString::to_string).collect();
+        if !both.is_empty() {
+            return Err(ApiError::bad_request(format!(
+                "Conflicting required and forbidden traits found in root_required: {}",
+                both.join(", ")
+            ))
+            .with_code(code::BAD_VALUE));
+        }
+    }
+    for value in query.all("same_subtree") {
+        let suffixes: BTreeSet<String> = value
+            .split(',')
+            .map(|suffix| suffix.trim().to_owned())
+            .collect();
+        if suffixes.contains("") {
+            return Err(ApiError::bad_request(
+                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
+            )
+            .with_code(code::BAD_VALUE));
+        }
+        request.same_subtree.push(suffixes);
+    }
+    Ok(request)
+}
+
+/// The first of several limits counts, while the schema looks at the last.
+fn parse_limit(text: &str) -> Result<usize, ApiError> {
+    match spelling::integer(text) {
+        Some(limit @ 1..) => Ok(usize::try_from(limit).unwrap_or(usize::MAX)),
+        _ => Err(ApiError::bad_request(format!(
+            "Invalid query string parameters: limit is '{text}'; give a positive integer"
+        ))),
+    }
+}
+
+/// The first of several policies counts, while the schema looks at the last; one that is neither
+/// isolates nothing.
+fn parse_policy(text: &str) -> Option<GroupPolicy> {
+    match text {
+        "" => None,
+        "isolate" => Some(GroupPolicy::Isolate),
+        _ => Some(GroupPolicy::None),
+    }
+}
+
+/// Groups in the order of their first appearance.
+fn parse_groups(query: &Query, version: Microversion) -> Result<Vec<RequestGroup>, ApiError> {
+    let mut groups: IndexMap<&str, RequestGroup> = IndexMap::new();
+    // What a key's values are together is read once, where the key comes first.
+    let mut unread: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (key, value) in query.iter() {
+        unread.entry(key).or_default().push(value);
+    }
+    for (key, value) in query.iter() {
+        let Some((prefix, suffix)) = split_key(key, version) else {
+            continue;
+        };
+        let group = groups.entry(suffix).or_insert_with(|| RequestGroup {
+            suffix: suffix.to_owned(),
+            ..RequestGroup::default()
+        });
+        match prefix {
+            "resources" => group.resources = parse_resources(value)?,
+            "required" => {
+                if let Some(values) = unread.remove(key) {
+                    let required = parse_required(&values, version)?;
+                    group.required = required.any_of;
+                    group.forbidden = required.forbidden;
+                }
+            }
+            "member_of" => {
+                if let Some(values) = unread.remove(key) {
+                    let member_of = parse_member_of(&values, suffix, version)?;
+                    group.member_of = member_of.any_of;
+                    group.not_member_of = member_of.forbidden;
+                }
+            }
+            _ => group.in_tree = Some(parse_in_tree(value)?),
+        }
+    }
+    Ok(groups.into_values().collect())
+}
+
+/// Any spelling of a UUID is let through, but only the canonical one can be a provider's.
+fn parse_in_tree(value: &str) -> Result<Given<ProviderUuid>, ApiError> {
+    let text = value.trim();
+    if spelling::uuid(text).is_none() {
+        return Err(ApiError::bad_request(format!(
+            "Invalid query string parameters: Expected 'in_tree' parameter to be a format of \
+             uuid. Got: {value}"
+        )));
+    }
+    Ok(Given::from(text))
+}
+
+/// A key of a group's parameter, as prefix and suffix.
+fn split_key(key: &str, version: Microversion) -> Option<(&'static str, &str)> {
+    let mut keys = schema::group_keys(version).iter();
+    keys.find_map(|(prefix, form)| Some((*prefix, form.suffix(key)?)))
+}
+
+/// Which groups may be without resources.
+fn check_groups(request: &CandidateRequest, version: Microversion) -> Result<(), ApiError> {
+    if version.from(36) {
+        check_resourceless(request)
+    } else {
+        check_orphans(&request.groups)
+    }
+}
+
+fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
+    let groups = &request.groups;
+    if groups.iter().all(|group| group.resources.is_empty()) {
+        return Err(ApiError::bad_request(
+            "There must be at least one resources or resources[$S] parameter.",
+        )
+        .with_code(code::MISSING_VALUE));
+    }
+    let subtree: BTreeSet<&str> = request
+        .same_subtree
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let loose: Vec<&str> = groups
+        .iter()
+        .filter(|group| group.resources.is_empty() && !subtree.contains(group.suffix.as_str()))
+        .map(|group| group.suffix.as_str())
+        .collect();
+    if !loose.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "Resourceless suffixed group request should be specified in `same_subtree` query \
+             param: bad group(s) - [{}].",
+            loose.join(", ")
+        ))
+        .with_code(code::BAD_VALUE));
+    }
+    let known: Vec<&str> = groups.iter().map(|group| group.suffix.as_str()).collect();
+    let unknown: Vec<&str> = subtree
+        .into_iter()
+        .filter(|suffix| !known.contains(suffix))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "Real suffixes should be specified in `same_subtree`: [{}] not found in [{}].",
+            unknown.join(", "),
+            known.join(", "),
+        ))
+        .with_code(code::BAD_VALUE));
+    }
+    Ok(())
+}
+
+fn check_orphans(groups: &[RequestGroup]) -> Result<(), ApiError> {
+    let orphans = |prefix: &str, has: fn(&RequestGroup) -> bool| {
+        let found = groups
+            .iter()
+            .filter(|group| group.resources.is_empty() && has(group));
+        let keys: Vec<String> = found
+            .map(|group| format!("{prefix}{}", group.suffix))
+            .collect();
+        (!keys.is_empty()).then(|| keys.join(", "))
+    };
+    if let Some(keys) = orphans("required", |group| !group.required.is_empty()) {
+        return Err(ApiError::bad_request(format!(
+            "All traits parameters must be associated with resources.  Found the following \
+             orphaned traits keys: {keys}"
+        )));
+    }
+    let aggregates =
+        |group: &RequestGroup| !group.member_of.is_empty() || !group.not_member_of.is_empty();
+    if let Some(keys) = orphans("member_of", aggregates) {
+        return Err(ApiError::bad_request(format!(
+            "All member_of parameters must be associated with resources. Found the following \
+             orphaned member_of keys: {keys}"
+        )));
+    }
+    if groups.iter().any(|group| group.resources.is_empty()) {
+        return Err(ApiError::bad_request(
+            "All request groups must specify resources.",
+        ));
+    }
+    if groups.is_empty() {
+        return Err(ApiError::bad_request(
+            "At least one request group (`resources` or `resources{$S}`) is required.",
+        ));
+    }
+    Ok(())
+}
+
+/// A set of which every member is forbidden cannot be had.
+fn check_contradictions(groups: &[RequestGroup]) -> Result<(), ApiError> {
+    let mut contradictions = Vec::new();
+    for group in groups {
+        for any_of in &group.required {
+            if any_of.is_subset(&group.forbidden) {
+                let shown: Vec<String> = any_of.iter().map(ToString::to_string).collect();
+                contradictions.push(format!("required{}: ({})", group.suffix, shown.join(", ")));
+            }
+        }
+    }
+    if contradictions.is_empty() {
+        return Ok(());
+    }
+    contradictions.sort_unstable();
+    Err(ApiError::bad_request(format!(
+        "Conflicting required and forbidden traits found in the following traits keys: {}",
+        contradictions.join(", ")
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustix::time::{ClockId, clock_gettime};
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(query: &str, minor: u8) -> Result<CandidateRequest, String> {
+        let query = Query::parse(query).map_err(|_| "query".to_owned())?;
+        parse_candidates(&query, Microversion::new(minor)).map_err(|error| error.message)
+    }
+
+    /// Whether so many parameters cost no more than a few for each of them.
+    fn is_read_soon(parameters: impl Iterator<Item = String>) -> CandidateRequest {
+        let parameters: Vec<String> = parameters.collect();
+        let query = format!(
+            "resources=VCPU:1&group_policy=none&{}",
+            parameters.join("&")
+        );
+        // The processor's time of this thread: other work on the machine does not count.
+        let spent = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+        let began = spent();
+        let request = parse(&query, 39).unwrap();
+        assert!(spent() - began < Duration::from_secs(2));
+        request
+    }
+
+    #[test]
+    fn a_key_that_comes_often_is_read_once() {
+        let traits = vec!["required=A,A,A,A,A".to_owned(); 3_400];
+        assert_eq!(
+            is_read_soon(traits.into_iter()).groups[0].required.len(),
+            17_000
+        );
+        let aggregate = "member_of=cccccccc-0000-0000-0000-000000000001".to_owned();
+        let groups = is_read_soon(vec![aggregate; 3_400].into_iter()).groups;
+        assert_eq!(groups[0].member_of.len(), 3_400);
+        let groups = is_read_soon((1..20_000).map(|n| format!("resources{n}=VCPU:1"))).groups;
+        assert_eq!(groups.len(), 20_000);
+    }
+
+    #[test]
+    fn groups_come_in_the_order_of_their_first_appearance() {
+        let request = parse(
+            "required2=CUSTOM_A&resources=VCPU:1&resources2=VCPU:2&limit=5",
+            25,
+        )
+        .unwrap();
+        let suffixes: Vec<_> = request
+            .groups
+            .iter()
+            .map(|group| group.suffix.as_str())
+            .collect();
+        assert_eq!(suffixes, ["2", ""]);
+        assert_eq!(request.limit, Some(5));
+    }
+
+    #[test]
+    fn suffixes_are_numbers_at_first_and_names_later() {
+        for (key, from) in [
+            ("resources1", 25),
+            ("resources_CPU", 33),
+            ("resources01", 33),
+        ] {
+            assert!(parse(&format!("{key}=VCPU:1"), from).is_ok(), "{key}");
+            assert!(parse(&format!("{key}=VCPU:1"), from - 1).is_err(), "{key}");
+        }
+        let long = "x".repeat(65);
+        assert!(parse(&format!("resources{long}=VCPU:1"), 39).is_err());
+        assert!(parse("resources1@=VCPU:1", 39).is_err());
+    }
+
+    #[test]
+    fn several_named_groups_need_a_policy() {
+        assert!(parse("resources1=VCPU:1&resources2=VCPU:1", 25).is_err());
+        assert!(parse("resources1=VCPU:1&resources2=VCPU:1&group_policy=none", 25).is_ok());
+        assert!(parse("resources=VCPU:1&resources2=VCPU:1", 25).is_ok());
+    }
+
+    #[test]
+    fn resourceless_groups_belong_into_a_subtree() {
+        let base = "resources1=VCPU:1&required2=CUSTOM_A&group_policy=none";
+        assert!(
+            parse(base, 35)
+                .unwrap_err()
+                .contains("orphaned traits keys: required2")
+        );
+        assert!(parse(base, 36).unwrap_err().contains("bad group(s) - [2]"));
+        assert!(parse(&format!("{base}&same_subtree=1,2"), 36).is_ok());
+        assert!(
+            parse(&format!("{base}&same_subtree=1,2,3"), 36)
+                .unwrap_err()
+                .contains("Real suffixes")
+        );
+        assert!(
+            parse(&format!("{base}&same_subtree=1,"), 36)
+                .unwrap_err()
+                .contains("Empty string")
+        );
+        assert!(
+            parse("required1=CUSTOM_A", 36)
+                .unwrap_err()
+                .contains("at least one resources")
+        );
+    }
+
+    #[test]
+    fn of_several_limits_the_first_counts_and_the_last_is_checked() {
+        assert_eq!(
+            parse("resources=VCPU:1&limit=3&limit=9", 16).unwrap().limit,
+            Some(3)
+        );
+        assert!(parse("resources=VCPU:1&limit=3&limit=x", 16).is_err());
+        assert!(parse("resources=VCPU:1&limit=x&limit=3", 16).is_err());
+        assert!(parse("resources=VCPU:1&limit=0", 16).is_err());
+    }
+
+    #[test]
+    fn contradictions_are_found_from_1_22() {
+        assert!(parse("resources=VCPU:1&required=CUSTOM_A,!CUSTOM_A", 22).is_err());
+        assert!(
+            parse(
+                "resources=VCPU:1&required=in:CUSTOM_A,CUSTOM_B&required=!CUSTOM_A",
+                39
+            )
+            .is_ok()
+        );
+        assert!(parse("resources=VCPU:1&root_required=CUSTOM_A,!CUSTOM_A", 35).is_err());
+        assert!(
+            parse(
+                "resources=VCPU:1&root_required=CUSTOM_A&root_required=CUSTOM_B",
+                35
+            )
+            .is_err()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_query_breaks_the_parser(
+            keys in proptest::collection::vec("(resources|required|member_of|in_tree|limit|root_required|same_subtree|group_policy)[a-zA-Z0-9_]{0,2}", 0..6),
+            values in proptest::collection::vec("([A-Z_]{1,5}:[0-9]{1,3}|in:[A-Z,!]{0,6}|[!]{0,2}[A-Z0-9,: ]{0,8})", 6),
+            minor in 10_u8..40,
+        ) {
+            let pairs = keys.iter().zip(&values).map(|(key, value)| format!("{key}={value}"));
+            let _ = parse(&pairs.collect::<Vec<_>>().join("&"), minor);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Query strings: what each parameter's text means. Facts (does the trait exist?) are not checked.
+
+mod candidates;
+mod member_of;
+mod resources;
+mod string;
+mod traits;
+
+pub(crate) use candidates::parse_candidates;
+pub(crate) use member_of::parse_member_of;
+pub(crate) use resources::parse_resources;
+pub(crate) use string::{BadQuery, Query};
+pub(crate) use traits::parse_required;

@@ -1,0 +1,369 @@
+//! What is said to Keystone and what it answers: parts of its API, version 3.
+
+use std::time::SystemTime;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::access_rules::AccessRules;
+use super::settings::Credentials;
+
+/// Who a token stands for, as far as policy rules ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) user_id: String,
+    pub(crate) user_domain_id: Option<String>,
+    /// The project, the domain or the system that it is for; a token without scope has none of them.
+    pub(crate) project_id: Option<String>,
+    pub(crate) project_domain_id: Option<String>,
+    pub(crate) domain_id: Option<String>,
+    pub(crate) is_for_the_system: bool,
+    /// Names of roles, implied ones with them.
+    pub(crate) roles: Vec<String>,
+    /// Whether the project is the admin project. Keystone says so only where `[resource]
+    /// admin_project_name` names one; otherwise every project counts as it.
+    pub(crate) is_admin_project: bool,
+    /// What alone it may be used for, if its application credential has access rules.
+    pub(crate) access_rules: Option<AccessRules>,
+    pub(crate) expires_at: SystemTime,
+}
+
+impl Token {
+    pub(super) fn has_expired(&self, now: SystemTime) -> bool {
+        self.expires_at <= now
+    }
+}
+
+/// The answer to a token that was made or validated.
+#[derive(Deserialize)]
+pub(super) struct Answer {
+    token: Document,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    expires_at: String,
+    user: Owned,
+    project: Option<Owned>,
+    domain: Option<Named>,
+    system: Option<System>,
+    #[serde(default)]
+    roles: Vec<Role>,
+    #[serde(default = "unless_it_says_otherwise")]
+    is_admin_project: bool,
+    application_credential: Option<UsedCredential>,
+    #[serde(default)]
+    catalog: Vec<Service>,
+}
+
+fn unless_it_says_otherwise() -> bool {
+    true
+}
+
+#[derive(Deserialize)]
+struct UsedCredential {
+    access_rules: Option<AccessRules>,
+}
+
+#[derive(Deserialize)]
+struct Owned {
+    id: String,
+    domain: Option<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct System {
+    #[serde(default)]
+    all: bool,
+}
+
+#[derive(Deserialize)]
+struct Role {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Service {
+    r#type: String,
+    #[serde(default)]
+    endpoints: Vec<Endpoint>,
+}
+
+#[derive(Deserialize)]
+struct Endpoint {
+    interface: String,
+    region_id: Option<String>,
+    url: String,
+}
+
+impl Answer {
+    pub(super) fn read(body: &[u8]) -> Result<Self, String> {
+        // Not serde's own words: they may hold parts of the body.
+        let unreadable = |error: serde_json::Error| {
+            format!(
+                "an answer that is no token's, at line {} column {}",
+                error.line(),
+                error.column()
+            )
+        };
+        serde_json::from_slice(body).map_err(unreadable)
+    }
+
+    pub(super) fn expires_at(&self) -> Result<SystemTime, String> {
+        let text = &self.token.expires_at;
+        OffsetDateTime::parse(text, &Rfc3339)
+            .map(SystemTime::from)
+            .map_err(|error| format!("a token that expires at no time: {error}"))
+    }
+
+    /// Where Keystone says that it is itself, for those who come by this interface.
+    pub(super) fn identity_endpoint(&self, interface: &str, region: &str) -> Option<&str> {
+        let services = self.token.catalog.iter();
+        let endpoints = services
+            .filter(|service| service.r#type == "identity")
+            .flat_map(|service| &service.endpoints);
+        let is_there = |endpoint: &&Endpoint| {
+            region.is_empty() || endpoint.region_id.as_deref() == Some(region)
+        };
+        let mut found = endpoints.filter(is_there);
+        let found = found.find(|endpoint| endpoint.interface == interface)?;
+        Some(&found.url)
+    }
+
+    pub(super) fn into_token(self) -> Result<Token, String> {
+        let expires_at = self.expires_at()?;
+        let Document {
+            user,
+            project,
+            domain,
+            system,
+            roles,
+            is_admin_project,
+            application_credential,
+            ..
+        } = self.token;
+        let id = |named: Named| named.id;
+        let (project_id, project_domain_id) = match project {
+            Some(project) => (Some(project.id), project.domain.map(id)),
+            None => (None, None),
+        };
+        Ok(Token {
+            user_id: user.id,
+            user_domain_id: user.domain.map(id),
+            project_id,
+            project_domain_id,
+            domain_id: domain.map(id),
+            is_for_the_system: system.is_some_and(|system| system.all),
+            roles: roles.into_iter().map(|role| role.name).collect(),
+            is_admin_project,
+            access_rules: application_credential.and_then(|used| used.access_rules),
+            expires_at,
+        })
+    }
+}
+
+/// The question for a token of one's own.
+pub(super) fn login(credentials: &Credentials) -> Value {
+    match credentials {
+        Credentials::Password {
+            username,
+            password,
+            user_domain_name,
+            project_name,
+            project_domain_name,
+        } => json!({"auth": {
+            "identity": {
+                "methods": ["password"],
+                "password": {"user": {
+                    "name": username,
+                    "domain": {"name": user_domain_name},
+                    "password": password,
+                }},
+            },
+            "scope": {"project": {"name": project_name, "domain": {"name": project_domain_name}}},
+        }}),
+        // It belongs to one project.
+        Credentials::ApplicationCredential { id, secret } => json!({"auth": {"identity": {
+            "methods": ["application_credential"],
+            "application_credential": {"id": id, "secret": secret},
+        }}}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn answer(token: &Value) -> Answer {
+        Answer::read(json!({ "token": token }).to_string().as_bytes()).unwrap()
+    }
+
+    fn document() -> Value {
+        json!({
+            "methods": ["password"],
+            "user": {"id": "u", "name": "nova", "domain": {"id": "default", "name": "Default"}},
+            "audit_ids": ["x"],
+            "expires_at": "2027-01-02T03:04:05.000000Z",
+            "issued_at": "2027-01-02T02:04:05.000000Z",
+            "project": {"id": "p", "name": "service", "domain": {"id": "pd", "name": "D"}},
+            "is_domain": false,
+            "roles": [{"id": "1", "name": "admin"}, {"id": "2", "name": "member"}],
+        })
+    }
+
+    #[test]
+    fn a_token_of_a_project_is_read() {
+        let token = answer(&document()).into_token().unwrap();
+        let expires_at = UNIX_EPOCH + Duration::from_secs(1_798_859_045);
+        let expected = Token {
+            user_id: "u".to_owned(),
+            user_domain_id: Some("default".to_owned()),
+            project_id: Some("p".to_owned()),
+            project_domain_id: Some("pd".to_owned()),
+            domain_id: None,
+            is_for_the_system: false,
+            roles: vec!["admin".to_owned(), "member".to_owned()],
+            is_admin_project: true,
+            access_rules: None,
+            expires_at,
+        };
+        assert_eq!(token, expected);
+        assert!(token.has_expired(expires_at));
+        assert!(!token.has_expired(expires_at - Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn tokens_of_the_system_of_a_domain_and_of_nothing_are_told_apart() {
+        let mut of = document();
+        of.as_object_mut().unwrap().remove("project");
+        of["roles"] = Value::Null;
+        of.as_object_mut().unwrap().remove("roles");
+        let unscoped = answer(&of).into_token().unwrap();
+        assert_eq!((unscoped.project_id, unscoped.domain_id), (None, None));
+        assert!(!unscoped.is_for_the_system && unscoped.roles.is_empty());
+        of["domain"] = json!({"id": "d", "name": "D"});
+        assert_eq!(
+            answer(&of).into_token().unwrap().domain_id.as_deref(),
+            Some("d")
+        );
+        of["system"] = json!({"all": true});
+        assert!(answer(&of).into_token().unwrap().is_for_the_system);
+    }
+
+    #[test]
+    fn a_token_says_whether_its_project_is_the_admin_project() {
+        let mut of = document();
+        for said in [true, false] {
+            of["is_admin_project"] = json!(said);
+            assert_eq!(answer(&of).into_token().unwrap().is_admin_project, said);
+        }
+        of["is_admin_project"] = json!("False");
+        let unclear = json!({ "token": of }).to_string();
+        assert!(Answer::read(unclear.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn what_is_no_token_is_refused_without_being_shown() {
+        for body in [
+            "",
+            "{}",
+            "[\"secret\"]",
+            "{\"token\": {\"user\": \"secret\"}}",
+        ] {
+            let refused = Answer::read(body.as_bytes()).err().unwrap();
+            assert!(!refused.contains("secret"), "{refused}");
+        }
+        let mut timeless = document();
+        timeless["expires_at"] = json!("soon");
+        assert!(answer(&timeless).into_token().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_answer_is_read_without_panic_and_makes_nobody_an_admin(
+            at in any::<proptest::sample::Index>(),
+            cut in 0..4_usize,
+            put in proptest::collection::vec(any::<u8>(), 0..6),
+        ) {
+            let mut token = document();
+            token["roles"] = json!([{"id": "2", "name": "reader"}]);
+            let mut bytes = json!({ "token": token }).to_string().into_bytes();
+            let at = at.index(bytes.len());
+            let end = (at + cut).min(bytes.len());
+            bytes.splice(at..end, put);
+            if let Ok(answer) = Answer::read(&bytes) {
+                let _ = (answer.expires_at(), answer.identity_endpoint("internal", "one"));
+                if let Ok(token) = answer.into_token() {
+                    prop_assert!(!token.user_id.is_empty());
+                    prop_assert!(!token.roles.iter().any(|role| role == "admin"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_catalog_tells_where_keystone_is() {
+        let mut of = document();
+        let endpoint = |interface: &str, region: &str, url: &str| json!({"interface": interface, "region_id": region, "url": url});
+        of["catalog"] = json!([
+            {"type": "placement", "endpoints": [endpoint("internal", "one", "http://p")]},
+            {"type": "identity", "endpoints": [
+                endpoint("public", "one", "http://public"),
+                endpoint("internal", "one", "http://one"),
+                endpoint("internal", "two", "http://two"),
+            ]},
+        ]);
+        let answer = answer(&of);
+        assert_eq!(
+            answer.identity_endpoint("internal", "two"),
+            Some("http://two")
+        );
+        assert_eq!(answer.identity_endpoint("internal", ""), Some("http://one"));
+        assert_eq!(answer.identity_endpoint("admin", ""), None);
+    }
+
+    #[test]
+    fn secrets_are_shown_to_keystone_alone() {
+        let password = Credentials::Password {
+            username: "placement".to_owned(),
+            password: "hidden".to_owned(),
+            user_domain_name: "Default".to_owned(),
+            project_name: "service".to_owned(),
+            project_domain_name: "Default".to_owned(),
+        };
+        let application = Credentials::ApplicationCredential {
+            id: "id".to_owned(),
+            secret: "hidden".to_owned(),
+        };
+        for credentials in [&password, &application] {
+            assert!(!format!("{credentials:?}").contains("hidden"));
+        }
+        assert_eq!(
+            login(&password),
+            json!({"auth": {
+                "identity": {"methods": ["password"], "password": {"user": {
+                    "name": "placement", "domain": {"name": "Default"}, "password": "hidden"}}},
+                "scope": {"project": {"name": "service", "domain": {"name": "Default"}}},
+            }})
+        );
+        assert_eq!(
+            login(&application),
+            json!({"auth": {"identity": {
+                "methods": ["application_credential"],
+                "application_credential": {"id": "id", "secret": "hidden"},
+            }}})
+        );
+    }
+}

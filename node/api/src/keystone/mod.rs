@@ -1,0 +1,384 @@
+//! OpenStack's identity service: whose a token is, by its API's version 3.
+//!
+//! What it says of a token is remembered for a while, by the token's SHA-256: no token stays in memory. One
+//! question serves all who ask about the same token in the meantime. That it does not know a token is remembered for
+//! seconds only: a token is issued by one Keystone and asked about at another, whose keys or database may be behind.
+
+mod access_rules;
+mod documents;
+#[cfg(test)]
+pub(crate) mod fixtures;
+mod session;
+mod settings;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use moka::future::Cache;
+use ring::digest::{SHA256, digest};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+pub(crate) use self::documents::Token;
+pub(crate) use self::session::Away;
+use self::session::Session;
+pub use self::settings::KeystoneSection;
+use crate::net::Net;
+use crate::outgoing::{self, Outgoing};
+use crate::settings::Invalid;
+use crate::world::Clock;
+
+/// The longest answer about a token that is read: many roles, or a catalog of many regions.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// How long one question waits at most, and may take before the next URL is tried.
+const QUESTION_MAX: Duration = Duration::from_secs(5);
+/// Tokens that are remembered at once.
+const REMEMBERED_MAX: u64 = 100_000;
+/// How long Keystone is not asked again about a token that it did not know.
+const UNKNOWN_LASTS: Duration = Duration::from_secs(5);
+/// No token is longer than this, with a thousand roles in it.
+const TOKEN_BYTES_MAX: usize = 16 << 10;
+
+/// Tokens that Keystone is asked about at once: each takes a connection. Further questions wait.
+const ASKED_MAX: usize = 64;
+
+/// Knows whose tokens are.
+pub struct Keystone {
+    session: Session,
+    /// How many more questions may be asked.
+    places: Semaphore,
+    /// How many questions wait for a place.
+    waiting: AtomicU64,
+    clock: Arc<dyn Clock>,
+    /// How long an answer about a token counts.
+    lasts: Duration,
+    /// Keystone's answers. `None`: they are not remembered.
+    known: Option<Cache<[u8; 32], Known>>,
+}
+
+/// Keystone's answer about a token.
+#[derive(Clone)]
+struct Known {
+    /// `None`: Keystone does not know it.
+    token: Option<Arc<Token>>,
+    /// Until when it counts, monotonic.
+    until: Duration,
+}
+
+impl Keystone {
+    /// Reads the certificates. Nothing is sent. Blocks.
+    pub fn open(
+        section: &KeystoneSection,
+        net: Arc<dyn Net>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Invalid> {
+        let place = section.place()?;
+        let tls = outgoing::tls(section.cafile.as_deref());
+        // Where no authority is trusted, plain HTTP still goes.
+        let tls = match section.cafile.is_some() || place.is_encrypted() {
+            true => Some(tls.map_err(|message| Invalid::new("keystone.cafile", message))?),
+            false => tls.ok(),
+        };
+        let outgoing = Outgoing::new(net, tls, QUESTION_MAX, ANSWER_BYTES_MAX);
+        let remembers = Duration::from_secs(section.token_cache_time_s);
+        // The cache's own clock only decides when memory is freed.
+        let known = (!remembers.is_zero()).then(|| {
+            let cache = Cache::builder().max_capacity(REMEMBERED_MAX);
+            cache.time_to_live(remembers).build()
+        });
+        Ok(Self {
+            session: Session::new(place, outgoing, clock.clone()),
+            places: Semaphore::new(ASKED_MAX),
+            waiting: AtomicU64::new(0),
+            clock,
+            lasts: remembers,
+            known,
+        })
+    }
+
+    /// Whose a token is. `None`: no one's, or it has expired, unless it `may_have_expired` in the meantime.
+    ///
+    /// # Errors
+    /// Keystone cannot be asked, and it is not remembered.
+    pub(crate) async fn whose(
+        &self,
+        token: &str,
+        may_have_expired: bool,
+    ) -> Result<Option<Arc<Token>>, Away> {
+        if token.is_empty() || token.len() > TOKEN_BYTES_MAX {
+            return Ok(None);
+        }
+        let Some(cache) = &self.known else {
+            return Ok(self.ask(token, may_have_expired).await?.token);
+        };
+        let hash = digest(&SHA256, token.as_bytes());
+        let hash: [u8; 32] = hash.as_ref().try_into().expect("SHA-256 has 32 bytes");
+        let now = self.clock.monotonic();
+        if (cache.get(&hash).await).is_some_and(|known| known.until <= now) {
+            cache.invalidate(&hash).await;
+        }
+        let asked = cache.try_get_with(hash, self.ask(token, false));
+        let known = asked.await.map_err(|away| Away::clone(&away))?;
+        match known.token {
+            Some(token) if !token.has_expired(self.clock.now()) => Ok(Some(token)),
+            // That it has expired says nothing of what it was; and an expired token is not remembered.
+            _ if may_have_expired => Ok(self.ask(token, true).await?.token),
+            _ => Ok(None),
+        }
+    }
+
+    /// How many questions wait until others are answered.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Waits until so few questions are under way that one more may be.
+    async fn place(&self) -> Result<SemaphorePermit<'_>, Away> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let _waiting = Waiting::among(&self.waiting);
+        match timeout(QUESTION_MAX, self.places.acquire()).await {
+            Ok(place) => Ok(place.expect("the semaphore is never closed")),
+            Err(_) => Err(Away(format!(
+                "{ASKED_MAX} questions are under way already, and within {} s it has answered too few of them",
+                QUESTION_MAX.as_secs_f32()
+            ))),
+        }
+    }
+
+    async fn ask(&self, token: &str, may_have_expired: bool) -> Result<Known, Away> {
+        let _place = self.place().await?;
+        let said = self.session.validate(token, may_have_expired).await?;
+        let now = self.clock.now();
+        let said = said.filter(|token| may_have_expired || !token.has_expired(now));
+        let lasts = match said {
+            Some(_) => self.lasts,
+            None => self.lasts.min(UNKNOWN_LASTS),
+        };
+        Ok(Known {
+            token: said.map(Arc::new),
+            until: self.clock.monotonic().saturating_add(lasts),
+        })
+    }
+}
+
+/// One that waits is counted, until this is dropped.
+struct Waiting<'a>(&'a AtomicU64);
+
+impl<'a> Waiting<'a> {
+    fn among(all: &'a AtomicU64) -> Self {
+        all.fetch_add(1, Ordering::Relaxed);
+        Self(all)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+    use proptest::prelude::*;
+
+    use super::fixtures::{at, keystone};
+    use super::*;
+
+    async fn user_of(keystone: &Keystone, token: &str) -> Option<String> {
+        let whose = keystone.whose(token, false).await.unwrap();
+        whose.map(|token| token.user_id.clone())
+    }
+
+    #[tokio::test]
+    async fn many_who_ask_about_one_token_ask_once() {
+        let (cloud, _, keystone) = keystone(300);
+        let all = join_all((0..50).map(|_| user_of(&keystone, "alice:100"))).await;
+        assert!(all.iter().all(|user| user.as_deref() == Some("alice")));
+        assert_eq!(cloud.asked(), ["one:1 login", "one:1 alice:100 false"]);
+        assert_eq!(user_of(&keystone, "nobody").await, None);
+        assert_eq!(user_of(&keystone, "nobody").await, None);
+        assert_eq!(cloud.asked(), ["one:1 nobody false"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        /// Of all tokens that the cloud does not know, whatever is in them.
+        #[test]
+        fn an_invalid_token_of_any_form_is_refused(token in "[^:]{0,80}") {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let (_, _, keystone) = keystone(300);
+                let whose = keystone.whose(&token, false).await;
+                prop_assert!(matches!(whose, Ok(None)), "{token:?}");
+                Ok(())
+            })?;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_tokens_are_looked_up_at_once_and_the_others_wait_their_time() {
+        let (cloud, _, keystone) = keystone(300);
+        assert!(user_of(&keystone, "alice:100").await.is_some());
+        *cloud.takes.lock() = Duration::from_secs(1);
+        let tokens = (0..3 * ASKED_MAX).map(|number| format!("user{number}:100"));
+        let all = join_all(tokens.map(async |token| user_of(&keystone, &token).await));
+        let look = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            keystone.waiting()
+        };
+        let (all, waiting) = futures::join!(all, look);
+        assert!(all.iter().all(Option::is_some));
+        assert_eq!(waiting, 2 * ASKED_MAX as u64);
+        assert_eq!(cloud.most.load(Ordering::Relaxed), ASKED_MAX);
+        assert_eq!(keystone.waiting(), 0);
+
+        // Keystone that hangs is waited for no longer than its deadline, by all of them.
+        *cloud.takes.lock() = Duration::from_secs(3_600);
+        let begun = tokio::time::Instant::now();
+        let tokens = (0..2 * ASKED_MAX).map(|number| format!("late{number}:100"));
+        let ask = async |token: String| keystone.whose(&token, false).await;
+        let all = join_all(tokens.map(ask)).await;
+        assert!(all.iter().all(Result::is_err));
+        assert!(begun.elapsed() <= 3 * QUESTION_MAX, "{:?}", begun.elapsed());
+        assert_eq!(keystone.waiting(), 0);
+    }
+
+    #[tokio::test]
+    async fn without_a_cache_each_request_is_asked_about() {
+        let (cloud, _, keystone) = keystone(0);
+        assert!(user_of(&keystone, "alice:100").await.is_some());
+        cloud.revoked.lock().insert("alice:100".to_owned());
+        assert!(user_of(&keystone, "alice:100").await.is_none());
+        assert_eq!(cloud.asked().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_revoked_token_counts_no_longer_than_the_cache_time() {
+        let (cloud, clock, keystone) = keystone(300);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        cloud.revoked.lock().insert("alice:9000".to_owned());
+        *clock.0.lock() = at(299);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        *clock.0.lock() = at(300);
+        assert!(user_of(&keystone, "alice:9000").await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_token_that_keystone_did_not_know_is_asked_about_again_within_seconds() {
+        for (cache_s, refused_s) in [(300, 5), (2, 2)] {
+            let (cloud, clock, keystone) = keystone(cache_s);
+            // The Keystone that is asked does not have the key yet with which another one made it.
+            cloud.revoked.lock().insert("alice:9000".to_owned());
+            assert!(user_of(&keystone, "alice:9000").await.is_none());
+            cloud.revoked.lock().clear();
+            cloud.asked();
+            *clock.0.lock() = at(refused_s - 1);
+            assert!(user_of(&keystone, "alice:9000").await.is_none());
+            assert_eq!(cloud.asked(), Vec::<String>::new());
+            *clock.0.lock() = at(refused_s);
+            assert!(user_of(&keystone, "alice:9000").await.is_some());
+            assert_eq!(cloud.asked(), ["one:1 alice:9000 false"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_remembered_does_not_outlive_the_token() {
+        let (cloud, clock, keystone) = keystone(300);
+        assert!(user_of(&keystone, "alice:100").await.is_some());
+        *clock.0.lock() = at(99);
+        assert!(user_of(&keystone, "alice:100").await.is_some());
+        *clock.0.lock() = at(100);
+        cloud.asked();
+        assert!(user_of(&keystone, "alice:100").await.is_none());
+        assert_eq!(cloud.asked(), Vec::<String>::new());
+        // A service may come with it, and that is asked about each time.
+        for _ in 0..2 {
+            let whose = keystone.whose("alice:100", true).await.unwrap();
+            assert_eq!(whose.unwrap().user_id, "alice");
+            assert_eq!(cloud.asked(), ["one:1 alice:100 true"]);
+        }
+        cloud.revoked.lock().insert("alice:100".to_owned());
+        assert_eq!(keystone.whose("alice:100", true).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn the_service_s_own_token_is_renewed_before_it_ends_and_when_it_is_refused() {
+        let (cloud, clock, keystone) = keystone(0);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        // Its keys were changed.
+        *clock.0.lock() = at(10);
+        cloud.asked();
+        cloud.logins.lock().clear();
+        let all = join_all((0..20).map(|_| user_of(&keystone, "alice:9000"))).await;
+        assert!(all.iter().all(Option::is_some));
+        assert_eq!(cloud.logins_asked(), 1);
+        *clock.0.lock() = at(3_600 - 121);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        assert_eq!(cloud.asked(), ["one:1 alice:9000 false"]);
+        *clock.0.lock() = at(3_600 - 120);
+        assert!(user_of(&keystone, "alice:9000").await.is_some());
+        assert_eq!(cloud.asked(), ["one:1 login", "one:1 alice:9000 false"]);
+    }
+
+    #[tokio::test]
+    async fn whoever_is_refused_as_a_user_does_not_try_again_for_each_request() {
+        let (cloud, clock, keystone) = keystone(0);
+        cloud.closed.store(true, Ordering::Relaxed);
+        let crowd = || join_all((0..20).map(|_| keystone.whose("alice:9000", false)));
+        for second in 0..3 {
+            *clock.0.lock() = at(second);
+            let all = crowd().await;
+            assert!(
+                all.iter()
+                    .all(|one| matches!(one, Err(Away(why)) if why.contains("401")))
+            );
+            assert_eq!(cloud.logins_asked(), 1);
+        }
+        cloud.closed.store(false, Ordering::Relaxed);
+        *clock.0.lock() = at(3);
+        assert!(crowd().await.iter().all(Result::is_ok));
+        assert_eq!(cloud.logins_asked(), 1);
+        // It forgets what it has just issued.
+        cloud.logins.lock().clear();
+        let all = crowd().await;
+        assert!(
+            all.iter()
+                .all(|one| matches!(one, Err(Away(why)) if why.contains("just given")))
+        );
+        assert_eq!(cloud.logins_asked(), 0);
+    }
+
+    #[tokio::test]
+    async fn where_one_does_not_answer_another_is_asked() {
+        let (cloud, _, keystone) = keystone(300);
+        cloud.down.lock().insert("one:1".to_owned());
+        assert!(user_of(&keystone, "alice:100").await.is_some());
+        cloud.down.lock().clear();
+        cloud.ill.lock().insert("one:1".to_owned());
+        assert!(user_of(&keystone, "bob:100").await.is_some());
+        cloud.down.lock().insert("two:2".to_owned());
+        assert!(
+            user_of(&keystone, "bob:100").await.is_some(),
+            "it is remembered"
+        );
+        let Away(why) = keystone.whose("carol:100", false).await.unwrap_err();
+        assert!(why.contains("two:2") && !why.contains("carol"), "{why}");
+        // That no one could say is not remembered.
+        cloud.down.lock().clear();
+        assert!(user_of(&keystone, "carol:100").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn what_can_be_no_token_is_asked_about_nowhere() {
+        let (cloud, _, keystone) = keystone(300);
+        for token in [String::new(), "x".repeat(TOKEN_BYTES_MAX + 1)] {
+            assert_eq!(user_of(&keystone, &token).await, None);
+        }
+        assert_eq!(user_of(&keystone, "line\nbreak").await, None);
+        assert_eq!(cloud.asked(), Vec::<String>::new());
+    }
+}

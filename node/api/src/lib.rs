@@ -1,0 +1,15 @@
+//! The REST edge: the OpenStack Placement API over HTTP, and what it needs.
+//!
+//! It knows the model, and the cluster by the traits of [`doors`]: one for writes, one for reads. It knows neither
+//! openraft nor RocksDB.
+
+pub mod access;
+pub mod audit;
+pub mod contain;
+pub mod doors;
+pub mod http;
+pub mod keystone;
+pub mod net;
+pub mod outgoing;
+pub mod settings;
+pub mod world;

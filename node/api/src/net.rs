@@ -1,0 +1,200 @@
+//! The network, injected: the binary passes TCP of the operating system, simulations their own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// A byte stream between two ends.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// A connection, whatever carries it.
+pub type BoxStream = Box<dyn Stream>;
+
+/// Makes connections. A certificate for a listener is another `Net` around this one.
+pub trait Net: Send + Sync {
+    /// Listens on `address`, `host:port`; port 0 picks a free one.
+    fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>>;
+
+    /// Connects to `address`, `host:port`. The caller sets the deadline.
+    fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>>;
+}
+
+/// Takes connections.
+pub trait Listener: Send {
+    /// The next connection and who made it. Cancel-safe.
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>>;
+
+    /// Where it listens.
+    fn local_addr(&self) -> io::Result<SocketAddr>;
+}
+
+/// How long one address of a name may be tried before the next one is tried beside it.
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+
+/// Tells the addresses of a name, `host:port`, as they are now.
+trait Resolver: Sync {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
+}
+
+/// The operating system's.
+struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host(name).await?.collect()) })
+    }
+}
+
+/// Connects to whichever address of a name answers first. It is looked up each time, as names move; and one address
+/// that swallows what it is sent does not keep the others from being tried in time.
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
+async fn connect_by(resolver: &impl Resolver, name: &str) -> io::Result<TcpStream> {
+    let mut left = resolver.resolve(name).await?.into_iter();
+    let mut tried = FuturesUnordered::new();
+    let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    loop {
+        if let Some(address) = left.next() {
+            tried.push(TcpStream::connect(address));
+        } else if tried.is_empty() {
+            return Err(failed);
+        }
+        let answer = match left.len() {
+            0 => tried.next().await,
+            _ => match timeout(NEXT_ADDRESS, tried.next()).await {
+                Ok(answer) => answer,
+                Err(_) => continue,
+            },
+        };
+        match answer {
+            Some(Ok(stream)) => return Ok(stream),
+            Some(Err(error)) => failed = error,
+            None => {}
+        }
+    }
+}
+
+/// TCP of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TokioNet;
+
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
+impl Net for TokioNet {
+    fn bind<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
+        Box::pin(async move {
+            let listener = tokio::net::TcpListener::bind(address).await?;
+            Ok(Box::new(listener) as Box<dyn Listener>)
+        })
+    }
+
+    fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
+        Box::pin(async move {
+            let stream = connect_by(&SystemResolver, address).await?;
+            prepare(&stream)?;
+            Ok(Box::new(stream) as BoxStream)
+        })
+    }
+}
+
+/// How long a connection is idle before the system asks whether the other end is still there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// How often it asks then.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
+/// How long what was sent may stay unacknowledged.
+const USER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many bytes may wait in the system to be sent: what is urgent waits behind them.
+const NOT_SENT_MAX: u32 = 32 * 1024;
+
+/// No connection to an end that has vanished is kept, and what is written goes out soon.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_EVERY);
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(target_os = "linux")]
+    {
+        socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+        socket.set_tcp_notsent_lowat(NOT_SENT_MAX)?;
+    }
+    Ok(())
+}
+
+impl Listener for tokio::net::TcpListener {
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>> {
+        Box::pin(async move {
+            let (stream, from) = tokio::net::TcpListener::accept(self).await?;
+            prepare(&stream)?;
+            Ok((Box::new(stream) as BoxStream, from))
+        })
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        tokio::net::TcpListener::local_addr(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A name whose addresses change.
+    struct Moving(Mutex<Vec<SocketAddr>>);
+
+    impl Resolver for Moving {
+        fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+            Box::pin(async { Ok(self.0.lock().clone()) })
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the real world")]
+    async fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    async fn reached(name: &Moving) -> io::Result<SocketAddr> {
+        connect_by(name, "node.example:1").await?.peer_addr()
+    }
+
+    #[tokio::test]
+    async fn a_name_is_resolved_again_and_all_its_addresses_are_tried() {
+        let ((_first, first), (_second, second)) = (listener().await, listener().await);
+        let nobody = {
+            let (gone, address) = listener().await;
+            drop(gone);
+            address
+        };
+        let name = Moving(Mutex::new(vec![first]));
+        assert_eq!(reached(&name).await.unwrap(), first);
+        *name.0.lock() = vec![nobody, second];
+        assert_eq!(reached(&name).await.unwrap(), second);
+        // Of this network no one answers, and no one says so.
+        *name.0.lock() = vec!["192.0.2.1:9".parse().unwrap(), nobody, first];
+        let begun = tokio::time::Instant::now();
+        let found = timeout(Duration::from_secs(30), reached(&name)).await;
+        assert_eq!(found.unwrap().unwrap(), first);
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "the first one kept the others waiting"
+        );
+        for addresses in [vec![nobody], vec![]] {
+            *name.0.lock() = addresses;
+            assert!(reached(&name).await.is_err());
+        }
+    }
+}

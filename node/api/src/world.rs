@@ -1,0 +1,119 @@
+//! Clock, UUIDs and long computations: injected, so that simulations stay deterministic.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use placement_model::types::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
+use uuid::Uuid;
+
+use crate::contain::contain_call;
+
+/// Tells the time: for headers that say "now", and for the stamps that the leader puts on commands. The
+/// model itself reads no clock; its time is in its log.
+pub trait Clock: Send + Sync {
+    /// The wall clock.
+    fn now(&self) -> SystemTime;
+
+    /// Time since some fixed moment; never goes back. Used for deadlines.
+    fn monotonic(&self) -> Duration;
+
+    /// How long the machine was suspended since some fixed moment: timers stand still in the meantime.
+    fn suspended(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// A time of a wall clock in microseconds since 1970; 0 before.
+pub fn micros(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Makes UUIDs: of providers that are created without one, and of requests.
+pub trait UuidSource: Send + Sync {
+    /// A UUID that was never used.
+    fn uuid(&self) -> Uuid;
+}
+
+/// Runs long computations where they hold up neither other requests nor apply.
+pub trait Offload: Send + Sync {
+    /// Runs `work` to its end, whether or not the returned future is still waited for. In
+    /// production on a thread for blocking work, in simulations at once.
+    fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
+}
+
+/// What a long computation makes; `None` if it panicked.
+pub async fn compute<T: Send + 'static>(
+    offload: &dyn Offload,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let made = Arc::new(Mutex::new(None));
+    let place = made.clone();
+    let work = move || {
+        let value = work();
+        *place.lock() = Some(value);
+    };
+    offload.run(Box::new(work)).await;
+    made.lock().take()
+}
+
+/// The real world: the system's clock, its random numbers, tokio's threads for blocking work.
+#[derive(Debug, Clone, Copy)]
+pub struct RealWorld {
+    started: std::time::Instant,
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
+impl RealWorld {
+    /// The world from now on.
+    pub fn new() -> Self {
+        Self {
+            started: std::time::Instant::now(),
+        }
+    }
+}
+
+impl Default for RealWorld {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
+impl Clock for RealWorld {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn suspended(&self) -> Duration {
+        let since_boot = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+        // In this order, so that it is never less than it was.
+        let awake = since_boot(ClockId::Monotonic);
+        since_boot(ClockId::Boottime).saturating_sub(awake)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
+impl UuidSource for RealWorld {
+    fn uuid(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
+impl Offload for RealWorld {
+    fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        let handle = tokio::task::spawn_blocking(|| contain_call(work));
+        // A request that panicked is logged, and misses what it was to be given; one that was not
+        // begun is of a node that stops.
+        Box::pin(handle.map(drop))
+    }
+}

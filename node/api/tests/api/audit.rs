@@ -1,0 +1,222 @@
+//! What is recorded of a request, however it ends, and what a client cannot make of it.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_api::audit::{Audit, AuditSection, Target};
+use placement_api::doors::Unavailable;
+use placement_api::http::ApiSettings;
+use placement_api::world::RealWorld;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::cloud::{Ask, Cloud, uuid};
+
+struct Story {
+    cloud: Cloud,
+    audit: Audit,
+    directory: TempDir,
+}
+
+impl Story {
+    fn begin() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let section = AuditSection {
+            to: Target::File,
+            file: directory.path().join("audit.log"),
+            ..AuditSection::default()
+        };
+        let world = Arc::new(RealWorld::new());
+        let audit = Audit::open(&section, 1, world.clone()).unwrap();
+        Self {
+            cloud: Cloud::audited(audit.clone(), world, ApiSettings::default()),
+            audit,
+            directory,
+        }
+    }
+
+    async fn text(&self) -> String {
+        self.audit.finish().await;
+        fs::read_to_string(self.directory.path().join("audit.log")).unwrap()
+    }
+
+    async fn records(&self) -> Vec<Value> {
+        let text = self.text().await;
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    async fn last(&self) -> Value {
+        self.records().await.pop().unwrap()
+    }
+}
+
+async fn walk_away(ask: Ask) {
+    let patience = Duration::from_millis(50);
+    assert!(tokio::time::timeout(patience, ask.send()).await.is_err());
+}
+
+#[tokio::test]
+async fn reads_that_are_answered_leave_no_record() {
+    let story = Story::begin();
+    story.cloud.get("/traits").expect(200).await;
+    story.cloud.get("/resource_providers/x").expect(404).await;
+    story.cloud.ask("OPTIONS", "/traits").send().await;
+    assert_eq!(story.records().await, [json!(null); 0]);
+}
+
+#[tokio::test]
+async fn each_end_of_a_write_has_its_name() {
+    let story = Story::begin();
+    let cloud = &story.cloud;
+    cloud.provider(1, None).await;
+    assert_eq!(story.last().await["outcome"], "committed");
+    cloud
+        .post("/resource_providers", json!({ "title": 1 }))
+        .expect(400)
+        .await;
+    let refused = story.last().await;
+    assert_eq!(
+        (&refused["outcome"], &refused["status"]),
+        (&json!("refused"), &json!(400))
+    );
+    assert!(
+        refused.get("index").is_none(),
+        "it never came into the log: {refused}"
+    );
+    cloud
+        .delete(&format!("/resource_providers/{}", uuid(7)))
+        .expect(404)
+        .await;
+    let refused = story.last().await;
+    assert_eq!(refused["outcome"], "refused");
+    assert!(refused["index"].is_u64(), "the model said so: {refused}");
+
+    let reason = "nobody leads".to_owned();
+    let retry_after = Duration::from_secs(1);
+    let path = format!("/resource_providers/{}", uuid(1));
+    for (down, outcome) in [
+        (
+            Unavailable::NothingCommitted {
+                reason: reason.clone(),
+                retry_after,
+            },
+            "refused",
+        ),
+        (
+            Unavailable::OutcomeUnknown {
+                reason,
+                retry_after,
+            },
+            "unknown",
+        ),
+    ] {
+        cloud.memory.set_down(Some(down));
+        cloud.delete(&path).expect(503).await;
+        let record = story.last().await;
+        assert_eq!(
+            (&record["outcome"], &record["status"]),
+            (&json!(outcome), &json!(503))
+        );
+        assert!(
+            record["code"]
+                .as_str()
+                .unwrap()
+                .starts_with("placement.unavailable.")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_write_whose_client_disconnects_is_recorded() {
+    let story = Story::begin();
+    story.cloud.memory.hang();
+    walk_away(
+        story
+            .cloud
+            .delete(&format!("/resource_providers/{}", uuid(1))),
+    )
+    .await;
+    let record = story.last().await;
+    assert_eq!(
+        record["outcome"], "unknown",
+        "it was sent to the leader: {record}"
+    );
+    assert!(record.get("status").is_none());
+    assert_eq!(
+        (&record["user"], &record["resources"]),
+        (&json!("admin"), &json!([uuid(1)]))
+    );
+    // This one reads the state before it asks for anything.
+    let body = json!({ "resource_class": "VCPU", "total": "many" });
+    walk_away(story.cloud.post(
+        &format!("/resource_providers/{}/inventories", uuid(1)),
+        body,
+    ))
+    .await;
+    assert_eq!(story.last().await["outcome"], "abandoned");
+    walk_away(story.cloud.get("/resource_providers")).await;
+    assert_eq!(
+        story.records().await.len(),
+        2,
+        "a read is nobody's business"
+    );
+}
+
+#[tokio::test]
+async fn a_reshape_and_a_claim_name_whom_they_concern() {
+    let story = Story::begin();
+    let cloud = &story.cloud;
+    cloud.provider(1, None).await;
+    cloud.stock(1, "VCPU", 8).await;
+    cloud.claim(2, 1, "VCPU", 1).await.expect(204);
+    let claim = story.last().await;
+    assert_eq!(claim["resources"], json!([uuid(2)]), "once: {claim}");
+    assert_eq!(claim["operation"], "placement:allocations:update");
+    let generation = cloud.generation(1).await;
+    let body = json!({
+        "inventories": { uuid(1): {
+            "resource_provider_generation": generation, "inventories": { "VCPU": { "total": 9 } },
+        }},
+        "allocations": { uuid(2): {
+            "allocations": { uuid(1): { "resources": { "VCPU": 2 } } },
+            "project_id": "p", "user_id": "u", "consumer_generation": 1, "consumer_type": "INSTANCE",
+        }},
+    });
+    let reshaped = cloud.post("/reshaper", body).token(Some("nova"));
+    reshaped.header("x-roles", "service").expect(204).await;
+    let record = story.last().await;
+    assert_eq!(record["resources"], json!([uuid(1), uuid(2)]));
+    assert_eq!(record["roles"], json!(["service"]));
+}
+
+#[tokio::test]
+async fn nothing_secret_is_recorded_and_nothing_without_end() {
+    let story = Story::begin();
+    // What a client of a cloud with Keystone would send to a node that runs `noauth2`.
+    let token: &'static str = Box::leak("gAAAAABm".repeat(24).into_boxed_str());
+    let ask = story
+        .cloud
+        .post("/traits", json!({ "password": "in-the-body" }));
+    let ask = ask.token(Some(token)).header("x-service-token", token);
+    let ask = ask
+        .header("x-roles", &"r,".repeat(9_000))
+        .header("cookie", "in-a-cookie");
+    ask.send().await;
+    let path = format!("/traits/{}", "x".repeat(30_000));
+    story
+        .cloud
+        .put(&path, json!({}))
+        .token(Some("\"}{"))
+        .send()
+        .await;
+    let text = story.text().await;
+    assert_eq!(text.lines().count(), 2, "{text}");
+    for secret in ["gAAAAABm", "in-the-body", "in-a-cookie"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    assert!(text.lines().all(|line| line.len() < 8 * 1024), "{text}");
+}

@@ -1,0 +1,170 @@
+//! One caller has a share of a node, and others do not feel it when it is used up.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use placement_api::http::{ApiSettings, AuthStrategy, CallerLimits, PublicAddress};
+
+use crate::cloud::{Answer, Cloud};
+
+const CODE: &str = "placement.too_many_requests";
+
+/// Nothing is limited but what a test says.
+fn settings() -> ApiSettings {
+    let none = CallerLimits {
+        in_flight: 0,
+        per_s: 0,
+    };
+    ApiSettings {
+        users: none,
+        addresses: none,
+        ..ApiSettings::default()
+    }
+}
+
+#[track_caller]
+fn told(answer: Answer, limit: &str) {
+    let answer = answer.refused(429, limit).code(CODE);
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    let detail = answer.json()["errors"][0]["detail"].to_string();
+    assert!(
+        detail.contains("too many requests") && detail.contains("Retry-After"),
+        "{detail}"
+    );
+    assert_eq!(answer.json()["errors"][0]["title"], "Too Many Requests");
+}
+
+#[tokio::test]
+async fn a_user_that_asks_too_fast_is_told_so_and_others_go_on() {
+    let mut settings = settings();
+    settings.users.per_s = 3;
+    let cloud = Cloud::with(settings);
+    let ask = |token| {
+        cloud
+            .get("/traits")
+            .token(Some(token))
+            .version("1.6")
+            .send()
+    };
+    for _ in 0..3 {
+        ask("admin:a").await.expect(200);
+    }
+    // The project is not the user, and neither is what they may do.
+    told(ask("admin:b").await, "user_per_s");
+    ask("other").await.expect(403);
+    // Where no token is wanted no one is known.
+    for _ in 0..5 {
+        cloud.get("/").expect(200).await;
+    }
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    ask("admin").await.expect(200);
+}
+
+#[tokio::test]
+async fn an_address_that_asks_too_fast_is_told_so_before_its_tokens_are_looked_at() {
+    let mut settings = settings();
+    settings.addresses.per_s = 2;
+    let cloud = Cloud::with(settings);
+    for _ in 0..2 {
+        cloud.get("/traits").token(None).expect(401).await;
+    }
+    told(
+        cloud.get("/traits").token(None).send().await,
+        "address_per_s",
+    );
+    told(cloud.get("/traits").send().await, "address_per_s");
+    // Balancers ask there how the node is.
+    for _ in 0..5 {
+        cloud.get("/").expect(200).await;
+    }
+}
+
+#[tokio::test]
+async fn requests_count_while_they_are_answered_and_not_when_their_clients_have_gone() {
+    for (limit, user) in [("user_in_flight", true), ("address_in_flight", false)] {
+        let mut settings = settings();
+        match user {
+            true => settings.users.in_flight = 2,
+            false => settings.addresses.in_flight = 2,
+        }
+        let cloud = Cloud::with(settings);
+        for _ in 0..5 {
+            cloud.get("/traits").expect(200).await;
+        }
+        cloud.memory.hang();
+        let mut waiting: Vec<_> = (0..2)
+            .map(|_| cloud.get("/traits").send().boxed())
+            .collect();
+        for one in &mut waiting {
+            assert!(one.now_or_never().is_none(), "it waits");
+        }
+        told(cloud.get("/traits").send().await, limit);
+        drop(waiting.pop());
+        let mut next = cloud.get("/traits").send().boxed();
+        assert!(
+            (&mut next).now_or_never().is_none(),
+            "it is let in, and waits"
+        );
+        told(cloud.get("/traits").send().await, limit);
+    }
+}
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_each_client_has_its_own_address() {
+    let mut settings = settings();
+    settings.addresses.per_s = 1;
+    settings.public = PublicAddress {
+        trust_proxy_headers: true,
+        ..PublicAddress::default()
+    };
+    let cloud = Cloud::with(settings);
+    let ask = |client: &'static str| {
+        cloud
+            .get("/traits")
+            .header("x-forwarded-for", client)
+            .send()
+    };
+    for client in [
+        "198.51.100.1",
+        "198.51.100.2, 10.0.0.1",
+        "2001:db8::1",
+        "unknown",
+    ] {
+        ask(client).await.expect(200);
+    }
+    told(ask("198.51.100.1").await, "address_per_s");
+    told(ask("198.51.100.2").await, "address_per_s");
+    told(ask("2001:db8::ffff").await, "address_per_s");
+    // A proxy that names no one is the client.
+    told(ask("hidden").await, "address_per_s");
+}
+
+#[tokio::test]
+async fn what_nobody_vouches_for_is_not_believed_and_a_proxy_that_checks_callers_is_no_client() {
+    let mut limited = settings();
+    limited.addresses.per_s = 1;
+    let cloud = Cloud::with(limited.clone());
+    let ask = |client: &'static str| {
+        cloud
+            .get("/traits")
+            .header("x-forwarded-for", client)
+            .send()
+    };
+    ask("198.51.100.1").await.expect(200);
+    told(ask("198.51.100.2").await, "address_per_s");
+
+    limited.auth = AuthStrategy::Proxy {
+        addresses: vec!["192.0.2.0/24".parse().unwrap()],
+    };
+    limited.users.per_s = 2;
+    let cloud = Cloud::with(limited);
+    for user in ["one", "other"] {
+        let ask = || {
+            let ask = cloud.get("/traits").token(None).header("x-user-id", user);
+            ask.header("x-identity-status", "Confirmed").send()
+        };
+        ask().await.expect(403);
+        ask().await.expect(403);
+        told(ask().await, "user_per_s");
+    }
+}

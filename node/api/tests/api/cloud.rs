@@ -1,0 +1,295 @@
+//! What the stories are told with: a cloud to send requests to, and answers to look at.
+
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::{Body, HttpBody};
+use futures::future::BoxFuture;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use placement_api::access::Peer;
+use placement_api::audit::Audit;
+use placement_api::http::{Api, ApiSettings, Policy, Service};
+use placement_api::world::{Offload, RealWorld};
+use serde_json::{Value, json};
+
+use crate::memory::Memory;
+
+/// Every member of a cloud has a UUID that can be read.
+pub(crate) fn uuid(number: u64) -> String {
+    format!("00000000-0000-4000-8000-{number:012x}")
+}
+
+/// Counts what runs elsewhere.
+#[derive(Default)]
+pub(crate) struct Counting(AtomicUsize);
+
+impl Counting {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Offload for Counting {
+    fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        RealWorld::new().run(work)
+    }
+}
+
+/// An API of its own.
+pub(crate) struct Cloud {
+    app: Service,
+    pub(crate) memory: Arc<Memory>,
+}
+
+impl Cloud {
+    pub(crate) fn new() -> Self {
+        Self::with(ApiSettings::default())
+    }
+
+    pub(crate) fn with(settings: ApiSettings) -> Self {
+        Self::offloading_to(Arc::new(RealWorld::new()), settings)
+    }
+
+    pub(crate) fn offloading_to(offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
+        Self::audited(Audit::off(), offload, settings)
+    }
+
+    pub(crate) fn audited(audit: Audit, offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
+        let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
+        let app = Service::new(Api {
+            write: memory.clone(),
+            read: memory.clone(),
+            clock: world.clone(),
+            ids: world,
+            offload,
+            readiness: memory.clone(),
+            keystone: None,
+            policy: Arc::new(Policy::read(&settings.policy).unwrap()),
+            audit,
+            settings,
+        });
+        Self { app, memory }
+    }
+
+    /// A request by an admin who speaks the newest version.
+    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
+        let request = Request::builder().method(method).uri(path);
+        Ask {
+            app: self.app.clone(),
+            request: Some(request),
+            body: None,
+            token: Some("admin"),
+            host: "cloud.example".to_owned(),
+            version: "1.39".into(),
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Ask {
+        self.ask("GET", path)
+    }
+
+    /// What is read there.
+    pub(crate) async fn read(&self, path: &str) -> Value {
+        self.get(path).expect(200).await.json()
+    }
+
+    pub(crate) fn put(&self, path: &str, body: Value) -> Ask {
+        self.ask("PUT", path).body(body)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: Value) -> Ask {
+        self.ask("POST", path).body(body)
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Ask {
+        self.ask("DELETE", path)
+    }
+
+    /// Creates a provider named after its number.
+    pub(crate) async fn provider(&self, number: u64, parent: Option<u64>) -> String {
+        let mut body = json!({"name": format!("provider {number}"), "uuid": uuid(number)});
+        if let Some(parent) = parent {
+            body["parent_provider_uuid"] = json!(uuid(parent));
+        }
+        self.post("/resource_providers", body).expect(200).await;
+        uuid(number)
+    }
+
+    /// Gives a provider an inventory of plain units.
+    pub(crate) async fn stock(&self, number: u64, class: &str, total: u64) {
+        let path = format!("/resource_providers/{}/inventories", uuid(number));
+        self.post(&path, json!({"resource_class": class, "total": total}))
+            .expect(201)
+            .await;
+    }
+
+    /// A new consumer takes something.
+    pub(crate) async fn claim(
+        &self,
+        consumer: u64,
+        provider: u64,
+        class: &str,
+        amount: u64,
+    ) -> Answer {
+        let body = json!({
+            "allocations": {uuid(provider): {"resources": {class: amount}}},
+            "project_id": "p", "user_id": "u", "consumer_generation": null, "consumer_type": "INSTANCE",
+        });
+        self.put(&format!("/allocations/{}", uuid(consumer)), body)
+            .send()
+            .await
+    }
+
+    /// A provider's generation.
+    pub(crate) async fn generation(&self, number: u64) -> i64 {
+        let path = format!("/resource_providers/{}", uuid(number));
+        self.read(&path).await["generation"].as_i64().unwrap()
+    }
+}
+
+/// A request to be.
+pub(crate) struct Ask {
+    app: Service,
+    request: Option<http::request::Builder>,
+    body: Option<Vec<u8>>,
+    token: Option<&'static str>,
+    host: String,
+    version: String,
+}
+
+impl Ask {
+    pub(crate) fn version(mut self, version: &str) -> Self {
+        self.version = version.to_owned();
+        self
+    }
+
+    pub(crate) fn token(mut self, token: Option<&'static str>) -> Self {
+        self.token = token;
+        self
+    }
+
+    pub(crate) fn host(mut self, host: &str) -> Self {
+        self.host = host.to_owned();
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.request = self.request.map(|request| request.header(name, value));
+        self
+    }
+
+    pub(crate) fn body(self, body: Value) -> Self {
+        self.raw(body.to_string().as_bytes())
+            .header("content-type", "application/json")
+    }
+
+    pub(crate) fn raw(mut self, body: &[u8]) -> Self {
+        self.body = Some(body.to_vec());
+        let length = body.len().to_string();
+        self.header("content-length", &length)
+    }
+
+    /// Sends it; the answer has this status.
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> impl Future<Output = Answer> {
+        let asked_at = Location::caller();
+        async move {
+            let answer = self.send().await;
+            assert_eq!(answer.status, status, "{asked_at}: {}", answer.text());
+            answer
+        }
+    }
+
+    /// Sends it; the answer is an error with this status that says this.
+    #[track_caller]
+    pub(crate) fn refused(self, status: u16, said: &str) -> impl Future<Output = Answer> {
+        let answer = self.expect(status);
+        async move { answer.await.says(said) }
+    }
+
+    pub(crate) async fn send(mut self) -> Answer {
+        let body = Body::from(self.body.take().unwrap_or_default());
+        self.send_streaming(body).await
+    }
+
+    /// Sends this body as it comes.
+    pub(crate) async fn send_streaming(mut self, body: Body) -> Answer {
+        let mut request = self.request.take().unwrap().header("host", &self.host);
+        if let Some(token) = self.token {
+            request = request.header("x-auth-token", token);
+        }
+        if !self.version.is_empty() {
+            request = request.header(
+                "openstack-api-version",
+                format!("placement {}", self.version),
+            );
+        }
+        let request = request.body(body).unwrap();
+        let peer = Peer(([192, 0, 2, 7], 4711).into());
+        let response = self.app.respond(request, Some(peer)).await.response;
+        let (parts, body) = response.into_parts();
+        let announced = body.size_hint().exact();
+        let body = body.collect().await.unwrap().to_bytes().to_vec();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            announced,
+            body,
+        }
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// The length that the client is told before the body comes.
+    pub(crate) announced: Option<u64>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The same answer, if it has this status.
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text());
+        self
+    }
+
+    /// An error with this status that says this.
+    #[track_caller]
+    pub(crate) fn refused(self, status: u16, said: &str) -> Self {
+        self.expect(status).says(said)
+    }
+
+    #[track_caller]
+    fn says(self, said: &str) -> Self {
+        let json = self.json();
+        let detail = json["errors"][0]["detail"].as_str().unwrap_or_default();
+        assert!(detail.contains(said), "{detail:?} does not say {said:?}");
+        self
+    }
+
+    /// An error with this code.
+    #[track_caller]
+    pub(crate) fn code(self, code: &str) -> Self {
+        assert_eq!(self.json()["errors"][0]["code"], code, "{}", self.text());
+        self
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}

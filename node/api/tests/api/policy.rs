@@ -1,0 +1,171 @@
+use placement_api::http::{ApiSettings, CorsSettings, PolicySettings};
+use serde_json::{Value, json};
+
+use crate::cloud::{Answer, Cloud, uuid};
+
+#[tokio::test]
+async fn tokens_and_roles_decide() {
+    let cloud = Cloud::new();
+    let path = "/resource_providers";
+    let none = cloud.get(path).token(None).expect(401).await;
+    assert_eq!(none.json()["code"], "401 Unauthorized");
+    assert_eq!(none.json()["title"], "Unauthorized");
+    assert_eq!(
+        (none.header("openstack-api-version"), none.header("vary")),
+        (None, None)
+    );
+    cloud.get("/").token(None).expect(200).await;
+    cloud
+        .get(path)
+        .token(Some("admin:anything"))
+        .expect(200)
+        .await;
+    let denied = cloud.get(path).token(Some("user")).send().await;
+    let denied = denied.refused(
+        403,
+        "Policy does not allow placement:resource_providers:list to be performed.",
+    );
+    assert_eq!(denied.header("vary"), None);
+    assert_eq!(
+        denied.header("openstack-api-version"),
+        Some("placement 1.39")
+    );
+    cloud.get(path).token(Some("")).expect(403).await;
+    cloud.get(path).header("x-roles", "").expect(403).await;
+    cloud
+        .get(path)
+        .token(Some("user"))
+        .header("x-roles", "reader, Service ")
+        .expect(200)
+        .await;
+    let system = cloud
+        .get(path)
+        .header("openstack-system-scope", "all")
+        .expect(403)
+        .await;
+    assert_ne!(
+        system.json()["errors"][0]["detail"],
+        denied.json()["errors"][0]["detail"]
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_there_needs_no_role() {
+    let cloud = Cloud::new();
+    cloud
+        .ask("PATCH", "/resource_providers")
+        .token(Some("user"))
+        .expect(405)
+        .await;
+    cloud.get("/nowhere").token(Some("user")).expect(404).await;
+    cloud.get("/nowhere").token(None).expect(401).await;
+}
+
+/// Every operation that has a rule, with an admin's and a plain user's roles. They are read off the
+/// API's description, which is made of the routes.
+#[tokio::test]
+async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
+    let description = placement_api::http::description();
+    let mut guarded = 0;
+    for (path, operations) in description["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let Some(rule) = operation["x-placement-policy"].as_str() else {
+                continue;
+            };
+            let versions = &operation["x-placement-microversions"];
+            for version in [&versions["min"], &versions["max"]] {
+                let status = async |roles| request_as(roles, method, path, version).await;
+                let said = status("member,reader").await.refused(403, rule);
+                let shown = said.json()["errors"][0]["detail"].clone();
+                let expected = format!("Policy does not allow {rule} to be performed.");
+                assert!(shown.as_str().unwrap().contains(&expected), "{shown}");
+                let open = status("admin,service").await.status;
+                assert!(open != 401 && open != 403, "{method} {path}: {open}");
+                guarded += 1;
+            }
+        }
+    }
+    assert_eq!(guarded, 2 * 35, "the operations of the API");
+}
+
+/// A request that is right but for its roles, or as far as can be said without knowing the noun.
+async fn request_as(roles: &str, method: &str, path: &str, version: &Value) -> Answer {
+    let path = path
+        .replace("{uuid}", &uuid(1))
+        .replace("{consumer_uuid}", &uuid(1))
+        .replace("{resource_class}", "VCPU")
+        .replace("{name}", "CUSTOM_X");
+    let query = if path == "/usages" {
+        "?project_id=p"
+    } else {
+        ""
+    };
+    let cloud = Cloud::new();
+    let ask = cloud
+        .ask(&method.to_uppercase(), &format!("{path}{query}"))
+        .version(version.as_str().unwrap())
+        .header("x-roles", roles);
+    match method {
+        "put" | "post" => ask.body(json!({})).send().await,
+        _ => ask.send().await,
+    }
+}
+
+#[tokio::test]
+async fn a_rule_can_ask_for_the_admin_project_and_for_a_service() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.yaml");
+    std::fs::write(
+        &file,
+        "\"placement:traits:list\": \"role:admin and is_admin_project:True\"\n\
+         \"placement:usages\": \"service_roles:service\"\n",
+    )
+    .unwrap();
+    let policy = PolicySettings {
+        file: Some(file),
+        ..PolicySettings::default()
+    };
+    let cloud = Cloud::with(ApiSettings {
+        policy,
+        ..ApiSettings::default()
+    });
+    for (said, expected) in [(None, 200), (Some("True"), 200), (Some("False"), 403)] {
+        let ask = cloud.get("/traits");
+        let ask = match said {
+            Some(said) => ask.header("x-is-admin-project", said),
+            None => ask,
+        };
+        ask.expect(expected).await;
+    }
+    let usages = || cloud.get("/usages?project_id=p");
+    usages().expect(403).await;
+    let with_service = usages().header("x-service-roles", "service");
+    with_service.expect(200).await;
+}
+
+/// A browser sends no token with a preflight request, so the answer to permit is made of a refusal.
+#[tokio::test]
+async fn a_preflight_request_of_a_known_origin_needs_no_token() {
+    let cors = CorsSettings {
+        allowed_origin: vec!["http://valid.example.com".to_owned()],
+    };
+    let cloud = Cloud::with(ApiSettings {
+        cors,
+        ..ApiSettings::default()
+    });
+    let permitted = cloud
+        .ask("OPTIONS", "/traits")
+        .token(None)
+        .header("origin", "http://valid.example.com")
+        .header("access-control-request-method", "PUT")
+        .header("access-control-request-headers", "x-auth-token")
+        .expect(200)
+        .await;
+    assert_eq!(
+        permitted.header("access-control-allow-methods"),
+        Some("PUT")
+    );
+    for of_another_status in ["www-authenticate", "retry-after", "allow", "content-type"] {
+        assert_eq!(permitted.header(of_another_status), None);
+    }
+}

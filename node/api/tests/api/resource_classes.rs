@@ -1,0 +1,61 @@
+use serde_json::json;
+
+use crate::cloud::Cloud;
+
+#[tokio::test]
+async fn a_custom_class_lives_from_post_to_delete() {
+    let cloud = Cloud::new();
+    let made = cloud
+        .post("/resource_classes", json!({"name": "CUSTOM_GOLD"}))
+        .expect(201)
+        .await;
+    assert_eq!(
+        made.header("location"),
+        Some("http://cloud.example/resource_classes/CUSTOM_GOLD")
+    );
+    cloud
+        .post("/resource_classes", json!({"name": "CUSTOM_GOLD"}))
+        .refused(409, "Conflicting resource class already exists")
+        .await;
+    let one = cloud.read("/resource_classes/CUSTOM_GOLD").await;
+    assert_eq!(
+        one,
+        json!({"name": "CUSTOM_GOLD", "links": [{"rel": "self", "href": "/resource_classes/CUSTOM_GOLD"}]})
+    );
+    cloud
+        .delete("/resource_classes/CUSTOM_GOLD")
+        .expect(204)
+        .await;
+    cloud
+        .get("/resource_classes/CUSTOM_GOLD")
+        .refused(404, "No such resource class CUSTOM_GOLD")
+        .await;
+}
+
+#[tokio::test]
+async fn names_that_cannot_be_are_refused() {
+    let cloud = Cloud::new();
+    for name in ["VCPU", "CUSTOM_", "CUSTOM_x", "custom_X", "CUSTOM_A\n"] {
+        cloud
+            .post("/resource_classes", json!({"name": name}))
+            .refused(400, "JSON does not validate")
+            .await;
+    }
+    let long = format!("CUSTOM_{}", "A".repeat(249));
+    cloud
+        .post("/resource_classes", json!({"name": long}))
+        .refused(400, "Failed validating 'maxLength'")
+        .await;
+    cloud
+        .ask("PUT", "/resource_classes/CUSTOM_%22X")
+        .refused(400, "Malformed JSON")
+        .await;
+    cloud
+        .ask("PUT", "/resource_classes/VCPU")
+        .refused(400, "JSON does not validate")
+        .await;
+    cloud
+        .ask("PUT", "/resource_classes/CUSTOM_%5Cu0041")
+        .expect(400)
+        .await;
+}

@@ -1,0 +1,101 @@
+//! The two doors of one partition: who comes through them sees nothing else of the cluster.
+//!
+//! A partition is known by its name until a state says which one that is. A write carries the id of the
+//! partition that this node knows by the name, and how often its routes had changed by then. If the partition is
+//! deleted or routed again before the write's turn comes, apply refuses the write: this node may be behind, and the
+//! request may be another partition's.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use placement_model::cluster::RoutedBy;
+use placement_model::types::PartitionName;
+use placement_model::{Command, Outcome};
+use tracing::Instrument;
+
+use super::write::Writes;
+use placement_api::doors::{
+    Consistency, Position, ReadDoor, Unavailable, View, WriteDoor, Written,
+};
+
+/// The doors of one partition of a node.
+pub(crate) struct PartitionDoor {
+    name: PartitionName,
+    /// Why requests come to it; `None`: they come by a listener of its own, or from this process.
+    by: Option<RoutedBy>,
+    read: Arc<dyn ReadDoor>,
+    write: Arc<Writes>,
+}
+
+impl PartitionDoor {
+    /// `read` and `write` are those of the node.
+    pub(crate) fn new(
+        name: PartitionName,
+        by: Option<RoutedBy>,
+        read: Arc<dyn ReadDoor>,
+        write: Arc<Writes>,
+    ) -> Self {
+        Self {
+            name,
+            by,
+            read,
+            write,
+        }
+    }
+
+    async fn seen(&self, consistency: Consistency) -> Result<View, Unavailable> {
+        let view = self.read.view(consistency).await?.within(&self.name)?;
+        match &self.by {
+            Some(by) if !view.is_routed(by) => Err(Unavailable::Rerouted),
+            _ => Ok(view),
+        }
+    }
+
+    async fn submitted(
+        &self,
+        command: Command,
+        http_request_id: String,
+    ) -> Result<Written, Unavailable> {
+        // As far as this node knows: apply looks whether it is so.
+        let view = match self.seen(Consistency::Local).await {
+            // This node may be behind the one that made it.
+            Err(Unavailable::NoPartition { .. }) => self.seen(Consistency::Linearizable).await?,
+            seen => seen?,
+        };
+        let written = (self.write)
+            .write(view.destination(), command, http_request_id)
+            .await?;
+        match (written.view.clone().within(&self.name), &written.outcome) {
+            (Ok(view), _) => Ok(Written { view, ..written }),
+            // A refusal shows nothing of the state.
+            (Err(_), Outcome::Refused(_)) => Ok(written),
+            (Err(gone), _) => Err(Unavailable::outcome_unknown(gone.to_string())),
+        }
+    }
+}
+
+impl ReadDoor for PartitionDoor {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        Box::pin(self.seen(consistency))
+    }
+
+    fn position(&self) -> Position {
+        self.read.position()
+    }
+}
+
+impl WriteDoor for PartitionDoor {
+    fn has_room(&self) -> Result<(), Unavailable> {
+        self.write.has_room()
+    }
+
+    fn submit(
+        &self,
+        command: Command,
+        http_request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+        let span =
+            tracing::debug_span!("submit", request_id = %http_request_id, partition = %self.name);
+        Box::pin(self.submitted(command, http_request_id).instrument(span))
+    }
+}

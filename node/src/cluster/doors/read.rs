@@ -1,0 +1,84 @@
+//! The door for reads. What each consistency promises, and how the promise is kept:
+//!
+//! * linearizable: the read index ([`crate::cluster::read::index`]), then this node waits until it has applied
+//!   as far.
+//! * session: this node waits until it has applied the client's token.
+//! * bounded: a state that was complete recently enough is answered at once, else as linearizable.
+//! * local: this node's state as it is.
+//! * bounded or local: as bounded, but as local while this node is cut off. The first read that finds out waits a
+//!   little longer than an election takes.
+//!
+//! Nothing is answered before the state has all standard names of this binary
+//! ([`crate::cluster::standards`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use tokio::time::Instant;
+
+use crate::cluster::replica::Replica;
+use crate::cluster::slot::Slot;
+use placement_api::doors::{Consistency, PlacementIndex, Position, ReadDoor, Unavailable, View};
+
+/// The door for reads of one node.
+pub(crate) struct Reads {
+    slot: Arc<Slot>,
+}
+
+impl Reads {
+    pub(crate) fn new(slot: Arc<Slot>) -> Self {
+        Self { slot }
+    }
+
+    async fn promise(&self, consistency: Consistency) -> Result<View, Unavailable> {
+        let deadline = Instant::now() + self.slot.wait();
+        let node = self.slot.running(deadline).await?;
+        let replica = &node.replica;
+        node.standards.wait(deadline).await?;
+        match consistency {
+            Consistency::Local => {}
+            Consistency::Linearizable => node.read_index.linearize(deadline).await?,
+            Consistency::Session(token) => reach(replica, token, deadline).await?,
+            // What is complete as of now is never older than was asked for, however long it took.
+            Consistency::Bounded(bound) if replica.freshness.is_older_than(bound) => {
+                node.read_index.linearize(deadline).await?;
+            }
+            Consistency::BoundedOrLocal(bound)
+                if replica.freshness.is_older_than(bound) && !replica.freshness.is_cut_off() =>
+            {
+                let patience = Duration::from_millis(2 * replica.config.raft.election_max_ms);
+                let deadline = deadline.min(Instant::now() + patience);
+                if node.read_index.linearize(deadline).await.is_err() {
+                    replica.freshness.cut_off();
+                }
+            }
+            Consistency::Bounded(_) | Consistency::BoundedOrLocal(_) => {}
+        }
+        Ok(replica.view())
+    }
+}
+
+impl ReadDoor for Reads {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        Box::pin(self.promise(consistency))
+    }
+
+    fn position(&self) -> Position {
+        self.slot.position()
+    }
+}
+
+/// Waits until this node has applied a client's token.
+async fn reach(
+    replica: &Replica,
+    token: PlacementIndex,
+    deadline: Instant,
+) -> Result<(), Unavailable> {
+    if token.epoch != replica.identity.epoch {
+        return Err(Unavailable::ForeignIndex {
+            epoch: replica.identity.epoch,
+        });
+    }
+    replica.apply_up_to(token.index, deadline).await
+}

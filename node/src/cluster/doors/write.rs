@@ -1,0 +1,78 @@
+//! The door for writes: commits a command, and shows the state of this node that contains it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use placement_model::Command;
+use placement_model::types::Destination;
+use placement_raft_store::coverage::RarePath;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::cluster::slot::Slot;
+use crate::cluster::write::backlog::Backlog;
+use placement_api::doors::{Unavailable, WriteDoor, Written};
+
+/// The door for writes of one node: for commands of the whole cluster, and below
+/// [`PartitionDoor`](super::partition::PartitionDoor) for those of each partition.
+pub(crate) struct Writes {
+    slot: Arc<Slot>,
+    backlog: Backlog,
+}
+
+impl Writes {
+    /// `backlog` bounds what waits here.
+    pub(crate) fn new(slot: Arc<Slot>, backlog: Backlog) -> Self {
+        Self { slot, backlog }
+    }
+
+    /// Has a command carried out in one partition. The view is of the default one.
+    pub(crate) async fn write(
+        &self,
+        destination: Destination,
+        command: Command,
+        http_request_id: String,
+    ) -> Result<Written, Unavailable> {
+        // What a command takes is not known yet, and counted elsewhere.
+        let permit = self.backlog.permit(0).map_err(busy)?;
+        let deadline = Instant::now() + self.slot.wait();
+        let node = self.slot.running(deadline).await?;
+        let replica = &node.replica;
+        let begun = replica.freshness.now();
+        // Once they are in the state of this node, they stand before this write in the log.
+        node.standards.wait(deadline).await?;
+        let committed = (node.writes)
+            .commit_in(destination, command, http_request_id, deadline)
+            .await?;
+        permit.answered();
+        // All that was acknowledged before this write began stands before it in the log.
+        replica.freshness.confirm(begun);
+        Ok(Written {
+            outcome: committed.outcome,
+            index: replica.place(committed.at.index()),
+            term: committed.at.committed_leader_id().term,
+            view: replica.view(),
+        })
+    }
+}
+
+fn busy(reason: String) -> Unavailable {
+    RarePath::WriteBusy.ran();
+    Unavailable::Busy { reason }
+}
+
+impl WriteDoor for Writes {
+    fn has_room(&self) -> Result<(), Unavailable> {
+        self.backlog.permit(0).map(drop).map_err(busy)
+    }
+
+    fn submit(
+        &self,
+        command: Command,
+        http_request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+        let span = tracing::debug_span!("submit", request_id = %http_request_id);
+        let written = self.write(Destination::DEFAULT, command, http_request_id);
+        Box::pin(written.instrument(span))
+    }
+}

@@ -1,0 +1,131 @@
+//! A voter that is lost for long gives its vote to a learner of its site, if an operator wants that. The leader does it,
+//! for one voter at a time, and only while a majority is heard afterwards.
+//!
+//! It is careful rather than quick. A new leader begins to count again. The lost voter stays a member, as a learner, and
+//! does not get its vote back by coming back; so nothing goes to and fro.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_model::Command;
+use placement_model::command::SetReplacement;
+use placement_model::state::change::Replaced;
+use placement_raft_store::{Member, Site};
+use tokio::time::{Instant, sleep};
+
+use super::replacement::is_under_way;
+use crate::cluster::internal_actions::InternalAction;
+use crate::cluster::running::Running;
+
+/// How often a leader looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Watches the voters, whenever this node leads.
+pub(crate) async fn watch(node: Arc<Running>, after: Duration) {
+    let mut silent: BTreeMap<u64, Instant> = BTreeMap::new();
+    loop {
+        sleep(EVERY).await;
+        if !node.replica.leads() {
+            silent.clear();
+            continue;
+        }
+        let voters = node.replica.voters();
+        silent.retain(|voter, _| voters.contains(voter) && !node.replica.is_heard(*voter));
+        for voter in &voters {
+            if !node.replica.is_heard(*voter) {
+                silent.entry(*voter).or_insert_with(Instant::now);
+            }
+        }
+        if is_under_way(&node) || voters.len() <= 2 * silent.len() {
+            continue;
+        }
+        let lost = silent.iter().find_map(|(voter, since)| {
+            let by = (since.elapsed() >= after).then(|| deputy(&node, *voter))?;
+            Some((*voter, by?))
+        });
+        if let Some((lost, by)) = lost {
+            begin(&node, lost, by, after).await;
+            // If nothing came of it, it is not tried again at once.
+            silent.remove(&lost);
+        }
+    }
+}
+
+/// The learner that is to have the vote of a lost voter: one that is heard and has caught up, of its zone if there is
+/// one, else of its region.
+fn deputy(node: &Running, lost: u64) -> Option<u64> {
+    let replica = &node.replica;
+    let (members, voters) = (replica.members(), replica.voters());
+    let site = &members.get(&lost)?.site;
+    let fit = |id: u64| replica.is_heard(id) && replica.has_caught_up(id);
+    let learners = members
+        .iter()
+        .filter(|(id, _)| !voters.contains(id) && fit(**id));
+    nearest(site, learners)
+}
+
+fn nearest<'a>(site: &Site, learners: impl Iterator<Item = (&'a u64, &'a Member)>) -> Option<u64> {
+    let near = learners.filter(|(_, member)| member.site.region == site.region);
+    let best = near.min_by_key(|(id, member)| (member.site.zone != site.zone, **id));
+    best.map(|(id, _)| *id)
+}
+
+async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
+    let words = format!(
+        "node {lost} has not been heard for {} s: node {by} is to have its vote",
+        after.as_secs()
+    );
+    tracing::warn!(lost, by, "{words}");
+    let command = Command::SetReplacement(SetReplacement {
+        by,
+        replaces: Some(Replaced {
+            node: lost,
+            // Each keeps its own.
+            name: String::new(),
+            votes: true,
+            stays: true,
+            though_heard: false,
+        }),
+    });
+    let done = node.carry_out(command, &words).await;
+    if let Err(refused) = &done {
+        tracing::warn!(lost, by, %refused, "the vote of a lost voter is not handed on yet");
+    }
+    node.actions.record(InternalAction {
+        actor: format!("the autopilot of node {}", node.replica.me),
+        path: format!("/v1/members/{lost}/replace"),
+        detail: words,
+        done: done.is_ok(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(region: &str, zone: &str) -> Member {
+        Member {
+            site: Box::new(Site {
+                region: region.to_owned(),
+                zone: zone.to_owned(),
+            }),
+            ..Member::default()
+        }
+    }
+
+    #[test]
+    fn a_vote_stays_in_its_zone_or_in_its_region_and_never_leaves_that() {
+        let lost = at("north", "a").site;
+        let of = |members: &[(u64, Member)]| {
+            nearest(&lost, members.iter().map(|(id, member)| (id, member)))
+        };
+        let (near, far, away) = (at("north", "a"), at("north", "b"), at("south", "a"));
+        assert_eq!(
+            of(&[(4, far.clone()), (5, near), (6, away.clone())]),
+            Some(5)
+        );
+        assert_eq!(of(&[(6, away.clone()), (7, far)]), Some(7));
+        assert_eq!(of(&[(6, away)]), None);
+    }
+}

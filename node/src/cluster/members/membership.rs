@@ -1,0 +1,665 @@
+//! Who belongs to the cluster. Changes are made by the leader, one node at a time and in one log
+//! entry each, so that no cluster is ever left half way between two memberships.
+//!
+//! A node's number is never used twice. The session row that each writing node has in the state
+//! remembers it, and a removed node's row is closed: what it may still send is not carried out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use openraft::errors::{ClientWriteError, RaftError};
+use openraft::{ChangeMembers, Precondition};
+use placement_model::command::{Command, RetireNode};
+use placement_raft_store::{Identity, Member, Membership as RaftMembership, Payload, TypeConfig};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use crate::cluster::error::Refused;
+use crate::cluster::leadership::hand_over::hand_over;
+use crate::cluster::replica::{REMOVED, Replica};
+use crate::cluster::running::Running;
+use crate::cluster::slot::Slot;
+use crate::rpc::channel::{CallError, Lane};
+use crate::rpc::message::{Introduction, Invitation, Method};
+use crate::rpc::peers::Peers;
+use crate::topology::{Standing, made_fatal};
+
+/// How long one operator's request may take.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+/// How long a call to a node that is to join may take.
+const INTRODUCTION: Duration = Duration::from_secs(5);
+/// How long a promotion waits for the learner to catch up.
+const CATCH_UP: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What an operator asks of the leader.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum MembershipChange {
+    /// Makes a learner a voter.
+    Promote { id: u64, force: bool },
+    /// Takes a node out.
+    Remove { id: u64, force: bool },
+    /// Hands leadership to a voter, or to whichever is best.
+    TransferLeader { to: Option<u64> },
+    /// Makes a voter a learner, which goes on serving reads.
+    Demote { id: u64, force: bool },
+    /// What a node says of itself: what it is called, where it stands and where it is reached. It
+    /// asks for this itself. `start` counts its starts, and is said as long as it does not know
+    /// whether it has forgotten anything.
+    Describe {
+        id: u64,
+        told: Box<Member>,
+        start: Option<u64>,
+    },
+    /// Has a number given to a node that is to join with the token of this hash.
+    IssueToken {
+        token: String,
+        seconds: u64,
+        /// In whose place it comes, and whether that is so though the other is heard.
+        replaces: Option<(u64, bool)>,
+    },
+}
+
+/// The leader's answer to an operator.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum ChangeReply {
+    /// Done.
+    Done,
+    /// Not done.
+    Refused(Refused),
+    /// Ask another.
+    NotLeader,
+}
+
+impl Slot {
+    /// Has the leader carry out an operator's request.
+    pub(crate) async fn change(&self, change: MembershipChange) -> Result<(), Refused> {
+        let running = self.member()?;
+        let replica = &running.replica;
+        if replica.is_removed() {
+            return Err(Refused::Conflict(REMOVED.to_owned()));
+        }
+        let deadline = Instant::now() + self.wait();
+        loop {
+            let mut reason = "no leader is known".to_owned();
+            if let Some(leader) = replica.leader() {
+                let reply = if leader.id == replica.me {
+                    Membership(&running).change(change.clone()).await
+                } else {
+                    let to = (leader.id, leader.address.as_str());
+                    let call =
+                        (running.peers).call(to, Lane::Forward, Method::Admin, &change, DEADLINE);
+                    match call.await {
+                        Ok(reply) => reply,
+                        Err(error) if error.is_without_effect() => {
+                            reason = error.to_string();
+                            ChangeReply::NotLeader
+                        }
+                        Err(error) => ChangeReply::Refused(Refused::Unavailable(format!(
+                            "the leader, node {}, gave no answer ({error}); look at the status \
+                             before trying again",
+                            leader.id
+                        ))),
+                    }
+                };
+                match reply {
+                    ChangeReply::Done => return Ok(()),
+                    ChangeReply::Refused(refused) => return Err(refused),
+                    ChangeReply::NotLeader => {}
+                }
+            }
+            if Instant::now() >= deadline {
+                return Err(Refused::Unavailable(reason));
+            }
+            replica.other_leader(None, Instant::now() + PAUSE).await;
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Hands leadership over, and says who leads then.
+    pub(crate) async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Refused> {
+        let leader = || Some(self.get()?.replica.leader()?.id);
+        let before = leader();
+        self.change(MembershipChange::TransferLeader { to }).await?;
+        // This node may hear of it later than the one that led.
+        let give_up = Instant::now() + self.wait();
+        loop {
+            match leader() {
+                Some(leader) if to.map_or(Some(leader) != before, |to| to == leader) => {
+                    return Ok(leader);
+                }
+                _ if Instant::now() >= give_up => {
+                    return Err(Refused::Unavailable(
+                        "leadership was handed over, but this node does not hear from the new \
+                         leader: look at the status"
+                            .to_owned(),
+                    ));
+                }
+                _ => sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+/// The owner of the membership: what the leader does for operators.
+pub(crate) struct Membership<'a>(pub(crate) &'a Running);
+
+impl Membership<'_> {
+    pub(crate) fn replica(&self) -> &Replica {
+        &self.0.replica
+    }
+
+    /// Carries out an operator's request, as the leader.
+    pub(crate) async fn change(&self, change: MembershipChange) -> ChangeReply {
+        if !self.replica().leads() {
+            return ChangeReply::NotLeader;
+        }
+        tracing::info!(?change, "the cluster is to change");
+        let done = match change {
+            MembershipChange::Promote { id, force } => self.promote(id, force).await,
+            MembershipChange::Remove { id, force } | MembershipChange::Demote { id, force }
+                if id == self.replica().me =>
+            {
+                // The next leader carries it out. A leader without a vote would lead on, as openraft lets every
+                // member; once out, it could not have its own number closed.
+                match self.hand_over_without_vote(force).await {
+                    Ok(()) => return ChangeReply::NotLeader,
+                    Err(refused) => Err(refused),
+                }
+            }
+            MembershipChange::Remove { id, force } => self.remove(id, force).await,
+            MembershipChange::Demote { id, force } => self.demote(id, force).await,
+            MembershipChange::TransferLeader { to } => self.transfer(to).await,
+            MembershipChange::IssueToken {
+                token,
+                seconds,
+                replaces,
+            } => self.issue_token(token, seconds, replaces).await,
+            MembershipChange::Describe { id, told, start } => self.describe(id, *told, start).await,
+        };
+        match done {
+            Ok(()) => ChangeReply::Done,
+            Err(refused) => {
+                tracing::warn!(%refused, "the change of the cluster was refused");
+                ChangeReply::Refused(refused)
+            }
+        }
+    }
+
+    pub(crate) async fn add(&self, id: u64, member: Member) -> Result<(), Refused> {
+        if self.replica().is_member(id) {
+            return Err(Refused::Conflict(format!("node {id} is a member already")));
+        }
+        if self.was_member(id) {
+            return Err(Refused::Conflict(format!(
+                "a node {id} has been a member before: give the new one a number that was never \
+                 used, and an empty data directory"
+            )));
+        }
+        let unreachable = |error: CallError| {
+            Refused::Unavailable(format!("the new node at {}: {error}", member.peer))
+        };
+        let found: Introduction = (self.0.peers)
+            .introduce(&member.peer, Method::Probe, &(), INTRODUCTION)
+            .await
+            .map_err(unreachable)?;
+        if found.node != id {
+            return Err(Refused::Conflict(format!(
+                "at {} there is node {}, not node {id}",
+                member.peer, found.node
+            )));
+        }
+        if found
+            .cluster
+            .is_some_and(|cluster| cluster != self.replica().identity.cluster)
+        {
+            return Err(Refused::Conflict(format!(
+                "node {id} belongs to another cluster: start it with an empty data directory"
+            )));
+        }
+        let level = self.replica().level();
+        if found.level < level {
+            return Err(Refused::Conflict(format!(
+                "node {id} agrees to feature levels up to {}, and the cluster is at {level}: start \
+                 it with the version that the others run",
+                found.level
+            )));
+        }
+        if found.formed {
+            return Err(Refused::Conflict(format!(
+                "node {id} has data of this cluster already: start it under a new number with an \
+                 empty data directory"
+            )));
+        }
+        invite(&self.0.peers, &self.replica().identity, id, &member.peer)
+            .await
+            .map_err(unreachable)?;
+        let (now, voters) = self.now();
+        let mut members = self.replica().members();
+        members.insert(id, member);
+        self.set_membership(now, voters, members).await
+    }
+
+    /// What this member says of itself at an address; `None`: it is not there, or not of this cluster any more.
+    pub(crate) async fn found_at(&self, address: &str, id: u64) -> Option<Introduction> {
+        let asked = (self.0.peers).introduce(address, Method::Probe, &(), INTRODUCTION);
+        let found: Introduction = asked.await.ok()?;
+        let cluster = Some(self.replica().identity.cluster);
+        (found.node == id && found.cluster == cluster).then_some(found)
+    }
+
+    /// Sets what is known of members. Where others reach them was looked at before, so no one is lost by this.
+    pub(crate) async fn set_members(
+        &self,
+        unchanged: Precondition<TypeConfig>,
+        members: BTreeMap<u64, Member>,
+    ) -> Result<(), Refused> {
+        if members.is_empty() {
+            return Ok(());
+        }
+        let change = ChangeMembers::SetNodes(members);
+        let raft = &self.replica().raft;
+        match raft.change_membership_if(change, true, [unchanged]).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Refused::Unavailable(error.to_string())),
+        }
+    }
+
+    pub(crate) async fn promote(&self, id: u64, force: bool) -> Result<(), Refused> {
+        self.must_be_member(id)?;
+        let (_, voters) = self.now();
+        if voters.contains(&id) {
+            return Ok(());
+        }
+        self.must_survive(&(&voters | &BTreeSet::from([id])), force)?;
+        self.caught_up(id, CATCH_UP).await.map_err(|lag| {
+            Refused::Conflict(match lag {
+                Some(lag) => {
+                    format!("node {id} still lacks {lag} log entries: wait until it has caught up")
+                }
+                None => format!("nothing was heard from node {id} yet"),
+            })
+        })?;
+        let (now, mut voters) = self.now();
+        if !voters.insert(id) {
+            return Ok(());
+        }
+        self.set_membership(now, voters, self.replica().members())
+            .await
+    }
+
+    /// Waits until a node has nearly the whole log.
+    ///
+    /// # Errors
+    /// How many entries it still lacks when `patience` is over, if that is known.
+    async fn caught_up(&self, id: u64, patience: Duration) -> Result<(), Option<u64>> {
+        let give_up = Instant::now() + patience;
+        loop {
+            if self.replica().has_caught_up(id) {
+                return Ok(());
+            }
+            if Instant::now() >= give_up {
+                return Err(self.replica().lag(id));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn demote(&self, id: u64, force: bool) -> Result<(), Refused> {
+        self.must_be_member(id)?;
+        let (now, mut voters) = self.now();
+        if !voters.remove(&id) {
+            return Ok(());
+        }
+        self.must_go_on(id, &voters, force).await?;
+        self.set_membership(now, voters, self.replica().members())
+            .await
+    }
+
+    async fn remove(&self, id: u64, force: bool) -> Result<(), Refused> {
+        if self.is_removed_by_half(id) {
+            return self.retire(id).await;
+        }
+        self.must_be_member(id)?;
+        let (now, mut voters) = self.now();
+        if voters.remove(&id) {
+            self.must_go_on(id, &voters, force).await?;
+        }
+        self.take_out(id, now, voters).await
+    }
+
+    /// Hands leadership over if the cluster can do without the vote of this node.
+    async fn hand_over_without_vote(&self, force: bool) -> Result<(), Refused> {
+        let (me, (_, mut left)) = (self.replica().me, self.now());
+        left.remove(&me);
+        self.must_go_on(me, &left, force).await?;
+        self.hand_over(None).await.map(drop)
+    }
+
+    /// Takes out a node that has no vote among `voters`.
+    pub(crate) async fn take_out(
+        &self,
+        id: u64,
+        unchanged: Precondition<TypeConfig>,
+        voters: BTreeSet<u64>,
+    ) -> Result<(), Refused> {
+        let mut members = self.replica().members();
+        members.remove(&id);
+        self.set_membership(unchanged, voters, members).await?;
+        self.retire(id).await
+    }
+
+    /// Whether a node was taken out, and what it may still send is not shut out yet.
+    fn is_removed_by_half(&self, id: u64) -> bool {
+        let applied = self.replica().views.current();
+        let is_retired = applied.cluster.is_retired(id);
+        self.was_member(id) && !is_retired && !self.replica().is_member(id)
+    }
+
+    /// Whether the cluster can do with `left` once `id` has no vote any more.
+    async fn must_go_on(&self, id: u64, left: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
+        if left.is_empty() {
+            return Err(Refused::Conflict(format!(
+                "node {id} is the last voter: a cluster without voters is no cluster"
+            )));
+        }
+        self.must_survive(left, force)?;
+        self.must_be_heard(left).await
+    }
+
+    /// Whether a majority of these voters is heard.
+    pub(crate) async fn must_be_heard(&self, left: &BTreeSet<u64>) -> Result<(), Refused> {
+        let heard = self.heard(left).await;
+        if heard.len() > left.len() / 2 {
+            return Ok(());
+        }
+        Err(Refused::Conflict(format!(
+            "of the voters {left:?} that would be left only {heard:?} are heard, which is no \
+             majority: bring the others back first"
+        )))
+    }
+
+    /// Whether these voters survive what `[cluster] survive` asks for, or are on the way there.
+    fn must_survive(&self, voters: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
+        let wanted = self.replica().config.cluster.survive;
+        let Some(extent) = wanted.filter(|_| !force) else {
+            return Ok(());
+        };
+        let before = self.standings(&self.now().1);
+        let fatal = made_fatal(&before, &self.standings(voters), extent);
+        let Some(first) = fatal.first() else {
+            return Ok(());
+        };
+        Err(Refused::Conflict(format!(
+            "with the voters {voters:?} the loss of {first} would stop the cluster, and by [cluster] \
+             survive the loss of any {extent} is to be survived. `placementctl topology` shows who \
+             stands where; change the others first, or say --force where this is a step on the way"
+        )))
+    }
+
+    /// Where all members stand if these vote, as far as the rules ask: absent members may come back.
+    fn standings(&self, voters: &BTreeSet<u64>) -> Vec<Standing> {
+        let standing = |(node, member): (u64, Member)| Standing {
+            node,
+            site: *member.site,
+            is_voter: voters.contains(&node),
+            is_heard: true,
+        };
+        self.replica().members().into_iter().map(standing).collect()
+    }
+
+    /// As the leader: which of the voters are heard. A leader that is new waits a moment for them.
+    pub(crate) async fn heard(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
+        let give_up =
+            Instant::now() + Duration::from_millis(self.replica().config.raft.election_max_ms);
+        loop {
+            let is_heard = |voter: &u64| self.replica().is_heard(*voter);
+            let heard: Vec<u64> = voters.iter().copied().filter(is_heard).collect();
+            if heard.len() > voters.len() / 2 || Instant::now() >= give_up {
+                return heard;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// What a removed node may still send is not carried out, and its number is not given again.
+    pub(crate) async fn retire(&self, id: u64) -> Result<(), Refused> {
+        let command = Command::RetireNode(RetireNode { node: id });
+        let what = format!("removal of node {id}");
+        let retired = self.0.writes.commit(command, what).await;
+        retired.map(drop).map_err(|error| {
+            Refused::Unavailable(format!(
+                "node {id} is no member any more, but what it may still send is not shut out yet \
+                 ({error}): remove it once more, and do not use its number again"
+            ))
+        })
+    }
+
+    async fn transfer(&self, to: Option<u64>) -> Result<(), Refused> {
+        let (_, voters) = self.now();
+        if let Some(to) = to {
+            if to == self.replica().me {
+                return Ok(());
+            }
+            if !voters.contains(&to) {
+                return Err(Refused::Conflict(format!(
+                    "node {to} is no voter: {voters:?} are"
+                )));
+            }
+            self.must_be_fit_to_lead(to).await?;
+        }
+        let leader = self.hand_over(to).await?;
+        if to.is_none_or(|to| to == leader) {
+            return Ok(());
+        }
+        Err(Refused::Conflict(format!(
+            "node {leader} leads now: it was faster than the node that was meant"
+        )))
+    }
+
+    /// Hands leadership to a voter, or to whichever is best; gives who leads then.
+    pub(crate) async fn hand_over(&self, to: Option<u64>) -> Result<u64, Refused> {
+        let patience = Duration::from_millis(3 * self.replica().config.raft.election_max_ms);
+        let handed = hand_over(self.replica(), to, patience).await;
+        handed.map_err(Refused::Unavailable)
+    }
+
+    /// A node that is not heard, or that lacks much of the log, cannot take over: the cluster
+    /// would take no writes until the attempt is given up.
+    async fn must_be_fit_to_lead(&self, id: u64) -> Result<(), Refused> {
+        if self.heard(&BTreeSet::from([id])).await.is_empty() {
+            return Err(Refused::Conflict(format!(
+                "nothing has been heard from node {id} lately: node {} goes on leading",
+                self.replica().me
+            )));
+        }
+        // A leader that is new does not know yet how far the others are.
+        let patience = Duration::from_millis(self.replica().config.raft.election_max_ms);
+        self.caught_up(id, patience).await.map_err(|lag| {
+            let lag = lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string());
+            Refused::Conflict(format!(
+                "node {id} lacks {lag} log entries: wait until it has caught up; node {} goes on \
+                 leading",
+                self.replica().me
+            ))
+        })
+    }
+
+    pub(crate) fn must_be_member(&self, id: u64) -> Result<(), Refused> {
+        if self.replica().is_member(id) {
+            Ok(())
+        } else {
+            Err(Refused::NotFound(format!("node {id} is not a member")))
+        }
+    }
+
+    /// Whether a node of this number has written before.
+    fn was_member(&self, id: u64) -> bool {
+        self.replica().views.current().cluster.session(id).is_some()
+    }
+
+    /// The effective membership: the log entry that set it, and the voters.
+    pub(crate) fn now(&self) -> (Precondition<TypeConfig>, BTreeSet<u64>) {
+        let stored = self.replica().membership();
+        let unchanged = Precondition::LastMembershipLogId {
+            last_membership_log_id: *stored.log_id(),
+        };
+        (unchanged, stored.membership().voter_ids().collect())
+    }
+
+    /// Sets the membership, if it is still the one that the change was decided on.
+    pub(crate) async fn set_membership(
+        &self,
+        unchanged: Precondition<TypeConfig>,
+        voters: BTreeSet<u64>,
+        members: BTreeMap<u64, Member>,
+    ) -> Result<(), Refused> {
+        let membership = RaftMembership::new(vec![voters], members)
+            .map_err(|error| Refused::Conflict(error.to_string()))?;
+        let append = self
+            .replica()
+            .raft
+            .append_membership(membership, Payload::Blank, [unchanged]);
+        match tokio::time::timeout(DEADLINE / 2, append).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(
+                Refused::Unavailable("the leader has changed meanwhile: try again".to_owned()),
+            ),
+            Ok(Err(RaftError::APIError(
+                error @ (ClientWriteError::ChangeMembershipError(_)
+                | ClientWriteError::PreconditionFailed(_)),
+            ))) => Err(Refused::Conflict(format!(
+                "another change is under way: try again ({error})"
+            ))),
+            Ok(Err(error)) => Err(Refused::Unavailable(error.to_string())),
+            Err(_) => Err(Refused::Unavailable(
+                "no majority has taken the change in time; look at the status before trying again"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// Has a node without data join the cluster of `identity`.
+pub(crate) async fn invite(
+    peers: &Peers,
+    identity: &Identity,
+    id: u64,
+    address: &str,
+) -> Result<(), CallError> {
+    let invitation = Invitation {
+        cluster: identity.cluster,
+        epoch: identity.epoch,
+        node: id,
+    };
+    peers
+        .introduce(address, Method::Invite, &invitation, INTRODUCTION)
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use placement_model::Level;
+    use placement_model::command::{RaiseLevel, WriteId};
+    use placement_model::types::Destination;
+    use placement_raft_store::wire::{self, Blob, RecordVersion};
+
+    use super::*;
+    use crate::cluster::alone::Alone;
+    use crate::rpc::message::WriteCall;
+
+    fn member(id: u64) -> Member {
+        Member {
+            peer: format!("192.0.2.{id}:8779"),
+            ..Member::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_is_refused_if_another_one_was_made_since_it_was_decided() {
+        let alone = Alone::start().await;
+        let membership = Membership(&alone.running);
+        // Two operators add a node each. Both decisions begin with the same membership.
+        let [(first, voters), (second, _)] = [(); 2].map(|()| membership.now());
+        let with = |id| {
+            let mut members = alone.running.replica.members();
+            members.insert(id, member(id));
+            members
+        };
+        let (with_2, with_3) = (with(2), with(3));
+        let added = membership.set_membership(first, voters.clone(), with_2);
+        added.await.unwrap();
+        let refused = membership
+            .set_membership(second, voters.clone(), with_3)
+            .await;
+        assert!(
+            matches!(&refused, Err(Refused::Conflict(words)) if words.contains("another change")),
+            "{refused:?}"
+        );
+        let has_2 = |replica: &Replica| replica.is_member(2);
+        alone.becomes("a member beside node 2", has_2).await;
+        assert!(!alone.running.replica.is_member(3));
+        // Decided again, it is made.
+        let (now, _) = membership.now();
+        membership
+            .set_membership(now, voters, with(3))
+            .await
+            .unwrap();
+        let has_all = |replica: &Replica| replica.members().keys().copied().eq([1, 2, 3]);
+        alone.becomes("one of three members", has_all).await;
+        alone.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_removal_that_stopped_half_way_is_completed_by_another_one() {
+        let alone = Alone::start().await;
+        let (replica, membership) = (&alone.running.replica, Membership(&alone.running));
+        let (now, voters) = membership.now();
+        let mut members = replica.members();
+        members.insert(2, member(2));
+        membership
+            .set_membership(now, voters.clone(), members.clone())
+            .await
+            .unwrap();
+        let has_2 = |replica: &Replica| replica.is_member(2);
+        alone.becomes("a member beside node 2", has_2).await;
+        // It has written, which the cluster remembers.
+        let command = Command::RaiseLevel(RaiseLevel { to: Level::NEWEST });
+        let written = WriteCall {
+            write_id: WriteId {
+                origin: 2,
+                boot: 1,
+                sequence: 1,
+                answered_below: 1,
+            },
+            http_request_id: "a write of node 2".to_owned(),
+            command: Blob(wire::encode(RecordVersion::NEWEST, &command).into()),
+            patience_ms: 0,
+            destination: Destination::DEFAULT,
+        };
+        let deadline = Instant::now() + DEADLINE;
+        alone
+            .running
+            .proposals
+            .propose(written, deadline)
+            .await
+            .unwrap();
+        // The leader that took it out did not come to the second half.
+        members.remove(&2);
+        let (now, _) = membership.now();
+        membership
+            .set_membership(now, voters, members)
+            .await
+            .unwrap();
+        alone
+            .becomes("alone again", |replica| !has_2(replica))
+            .await;
+        let is_retired = || replica.views.current().cluster.is_retired(2);
+        assert!(!is_retired());
+        membership.remove(2, false).await.unwrap();
+        assert!(is_retired());
+        let refused = membership.remove(2, false).await;
+        assert!(matches!(refused, Err(Refused::NotFound(_))), "{refused:?}");
+        alone.stop().await;
+    }
+}

@@ -1,0 +1,351 @@
+//! The read index (Raft thesis, 6.4): how far a node must have applied the log so that a read misses
+//! nothing that was acknowledged before it was asked for.
+//!
+//! The leader is asked, after the read came in, how far it has committed. Whether it still leads is told by
+//! the votes of a quorum ([`super::quorum`]), for which the other voters are asked at the same time unless the
+//! two are one; where that tells nothing, and where the leader asks itself, by a heartbeat of the leader.
+//! One such round is under way per node; later reads share the next one.
+//!
+//! A node that is the only voter need not ask anybody.
+//!
+//! Leases are not used: a restarted follower has forgotten the lease it granted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use openraft::ReadPolicy;
+use openraft::errors::{LinearizableReadError, RaftError};
+use placement_model::mutant;
+use placement_raft_store::coverage::RarePath;
+use placement_raft_store::wire::WireVote;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::quorum::{self, Point};
+use crate::cluster::freshness::Moment;
+use crate::cluster::replica::{Leader, REMOVED, Replica};
+use crate::rpc::channel::{CallError, Lane};
+use crate::rpc::message::{Method, ReadIndexReply, ReadPointReply};
+use crate::rpc::peers::Peers;
+use placement_api::doors::Unavailable;
+
+/// How long to wait before the same leader is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Makes reads linearizable.
+pub(crate) struct ReadIndex {
+    replica: Arc<Replica>,
+    waiting: mpsc::UnboundedSender<Waiting>,
+}
+
+impl ReadIndex {
+    /// `waiting` leads to the task that asks in rounds.
+    pub(crate) fn new(replica: Arc<Replica>, waiting: mpsc::UnboundedSender<Waiting>) -> Self {
+        Self { replica, waiting }
+    }
+
+    /// Waits until this node has applied all that was acknowledged anywhere before now.
+    pub(crate) async fn linearize(&self, deadline: Instant) -> Result<(), Unavailable> {
+        let stopping = || Unavailable::nothing_committed("this node is stopping");
+        if self.replica.is_removed() {
+            return Err(Unavailable::nothing_committed(REMOVED));
+        }
+        if self.replica.failure().is_none() && self.replica.rules_alone() {
+            self.replica.freshness.confirm(self.replica.freshness.now());
+            return Ok(());
+        }
+        let (answer, asked) = oneshot::channel();
+        let waiting = Waiting { answer, deadline };
+        self.waiting.send(waiting).map_err(|_| stopping())?;
+        let point = match timeout_at(deadline, asked).await {
+            Ok(Ok(Ok(point))) => point,
+            Ok(Ok(Err(reason))) => return Err(Unavailable::nothing_committed(reason)),
+            Ok(Err(_)) => return Err(stopping()),
+            Err(_) => {
+                let reason = self.replica.without_leader();
+                return Err(Unavailable::nothing_committed(reason));
+            }
+        };
+        self.replica.apply_up_to(point.index, deadline).await?;
+        let asked = match mutant!("fresh-as-of-the-answer") {
+            true => self.replica.freshness.now(),
+            false => point.asked,
+        };
+        self.replica.freshness.confirm(asked);
+        Ok(())
+    }
+}
+
+/// Rounds of asking the leader how far reads must be.
+#[derive(Debug, Default)]
+pub(crate) struct ReadMetrics {
+    pub(crate) rounds: AtomicU64,
+    pub(crate) reads: AtomicU64,
+    pub(crate) failures: AtomicU64,
+    pub(crate) micros: AtomicU64,
+}
+
+impl ReadMetrics {
+    /// One round served this many reads.
+    fn round(&self, reads: usize, took: Duration) {
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.reads.fetch_add(reads as u64, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// One round got no answer.
+    fn failed(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A read that waits for a round.
+pub(crate) struct Waiting {
+    answer: oneshot::Sender<Result<ReadPoint, String>>,
+    deadline: Instant,
+}
+
+/// A state at `index` has all that was acknowledged before `asked`.
+#[derive(Debug, Clone, Copy)]
+struct ReadPoint {
+    asked: Moment,
+    index: u64,
+}
+
+/// Asks the leader, for all reads that wait when a round begins.
+pub(crate) struct Rounds {
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) metrics: Arc<ReadMetrics>,
+}
+
+impl Rounds {
+    pub(crate) async fn run(self, mut queue: mpsc::UnboundedReceiver<Waiting>) {
+        let mut waiting: Vec<Waiting> = Vec::new();
+        loop {
+            if waiting.is_empty() {
+                match queue.recv().await {
+                    Some(read) => waiting.push(read),
+                    None => return,
+                }
+            }
+            while let Ok(read) = queue.try_recv() {
+                waiting.push(read);
+            }
+            waiting.retain(|read| !read.answer.is_closed());
+            let Some(latest) = waiting.iter().map(|read| read.deadline).max() else {
+                continue;
+            };
+            let asked = self.replica.freshness.now();
+            match self.ask(latest).await {
+                Ok(index) => {
+                    self.metrics.round(waiting.len(), asked.at.elapsed());
+                    if waiting.len() > 1 {
+                        RarePath::RoundShared.ran();
+                    }
+                    while mutant!("join-the-round")
+                        && let Ok(read) = queue.try_recv()
+                    {
+                        waiting.push(read);
+                    }
+                    for read in waiting.drain(..) {
+                        // Who has given up needs no answer.
+                        let _ = read.answer.send(Ok(ReadPoint { asked, index }));
+                    }
+                }
+                Err(reason) => {
+                    self.metrics.failed();
+                    self.replica.freshness.cut_off();
+                    RarePath::RoundFailed.ran();
+                    self.expire(&mut waiting, &reason);
+                }
+            }
+        }
+    }
+
+    /// Tells those whose time is up why; the others wait for the next round.
+    fn expire(&self, waiting: &mut Vec<Waiting>, reason: &str) {
+        let now = Instant::now();
+        for read in waiting.extract_if(.., |read| read.deadline <= now) {
+            let _ = read.answer.send(Err(reason.to_owned()));
+        }
+    }
+
+    /// One question to the leader. Waits a little before it says that there is no answer.
+    async fn ask(&self, latest: Instant) -> Result<u64, String> {
+        let replica = &self.replica;
+        if let Some(failure) = replica.failure() {
+            tokio::time::sleep(PAUSE).await;
+            return Err(format!("this node is quarantined: {failure}"));
+        }
+        let Some(leader) = replica.leader() else {
+            replica.other_leader(None, latest).await;
+            return Err("no leader is known".to_owned());
+        };
+        // A quorum that is there answers a heartbeat; one that is not is asked again.
+        let patience = Duration::from_millis(replica.config.raft.election_min_ms);
+        let reply = tokio::select! {
+            biased;
+            reply = self.ask_leader(&leader, patience) => reply,
+            () = replica.other_leader(Some(leader.id), Instant::now() + patience * 2) => {
+                Err(format!("node {} leads no more", leader.id))
+            }
+        };
+        let reason = match reply {
+            Ok(ReadIndexReply::At { index }) => return Ok(index),
+            Ok(ReadIndexReply::NotLeader) => {
+                format!(
+                    "node {} leads no more, and no other leader is known",
+                    leader.id
+                )
+            }
+            Ok(ReadIndexReply::Unconfirmed { reason }) | Err(reason) => reason,
+        };
+        replica
+            .other_leader(Some(leader.id), Instant::now() + PAUSE)
+            .await;
+        Err(reason)
+    }
+
+    async fn ask_leader(
+        &self,
+        leader: &Leader,
+        patience: Duration,
+    ) -> Result<ReadIndexReply, String> {
+        let replica = &self.replica;
+        if leader.id == replica.me {
+            return timeout(patience, confirm(replica))
+                .await
+                .map_err(|_| "no quorum confirmed in time that this node leads".to_owned());
+        }
+        if let Some(index) = self.ask_voters(leader, patience).await? {
+            return Ok(ReadIndexReply::At { index });
+        }
+        let to = (leader.id, leader.address.as_str());
+        self.peers
+            .call(to, Lane::Control, Method::ReadIndex, &(), patience)
+            .await
+            .map_err(|error| self.failed(leader, error))
+    }
+
+    fn failed(&self, leader: &Leader, error: CallError) -> String {
+        match error {
+            CallError::Removed(_) => {
+                self.replica.note_removed(true);
+                REMOVED.to_owned()
+            }
+            error => format!("the leader, node {}: {error}", leader.id),
+        }
+    }
+
+    /// Asks the leader how far it has committed, and the voters for the votes that they hold, unless the leader and this
+    /// node are a quorum: one round trip. `None`: they did not confirm it.
+    async fn ask_voters(&self, leader: &Leader, patience: Duration) -> Result<Option<u64>, String> {
+        let replica = &self.replica;
+        let stored = replica.membership();
+        let members = stored.membership();
+        let pair = [leader.id, replica.me];
+        let is_pair_enough = quorum::are_quorum(members, pair);
+        let others = (members.voter_ids()).filter(|id| !is_pair_enough && !pair.contains(id));
+        let mut votes: FuturesUnordered<_> = others
+            .filter_map(|id| Some((id, members.get_node(&id)?)))
+            .map(|(id, member)| async move {
+                let held = self.peers.call::<_, WireVote>(
+                    (id, &member.peer),
+                    Lane::Control,
+                    Method::HeldVote,
+                    &(),
+                    patience,
+                );
+                (id, held.await.ok())
+            })
+            .collect();
+        let mut shown = BTreeMap::from([(replica.me, held_vote(replica).await)]);
+        let to = (leader.id, leader.address.as_str());
+        let asked = (self.peers).call(to, Lane::Control, Method::ReadPoint, &(), patience);
+        let mut asked = std::pin::pin!(asked);
+        let mut point: Option<Point> = None;
+        loop {
+            if let Some(point) = &point {
+                let same = |(id, vote): (&u64, &Option<WireVote>)| {
+                    vote.is_some_and(|vote| {
+                        point.vote == vote.into() || mutant!("count-every-vote")
+                    })
+                    .then_some(*id)
+                };
+                let showed = [leader.id].into_iter().chain(shown.iter().filter_map(same));
+                if point.is_confirmed_by(&showed.collect()) || mutant!("lead-without-quorum") {
+                    match is_pair_enough {
+                        true => RarePath::RoundOfTwo.ran(),
+                        false => RarePath::RoundOfMany.ran(),
+                    }
+                    return Ok(Some(point.index));
+                }
+            }
+            tokio::select! {
+                biased;
+                reply = &mut asked, if point.is_none() => match reply {
+                    Ok(ReadPointReply::Leading { vote, index, voters }) => {
+                        point = Some(Point { vote: vote.into(), index, voters });
+                    }
+                    Ok(ReadPointReply::Unknown) => return Ok(None),
+                    Err(error) => return Err(self.failed(leader, error)),
+                },
+                Some((id, vote)) = votes.next() => {
+                    shown.insert(id, vote);
+                }
+                else => return Ok(None),
+            }
+        }
+    }
+}
+
+/// The vote that this node holds.
+pub(crate) async fn held_vote(replica: &Replica) -> Option<WireVote> {
+    let vote = (replica.raft).with_raft_state(|state| WireVote::from(state.vote_ref()));
+    vote.await.ok()
+}
+
+/// As the leader: how far a read must be that others confirm.
+pub(crate) async fn point(replica: &Replica) -> ReadPointReply {
+    let me = replica.me;
+    let told = (replica.raft).with_raft_state(move |state| quorum::point(state, me));
+    match told.await {
+        Ok(Some(Point {
+            vote,
+            index,
+            voters,
+        })) => ReadPointReply::Leading {
+            vote: (&vote).into(),
+            index,
+            voters,
+        },
+        _ => ReadPointReply::Unknown,
+    }
+}
+
+/// As the leader: how far a read must be that another node, or none, asks for now.
+pub(crate) async fn confirm(replica: &Replica) -> ReadIndexReply {
+    if mutant!("lead-without-quorum")
+        && replica.leads()
+        && let Some(index) = replica.raft_status().committed
+    {
+        return ReadIndexReply::At { index };
+    }
+    match replica.raft.get_read_log_id(ReadPolicy::ReadIndex).await {
+        Ok((read, _)) => ReadIndexReply::At {
+            index: read.log_id().index(),
+        },
+        Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => {
+            ReadIndexReply::NotLeader
+        }
+        Err(error) => ReadIndexReply::Unconfirmed {
+            reason: error.to_string(),
+        },
+    }
+}

@@ -1,0 +1,209 @@
+//! Whether a leader led still when a read came in, as told by the votes of a quorum, so that it need not
+//! ask for them itself.
+//!
+//! Each of the quorum looks at its vote after the read came in, the leader when it is asked how far it has
+//! committed. If all are the vote by which this leader leads, then no newer leader had been elected when
+//! the read came in:
+//!
+//! * The first newer leader is elected by a quorum of the newest membership in its log. Its log holds all
+//!   that this leader has committed, so that membership is the last one that this leader knows to be
+//!   committed, or one that this leader has appended since. Those who were asked are a quorum of both, and
+//!   so one of them has voted for the newer leader.
+//! * A vote never goes back, and is on disk before the candidate hears of it. So a voter that has voted for a
+//!   newer leader does not show this leader's vote afterwards, not after a restart either.
+//!
+//! So all that was acknowledged before the read came in was committed by this leader, or by those before
+//! it; and it knows how far those had come, once it has committed an entry of its own. No clock is asked.
+//!
+//! Among up to three voters the leader and a voter that asks are such a quorum, and one question is enough.
+//! Else the node that asks has all voters show their votes while the leader is asked: one round trip, to the
+//! leader or to the last of the quorum, however far these are from each other.
+
+use std::collections::BTreeSet;
+
+use openraft::RaftState;
+use placement_model::mutant;
+use placement_raft_store::{LogId, Membership, TypeConfig, Vote};
+
+/// Whether two nodes are a quorum of a membership, and of both while it changes.
+pub(crate) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
+    let pair = BTreeSet::from(pair);
+    (membership.get_joint_config().iter())
+        .all(|voters| 2 * voters.intersection(&pair).count() > voters.len())
+}
+
+/// How far a read must be, if a quorum of each of these sets of voters shows the vote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Point {
+    pub(crate) vote: Vote,
+    pub(crate) index: u64,
+    pub(crate) voters: Vec<BTreeSet<u64>>,
+}
+
+impl Point {
+    /// Whether those are enough that have shown the vote.
+    pub(crate) fn is_confirmed_by(&self, showed: &BTreeSet<u64>) -> bool {
+        (self.voters.iter()).all(|voters| 2 * voters.intersection(showed).count() > voters.len())
+    }
+}
+
+/// As the leader `me`: how far a read must be, if others confirm it.
+pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<Point> {
+    let (vote, members) = (state.vote_ref(), &state.membership_state);
+    let mut committed = *state.local_committed()?;
+    if mutant!("read-before-the-first-entry") {
+        committed = LogId::new(*vote.leader_id(), committed.index());
+    }
+    let leading = Leading {
+        vote,
+        committed,
+        memberships: [members.committed(), members.effective()].map(|one| one.membership()),
+    };
+    leading.point(me)
+}
+
+/// What a leader knows when it is asked.
+struct Leading<'a> {
+    vote: &'a Vote,
+    committed: LogId,
+    /// The newest membership that is committed, and the newest one.
+    memberships: [&'a Membership; 2],
+}
+
+impl Leading<'_> {
+    fn point(&self, me: u64) -> Option<Point> {
+        let leads = self.vote.is_committed() && self.vote.leader_id().node_id == me;
+        let is_own = self.committed.committed_leader_id() == self.vote.leader_id();
+        (leads && is_own).then(|| Point {
+            vote: *self.vote,
+            index: self.committed.index(),
+            voters: (self.memberships.iter())
+                .flat_map(|one| one.get_joint_config().iter().cloned())
+                .collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement_raft_store::Member;
+    use placement_raft_store::wire::WireLogId;
+
+    use super::*;
+
+    const LEADER: u64 = 1;
+
+    fn membership(voters: &[&[u64]], learners: &[u64]) -> Membership {
+        let voters: Vec<BTreeSet<u64>> = (voters.iter())
+            .map(|config| config.iter().copied().collect())
+            .collect();
+        let members = (voters.iter().flatten().chain(learners))
+            .map(|id| (*id, Member::default()))
+            .collect::<std::collections::BTreeMap<_, _>>();
+        Membership::new(voters, members).unwrap()
+    }
+
+    fn entry(term: u64, node: u64) -> LogId {
+        let index = 7;
+        WireLogId { term, node, index }.into()
+    }
+
+    /// What it knows with an entry of its own committed.
+    fn leading<'a>(vote: &'a Vote, members: &'a Membership) -> Leading<'a> {
+        Leading {
+            vote,
+            committed: entry(5, LEADER),
+            memberships: [members, members],
+        }
+    }
+
+    fn asked(leading: &Leading<'_>, node: u64, vote: Vote) -> Option<u64> {
+        let point = leading.point(LEADER)?;
+        let pair = BTreeSet::from([LEADER, node]);
+        (vote == point.vote && point.is_confirmed_by(&pair)).then_some(point.index)
+    }
+
+    #[test]
+    fn a_leader_and_a_follower_of_its_are_enough_among_three() {
+        let vote = Vote::new_committed(5, LEADER);
+        let three = membership(&[&[1, 2, 3]], &[4]);
+        let leading = leading(&vote, &three);
+        assert_eq!(asked(&leading, 2, vote), Some(7));
+        assert_eq!(asked(&leading, 4, vote), None, "a learner has no vote");
+        assert_eq!(asked(&leading, 9, vote), None, "nor has a stranger");
+        for other in [
+            Vote::new_committed(4, LEADER),
+            Vote::new_committed(6, 3),
+            Vote::new(6, 3),
+            Vote::new(5, LEADER),
+        ] {
+            assert_eq!(asked(&leading, 2, other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn among_five_the_leader_and_two_others_are_enough() {
+        let vote = Vote::new_committed(5, LEADER);
+        let five = membership(&[&[1, 2, 3, 4, 5]], &[6]);
+        let point = leading(&vote, &five).point(LEADER).unwrap();
+        for (showed, is_enough) in [
+            (&[1, 2, 3][..], true),
+            (&[1, 4, 5], true),
+            (&[1, 2], false),
+            (&[1, 2, 6], false),
+            (&[1, 2, 9], false),
+        ] {
+            let showed = showed.iter().copied().collect();
+            assert_eq!(point.is_confirmed_by(&showed), is_enough, "{showed:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_has_voted_for_another_leads_no_more() {
+        let three = membership(&[&[1, 2, 3]], &[]);
+        for vote in [
+            Vote::new(6, 3),
+            Vote::new_committed(6, 3),
+            Vote::new(5, LEADER),
+        ] {
+            let leading = leading(&vote, &three);
+            assert_eq!(asked(&leading, 2, vote), None, "{vote}");
+        }
+    }
+
+    #[test]
+    fn a_leader_that_has_committed_nothing_of_its_own_does_not_know_how_far_others_came() {
+        let (vote, three) = (
+            Vote::new_committed(5, LEADER),
+            membership(&[&[1, 2, 3]], &[]),
+        );
+        for committed in [entry(4, LEADER), entry(5, 0)] {
+            let leading = Leading {
+                committed,
+                ..leading(&vote, &three)
+            };
+            assert_eq!(asked(&leading, 2, vote), None, "{committed}");
+        }
+    }
+
+    #[test]
+    fn both_memberships_count_while_one_takes_the_others_place() {
+        let vote = Vote::new_committed(5, LEADER);
+        let three = membership(&[&[1, 2, 3]], &[]);
+        for (other, expected) in [
+            (membership(&[&[1, 2]], &[]), Some(7)),
+            (membership(&[&[1, 3]], &[]), None),
+            (membership(&[&[1, 2, 3, 4]], &[]), None),
+            (membership(&[&[1, 2, 3], &[1, 3, 4]], &[]), None),
+            (membership(&[&[1, 2, 3], &[1, 2, 4]], &[]), Some(7)),
+        ] {
+            for memberships in [[&three, &other], [&other, &three]] {
+                let leading = Leading {
+                    memberships,
+                    ..leading(&vote, &three)
+                };
+                assert_eq!(asked(&leading, 2, vote), expected, "{other:?}");
+            }
+        }
+    }
+}

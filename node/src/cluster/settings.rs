@@ -1,0 +1,377 @@
+//! What the cluster takes from the configuration, and its tables `[node]`, `[cluster]`, `[raft]`, `[disk]` and
+//! `[backup]`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use placement_model::Level;
+use placement_raft_store::{LABEL_MAX, NodeName, Site, is_label};
+use uuid::Uuid;
+
+use crate::bucket::BackupS3Section;
+use crate::topology::Extent;
+use placement_api::settings::{Invalid, Text, check_address, settings};
+
+/// What the cluster takes from the configuration.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    pub(crate) node_id: u64,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) initial_members: Vec<Text<InitialMember>>,
+    pub(crate) cluster_id: Option<Uuid>,
+    /// Whether clients and operators have to connect by TLS.
+    pub(crate) requires_tls: ByTls,
+    pub(crate) node: NodeSection,
+    pub(crate) cluster: ClusterSection,
+    pub(crate) disk: DiskSection,
+    pub(crate) backup: BackupSection,
+    pub(crate) backup_s3: BackupS3Section,
+    pub(crate) raft: RaftSection,
+}
+
+/// Which listeners require TLS.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ByTls {
+    pub(crate) api: bool,
+    pub(crate) admin: bool,
+}
+
+impl Settings {
+    /// How long a request waits for the cluster.
+    pub(crate) fn wait(&self) -> Duration {
+        Duration::from_millis(self.cluster.wait_ms)
+    }
+
+    /// Where this node stands.
+    pub(crate) fn site(&self) -> Site {
+        self.node.site()
+    }
+}
+
+settings! {
+    /// Where this node stands.
+    NodeSection {
+        /// What this node is called besides its number, by operators and their tools: letters, digits, dots, dashes and
+        /// underscores, and no other node's. Empty: as it was called before, at first `node-NUMBER`.
+        name: Text<NodeName> = Text::default(),
+        /// The region in which this node stands: what fails together with no other region. Empty: it is not named.
+        region: String = String::new(),
+        /// The zone in which it stands: what fails together within its region. Empty: it is not named.
+        zone: String = String::new(),
+    }
+}
+
+impl NodeSection {
+    /// Where this node stands.
+    pub(crate) fn site(&self) -> Site {
+        Site {
+            region: self.region.clone(),
+            zone: self.zone.clone(),
+        }
+    }
+
+    /// # Errors
+    /// One is not a label.
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        for (key, name) in [("node.region", &self.region), ("node.zone", &self.zone)] {
+            if !is_label(name) {
+                let message = format!(
+                    "{name:?} is not up to {LABEL_MAX} letters, digits, dots, dashes and underscores"
+                );
+                return Err(Invalid::new(key, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One of `initial_members`: `ID=HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InitialMember {
+    /// Its number.
+    pub id: u64,
+    /// Its address for other nodes.
+    pub address: String,
+}
+
+impl FromStr for InitialMember {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not of the form ID=HOST:PORT");
+        let (id, address) = text.split_once('=').ok_or_else(wrong)?;
+        let id = id.trim().parse().ok().filter(|id| *id > 0);
+        let address = address.trim();
+        check_address("initial_members", address, false).map_err(|invalid| invalid.message)?;
+        Ok(Self {
+            id: id.ok_or_else(wrong)?,
+            address: address.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for InitialMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.id, self.address)
+    }
+}
+
+settings! {
+    /// Joining, leading and waiting for the cluster.
+    ClusterSection {
+        /// How long a request waits for a leader, for its write's outcome or for its read's promise
+        /// before it is answered 503, in milliseconds.
+        wait_ms: u64 = 5_000,
+        /// Highest feature level to which this node agrees; 0: the highest that its version knows.
+        /// Set on one node, it keeps the way back to the version before open for all of them while
+        /// an upgrade is tried. What the cluster has reached already is not affected.
+        level_max: u64 = 0,
+        /// Nodes of a cluster that this node is to join while its data directory is empty: their addresses for other
+        /// nodes, `host:port`. Names are resolved again each time. Once it belongs to a cluster, this counts for nothing.
+        join: Vec<String> = Vec::new(),
+        /// File with the token for that, which `placementctl join-token create` has shown.
+        join_token_file: Option<PathBuf> = None,
+        /// How long a voter may be unreachable before a learner of its zone, or else of its region, that has caught up gets
+        /// its vote, in seconds; the voter stays a member without one. Never while a majority would be unreachable
+        /// afterwards. 0: an operator decides.
+        autopilot_after_s: u64 = 0,
+        /// Where the leader is to be: regions, or `REGION/ZONE`, the best first, the same list on each node.
+        /// Leadership moves there while a voter there is reachable, has caught up and is not drained; never without.
+        leader_preference: Vec<String> = Vec::new(),
+        /// Which single loss the voters are to survive: `node`, `zone` or `region`, the same on each node. A change of
+        /// them that would make such a loss stop the cluster is refused without `--force`. Unset: no change is refused.
+        survive: Option<Extent> = None,
+    }
+    fixed {
+        /// `/readyz` fails when this node is further behind what it knows to be committed, in log entries: half of
+        /// what the log keeps.
+        ready_lag_max: u64 = 10_000,
+        /// How long writes may have to wait behind others, in milliseconds. When a node, or the leader, has more than
+        /// it has lately carried out within that time, further ones are answered 503 at once, so that those that wait
+        /// are answered while their clients wait. 0: no bound.
+        backlog_ms: u64 = 1_000,
+        /// Most bytes of writes that the leader has and has not answered; further ones are answered 503.
+        backlog_bytes: usize = 64 << 20,
+    }
+}
+
+impl ClusterSection {
+    /// The highest feature level to which this node agrees.
+    pub(crate) fn level_max(&self) -> Level {
+        match u32::try_from(self.level_max) {
+            Ok(0) | Err(_) => Level::NEWEST,
+            Ok(level) => Level::NEWEST.min(Level(level)),
+        }
+    }
+
+    /// Whether this node is to join a cluster if it has no data.
+    pub(crate) fn joins(&self) -> bool {
+        !self.join.is_empty()
+    }
+
+    /// # Errors
+    /// They cannot be used.
+    pub(crate) fn check(&self, raft: &RaftSection) -> Result<(), Invalid> {
+        for address in &self.join {
+            check_address("cluster.join", address, false)?;
+        }
+        if self.joins() && self.join_token_file.is_none() {
+            let message = "is required with cluster.join";
+            return Err(Invalid::new("cluster.join_token_file", message));
+        }
+        let is_site = |site: &str| {
+            let mut names = site.splitn(2, '/');
+            names.all(|name| !name.is_empty() && is_label(name))
+        };
+        if let Some(site) = self.leader_preference.iter().find(|site| !is_site(site)) {
+            let message = format!("{site:?} is neither a region nor REGION/ZONE");
+            return Err(Invalid::new("cluster.leader_preference", message));
+        }
+        if self.wait_ms == 0 {
+            return Err(Invalid::new("cluster.wait_ms", "must not be 0"));
+        }
+        let after_ms = self.autopilot_after_s.saturating_mul(1000);
+        let least_ms = 3 * raft.election_max_ms;
+        if after_ms > 0 && after_ms < least_ms {
+            return Err(Invalid::new(
+                "cluster.autopilot_after_s",
+                format!(
+                    "must be 0, or at least three times the longest silence before an election, {least_ms} ms: a new \
+                     leader has not received an answer from all voters"
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+settings! {
+    /// Replication.
+    RaftSection {
+        /// The longest round trip between two voters, in milliseconds. The times of heartbeats, elections and
+        /// connections follow it. 0: up to 125 ms.
+        round_trip_ms: u64 = 0,
+        /// The state is brought to the disk after this many log entries, and the log cut behind it; that of a
+        /// large state (over 16 MiB) when the log has half its size. As many entries are kept although the log could be
+        /// cut behind them, so that a node that was briefly away need not be sent the whole state.
+        snapshot_after: u64 = 20_000,
+        /// How fast a snapshot is sent to another node at most, in bytes a second; 0: as fast as half of
+        /// what link and disks can bear, which is never exceeded.
+        snapshot_bytes_per_s: u64 = 64 * 1024 * 1024,
+    }
+    fixed {
+        /// How often a leader sends heartbeats, in milliseconds.
+        heartbeat_ms: u64 = 250,
+        /// Shortest silence of the leader before an election, in milliseconds.
+        election_min_ms: u64 = 1_000,
+        /// Longest silence of the leader before an election, in milliseconds. A node that received a heartbeat waits
+        /// this long, and then a random part of the time between the shortest and this.
+        election_max_ms: u64 = 1_500,
+        /// Log entries kept behind a snapshot; `None`: `snapshot_after`.
+        log_keep: Option<u64> = None,
+        /// Most log entries in one message.
+        append_entries_max: u64 = 1_000,
+        /// Most bytes of log entries in one message; one entry always fits. A message has 32 MiB at most.
+        append_bytes_max: usize = 4 << 20,
+        /// Bytes of a snapshot per message.
+        snapshot_chunk_bytes: usize = 1 << 20,
+        /// How long sending and installing a snapshot may take, in milliseconds; the next attempt goes on where this
+        /// one ended.
+        snapshot_timeout_ms: u64 = 600_000,
+        /// A learner may be promoted once it lacks no more than this many log entries: a second's.
+        promote_lag_max: u64 = 1_000,
+        /// Longest record of a command in the log, in bytes: with what belongs to it, it travels between nodes as one
+        /// message, and its rows in one frame of a snapshot.
+        command_bytes: usize = 4 << 20,
+    }
+}
+
+/// A heartbeat is answered within so many round trips, at the least: it has three quarters of its time.
+const HEARTBEAT: u64 = 2;
+/// What the times are in heartbeats: the shortest and the longest silence before an election.
+const ELECTION_MIN: u64 = 3;
+const ELECTION_MAX: u64 = 6;
+/// A silence or an attempt after which a connection is given up, in heartbeats.
+const CONNECTION: u64 = 4;
+
+impl RaftSection {
+    /// Has the times follow the round trip, if it is longer than they are made for.
+    pub(crate) fn follow_round_trip(&mut self) {
+        let beat = HEARTBEAT * self.round_trip_ms;
+        self.heartbeat_ms = self.heartbeat_ms.max(beat);
+        self.election_min_ms = self.election_min_ms.max(ELECTION_MIN * beat);
+        self.election_max_ms = self.election_max_ms.max(ELECTION_MAX * beat);
+    }
+
+    /// How long a connection may be silent, or take to be made, where round trips are this long; in milliseconds.
+    pub(crate) fn connection_ms(&self) -> u64 {
+        CONNECTION * HEARTBEAT * self.round_trip_ms
+    }
+
+    /// The longest round trip, in milliseconds, for which the times are made.
+    pub(crate) fn round_trip_max_ms(&self) -> u64 {
+        self.heartbeat_ms / HEARTBEAT
+    }
+
+    /// Log entries kept behind a snapshot.
+    pub(crate) fn log_keep(&self) -> u64 {
+        self.log_keep.unwrap_or(self.snapshot_after)
+    }
+
+    /// # Errors
+    /// They cannot be used.
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        const ROUND_TRIP_MAX: u64 = 10_000;
+        if self.round_trip_ms > ROUND_TRIP_MAX {
+            let message = format!("must be at most {ROUND_TRIP_MAX}");
+            return Err(Invalid::new("raft.round_trip_ms", message));
+        }
+        if self.snapshot_after == 0 {
+            return Err(Invalid::new("raft.snapshot_after", "must not be 0"));
+        }
+        Ok(())
+    }
+}
+
+settings! {
+    /// Room on the disk.
+    DiskSection {
+        /// Room below which a disk counts as nearly full, in bytes. While those of a majority are, writes
+        /// that need room are answered 507, and what takes away is carried out. 0: never.
+        min_free_bytes: u64 = 256 * 1024 * 1024,
+        /// How long one call to the disk may take before the process ends, so that the others are not
+        /// kept waiting by a node that is neither well nor gone, in milliseconds. After a tenth of it a
+        /// leader steps down. 0: without a bound.
+        hung_after_ms: u64 = 30_000,
+    }
+}
+
+settings! {
+    /// Backups that this node makes by itself.
+    BackupSection {
+        /// Directory for backups of this node and for the log since the oldest of them; each cluster and node
+        /// has a directory of its own below it. On another disk than `data_dir`. Unset: backups are not made.
+        directory: Option<PathBuf> = None,
+        /// How often a backup is made, in seconds.
+        every_s: u64 = 3_600,
+        /// How many backups are kept; the oldest goes once a new one is whole and was read again.
+        keep: u64 = 24,
+    }
+}
+
+impl BackupSection {
+    /// # Errors
+    /// They cannot be used.
+    pub(crate) fn check(&self, data_dir: &Path, copies: &BackupS3Section) -> Result<(), Invalid> {
+        match &self.directory {
+            Some(directory) if directory.starts_with(data_dir) => {
+                let message = "must not be within data_dir: what takes the one takes the other";
+                return Err(Invalid::new("backup.directory", message));
+            }
+            None if copies.is_used() => {
+                let message = "needs backup.directory: what is copied is what is there";
+                return Err(Invalid::new("backup_s3.bucket", message));
+            }
+            _ => {}
+        }
+        for (key, value) in [("backup.every_s", self.every_s), ("backup.keep", self.keep)] {
+            if value == 0 {
+                return Err(Invalid::new(key, "must not be 0"));
+            }
+        }
+        match copies.is_used() {
+            true => copies.check(),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_follow_a_long_round_trip() {
+        for (round_trip_ms, expected) in [
+            (0, [250, 1000, 1500, 0]),
+            (30, [250, 1000, 1500, 240]),
+            (125, [250, 1000, 1500, 1000]),
+            (200, [400, 1200, 2400, 1600]),
+        ] {
+            let mut raft = RaftSection {
+                round_trip_ms,
+                ..RaftSection::default()
+            };
+            raft.follow_round_trip();
+            let (beat, least, most) = (
+                raft.heartbeat_ms,
+                raft.election_min_ms,
+                raft.election_max_ms,
+            );
+            assert_eq!([beat, least, most, raft.connection_ms()], expected);
+            assert!(raft.round_trip_max_ms() >= round_trip_ms);
+        }
+    }
+}

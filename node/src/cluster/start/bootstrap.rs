@@ -1,0 +1,410 @@
+//! How a cluster comes to be, once.
+//!
+//! Every initial member is given the same list. The one with the lowest number forms the cluster:
+//! it waits until all the others answer and none of them has a log, makes the cluster's id (or
+//! takes the one that an interrupted attempt has left), invites the others, and writes the first
+//! membership. A node that lost its data finds that the others belong to a formed cluster, and
+//! forms no second one. Nodes added later are invited by the leader.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{join, join_all};
+use placement_model::mutant;
+use placement_raft_store::coverage::RarePath;
+use placement_raft_store::{Identity, Member, OpenError, runtime};
+use tokio::sync::Mutex;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::member::start;
+use crate::cluster::error::StartError;
+use crate::cluster::internal_actions::ActionLog;
+use crate::cluster::members::membership::invite;
+use crate::cluster::read::index::ReadMetrics;
+use crate::cluster::replica::older_copy;
+use crate::cluster::running::Running;
+use crate::cluster::settings::Settings;
+use crate::cluster::slot::Slot;
+use crate::env::Env;
+use crate::rpc::denied::Denied;
+use crate::rpc::message::{Introduction, Invitation, Method};
+use crate::rpc::peers::Peers;
+use crate::tasks::Tasks;
+
+const PAUSE: Duration = Duration::from_millis(200);
+const CALL: Duration = Duration::from_secs(2);
+/// How long a starting node waits at least for its neighbours to say which cluster theirs is.
+const CHECK_MIN: Duration = Duration::from_millis(500);
+/// Heartbeats for which it waits: one is answered before the next is due, and to connect, to say hello and to ask takes
+/// three times as long.
+const CHECK_HEARTBEATS: u32 = 4;
+
+/// Where others reach a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addresses {
+    /// The REST API.
+    pub api: String,
+    /// The other nodes.
+    pub peer: String,
+    /// Operators.
+    pub admin: String,
+}
+
+/// Takes this node from an empty directory into a cluster.
+pub(crate) struct Bootstrap {
+    pub(crate) env: Env,
+    pub(crate) config: Arc<Settings>,
+    pub(crate) addresses: Addresses,
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) peers: Arc<Peers>,
+    pub(crate) read_metrics: Arc<ReadMetrics>,
+    pub(crate) actions: Arc<dyn ActionLog>,
+    pub(crate) tasks: Tasks,
+    /// Held while the slot is filled, so that it is filled once.
+    pub(crate) joining: Mutex<()>,
+}
+
+impl Bootstrap {
+    /// Whether this node takes part in a cluster that has been formed.
+    pub(crate) fn is_formed(&self) -> bool {
+        let running = self.slot.get();
+        running.is_some_and(|running| running.replica.is_formed())
+    }
+
+    /// Who this node is, for others who ask.
+    pub(crate) fn introduction(&self) -> Introduction {
+        Introduction {
+            node: self.config.node_id,
+            cluster: self.peers.cluster(),
+            formed: self.is_formed(),
+            api: url(self.config.requires_tls.api, &self.addresses.api),
+            peer: self.addresses.peer.clone(),
+            admin: match self.config.requires_tls.admin && !self.addresses.admin.is_empty() {
+                true => url(true, &self.addresses.admin),
+                false => self.addresses.admin.clone(),
+            },
+            level: self.peers.level(),
+        }
+    }
+
+    /// Starts on the data directory as it is found: joins if it belongs to a cluster already.
+    pub(crate) async fn resume(&self) -> Result<(), StartError> {
+        let dir = self.config.data_dir.clone();
+        match runtime::blocking(move || placement_raft_store::identity(&dir)).await? {
+            Some(identity) => {
+                self.check_binding(&identity)?;
+                self.check_neighbours(&identity).await?;
+                self.join(identity).await.map(|_| ())
+            }
+            None => Ok(placement_raft_store::check_restored(&self.config.data_dir)?),
+        }
+    }
+
+    /// Refuses a data directory of another cluster than the one that this node is bound to.
+    fn check_binding(&self, identity: &Identity) -> Result<(), StartError> {
+        match self.config.cluster_id {
+            Some(expected) if expected != identity.cluster => {
+                Err(StartError::Store(OpenError::OtherCluster {
+                    dir: self.config.data_dir.clone(),
+                    found: identity.cluster,
+                    expected,
+                }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a data directory of another cluster than the one that the configured members form, and
+    /// an older copy of this node's own. Only those that answer soon are heard: a node must be able
+    /// to start alone.
+    async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
+        let members = self.config.initial_members.iter();
+        let members = members.filter(|member| member.id != identity.node);
+        let members = members.map(|member| (Some(member.id), member.address.clone()));
+        let named = self.config.cluster.join.iter().cloned();
+        let others = members.chain(named.map(|address| (None, address)));
+        let heartbeat = Duration::from_millis(self.config.raft.heartbeat_ms);
+        let within = CHECK_MIN.max(CHECK_HEARTBEATS * heartbeat);
+        let asked = others.map(|(id, address)| async move {
+            let asked = self.ask_neighbour(id, &address, identity.node, within);
+            timeout(within, asked).await.ok()?
+        });
+        let dir = &self.config.data_dir;
+        let start = placement_raft_store::boots(dir)? + 1;
+        let former = placement_raft_store::former_clusters(dir)?;
+        for (cluster, last) in join_all(asked).await.into_iter().flatten() {
+            // A node that was given up for dead when this one was recovered: it is refused, not heard.
+            if former.contains(&cluster) {
+                continue;
+            }
+            if cluster != identity.cluster {
+                return Err(StartError::Store(OpenError::OtherCluster {
+                    dir: dir.clone(),
+                    found: identity.cluster,
+                    expected: cluster,
+                }));
+            }
+            if let Some(last) = last.filter(|last| *last >= start)
+                && !mutant!("reuse-boots" | "older-copy-takes-part")
+            {
+                RarePath::OlderCopyRefused.ran();
+                return Err(StartError::OlderCopy {
+                    dir: dir.clone(),
+                    reason: older_copy(start, last),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Which cluster another node has formed with others, and in which of its starts `me` has last
+    /// written there.
+    async fn ask_neighbour(
+        &self,
+        id: Option<u64>,
+        address: &str,
+        me: u64,
+        within: Duration,
+    ) -> Option<(Uuid, Option<u64>)> {
+        let who = (self.peers).introduce::<_, Introduction>(address, Method::Probe, &(), within);
+        let last = (self.peers).introduce(address, Method::LastStart, &me, within);
+        // At once, as the way may be long.
+        let (who, last) = join(who, last).await;
+        let who = who.ok()?;
+        let is_meant = id.unwrap_or(who.node) == who.node && who.node != me;
+        let cluster = who.cluster.filter(|_| who.formed && is_meant)?;
+        Some((cluster, last.ok().flatten()))
+    }
+
+    /// Accepts an invitation, if this node has no data or had accepted it before.
+    pub(crate) async fn accept(&self, invitation: Invitation) -> Result<(), Denied> {
+        if invitation.node != self.config.node_id {
+            return Err(Denied::Join(format!(
+                "this is node {}, not node {}",
+                self.config.node_id, invitation.node
+            )));
+        }
+        let identity = Identity {
+            cluster: invitation.cluster,
+            epoch: invitation.epoch,
+            node: invitation.node,
+        };
+        self.check_binding(&identity)
+            .map_err(|error| Denied::Join(error.to_string()))?;
+        self.create(identity)
+            .await
+            .map_err(|error| Denied::Join(error.to_string()))?;
+        Ok(())
+    }
+
+    /// Makes the data directory this node's, and joins.
+    async fn create(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
+        let _joining = self.joining.lock().await;
+        if let Some(running) = self.slot.get() {
+            let mine = running.replica.identity;
+            if mine == identity {
+                return Ok(running);
+            }
+            return Err(StartError::Joined {
+                node: mine.node,
+                cluster: mine.cluster,
+            });
+        }
+        let dir = self.config.data_dir.clone();
+        runtime::blocking(move || placement_raft_store::create(&dir, identity)).await?;
+        tracing::info!(cluster = %identity.cluster, node = identity.node, "joined a cluster");
+        self.open(identity).await
+    }
+
+    async fn join(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
+        let _joining = self.joining.lock().await;
+        self.open(identity).await
+    }
+
+    async fn open(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
+        let (env, config) = (self.env.clone(), self.config.clone());
+        let (peers, tasks) = (self.peers.clone(), self.tasks.clone());
+        let (read_metrics, actions) = (self.read_metrics.clone(), self.actions.clone());
+        // An operator's request does not take Raft to the threads that serve requests.
+        let started = self.tasks.run(async move {
+            start(
+                &env,
+                &config,
+                identity,
+                &peers,
+                read_metrics,
+                actions,
+                &tasks,
+            )
+            .await
+        });
+        let running = started.await?;
+        self.slot.set(running.clone());
+        Ok(running)
+    }
+
+    /// Forms the cluster of the configured initial members, if that is this node's to do and was
+    /// not done before.
+    pub(crate) async fn form(self: Arc<Self>) {
+        let members: BTreeMap<u64, String> = (self.config.initial_members.iter())
+            .map(|member| (member.id, member.address.clone()))
+            .collect();
+        let first = members.keys().next();
+        if first != Some(&self.config.node_id) {
+            if self.slot.get().is_none() {
+                match first {
+                    Some(first) => {
+                        tracing::info!(first, "waiting for node {first} to form the cluster")
+                    }
+                    None if self.config.cluster.joins() => {}
+                    None => tracing::info!(
+                        "waiting for an operator to form a cluster (`placementctl init`)"
+                    ),
+                }
+            }
+            return;
+        }
+        if let Err(reason) = self.may_form() {
+            tracing::error!(reason, "no cluster is formed");
+            return;
+        }
+        let mut said = String::new();
+        loop {
+            if self.is_formed() {
+                return;
+            }
+            match self.try_to_form(&members).await {
+                Ok(()) => return,
+                Err(reason) => {
+                    if said != reason {
+                        tracing::info!(reason, "the cluster is not formed yet");
+                        said = reason;
+                    }
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Forms a cluster of this node alone, or of `members`, at an operator's request.
+    pub(crate) async fn form_on_demand(
+        &self,
+        mut members: BTreeMap<u64, String>,
+    ) -> Result<(), String> {
+        if self.is_formed() {
+            return Err("this node belongs to a formed cluster already".to_owned());
+        }
+        self.may_form()?;
+        members
+            .entry(self.config.node_id)
+            .or_insert_with(|| self.addresses.peer.clone());
+        self.try_to_form(&members).await
+    }
+
+    /// A node that is bound to a cluster finds its data, or forms none.
+    fn may_form(&self) -> Result<(), String> {
+        match (self.slot.get(), self.config.cluster_id) {
+            (None, Some(bound)) => Err(format!(
+                "this node is bound to cluster {bound} (cluster_id), and {} is empty. If it is not \
+                 mounted, mount it and start again; if its data is lost, have the node removed from \
+                 the cluster and added under a new number; if a new cluster is wanted, take \
+                 cluster_id out of the configuration",
+                self.config.data_dir.display()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    async fn try_to_form(&self, members: &BTreeMap<u64, String>) -> Result<(), String> {
+        let (found, left) = self.look_around(members).await?;
+        let identity = match (self.slot.get(), left) {
+            (Some(running), _) => running.replica.identity,
+            (None, Some(cluster)) => self.identity(cluster),
+            (None, None) => self.identity(self.env.ids.uuid()),
+        };
+        let running = self
+            .create(identity)
+            .await
+            .map_err(|error| error.to_string())?;
+        for (id, address) in members {
+            if *id != identity.node {
+                invite(&self.peers, &identity, *id, address)
+                    .await
+                    .map_err(|error| format!("node {id} at {address} did not join: {error}"))?;
+            }
+        }
+        running
+            .replica
+            .raft
+            .initialize(found)
+            .await
+            .map_err(|error| format!("cannot write the first membership: {error}"))?;
+        tracing::info!(cluster = %identity.cluster, members = ?members.keys(), "the cluster is formed");
+        Ok(())
+    }
+
+    /// Asks all others who they are. Gives the members, and the cluster id that an interrupted
+    /// attempt has left with some of them.
+    async fn look_around(
+        &self,
+        members: &BTreeMap<u64, String>,
+    ) -> Result<(BTreeMap<u64, Member>, Option<Uuid>), String> {
+        let mut found = BTreeMap::new();
+        let mut left = self.peers.cluster();
+        for (id, address) in members {
+            let who: Introduction = match *id == self.config.node_id {
+                true => self.introduction(),
+                false => self
+                    .peers
+                    .introduce(address, Method::Probe, &(), CALL)
+                    .await
+                    .map_err(|error| format!("node {id} at {address} does not answer: {error}"))?,
+            };
+            if who.node != *id {
+                return Err(format!(
+                    "at {address} there is node {}, not node {id}",
+                    who.node
+                ));
+            }
+            if who.formed {
+                return Err(format!(
+                    "node {id} belongs to cluster {} already. If this node has lost its data, have \
+                     it removed from that cluster and added under a new number",
+                    who.cluster.unwrap_or_default()
+                ));
+            }
+            match (left, who.cluster) {
+                (Some(left), Some(cluster)) if left != cluster => {
+                    return Err(format!(
+                        "node {id} was invited to cluster {cluster}, another one to {left}: empty \
+                         the data directories and start again"
+                    ));
+                }
+                (None, cluster) => left = cluster,
+                _ => {}
+            }
+            let member = Member {
+                api: who.api,
+                // The address of the list is the one that works from here.
+                peer: address.clone(),
+                admin: who.admin,
+                // It says the rest itself, once it can.
+                ..Member::default()
+            };
+            found.insert(*id, member);
+        }
+        Ok((found, left))
+    }
+
+    fn identity(&self, cluster: Uuid) -> Identity {
+        Identity::of_new_cluster(cluster, self.config.node_id)
+    }
+}
+
+/// Where HTTP is spoken.
+fn url(is_tls: bool, address: &str) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
+}

@@ -1,0 +1,141 @@
+//! How a node without data comes into a cluster: it has a token, and asks whom it was told to ask. The call goes on to
+//! the leader, which lets it in. Its number stands in the token, and from then on in its data directory.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_raft_store::{identity, join_nonce, runtime};
+use tokio::time::sleep;
+
+use super::bootstrap::Bootstrap;
+use super::self_description;
+use crate::cluster::error::{Refused, StartError};
+use crate::cluster::members::join_tokens::JoinToken;
+use crate::cluster::members::membership::ChangeReply;
+use crate::cluster::settings::ClusterSection;
+use crate::permissions::check_secret_file;
+use crate::rpc::message::{JoinCall, Method};
+use placement_api::settings::Invalid;
+
+/// How often a node asks to be let in.
+const EVERY: Duration = Duration::from_secs(1);
+/// How often it asks once it was refused: who made the token may still make another one.
+const REFUSED: Duration = Duration::from_secs(10);
+/// How long the answer may take: the leader looks whether it reaches this node.
+const CALL: Duration = Duration::from_secs(30);
+
+/// Settles which number this node has, where the configuration does not say: that of its data directory, or that of the
+/// token with which it joins.
+///
+/// # Errors
+/// [`StartError`]: there is neither, or they contradict each other.
+pub fn settle_number(
+    node_id: u64,
+    data_dir: &Path,
+    cluster: &ClusterSection,
+) -> Result<u64, StartError> {
+    if let Some(found) = identity(data_dir)? {
+        // Where another number is given, the store says so.
+        return Ok(if node_id == 0 { found.node } else { node_id });
+    }
+    if !cluster.joins() {
+        return Ok(node_id);
+    }
+    let token = token(cluster)?;
+    if node_id != 0 && node_id != token.node {
+        let message = format!(
+            "{node_id} is not the number of the join token, which is {}: leave node_id out",
+            token.node
+        );
+        return Err(Invalid::new("node_id", message).into());
+    }
+    Ok(token.node)
+}
+
+/// Reads the token of `[cluster] join_token_file`.
+fn token(cluster: &ClusterSection) -> Result<JoinToken, StartError> {
+    let wrong = |message: String| Invalid::new("cluster.join_token_file", message);
+    let file = cluster.join_token_file.as_deref();
+    let file = file.ok_or_else(|| wrong("is required with cluster.join".to_owned()))?;
+    check_secret_file(file)?;
+    let shown = Path::display(file);
+    let text = fs::read_to_string(file).map_err(|error| wrong(format!("{shown}: {error}")))?;
+    let token = JoinToken::read(&text);
+    Ok(token.ok_or_else(|| wrong(format!("{shown} holds no join token")))?)
+}
+
+/// Asks to be let in, until this node belongs to a cluster.
+pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
+    if !bootstrap.config.cluster.joins() || bootstrap.is_formed() {
+        return;
+    }
+    let mut said = String::new();
+    while !bootstrap.is_formed() {
+        let (words, pause) = match ask(&bootstrap).await {
+            Ok(()) => match bootstrap.slot.get() {
+                Some(_) => ("it is let in, and waits for the log".to_owned(), EVERY),
+                None => (LOST.to_owned(), REFUSED),
+            },
+            Err(Unable::Refused(words)) => (words, REFUSED),
+            Err(Unable::NotYet(words)) => (words, EVERY),
+        };
+        if words != said {
+            tracing::warn!(reason = words, "this node does not belong to a cluster yet");
+            bootstrap.slot.note_outside(&words);
+            said = words;
+        }
+        sleep(pause).await;
+    }
+    tracing::info!(
+        node = bootstrap.config.node_id,
+        "this node has joined the cluster"
+    );
+}
+
+/// What a node is told whose number is a member's.
+const LOST: &str = "the cluster has a member of this number already, and this node has no data of it: if they were lost, \
+                    have the node replaced (`placementctl replace`)";
+
+/// Why a node is not let in.
+enum Unable {
+    /// It was said so.
+    Refused(String),
+    /// No one could be asked.
+    NotYet(String),
+}
+
+async fn ask(bootstrap: &Arc<Bootstrap>) -> Result<(), Unable> {
+    let refused = |error: StartError| Unable::Refused(error.to_string());
+    let (config, fresh) = (bootstrap.config.clone(), bootstrap.env.ids.uuid());
+    let read = runtime::blocking(move || {
+        let nonce = join_nonce(&config.data_dir, fresh)?;
+        Ok((token(&config.cluster)?, nonce))
+    });
+    let (token, nonce) = read.await.map_err(refused)?;
+    let call = JoinCall {
+        node: bootstrap.config.node_id,
+        token: token.secret,
+        nonce,
+        told: self_description::own(bootstrap),
+    };
+    let mut unable = Unable::NotYet("no node of the cluster answers".to_owned());
+    for address in &bootstrap.config.cluster.join {
+        let asked =
+            (bootstrap.peers).introduce::<_, ChangeReply>(address, Method::Join, &call, CALL);
+        match asked.await {
+            Ok(ChangeReply::Done) => return Ok(()),
+            // Only this one cannot say, as it was removed, for one: the next one may.
+            Ok(ChangeReply::Refused(Refused::Unavailable(words))) => {
+                unable = Unable::NotYet(words);
+            }
+            Ok(ChangeReply::Refused(words)) => return Err(Unable::Refused(words.to_string())),
+            Ok(ChangeReply::NotLeader) => {
+                unable = Unable::NotYet("the cluster has no leader".to_owned());
+            }
+            Err(error) => unable = Unable::NotYet(format!("{address}: {error}")),
+        }
+    }
+    Err(unable)
+}

@@ -1,0 +1,217 @@
+//! Starts this node as a member: opens its store, starts Raft on it, and the owners of what it does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::SnapshotPolicy;
+use placement_raft_store::{Identity, Raft, runtime};
+use tokio::sync::mpsc;
+
+use crate::cluster::error::StartError;
+use crate::cluster::internal_actions::ActionLog;
+use crate::cluster::kept_backups::Kept;
+use crate::cluster::leadership::{round_trips, watch};
+use crate::cluster::members::{autopilot, removal, replacement};
+use crate::cluster::read::index::ReadMetrics;
+use crate::cluster::read::index::{ReadIndex, Rounds};
+use crate::cluster::replica::Replica;
+use crate::cluster::running::Running;
+use crate::cluster::settings::Settings;
+use crate::cluster::standards::Standards;
+use crate::cluster::upkeep::{backups, disk_watch, divergence, mirror, room, snapshots, upgrade};
+use crate::cluster::write::ids::WriteIds;
+use crate::cluster::write::own_past::OwnPast;
+use crate::cluster::write::path::WritePath;
+use crate::cluster::write::proposals::{Proposals, Proposer};
+use crate::cluster::write::wall_time::WallTime;
+use crate::disk_space::Room;
+use crate::env::Env;
+use crate::rpc::peers::Peers;
+use crate::rpc::raft::{Limits, Networks};
+use crate::rpc::snapshots::Sending;
+use crate::tasks::Tasks;
+
+/// What is the least that an append may take.
+const APPEND_DEADLINE_MIN: Duration = Duration::from_secs(10);
+
+/// Opens the store and starts Raft on it.
+pub(crate) async fn start(
+    env: &Env,
+    config: &Arc<Settings>,
+    identity: Identity,
+    peers: &Arc<Peers>,
+    read_metrics: Arc<ReadMetrics>,
+    actions: Arc<dyn ActionLog>,
+    tasks: &Tasks,
+) -> Result<Arc<Running>, StartError> {
+    let mut options = env.storage.clone();
+    options.dir = config.data_dir.clone();
+    options.node = Some(config.node_id);
+    options.cluster = Some(identity.cluster);
+    let store = runtime::blocking(move || placement_raft_store::open(options)).await?;
+    peers.join(store.identity.cluster);
+
+    let room = Room::new(config.data_dir.clone(), store.metrics.clone());
+    let sending = Arc::new(Sending::new(
+        store.drafts.clone(),
+        room.clone(),
+        config.raft.snapshot_bytes_per_s,
+    ));
+    let networks = Networks::new(
+        config.node_id,
+        peers.clone(),
+        limits(config),
+        sending.clone(),
+    );
+    let log_reader = store.log.reader();
+    let raft_config = raft_config(config, &identity)?;
+    let raft = Raft::new(
+        config.node_id,
+        Arc::new(raft_config),
+        networks,
+        store.log,
+        store.machine,
+    )
+    .await
+    .map_err(|error| StartError::Raft(error.to_string()))?;
+
+    let replica = Arc::new(Replica::new(
+        store.identity,
+        raft,
+        store.views,
+        store.health,
+        config.clone(),
+        env.clock.clone(),
+    ));
+    // What the cluster has reached, the configuration takes back from no one.
+    peers.agree_to(config.cluster.level_max().max(replica.level()));
+    let (queue, proposed) = mpsc::unbounded_channel();
+    let proposals = Arc::new(Proposals::new(replica.clone(), queue));
+    let (reads, waiting) = mpsc::unbounded_channel();
+    let read_index = Arc::new(ReadIndex::new(replica.clone(), reads));
+    let past = OwnPast::new(replica.clone(), read_index.clone(), store.boot);
+    let past = Arc::new(past);
+    let ids = WriteIds::new(replica.me, store.boot);
+    let running = Arc::new(Running {
+        writes: WritePath::new(
+            replica.clone(),
+            peers.clone(),
+            ids,
+            past.clone(),
+            proposals.clone(),
+        ),
+        proposals,
+        read_index,
+        standards: Standards::new(replica.clone(), env.standards.clone()),
+        store_metrics: store.metrics,
+        room,
+        kept: Kept::default(),
+        snapshots: store.snapshots,
+        drafts: store.drafts,
+        sending,
+        peers: peers.clone(),
+        past: past.clone(),
+        actions,
+        wall: Arc::new(WallTime::new(
+            env.clock.clone(),
+            replica.clone(),
+            peers.clone(),
+        )),
+        replica: replica.clone(),
+    });
+    let rounds = Rounds {
+        replica: replica.clone(),
+        peers: peers.clone(),
+        metrics: read_metrics,
+    };
+    let proposer = Proposer::new(replica.clone(), running.wall.clone(), tasks.clone());
+    tasks.spawn_vital("proposing writes", proposer.run(proposed));
+    tasks.spawn_vital("confirming reads", rounds.run(waiting));
+    tasks.spawn(watch::leave_without(replica.clone(), tasks.clone()));
+    tasks.spawn(past.watch());
+    tasks.spawn_vital("watching who leads", watch::watch(replica.clone()));
+    tasks.spawn(watch::leave_on_failure(replica.clone()));
+    tasks.spawn(watch::send_to_those_found(replica.clone(), peers.clone()));
+    tasks.spawn(round_trips::measure(
+        replica.clone(),
+        peers.clone(),
+        running.wall.clone(),
+        tasks.clone(),
+    ));
+    let follows = watch::follow_members(replica.clone(), peers.clone());
+    tasks.spawn_vital("following members that move", follows);
+    tasks.spawn(upgrade::write_standards(running.clone()));
+    tasks.spawn(upgrade::raise_level(running.clone()));
+    tasks.spawn(divergence::watch(running.clone()));
+    tasks.spawn_vital(
+        "watching the room on the disks",
+        room::watch(running.clone()),
+    );
+    if config.disk.hung_after_ms > 0 {
+        tasks.spawn_vital(
+            "watching for a disk that hangs",
+            disk_watch::watch(running.clone()),
+        );
+    }
+    if config.backup.directory.is_some() {
+        tasks.spawn(backups::make(running.clone(), env.clock.clone()));
+        tasks.spawn(backups::keep_log(running.clone(), log_reader));
+    }
+    if config.backup_s3.is_used() {
+        // Beside HTTP, not beside Raft: what is sent is hashed and encrypted on the way.
+        let copying = mirror::run(running.clone(), env.net.clone(), env.clock.clone());
+        tasks.on(env.requests.clone()).spawn(copying);
+    }
+    tasks.spawn(snapshots::watch(running.clone()));
+    tasks.spawn(snapshots::end_streams_of_those_behind(running.clone()));
+    tasks.spawn(replacement::run(running.clone()));
+    if config.cluster.autopilot_after_s > 0 {
+        let after = Duration::from_secs(config.cluster.autopilot_after_s);
+        tasks.spawn(autopilot::watch(running.clone(), after));
+    }
+    tasks.spawn(removal::watch(replica.clone(), peers.clone()));
+    tracing::info!(
+        node = replica.me,
+        cluster = %replica.identity.cluster,
+        boot = store.boot,
+        applied = replica.views.applied_index(),
+        "replication runs"
+    );
+    Ok(running)
+}
+
+fn limits(config: &Settings) -> Limits {
+    Limits {
+        append_bytes_max: config.raft.append_bytes_max,
+        append_deadline: Duration::from_millis(config.disk.hung_after_ms).max(APPEND_DEADLINE_MIN),
+        snapshot_chunk_bytes: config.raft.snapshot_chunk_bytes,
+        snapshot_chunk_deadline: Duration::from_millis(config.raft.snapshot_timeout_ms),
+    }
+}
+
+fn raft_config(config: &Settings, identity: &Identity) -> Result<openraft::Config, StartError> {
+    let raft = &config.raft;
+    openraft::Config {
+        cluster_name: identity.cluster.to_string(),
+        heartbeat_interval: raft.heartbeat_ms,
+        election_timeout_min: raft.election_min_ms,
+        election_timeout_max: raft.election_max_ms,
+        install_snapshot_timeout: raft.snapshot_timeout_ms,
+        snapshot_max_chunk_size: raft.snapshot_chunk_bytes as u64,
+        max_payload_entries: raft.append_entries_max,
+        // This node builds them itself and tells openraft.
+        snapshot_policy: SnapshotPolicy::Never,
+        max_in_snapshot_log_to_keep: raft.log_keep(),
+        // A follower that still finds its next entry in the log is sent entries.
+        replication_lag_threshold: raft.snapshot_after + raft.log_keep(),
+        purge_batch_size: (raft.snapshot_after / 4).clamp(1, 256),
+        backoff: "100ms 200ms ...1s".to_owned(),
+        // A node that was away must not unseat a healthy leader by a higher term.
+        enable_pre_vote: Some(true),
+        // A restarted leader may have lost what it had applied: it asks for votes again.
+        enable_leader_restore: Some(false),
+        ..openraft::Config::default()
+    }
+    .validate()
+    .map_err(|error| StartError::Raft(error.to_string()))
+}

@@ -1,0 +1,139 @@
+//! What a node says of itself: what it is called, where it stands, and where it is reached. Each says so itself, as its
+//! configuration has it, and the log keeps it for all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use placement_raft_store::Member;
+use tokio::time::sleep;
+
+use super::bootstrap::Bootstrap;
+use crate::cluster::error::Refused;
+use crate::cluster::members::membership::{ChangeReply, MembershipChange};
+use crate::cluster::running::Running;
+use crate::rpc::channel::Lane;
+use crate::rpc::message::{Introduction, Method};
+
+/// How often a node looks whether it is known as it is.
+const EVERY: Duration = Duration::from_secs(1);
+/// The longest that it waits before it says so again, if the cluster knows better.
+const EVERY_MAX: Duration = Duration::from_secs(64);
+/// How long a node at an address may take to identify itself.
+const PROBE: Duration = Duration::from_secs(2);
+/// How long a member may take to answer that is asked because no leader is known: the leader looks at two addresses.
+const CALL: Duration = Duration::from_secs(15);
+
+/// What this node is, as its configuration has it.
+pub(crate) fn own(bootstrap: &Bootstrap) -> Member {
+    let Introduction {
+        api, peer, admin, ..
+    } = bootstrap.introduction();
+    Member {
+        api,
+        peer,
+        admin,
+        site: Box::new(bootstrap.config.site()),
+        // It was checked when it was read.
+        name: Box::new(bootstrap.config.node.name.0.clone()),
+    }
+}
+
+/// Sees to it that the membership has this node as it is.
+pub(crate) async fn tell(bootstrap: Arc<Bootstrap>) {
+    let own = own(&bootstrap);
+    let mut pause = EVERY;
+    let mut said = String::new();
+    loop {
+        sleep(pause).await;
+        let Some(running) = bootstrap.slot.get() else {
+            continue;
+        };
+        let replica = &running.replica;
+        let Some(known) = replica.member(replica.me) else {
+            continue;
+        };
+        let name = match own.name.as_str() {
+            "" => known.name.clone(),
+            _ => own.name.clone(),
+        };
+        let told = Member {
+            name,
+            ..own.clone()
+        };
+        if told == known {
+            pause = EVERY;
+            continue;
+        }
+        pause = (pause * 2).min(EVERY_MAX);
+        match describe(&bootstrap, &running, told).await {
+            Ok(()) => tracing::info!("the cluster knows what this node says of itself"),
+            Err(Refused::Unavailable(reason)) => {
+                // Who is not heard is not waited for longer than for an election.
+                pause = EVERY;
+                tracing::debug!(reason, "the cluster does not know yet what this node is");
+            }
+            Err(refused) => {
+                let refused = refused.to_string();
+                if said != refused {
+                    tracing::warn!(
+                        refused,
+                        "the cluster does not take what this node says of itself"
+                    );
+                    said = refused;
+                }
+            }
+        }
+    }
+}
+
+async fn describe(bootstrap: &Bootstrap, running: &Running, told: Member) -> Result<(), Refused> {
+    let change = MembershipChange::Describe {
+        id: running.replica.me,
+        told: Box::new(told),
+        start: running.unsure_of_start(),
+    };
+    if running.replica.leader().is_some() {
+        match bootstrap.slot.change(change.clone()).await {
+            Err(Refused::Unavailable(_)) => {}
+            done => return done,
+        }
+    }
+    // The leader may look for this node where it was.
+    ask_around(bootstrap, running, &change).await
+}
+
+/// Asks all that may lead, wherever this node has ever known them to be.
+async fn ask_around(
+    bootstrap: &Bootstrap,
+    running: &Running,
+    change: &MembershipChange,
+) -> Result<(), Refused> {
+    let me = running.replica.me;
+    let members = running.replica.members().into_iter();
+    let mut places: Vec<(u64, String)> = members.map(|(id, member)| (id, member.peer)).collect();
+    let initial = bootstrap.config.initial_members.iter();
+    places.extend(initial.map(|member| (member.id, member.address.clone())));
+    let mine = running.replica.identity.cluster;
+    let named = bootstrap.config.cluster.join.iter().map(async |address| {
+        let asked = (bootstrap.peers).introduce(address, Method::Probe, &(), PROBE);
+        let who: Introduction = asked.await.ok()?;
+        (who.cluster == Some(mine)).then(|| (who.node, address.clone()))
+    });
+    places.extend(join_all(named).await.into_iter().flatten());
+    places.sort();
+    places.dedup();
+    let asked = places
+        .iter()
+        .filter(|(id, _)| *id != me)
+        .map(|(id, address)| {
+            let to = (*id, address.as_str());
+            (bootstrap.peers).call::<_, ChangeReply>(to, Lane::Forward, Method::Admin, change, CALL)
+        });
+    let mut answers = join_all(asked).await.into_iter().flatten();
+    match answers.find(|answer| !matches!(answer, ChangeReply::NotLeader)) {
+        Some(ChangeReply::Done) => Ok(()),
+        Some(ChangeReply::Refused(refused)) => Err(refused),
+        _ => Err(Refused::Unavailable("no leader is found".to_owned())),
+    }
+}

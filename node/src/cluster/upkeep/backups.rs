@@ -1,0 +1,168 @@
+//! Backups that this node makes by itself, and the log that it keeps with them, as far as `[backup]` says.
+//!
+//! Nothing waits for that: committed entries are read from the log while it still has them. What it
+//! has no longer, as the place for backups was full or slow, is a gap in what is kept.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_raft_store::{BackupDir, LogArchive, LogReader, runtime};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::retry_after;
+use crate::cluster::kept_backups::{Kept, Part};
+use crate::cluster::running::Running;
+use placement_api::world::Clock;
+
+/// How often what was committed is added to the log that is kept.
+const LOG_EVERY: Duration = Duration::from_secs(1);
+
+/// Says once what fails, and how long to wait for the next attempt.
+pub(crate) struct Failing<'a> {
+    kept: &'a Kept,
+    part: Part,
+    times: u32,
+}
+
+impl<'a> Failing<'a> {
+    pub(crate) fn of(kept: &'a Kept, part: Part) -> Self {
+        Self {
+            kept,
+            part,
+            times: 0,
+        }
+    }
+
+    pub(crate) fn again(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
+        self.kept.failed(self.part, what, &error);
+        if self.times == 0 {
+            tracing::error!(%error, "{what}; it is tried again");
+        }
+        self.times += 1;
+        retry_after(self.times - 1)
+    }
+
+    pub(crate) fn is_over(&mut self, what: &'static str) {
+        self.kept.is_well(self.part);
+        if std::mem::take(&mut self.times) > 0 {
+            tracing::info!("{what} again");
+        }
+    }
+}
+
+pub(crate) async fn open(node: &Running, root: PathBuf, part: Part) -> BackupDir {
+    let mut failing = Failing::of(&node.kept, part);
+    loop {
+        let (root, identity) = (root.clone(), node.replica.identity);
+        match runtime::blocking(move || BackupDir::open(&root, identity)).await {
+            Ok(dir) => return dir,
+            Err(error) => {
+                let what = "the directory for backups cannot be used";
+                sleep(failing.again(what, error)).await;
+            }
+        }
+    }
+}
+
+/// Makes a backup every so often.
+pub(crate) async fn make(node: Arc<Running>, clock: Arc<dyn Clock>) {
+    let (kept, settings) = (&node.kept, &node.replica.config.backup);
+    let Some(root) = settings.directory.clone() else {
+        return;
+    };
+    let every = Duration::from_secs(settings.every_s);
+    kept.begin(every);
+    let dir = open(&node, root, Part::Backups).await;
+    let keep = usize::try_from(settings.keep).unwrap_or(usize::MAX);
+    if let Ok(Some(last)) = dir.newest() {
+        let age = clock.now().duration_since(last).unwrap_or_default();
+        kept.found(last, age);
+        kept.is_well(Part::Backups);
+        let _ = timeout(every.saturating_sub(age), kept.is_due()).await;
+    }
+    let mut failing = Failing::of(kept, Part::Backups);
+    while node.replica.failure().is_none() {
+        match one(&node, &dir, keep).await {
+            Ok(index) => {
+                kept.made(clock.now(), index);
+                failing.is_over("backups are made");
+                // Told that it is due, or not: it is now.
+                let _ = timeout(every, kept.is_due()).await;
+            }
+            Err(error) => {
+                let wait = failing.again("no backup is made", error);
+                sleep(wait.min(every)).await;
+            }
+        }
+    }
+}
+
+/// A node that does not hear the others has nothing to keep that is worth it. Gives the entry that the
+/// backup has come to.
+async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String> {
+    let deadline = Instant::now() + node.replica.config.wait();
+    let linearized = node.read_index.linearize(deadline).await;
+    linearized.map_err(|error| error.to_string())?;
+    let (dir, applied) = (dir.clone(), node.replica.views.current());
+    let made = runtime::blocking(move || dir.back_up(&applied, keep)).await;
+    let info = made.map_err(|error| error.to_string())?;
+    tracing::info!(index = info.index, digest = info.digest, "made a backup");
+    Ok(info.index)
+}
+
+/// Adds what was committed to the log that is kept.
+pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
+    let Some(root) = node.replica.config.backup.directory.clone() else {
+        return;
+    };
+    let dir = open(&node, root, Part::Log).await;
+    let mut failing = Failing::of(&node.kept, Part::Log);
+    // Opened again after an error: what has come into the files is looked at again.
+    let mut archive = None;
+    while node.replica.failure().is_none() {
+        let (running, dir, log) = (node.clone(), dir.clone(), log.clone());
+        let opened: Option<LogArchive> = archive.take();
+        let added = runtime::blocking(move || {
+            let mut archive = opened.map_or_else(|| dir.log(), Ok)?;
+            add(&running, &mut archive, &log).map(|()| archive)
+        });
+        let wait = match added.await {
+            Ok(added) => {
+                archive = Some(added);
+                failing.is_over("the log since the last backup is kept");
+                LOG_EVERY
+            }
+            Err(error) => failing.again("the log since the last backup is not kept", error),
+        };
+        sleep(wait).await;
+    }
+}
+
+fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<()> {
+    let applied = node.replica.views.current();
+    let end = applied.index().map_or(0, |last| last + 1);
+    while archive.next() < end {
+        let next = archive.next();
+        let entries = log.step(next, end)?;
+        // What is applied and in the log no more, no one can keep any more.
+        let first = entries.first().map_or(end, |entry| entry.log_id.index);
+        if let Some((from, to)) = archive.go_on_at(first) {
+            node.kept.misses(from, to);
+            tracing::error!(
+                from,
+                to,
+                "the log that is kept with the backups has a gap: no moment in it can be restored, \
+                 nor one after it that is before the next backup"
+            );
+        }
+        let Some(last) = entries.last() else {
+            break;
+        };
+        let last = last.log_id.index;
+        archive.append(applied.record_version(), &entries)?;
+        node.kept.is_logged_up_to(last);
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Notices a disk that hangs, which gives no error: a leader hands its office over, and in the end the
+//! process ends, so that the others need not wait for a node that is neither well nor gone.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use placement_raft_store::{StoreMetrics, runtime};
+use tokio::time::sleep;
+
+use crate::cluster::leadership::hand_over::hand_over;
+use crate::cluster::running::Running;
+use crate::panics;
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_millis(250);
+/// What takes longer is said.
+const SLOW: Duration = Duration::from_millis(500);
+/// How long another node may take to take over.
+const HAND_OVER: Duration = Duration::from_secs(5);
+
+/// Looks at the calls to the disk that are under way, if `[disk] hung_after_ms` is not 0.
+pub(crate) async fn watch(node: Arc<Running>) {
+    let replica = &node.replica;
+    let hung = Duration::from_millis(replica.config.disk.hung_after_ms);
+    end_when_hung(Arc::downgrade(&node), node.store_metrics.clone(), hung);
+    let mut said = Duration::ZERO;
+    loop {
+        sleep(EVERY).await;
+        let Some(waits) = node.store_metrics.waits_for_disk() else {
+            said = Duration::ZERO;
+            continue;
+        };
+        let waits_ms = waits.as_millis() as u64;
+        if waits >= SLOW.max(said * 2) {
+            said = waits;
+            tracing::warn!(waits_ms, "a call to the disk does not come back");
+        }
+        if waits >= hung / 10 && replica.leads() {
+            tracing::error!(waits_ms, "the disk hangs: another node is to lead");
+            // Voters that have heard of this one's last entries are asked first.
+            if let Err(reason) = hand_over(replica, None, HAND_OVER.min(hung / 10)).await {
+                tracing::warn!(reason, "leadership was not handed over");
+            }
+        }
+    }
+}
+
+/// Ends the process once the disk hangs. On a thread of its own: those of Raft read the log, and hang in it with the
+/// disk.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "not in a simulation, where nothing blocks a thread"
+)]
+fn end_when_hung(node: Weak<Running>, store: StoreMetrics, hung: Duration) {
+    let watch = move || {
+        while node.strong_count() > 0 {
+            std::thread::sleep(EVERY);
+            let Some(waits) = store.waits_for_disk().filter(|waits| *waits >= hung) else {
+                continue;
+            };
+            tracing::error!(
+                waits_ms = waits.as_millis() as u64,
+                "the disk hangs; the process ends, so that the others need not wait for this node"
+            );
+            panics::end_now();
+        }
+    };
+    runtime::watchdog("disk-watch", watch);
+}

@@ -1,0 +1,97 @@
+//! Whether this node's state is that of the others.
+//!
+//! All nodes apply the same log, so after the same entry their states have the same digest. If they do
+//! not (a flipped bit in memory, a bug), nothing else would tell: the node would go on answering,
+//! wrongly. So each node compares with the others, and one that stands against a majority takes no
+//! part any more. Where no majority agrees, it is not known who is right; the log says that there is a
+//! difference.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_model::state::Digest;
+use tokio::time::sleep;
+
+use crate::cluster::running::Running;
+use crate::rpc::message::Method;
+
+/// How often a node compares its state with the others'.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Compares again and again, until this node turns out to be the one that differs.
+pub(crate) async fn watch(node: Arc<Running>) {
+    let replica = &node.replica;
+    let checkpoints = replica.views.checkpoints();
+    let mut said = BTreeSet::new();
+    let mut latest = None;
+    loop {
+        // What was the latest a while ago, the others have by now.
+        let index = std::mem::replace(&mut latest, checkpoints.latest());
+        if let Some(index) = index
+            && let Some(mine) = checkpoints.at(index)
+        {
+            let mut others = replica.voters();
+            others.remove(&replica.me);
+            // A node that is away and one that has not come so far say nothing.
+            let theirs: BTreeMap<u64, Option<String>> =
+                node.ask(others, Method::Checkpoint, &index).await;
+            let theirs: BTreeMap<u64, String> = theirs
+                .into_iter()
+                .filter_map(|(id, digest)| Some((id, digest?)))
+                .collect();
+            for (other, _) in theirs.iter().filter(|(_, theirs)| differs(mine, theirs)) {
+                if said.insert(*other) {
+                    tracing::error!(
+                        other,
+                        index,
+                        "the state of another node differs from this one's: one of them is wrong"
+                    );
+                }
+            }
+            if stands_alone(replica.voters().len(), mine, &theirs) {
+                return replica.leave_as_diverged(index);
+            }
+        }
+        sleep(EVERY).await;
+    }
+}
+
+fn differs(mine: Digest, theirs: &str) -> bool {
+    mine.agrees_with(theirs) == Some(false)
+}
+
+/// Whether a majority of the voters has one digest, and this node another.
+fn stands_alone(voters: usize, mine: Digest, theirs: &BTreeMap<u64, String>) -> bool {
+    let mut camps: BTreeMap<&str, usize> = BTreeMap::new();
+    for digest in theirs.values().filter(|theirs| differs(mine, theirs)) {
+        *camps.entry(digest).or_default() += 1;
+    }
+    camps.values().any(|size| *size > voters / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_majority_that_agrees_puts_a_node_in_the_wrong() {
+        let digests = |all: &[(u64, u128)]| -> BTreeMap<u64, String> {
+            let digest = |(id, digest): &(u64, u128)| (*id, Digest(*digest).to_string());
+            all.iter().map(digest).collect()
+        };
+        let wrong =
+            |voters, theirs: &[(u64, u128)]| stands_alone(voters, Digest(1), &digests(theirs));
+        assert!(wrong(3, &[(2, 7), (3, 7)]));
+        assert!(wrong(5, &[(2, 7), (3, 7), (4, 1), (5, 7)]));
+        assert!(!wrong(3, &[(2, 1), (3, 7)]), "the third is the one");
+        assert!(!wrong(3, &[(2, 7), (3, 8)]), "three states");
+        assert!(!wrong(3, &[(2, 7)]), "the third is away");
+        assert!(!wrong(2, &[(2, 7)]), "one against one");
+        let another_form = BTreeMap::from([(2, "99.00".to_owned()), (3, "99.00".to_owned())]);
+        assert!(
+            !stands_alone(3, Digest(1), &another_form),
+            "another version's form"
+        );
+    }
+}

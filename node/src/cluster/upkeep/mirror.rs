@@ -1,0 +1,190 @@
+//! Copies of what is in this node's directory for backups, in a bucket, as far as `[backup_s3]` says.
+//!
+//! Nothing waits for that. What lies in the bucket follows from what lies in the directory: what is not
+//! there yet is copied, the newest first, and what the newest backups in the bucket do not need is removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_raft_store::{BackupDir, KeptFile, runtime, superfluous};
+use tokio::time::{Instant, sleep};
+
+use super::backups::{Failing, open};
+use crate::bucket::{Bucket, BucketError, open_to_read};
+use crate::cluster::kept_backups::Part;
+use crate::cluster::running::Running;
+use crate::cluster::settings::Settings;
+use placement_api::net::Net;
+use placement_api::world::Clock;
+
+/// How often the newest part of the log is copied if there is more of it. What is lost with all nodes is what was
+/// written since.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// Keeps the copies.
+pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>, clock: Arc<dyn Clock>) {
+    let config = node.replica.config.clone();
+    let Some(root) = config.backup.directory.clone() else {
+        return;
+    };
+    if config.backup_s3.is_plain() {
+        tracing::warn!("backups are copied by http: everyone on the way can read them");
+    }
+    node.kept.begin_copies();
+    let identity = node.replica.identity;
+    let mut mirror = Mirror {
+        dir: open(&node, root, Part::Copies).await,
+        place: format!("{}/node-{}", identity.cluster, identity.node),
+        net,
+        bucket: None,
+        copied: BTreeMap::new(),
+        unread: BTreeSet::new(),
+        log_copied: None,
+        config,
+    };
+    let mut failing = Failing::of(&node.kept, Part::Copies);
+    while node.replica.failure().is_none() {
+        let wait = match mirror.go_on().await {
+            Ok(()) => {
+                node.kept.all_copied(clock.now());
+                failing.is_over("backups are copied to the store");
+                LOG_EVERY
+            }
+            Err(error) => failing.again("backups are not copied to the store", error),
+        };
+        sleep(wait).await;
+    }
+}
+
+/// The directory and the bucket.
+struct Mirror {
+    config: Arc<Settings>,
+    net: Arc<dyn Net>,
+    dir: BackupDir,
+    place: String,
+    /// `None` at first and after an error: credentials may be new, and what is there is looked at again.
+    bucket: Option<Bucket>,
+    /// What the bucket has, with its length. An object is there whole or not at all.
+    copied: BTreeMap<String, u64>,
+    /// What was put there in this start and was not read again since.
+    unread: BTreeSet<String>,
+    /// When the newest part of the log was copied.
+    log_copied: Option<Instant>,
+}
+
+impl Mirror {
+    fn keep(&self) -> usize {
+        usize::try_from(self.config.backup.keep).unwrap_or(usize::MAX)
+    }
+
+    async fn go_on(&mut self) -> Result<(), BucketError> {
+        let bucket = match self.bucket.take() {
+            Some(bucket) => bucket,
+            None => self.open().await?,
+        };
+        self.copy_all(&bucket).await?;
+        self.remove_superfluous(&bucket).await?;
+        self.bucket = Some(bucket);
+        Ok(())
+    }
+
+    async fn open(&mut self) -> Result<Bucket, BucketError> {
+        let (config, net) = (self.config.clone(), self.net.clone());
+        let bucket = runtime::blocking(move || Bucket::open(&config.backup_s3, net)).await?;
+        let found = bucket.files(&self.place).await?.into_iter();
+        self.copied = found.map(|stored| (stored.name, stored.length)).collect();
+        Ok(bucket)
+    }
+
+    /// Copies until nothing is missing. What comes in the meantime is newer, and goes first.
+    async fn copy_all(&mut self, bucket: &Bucket) -> Result<(), BucketError> {
+        loop {
+            let dir = self.dir.clone();
+            let files = runtime::blocking(move || dir.files()).await?;
+            let mut all = self.stored();
+            all.extend(files.iter().filter(|file| self.is_new(file)).cloned());
+            // What would be removed again is not copied.
+            let old = superfluous(&all, self.keep());
+            let newest_log = files.iter().find(|file| !file.is_backup);
+            let next = files.iter().find(|file| {
+                old.iter().all(|old| old.name != file.name)
+                    && self.lacks(file, newest_log == Some(file))
+            });
+            let Some(next) = next else {
+                return Ok(());
+            };
+            self.copy(bucket, next, newest_log == Some(next)).await?;
+        }
+    }
+
+    fn is_new(&self, file: &KeptFile) -> bool {
+        !self.copied.contains_key(&file.name)
+    }
+
+    fn is_whole(&self, file: &KeptFile) -> bool {
+        self.copied.get(&file.name) == Some(&file.length)
+    }
+
+    /// The newest part of the log grows, and waits for its time.
+    fn lacks(&self, file: &KeptFile, grows: bool) -> bool {
+        match (self.is_whole(file), grows) {
+            (true, true) => false,
+            (true, false) => self.unread.contains(&file.name),
+            (false, true) => (self.log_copied).is_none_or(|at| at.elapsed() >= LOG_EVERY),
+            (false, false) => true,
+        }
+    }
+
+    /// Copies a file unless that is done, and reads the copy again once it is final.
+    async fn copy(
+        &mut self,
+        bucket: &Bucket,
+        file: &KeptFile,
+        grows: bool,
+    ) -> Result<(), BucketError> {
+        let KeptFile { name, length, .. } = file;
+        let Some(source) = open_to_read(&self.dir.path().join(name)).await? else {
+            return Ok(());
+        };
+        if !self.is_whole(file) {
+            self.unread.insert(name.clone());
+            bucket.put(&self.place, name, &source, *length).await?;
+        }
+        let is_good = match grows {
+            true => bucket.look(&self.place, name).await?.length == *length,
+            false => bucket.is_same(&self.place, name, &source, *length).await?,
+        };
+        if !is_good {
+            bucket.remove(&self.place, name).await?;
+            let words = format!("what the store gives for {name} is not what it was given");
+            return Err(BucketError::new(words));
+        }
+        match grows {
+            true => self.log_copied = Some(Instant::now()),
+            false => {
+                self.unread.remove(name);
+            }
+        }
+        self.copied.insert(name.clone(), *length);
+        Ok(())
+    }
+
+    /// What is in the bucket.
+    fn stored(&self) -> Vec<KeptFile> {
+        let files = self.copied.iter();
+        files
+            .filter_map(|(name, length)| KeptFile::of(name, *length))
+            .collect()
+    }
+
+    /// By what is in the bucket, not by what is in the directory: one that was lost takes nothing along.
+    async fn remove_superfluous(&mut self, bucket: &Bucket) -> Result<(), BucketError> {
+        for file in superfluous(&self.stored(), self.keep()) {
+            bucket.remove(&self.place, &file.name).await?;
+            self.copied.remove(&file.name);
+            self.unread.remove(&file.name);
+        }
+        Ok(())
+    }
+}

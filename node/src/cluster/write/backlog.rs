@@ -1,0 +1,208 @@
+//! The writes that a node has taken from its clients and not answered, and those that a leader has taken
+//! from all nodes. When there are more than it can answer soon, further ones are turned away at once:
+//! a request that waits in a queue for longer than it has time is served for nothing, and holds up those who
+//! come after.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::cluster::settings::Settings;
+
+/// More writes than this are a crowd; so many may wait however slow it is, as they go in one batch.
+const CROWD: usize = 64;
+/// So many may wait where it is not known how many are carried out: a crowd that came at once.
+const BURST: usize = 1024;
+/// For how many seconds it is remembered how many writes were carried out. An outage must not make
+/// a node turn away those who wait for its end.
+const REMEMBERED_S: u64 = 10;
+/// What is seen of a second that was not crowded for so long says little.
+const MEANINGFUL: Duration = Duration::from_millis(250);
+
+/// Writes that wait for their outcome.
+#[derive(Clone)]
+pub(crate) struct Backlog {
+    whose: &'static str,
+    bytes_max: usize,
+    wait_max: Duration,
+    begun: Instant,
+    taken: Arc<Mutex<Taken>>,
+}
+
+#[derive(Default)]
+struct Taken {
+    waiting: usize,
+    bytes: usize,
+    /// The second that is being counted.
+    second: u64,
+    /// Since when in this second there is a crowd, and how many were carried out since.
+    crowded: Option<(Duration, usize)>,
+    /// How many are carried out a second while there is a crowd: the most in one second, and which.
+    per_second: Option<(usize, u64)>,
+}
+
+impl Taken {
+    /// Takes note of the time, and of a crowd.
+    fn look(&mut self, now: Duration) {
+        const SECOND: Duration = Duration::from_secs(1);
+        let second = now.as_secs();
+        if second > self.second {
+            let passed = self.crowded.take();
+            let lasted = passed.map_or(Duration::ZERO, |(since, _)| SECOND - since);
+            if let Some((_, count @ 1..)) = passed.filter(|_| lasted >= MEANINGFUL) {
+                let rate = (count as f64 / lasted.as_secs_f64()) as usize;
+                let is_old =
+                    |(before, at): (usize, u64)| before <= rate || at + REMEMBERED_S < self.second;
+                if self.per_second.is_none_or(is_old) {
+                    self.per_second = Some((rate, self.second));
+                }
+            }
+            if (self.per_second).is_some_and(|(_, at)| at + 2 * REMEMBERED_S < second) {
+                self.per_second = None;
+            }
+            self.second = second;
+        }
+        if self.waiting > CROWD && self.crowded.is_none() {
+            self.crowded = Some((now - Duration::from_secs(second), 0));
+        }
+    }
+}
+
+/// A write's permit, until it is dropped.
+pub(crate) struct Permit {
+    backlog: Backlog,
+    bytes: usize,
+}
+
+impl Backlog {
+    /// Those of `[cluster]`. `whose` says who has them, for a person.
+    pub(crate) fn new(whose: &'static str, config: &Settings) -> Self {
+        Self {
+            whose,
+            bytes_max: config.cluster.backlog_bytes,
+            wait_max: Duration::from_millis(config.cluster.backlog_ms),
+            begun: Instant::now(),
+            taken: Arc::default(),
+        }
+    }
+
+    /// A permit for a write with a record of so many bytes; if there is none, why not. One write always gets
+    /// one.
+    pub(crate) fn permit(&self, bytes: usize) -> Result<Permit, String> {
+        let mut taken = self.lock();
+        let most = match taken.per_second {
+            Some((rate, _)) => CROWD.max((rate as f64 * self.wait_max.as_secs_f64()) as usize),
+            None => BURST,
+        };
+        if !self.wait_max.is_zero() && taken.waiting >= most {
+            let rate = taken.per_second.map(|(rate, _)| rate).unwrap_or_default();
+            return Err(format!(
+                "{} has {} writes before this one, and carries out {rate} a second",
+                self.whose, taken.waiting
+            ));
+        }
+        if taken.waiting > 0 && taken.bytes + bytes > self.bytes_max {
+            return Err(format!(
+                "{} has {} bytes of writes before this one",
+                self.whose, taken.bytes
+            ));
+        }
+        taken.waiting += 1;
+        taken.bytes += bytes;
+        Ok(Permit {
+            backlog: self.clone(),
+            bytes,
+        })
+    }
+
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Taken> {
+        let mut taken = self.taken.lock();
+        taken.look(self.begun.elapsed());
+        taken
+    }
+}
+
+impl Permit {
+    /// The write is carried out.
+    pub(crate) fn answered(self) {
+        let mut taken = self.backlog.lock();
+        if let Some((_, carried_out)) = &mut taken.crowded {
+            *carried_out += 1;
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut taken = self.backlog.taken.lock();
+        taken.waiting -= 1;
+        taken.bytes -= self.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn backlog(wait_max: Duration) -> Backlog {
+        let mut config = Settings::default();
+        config.cluster.backlog_bytes = 2000;
+        config.cluster.backlog_ms = wait_max.as_millis() as u64;
+        Backlog::new("the leader", &config)
+    }
+
+    fn fill(backlog: &Backlog) -> Vec<Permit> {
+        std::iter::from_fn(|| backlog.permit(1).ok()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_many_wait_as_are_carried_out_while_they_do() {
+        let backlog = backlog(SECOND / 2);
+        // Nothing is known yet: a burst is let in.
+        let mut crowd = fill(&backlog);
+        assert_eq!(crowd.len(), BURST);
+        tokio::time::advance(SECOND / 2).await;
+        for permit in crowd.drain(..400) {
+            permit.answered();
+        }
+        tokio::time::advance(SECOND).await;
+        let why = backlog.permit(1).err().unwrap();
+        assert!(why.contains("400 a second"), "{why}");
+        drop(crowd);
+        let crowd = fill(&backlog);
+        assert_eq!(crowd.len(), 200);
+
+        // Who waits for the end of a short outage is not turned away for it, and a long one is forgotten.
+        tokio::time::advance(5 * SECOND).await;
+        assert_eq!(fill(&backlog).len(), 0);
+        drop(crowd);
+        assert_eq!(fill(&backlog).len(), 200);
+        tokio::time::advance(30 * SECOND).await;
+        assert_eq!(fill(&backlog).len(), BURST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_writes_say_nothing_of_how_many_could_be_carried_out() {
+        let backlog = backlog(SECOND);
+        for _ in 0..5 {
+            backlog.permit(1).ok().unwrap().answered();
+            tokio::time::advance(SECOND).await;
+        }
+        assert_eq!(fill(&backlog).len(), BURST);
+    }
+
+    #[tokio::test]
+    async fn so_many_bytes_wait_and_one_write_always_may() {
+        let backlog = backlog(Duration::ZERO);
+        let large = backlog.permit(5000).ok().unwrap();
+        assert!(backlog.permit(1).is_err());
+        drop(large);
+        let _some = backlog.permit(1200).ok().unwrap();
+        assert!(backlog.permit(1200).is_err());
+        assert!(backlog.permit(800).is_ok());
+    }
+}

@@ -1,0 +1,8 @@
+//! The way of a write: its id, its way to the leader, its proposal there.
+
+pub(crate) mod backlog;
+pub(crate) mod ids;
+pub(crate) mod own_past;
+pub(crate) mod path;
+pub(crate) mod proposals;
+pub(crate) mod wall_time;

@@ -1,0 +1,75 @@
+//! Whether this node knows all that it did before.
+//!
+//! A data directory that is put back from an older copy has forgotten what the node has acknowledged and
+//! promised since. Its count of starts went back with it, and the cluster remembers the start in which
+//! the node last wrote. So before its first write the node catches up and looks: its own start must be a
+//! later one. It is looked soon after the start, too, for nodes that no one writes through.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use placement_model::mutant;
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep};
+
+use crate::cluster::read::index::ReadIndex;
+use crate::cluster::replica::Replica;
+use placement_api::doors::Unavailable;
+
+/// How often it is tried to look, as long as there is no leader.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What this node has found out about its own past.
+pub(crate) struct OwnPast {
+    replica: Arc<Replica>,
+    read_index: Arc<ReadIndex>,
+    start: u64,
+    known: OnceCell<()>,
+}
+
+impl OwnPast {
+    pub(crate) fn new(replica: Arc<Replica>, read_index: Arc<ReadIndex>, start: u64) -> Self {
+        Self {
+            replica,
+            read_index,
+            start,
+            known: OnceCell::new(),
+        }
+    }
+
+    /// Waits until it is known that this node has never been further than now.
+    pub(crate) async fn is_known(&self, deadline: Instant) -> Result<(), Unavailable> {
+        self.known
+            .get_or_try_init(|| self.look(deadline))
+            .await
+            .copied()
+    }
+
+    /// Which start this is, as long as it is not known to be the latest.
+    pub(crate) fn unsure(&self) -> Option<u64> {
+        self.known.get().is_none().then_some(self.start)
+    }
+
+    async fn look(&self, deadline: Instant) -> Result<(), Unavailable> {
+        self.read_index.linearize(deadline).await?;
+        match self.replica.last_start(self.replica.me) {
+            Some(last)
+                if last >= self.start && !mutant!("reuse-boots" | "older-copy-takes-part") =>
+            {
+                self.replica.leave_as_older_copy(self.start, last);
+                let reason = "this node's data are an older copy of what it had";
+                Err(Unavailable::nothing_committed(reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks as soon as there is a leader.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        while self.replica.failure().is_none()
+            && self.is_known(Instant::now() + EVERY).await.is_err()
+        {
+            sleep(EVERY).await;
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The way of a write from the node that was asked: it goes to the leader, under an id by which it is
+//! recognised, until its outcome is known or the time is up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::Either;
+use placement_model::mutant;
+use placement_model::types::Destination;
+use placement_model::{Command, Outcome};
+use placement_raft_store::coverage::RarePath;
+use placement_raft_store::wire::{self, Blob, RecordVersion};
+use placement_raft_store::{Committed, Expected};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use super::ids::WriteIds;
+use super::own_past::OwnPast;
+use super::proposals::Proposals;
+use crate::cluster::replica::{Leader, REMOVED, Replica};
+use crate::rpc::channel::{Channel, Lane};
+use crate::rpc::message::{Method, WriteCall, WriteReply};
+use crate::rpc::peers::{Peers, decode};
+use crate::rpc::raft::upload;
+use placement_api::doors::Unavailable;
+
+/// How long to wait before the same leader is asked again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Has writes committed, each once, through each leader that there is in the meantime.
+pub(crate) struct WritePath {
+    replica: Arc<Replica>,
+    peers: Arc<Peers>,
+    ids: Arc<WriteIds>,
+    past: Arc<OwnPast>,
+    proposals: Arc<Proposals>,
+}
+
+/// What is known of the attempts so far.
+enum Doubt {
+    /// No log has the write.
+    Clean,
+    /// A log may have it; why that is not known.
+    Sent(String),
+}
+
+/// What follows from an attempt that has not shown the write committed.
+enum Next {
+    GiveUp(Unavailable),
+    Again(String),
+}
+
+impl Doubt {
+    fn next(&self, reply: WriteReply) -> Next {
+        Next::Again(match (reply, self) {
+            (WriteReply::NoSpace { reason }, Self::Clean) => {
+                return Next::GiveUp(Unavailable::NoSpace { reason });
+            }
+            (WriteReply::Busy { reason }, Self::Clean) => {
+                return Next::GiveUp(Unavailable::Busy { reason });
+            }
+            (WriteReply::TooLarge { bytes, bytes_max }, Self::Clean) => {
+                return Next::GiveUp(Unavailable::TooLarge { bytes, bytes_max });
+            }
+            (WriteReply::TooLarge { bytes, bytes_max }, Self::Sent(_)) => {
+                format!("the leader takes commands of {bytes_max} bytes, and this one has {bytes}")
+            }
+            (WriteReply::NotLeader, _) => "no leader is known".to_owned(),
+            (
+                WriteReply::NoSpace { reason }
+                | WriteReply::Busy { reason }
+                | WriteReply::Rejected { reason }
+                | WriteReply::Unknown { reason },
+                _,
+            ) => reason,
+        })
+    }
+
+    fn gave_up(self, reason: String) -> Unavailable {
+        match self {
+            Self::Sent(reason) => {
+                RarePath::OutcomeUnknown.ran();
+                Unavailable::outcome_unknown(reason)
+            }
+            Self::Clean => {
+                RarePath::NothingCommitted.ran();
+                Unavailable::nothing_committed(reason)
+            }
+        }
+    }
+}
+
+impl WritePath {
+    pub(crate) fn new(
+        replica: Arc<Replica>,
+        peers: Arc<Peers>,
+        ids: WriteIds,
+        past: Arc<OwnPast>,
+        proposals: Arc<Proposals>,
+    ) -> Self {
+        Self {
+            replica,
+            peers,
+            ids: Arc::new(ids),
+            past,
+            proposals,
+        }
+    }
+
+    /// Has a command for the whole cluster committed and applied here. `what` names it in the log.
+    pub(crate) async fn commit(
+        &self,
+        command: Command,
+        what: String,
+    ) -> Result<Committed, Unavailable> {
+        let deadline = Instant::now() + self.replica.config.wait();
+        self.commit_in(Destination::DEFAULT, command, what, deadline)
+            .await
+    }
+
+    /// Has a command committed once and applied here. It is given time beyond the deadline to get to
+    /// the others if it is large. `http_request_id` is for the logs.
+    pub(crate) async fn commit_in(
+        &self,
+        destination: Destination,
+        command: Command,
+        http_request_id: String,
+        deadline: Instant,
+    ) -> Result<Committed, Unavailable> {
+        (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
+        self.past.is_known(deadline).await?;
+        let record = wire::encode(RecordVersion::of(self.replica.level()), &command);
+        let bytes_max = self.replica.config.raft.command_bytes;
+        if record.len() > bytes_max {
+            return Err(Unavailable::TooLarge {
+                bytes: record.len() as u64,
+                bytes_max: bytes_max as u64,
+            });
+        }
+        // To the leader, and from there to the others.
+        let deadline = deadline + 2 * upload(record.len());
+        let open = self.ids.issue();
+        let mut write_id = open.id();
+        if mutant!("answered-before-it-is") {
+            write_id.answered_below = write_id.sequence + 1;
+        }
+        let call = WriteCall {
+            write_id,
+            http_request_id,
+            command: Blob(record.into()),
+            patience_ms: 0,
+            destination,
+        };
+        let committed = self.send(call, deadline).await?;
+        if committed.outcome == Outcome::AnsweredBefore {
+            let reason = "the cluster takes no more writes under this node's number";
+            return Err(Doubt::Sent(reason.to_owned()).gave_up(String::new()));
+        }
+        Ok(committed)
+    }
+
+    async fn send(&self, mut call: WriteCall, deadline: Instant) -> Result<Committed, Unavailable> {
+        let mut doubt = Doubt::Clean;
+        // Before it is sent: from then on this node may apply it.
+        let mut expected = (self.replica.views.expect(&call.write_id))
+            .map_err(|stopped| Unavailable::nothing_committed(stopped.to_string()))?;
+        loop {
+            if self.replica.is_removed() {
+                return Err(doubt.gave_up(REMOVED.to_owned()));
+            }
+            if let Some(failure) = self.replica.failure() {
+                return Err(doubt.gave_up(format!("this node cannot write: {failure}")));
+            }
+            let leader = self.replica.leader();
+            let target = leader.as_ref().map(|leader| leader.id);
+            let attempt = match leader {
+                Some(leader) => self.ask(&leader, &call, &mut expected, deadline).await,
+                None => Err(WriteReply::NotLeader),
+            };
+            let reply = match attempt {
+                Ok(committed) => return Ok(committed),
+                Err(reply) => reply,
+            };
+            if let WriteReply::Unknown { reason } = &reply {
+                tracing::info!(
+                    request_id = %call.http_request_id,
+                    reason,
+                    "the write's outcome is not known, asking again"
+                );
+                RarePath::WriteAskedAgain.ran();
+                if !mutant!("deny-what-was-sent") {
+                    doubt = Doubt::Sent(reason.clone());
+                }
+                if mutant!("ask-again-as-another") {
+                    call.write_id = self.ids.issue().id();
+                }
+                if expected.is_over() || mutant!("ask-again-as-another") {
+                    expected = (self.replica.views.expect(&call.write_id))
+                        .map_err(|stopped| Unavailable::outcome_unknown(stopped.to_string()))?;
+                }
+            }
+            let why = match doubt.next(reply) {
+                Next::GiveUp(unavailable) => return Err(unavailable),
+                Next::Again(why) => why,
+            };
+            if Instant::now() >= deadline {
+                return Err(doubt.gave_up(why));
+            }
+            let until = match target {
+                // The leader that was just asked may be about to step down, or to catch up.
+                Some(_) => (Instant::now() + PAUSE).min(deadline),
+                None => deadline,
+            };
+            tokio::select! {
+                biased;
+                Some(committed) = expected.answer() => return Ok(committed),
+                () = self.replica.other_leader(target, until) => {}
+            }
+        }
+    }
+
+    /// Asks one leader, until this node has applied the write, another one takes over, or the time is up.
+    async fn ask(
+        &self,
+        leader: &Leader,
+        call: &WriteCall,
+        expected: &mut Expected,
+        deadline: Instant,
+    ) -> Result<Committed, WriteReply> {
+        let sent = AtomicBool::new(false);
+        tokio::select! {
+            biased;
+            known = self.ask_until_known(leader, call, expected, deadline, &sent) => return known,
+            () = self.replica.other_leader(Some(leader.id), deadline) => {}
+        };
+        let reason = if Instant::now() >= deadline {
+            format!("the leader, node {}, did not answer in time", leader.id)
+        } else {
+            format!("node {} was asked, but leads no more", leader.id)
+        };
+        Err(if sent.into_inner() {
+            WriteReply::Unknown { reason }
+        } else {
+            WriteReply::Rejected { reason }
+        })
+    }
+
+    /// The leader answers what it refuses. What is committed this node learns when it applies it.
+    async fn ask_until_known(
+        &self,
+        leader: &Leader,
+        call: &WriteCall,
+        expected: &mut Expected,
+        deadline: Instant,
+        sent: &AtomicBool,
+    ) -> Result<Committed, WriteReply> {
+        if leader.id == self.replica.me {
+            sent.store(true, Ordering::Relaxed);
+            return tokio::select! {
+                biased;
+                committed = expected.answer() => applied(committed),
+                Err(refused) = self.proposals.propose(call.clone(), deadline) => Err(refused),
+            };
+        }
+        let forward = async {
+            let channel = self
+                .peers
+                .channel(leader.id, &leader.address, Lane::Forward)
+                .await?;
+            if let Some(wait) = self.crowded(&channel) {
+                return Ok(Err(WriteReply::Busy {
+                    reason: format!(
+                        "the way to the leader is full: a write waits {wait:.1?} on it"
+                    ),
+                }));
+            }
+            sent.store(true, Ordering::Relaxed);
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut call = call.clone();
+            call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
+            let body = wire::encode(channel.records(), &call);
+            let known = channel.call_unless(Method::Write, &body, left, expected.answer());
+            match known.await? {
+                Either::Left(committed) => Ok(applied(committed)),
+                Either::Right(answer) => decode(&answer).map(Err),
+            }
+        };
+        let span =
+            tracing::debug_span!("forward", request_id = %call.http_request_id, leader = leader.id);
+        match forward.instrument(span).await {
+            Ok(reply) => reply,
+            Err(error) if error.is_without_effect() => Err(WriteReply::Rejected {
+                reason: format!("the leader, node {}, cannot be reached: {error}", leader.id),
+            }),
+            Err(error) => Err(WriteReply::Unknown {
+                reason: format!("the leader, node {}, gave no answer: {error}", leader.id),
+            }),
+        }
+    }
+
+    /// How long a write would wait before it leaves this node, if that is too long.
+    fn crowded(&self, channel: &Channel) -> Option<Duration> {
+        let limit = Duration::from_millis(self.replica.config.cluster.backlog_ms / 2);
+        let wait = channel.delay();
+        (!limit.is_zero() && wait > limit).then_some(wait)
+    }
+}
+
+/// What this node has seen of a write when it applied the log.
+fn applied(committed: Option<Committed>) -> Result<Committed, WriteReply> {
+    committed.ok_or_else(|| WriteReply::Unknown {
+        reason: "this node was sent a snapshot in place of the log, which may hold the write"
+            .to_owned(),
+    })
+}

@@ -1,0 +1,314 @@
+//! The leader's end of a write: taken if there is room, stamped in the order of the log, proposed in batches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use openraft::ServerState;
+use openraft::errors::ClientWriteError;
+use openraft::raft::WriteResult;
+use placement_model::mutant;
+use placement_model::types::Timestamp;
+use placement_model::{Command, Stamped};
+use placement_raft_store::coverage::RarePath;
+use placement_raft_store::{Applied, LoggedCommand, TypeConfig, runtime, wire};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+use tracing::Instrument;
+
+use super::backlog::{Backlog, Permit};
+use super::wall_time::WallTime;
+use crate::cluster::replica::Replica;
+use crate::rpc::message::{WriteCall, WriteReply};
+use crate::tasks::Tasks;
+
+/// Longer records are read on another thread.
+const INLINE_BYTES: usize = 64 * 1024;
+/// Most writes in one batch.
+const BATCH_MAX: usize = 512;
+/// How long a new leader waits to know the stamps of the leaders before it.
+const SETTLE: Duration = Duration::from_secs(1);
+/// What is said of a leader that does not know them.
+const UNSETTLED: &str = "the leader has not applied yet what the leaders before it wrote";
+
+/// The writes that this node proposes as the leader.
+pub(crate) struct Proposals {
+    replica: Arc<Replica>,
+    backlog: Backlog,
+    queue: mpsc::UnboundedSender<Proposal>,
+}
+
+/// One of them.
+pub(crate) struct Proposal {
+    call: WriteCall,
+    /// What the call says.
+    command: Command,
+    /// When its client waits no more.
+    deadline: Instant,
+    /// Held until it is answered.
+    permit: Permit,
+    answer: oneshot::Sender<Result<(), WriteReply>>,
+}
+
+impl Proposals {
+    /// `queue` leads to the [`Proposer`].
+    pub(crate) fn new(replica: Arc<Replica>, queue: mpsc::UnboundedSender<Proposal>) -> Self {
+        Self {
+            backlog: Backlog::new("the leader", &replica.config),
+            replica,
+            queue,
+        }
+    }
+
+    /// Has a write committed, unless its time is over before its turn.
+    pub(crate) async fn propose(
+        &self,
+        call: WriteCall,
+        deadline: Instant,
+    ) -> Result<(), WriteReply> {
+        let bytes = call.command.0.len();
+        let bytes_max = self.replica.config.raft.command_bytes;
+        if bytes > bytes_max {
+            return Err(WriteReply::TooLarge {
+                bytes: bytes as u64,
+                bytes_max: bytes_max as u64,
+            });
+        }
+        let permit = (self.backlog.permit(bytes)).map_err(|reason| WriteReply::Busy { reason })?;
+        let command = self.read(&call).await;
+        let command = command.map_err(|reason| WriteReply::Rejected { reason })?;
+        (self.replica.has_room_for(&command)).map_err(|reason| WriteReply::NoSpace { reason })?;
+        let (answer, proposed) = oneshot::channel();
+        let proposal = Proposal {
+            call,
+            command,
+            deadline,
+            permit,
+            answer,
+        };
+        let stopping = || "this node is stopping".to_owned();
+        if self.queue.send(proposal).is_err() {
+            return Err(WriteReply::Rejected { reason: stopping() });
+        }
+        proposed.await.unwrap_or_else(|_| Err(unknown(stopping())))
+    }
+
+    /// Nothing goes into the log that this node could not read there, or may not decide yet.
+    async fn read(&self, call: &WriteCall) -> Result<Command, String> {
+        let record = call.command.0.clone();
+        let read = match record.len() > INLINE_BYTES {
+            true => runtime::blocking(move || wire::decode(&record)).await,
+            false => wire::decode(&record),
+        };
+        let mut command = read.map_err(|error| {
+            format!(
+                "the leader, node {}, cannot read it: {error}",
+                self.replica.me
+            )
+        })?;
+        if mutant!("misread-write")
+            && let Command::ReplaceAllocations(of) = &mut command
+        {
+            of.consumers.truncate(1);
+        }
+        self.replica.permits(&command)?;
+        Ok(command)
+    }
+}
+
+/// Stamps commands with a time that never goes back, not even from leader to leader.
+#[derive(Default)]
+struct Stamper {
+    last: Timestamp,
+}
+
+impl Stamper {
+    /// The time for the next command of the log: `now`, but after all of its own, and after that of the
+    /// last command that was applied, from any leader.
+    fn stamp(&mut self, now: Timestamp, applied: Option<Timestamp>) -> Timestamp {
+        let before = self.last.max(applied.unwrap_or(Timestamp(0)));
+        self.last = now.max(Timestamp(before.0.saturating_add(1)));
+        self.last
+    }
+}
+
+/// Takes proposals one after the other.
+pub(crate) struct Proposer {
+    replica: Arc<Replica>,
+    wall: Arc<WallTime>,
+    stamper: Stamper,
+    tasks: Tasks,
+    /// The term for which the stamps of all leaders before are known.
+    settled: u64,
+}
+
+impl Proposer {
+    pub(crate) fn new(replica: Arc<Replica>, wall: Arc<WallTime>, tasks: Tasks) -> Self {
+        Self {
+            replica,
+            wall,
+            stamper: Stamper::default(),
+            tasks,
+            settled: 0,
+        }
+    }
+
+    pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Proposal>) {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        while queue.recv_many(&mut batch, BATCH_MAX).await > 0 {
+            // Of a proposal whose caller has given up nothing is lost by not proposing it.
+            batch.retain(|proposal| !proposal.answer.is_closed());
+            let now = Instant::now();
+            let late = batch.extract_if(.., |proposal| proposal.deadline <= now);
+            reject(late, "its time was over before its turn came");
+            if let Some(failure) = self.replica.failure() {
+                reject(batch.drain(..), &failure);
+            } else if let Err(reason) = self.settle().await {
+                reject(batch.drain(..), reason);
+            } else {
+                self.propose(batch.drain(..)).await;
+            }
+        }
+    }
+
+    async fn propose(&mut self, batch: impl Iterator<Item = Proposal>) {
+        let mut applied = self.replica.views.current().last_stamp;
+        if mutant!("stamp-by-the-clock") {
+            applied = None;
+        }
+        let now = self.wall.now();
+        let mut waiting = Vec::new();
+        let mut commands = Vec::new();
+        for proposal in batch {
+            let Proposal {
+                call,
+                command,
+                permit,
+                answer,
+                ..
+            } = proposal;
+            // Apply knows a write by the number it has in the log; here both names stand together.
+            let span = tracing::debug_span!(
+                "propose",
+                request_id = %call.http_request_id,
+                origin = call.write_id.origin,
+                boot = call.write_id.boot,
+                sequence = call.write_id.sequence,
+            );
+            let stamped = Stamped {
+                at: self.stamper.stamp(now, applied),
+                write_id: Some(call.write_id),
+                command,
+                partition: call.destination.partition,
+                routes: call.destination.routes,
+            };
+            commands.push(LoggedCommand::new(stamped, call.command));
+            waiting.push((answer, span, permit));
+        }
+        if commands.is_empty() {
+            return;
+        }
+        let results = match self.replica.raft.client_write_many(commands).await {
+            Ok(results) => results,
+            Err(fatal) => {
+                for (answer, _, _) in waiting {
+                    let reason = format!("replication has stopped on this node: {fatal}");
+                    // The asker may be gone.
+                    let _ = answer.send(Err(WriteReply::Rejected { reason }));
+                }
+                return;
+            }
+        };
+        self.tasks.spawn(async move {
+            // It ends early when replication stops, and is asked once for each that waits.
+            let mut results = results.fuse();
+            for (answer, span, permit) in waiting {
+                let proposed = async {
+                    let proposed = match results.next().await {
+                        Some(Ok(result)) => committed(result),
+                        Some(Err(fatal)) => {
+                            Err(unknown(format!("replication has stopped: {fatal}")))
+                        }
+                        None => Err(unknown("replication has stopped".to_owned())),
+                    };
+                    proposed.map(|index| {
+                        permit.answered();
+                        tracing::debug!(index, "applied");
+                    })
+                }
+                .instrument(span)
+                .await;
+                let _ = answer.send(proposed);
+            }
+        });
+    }
+
+    /// Before the first stamp of a term: everything that earlier leaders stamped is applied, so that
+    /// time never goes back in the log, however wrong a clock is. Without that nothing is proposed:
+    /// a leader without a quorum could not commit it either.
+    async fn settle(&mut self) -> Result<(), &'static str> {
+        let (term, leads, last) = self.replica.raft_metrics(|metrics| {
+            (
+                metrics.current_term,
+                metrics.state == ServerState::Leader,
+                metrics.last_log_index,
+            )
+        });
+        // A node that does not lead is told so when it proposes.
+        if !leads || term == self.settled {
+            return Ok(());
+        }
+        if let Some(last) = last {
+            RarePath::ClockSettled.ran();
+            timeout(SETTLE, self.replica.views.wait_applied(last))
+                .await
+                .map_err(|_| UNSETTLED)?
+                .map_err(|_| UNSETTLED)?;
+        }
+        self.settled = term;
+        Ok(())
+    }
+}
+
+fn reject(batch: impl Iterator<Item = Proposal>, reason: &str) {
+    for proposal in batch {
+        let reason = reason.to_owned();
+        let _ = proposal.answer.send(Err(WriteReply::Rejected { reason }));
+    }
+}
+
+fn committed(result: WriteResult<TypeConfig>) -> Result<u64, WriteReply> {
+    Err(match result {
+        Ok(written) => match written.response {
+            Applied::Outcome(_) => return Ok(written.log_id.index()),
+            Applied::NoCommand => unknown("the log holds no command where it should".to_owned()),
+        },
+        Err(ClientWriteError::ForwardToLeader(_)) => WriteReply::NotLeader,
+        Err(error) => unknown(error.to_string()),
+    })
+}
+
+fn unknown(reason: String) -> WriteReply {
+    WriteReply::Unknown { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_rise_although_the_clock_goes_back_and_an_earlier_leader_was_ahead() {
+        let mut stamper = Stamper::default();
+        let mut stamp = |now, applied: Option<i64>| {
+            let applied = applied.map(Timestamp);
+            stamper.stamp(Timestamp(now), applied).0
+        };
+        assert_eq!(stamp(1_000, None), 1_000);
+        assert_eq!(stamp(900, None), 1_001);
+        // Applied, loaded or installed: another leader's clock was ahead.
+        let ahead = Some(2_000);
+        assert_eq!(stamp(900, ahead), 2_001);
+        assert_eq!(stamp(900, ahead), 2_002);
+        assert_eq!(stamp(3_000, ahead), 3_000);
+    }
+}

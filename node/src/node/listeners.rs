@@ -1,0 +1,116 @@
+//! Where a node listens.
+
+use placement_model::types::PartitionName;
+
+use crate::cluster::{Addresses, StartError};
+use crate::config::Config;
+use crate::env::Env;
+use crate::serve::local;
+use crate::tasks::Tasks;
+use placement_api::net::Listener;
+
+/// The socket for operators of this machine, in the data directory.
+const SOCKET: &str = "admin.sock";
+
+/// All listeners of a node, bound.
+pub(super) struct Listeners {
+    pub(super) api: Box<dyn Listener>,
+    pub(super) partitions: Vec<(PartitionName, Box<dyn Listener>)>,
+    pub(super) peer: Box<dyn Listener>,
+    pub(super) socket: Option<Box<dyn Listener>>,
+    pub(super) admin: Option<Box<dyn Listener>>,
+    pub(super) metrics: Option<Box<dyn Listener>>,
+    pub(super) addresses: Addresses,
+}
+
+impl Listeners {
+    /// Binds them: that for other nodes on the runtime of `tasks`, the others on that of `requests`.
+    pub(super) async fn bind(
+        env: &Env,
+        config: &Config,
+        tasks: &Tasks,
+        requests: &Tasks,
+    ) -> Result<Self, StartError> {
+        let (api, api_address) = listen(env, requests, "the REST API", &config.api.listen).await?;
+        let (peer, peer_address) = listen(env, tasks, "other nodes", &config.peer.listen).await?;
+        let socket = socket(config, requests).await?;
+        let (mut admin, mut admin_address) = (None, String::new());
+        if !config.admin.listen.is_empty() {
+            let bound = listen(env, requests, "operators", &config.admin.listen).await?;
+            (admin, admin_address) = (Some(bound.0), bound.1);
+        }
+        let mut metrics = None;
+        if !config.metrics.listen.is_empty() {
+            metrics = Some(
+                listen(env, requests, "monitors", &config.metrics.listen)
+                    .await?
+                    .0,
+            );
+        }
+        let mut partitions = Vec::new();
+        for section in &config.partitions {
+            if !section.listen.is_empty() {
+                let (listener, address) =
+                    listen(env, requests, "a partition", &section.listen).await?;
+                tracing::info!(partition = section.name, api = address, "listening");
+                partitions.push((section.name()?, listener));
+            }
+        }
+        Ok(Self {
+            api,
+            partitions,
+            peer,
+            socket,
+            admin,
+            metrics,
+            addresses: Addresses {
+                api: advertised(&config.api.advertise, api_address),
+                peer: advertised(&config.peer.advertise, peer_address),
+                admin: advertised(&config.admin.advertise, admin_address),
+            },
+        })
+    }
+}
+
+async fn socket(config: &Config, tasks: &Tasks) -> Result<Option<Box<dyn Listener>>, StartError> {
+    if !config.admin.has_socket {
+        return Ok(None);
+    }
+    let path = config.data_dir.join(SOCKET);
+    let (wanted, data_dir) = (path.clone(), config.data_dir.clone());
+    let bound = tasks.run(async move {
+        placement_raft_store::make_durably(&data_dir)?;
+        local::bind(&wanted).await
+    });
+    bound.await.map(Some).map_err(|error| StartError::Listen {
+        purpose: "operators",
+        address: path.display().to_string(),
+        error,
+    })
+}
+
+async fn listen(
+    env: &Env,
+    tasks: &Tasks,
+    purpose: &'static str,
+    address: &str,
+) -> Result<(Box<dyn Listener>, String), StartError> {
+    let failed = |error| StartError::Listen {
+        purpose,
+        address: address.to_owned(),
+        error,
+    };
+    let (net, wanted) = (env.net.clone(), address.to_owned());
+    let bound = tasks.run(async move { net.bind(&wanted).await });
+    let listener = bound.await.map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    Ok((listener, format!("{host}:{port}")))
+}
+
+fn advertised(configured: &str, bound: String) -> String {
+    match configured.is_empty() {
+        true => bound,
+        false => configured.to_owned(),
+    }
+}

@@ -1,0 +1,161 @@
+//! What answers on the listeners of a node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, from_fn_with_state};
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::Semaphore;
+
+use super::listeners::Listeners;
+use crate::admin::{Admin, Inner, NetworkDoor, Recording, enter, recorded};
+use crate::api_port::ApiPort;
+use crate::cluster::peer_service::PeerService;
+use crate::config::Config;
+use crate::descriptors;
+use crate::metrics::Metrics;
+use crate::rpc;
+use crate::serve::{Drain, HttpServer, Pace};
+use crate::tasks::Tasks;
+use crate::tls::Gate;
+use placement_api::access;
+use placement_api::http::MIN_BYTES_PER_S;
+use placement_api::net::Listener;
+
+/// How long a client may take to send the head of a request, from the end of the answer before: idle connections are
+/// closed after it, too, those of HTTP/2 included.
+const HEADER: Duration = Duration::from_secs(30);
+/// How fast clients have to send and take.
+const PACE: Pace = Pace {
+    min_bytes_per_s: MIN_BYTES_PER_S,
+};
+/// How long an operator's client may take to send the head of a request.
+const ADMIN_HEADER: Duration = Duration::from_secs(10);
+/// Connections of operators and monitors at once.
+const ADMIN_CONNECTIONS: usize = 256;
+
+/// How the connections of each listener are secured.
+pub(super) struct Gates {
+    pub(super) api: Gate,
+    pub(super) peer: Gate,
+    pub(super) admin: Gate,
+}
+
+/// Serves clients, other nodes, operators and monitors.
+pub(super) struct Servers {
+    pub(super) config: Arc<Config>,
+    pub(super) tasks: Tasks,
+    /// The same group, on the runtime that serves HTTP.
+    pub(super) requests: Tasks,
+    /// Whether responses carry a `Date`.
+    pub(super) date: bool,
+    pub(super) drain: Drain,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) port: ApiPort,
+    pub(super) admin: Admin,
+    pub(super) recording: Recording,
+}
+
+impl Servers {
+    pub(super) fn start(self, listeners: Listeners, gates: Gates) {
+        self.serve_peers(listeners.peer, gates.peer);
+        let places = descriptors::for_clients(
+            1 + listeners.partitions.len(),
+            self.config.api.max_connections,
+        );
+        for (name, listener) in listeners.partitions {
+            self.serve_api(self.port.only(&name), listener, gates.api.clone(), &places);
+        }
+        self.serve_api(self.port.clone(), listeners.api, gates.api, &places);
+
+        let health = (self.admin.clone().numbers()).merge(self.admin.checks.clone().router());
+        let orders = self.admin.clone().router();
+        if let Some(listener) = listeners.socket {
+            let router = orders.clone().merge(health.clone());
+            self.serve_operators(listener, Gate::Plain, router, &health);
+        }
+        if let Some(listener) = listeners.admin {
+            let addresses = [&*self.config.admin.listen, &*listeners.addresses.admin];
+            let door = NetworkDoor::new(matches!(gates.admin, Gate::Tls { .. }), &addresses);
+            let router = orders
+                .layer(from_fn_with_state(door, enter))
+                .merge(health.clone());
+            self.serve_operators(listener, gates.admin, router, &health);
+        }
+        if let Some(listener) = listeners.metrics {
+            self.serve_operators(listener, Gate::Plain, health.clone(), &health);
+        }
+    }
+
+    fn serve_peers(&self, listener: Box<dyn Listener>, gate: Gate) {
+        let inner = Inner::new(self.admin.clone(), self.recording.clone());
+        let bootstrap = &self.admin.bootstrap;
+        let calls = Arc::new(PeerService::new(bootstrap.clone(), inner));
+        self.tasks.spawn(calls.clean());
+        let damage = bootstrap.peers.damage.clone();
+        let serve = rpc::server::serve(listener, gate, calls, damage, self.tasks.clone());
+        self.tasks.spawn_vital("listening to other nodes", serve);
+    }
+
+    fn serve_api(
+        &self,
+        port: ApiPort,
+        listener: Box<dyn Listener>,
+        gate: Gate,
+        places: &Arc<Semaphore>,
+    ) {
+        let settings = &self.config.api;
+        let server = HttpServer {
+            beyond: port.full(),
+            answers: port,
+            purpose: "the REST API",
+            gate,
+            connections_max: settings.max_connections,
+            connections_per_address_max: settings.max_connections_per_address(),
+            connections_left: places.clone(),
+            pace: PACE,
+            header_timeout: HEADER,
+            date: self.date,
+            open: self.metrics.http.connections().clone(),
+            drain: self.drain.clone(),
+        };
+        let (tasks, drain) = (self.requests.clone(), self.drain.clone());
+        self.requests
+            .spawn_vital("serving the REST API", async move {
+                server.serve(listener, tasks).await;
+                drain.wait_if_begun().await;
+            });
+    }
+
+    fn serve_operators(
+        &self,
+        listener: Box<dyn Listener>,
+        gate: Gate,
+        router: Router,
+        health: &Router,
+    ) {
+        let server = HttpServer {
+            answers: router
+                .layer(from_fn_with_state(self.recording.clone(), recorded))
+                .layer(from_fn(access::logged)),
+            beyond: (health.clone())
+                .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })
+                .layer(from_fn(access::logged)),
+            purpose: "operators",
+            gate,
+            connections_max: ADMIN_CONNECTIONS,
+            connections_per_address_max: usize::MAX,
+            connections_left: Arc::new(Semaphore::new(ADMIN_CONNECTIONS)),
+            pace: PACE,
+            header_timeout: ADMIN_HEADER,
+            date: self.date,
+            open: Gauge::default(),
+            // Operators and monitors see a node stop until it has stopped.
+            drain: Drain::default(),
+        };
+        let serve = server.serve(listener, self.requests.clone());
+        self.requests.spawn_vital("serving operators", serve);
+    }
+}

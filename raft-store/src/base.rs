@@ -1,0 +1,96 @@
+//! What the log and the state machine of one store share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rocksdb::Cache;
+
+use crate::counters::Counters;
+use crate::data_dir::{self, DirLock, LOG_DIR};
+use crate::error::OpenError;
+use crate::health::Health;
+use crate::identity::Identity;
+use crate::options::StoreOptions;
+use crate::rocks;
+use crate::wire::RecordVersion;
+
+/// A data directory that is locked, and may be opened.
+pub(crate) struct Base {
+    pub(crate) identity: Identity,
+    pub(crate) options: StoreOptions,
+    pub(crate) cache: Cache,
+    /// The version that is written: that of the state. The state machine sets it, the log follows.
+    version: AtomicU8,
+    pub(crate) health: Health,
+    pub(crate) counters: Arc<Counters>,
+    _lock: DirLock,
+}
+
+impl fmt::Debug for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut base = f.debug_struct("Base");
+        base.field("dir", &self.options.dir).finish_non_exhaustive()
+    }
+}
+
+impl Base {
+    /// Locks a data directory, and looks whether it may be opened at all.
+    pub(crate) fn enter(options: &StoreOptions) -> Result<Arc<Self>, OpenError> {
+        let dir = &options.dir;
+        let missing = || OpenError::Missing(dir.clone());
+        if !dir.exists() {
+            return Err(missing());
+        }
+        let lock = data_dir::lock(dir)?;
+        let identity = data_dir::identity(dir)?.ok_or_else(missing)?;
+        check_owner(options, identity)?;
+        data_dir::check_left(dir)?;
+        // A node that has started before may have voted, and must find its votes again.
+        let log = dir.join(LOG_DIR);
+        if data_dir::boots(dir)? > 0 && !rocks::is_there(&log) {
+            return Err(OpenError::LogGone(log, identity));
+        }
+        Ok(Arc::new(Self {
+            identity,
+            options: options.clone(),
+            cache: options.cache(),
+            version: AtomicU8::new(RecordVersion::FIRST.0),
+            health: Health::default(),
+            counters: Arc::default(),
+            _lock: lock,
+        }))
+    }
+
+    /// The record version that the store writes.
+    pub(crate) fn version(&self) -> RecordVersion {
+        RecordVersion(self.version.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_version(&self, version: RecordVersion) {
+        self.version.store(version.0, Ordering::Relaxed);
+    }
+}
+
+fn check_owner(options: &StoreOptions, found: Identity) -> Result<(), OpenError> {
+    let dir = options.dir.clone();
+    if let Some(expected) = options.cluster
+        && expected != found.cluster
+    {
+        return Err(OpenError::OtherCluster {
+            dir,
+            found: found.cluster,
+            expected,
+        });
+    }
+    if let Some(expected) = options.node
+        && expected != found.node
+    {
+        return Err(OpenError::OtherNode {
+            dir,
+            found: found.node,
+            expected,
+        });
+    }
+    Ok(())
+}

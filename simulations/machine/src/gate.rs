@@ -1,0 +1,129 @@
+//! A simulated process that can be stopped where it is, as SIGSTOP does, and goes on later: none of its
+//! tasks takes a step in the meantime, while its clocks go on and what it is sent waits for it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use parking_lot::Mutex;
+use placement_raft_store::Steps;
+use placement_raft_store::runtime::Stepped;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Gate>> = const { RefCell::new(None) };
+}
+
+/// What all tasks of one simulated process pass at each step. Clones are the same gate.
+#[derive(Debug, Clone, Default)]
+pub struct Gate {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    is_closed: bool,
+    waiting: Vec<Waker>,
+}
+
+impl Gate {
+    /// Lets no task of the process take another step.
+    pub fn close(&self) {
+        self.inner.lock().is_closed = true;
+    }
+
+    /// Lets them go on.
+    pub fn open(&self) {
+        let waiting = {
+            let mut inner = self.inner.lock();
+            inner.is_closed = false;
+            std::mem::take(&mut inner.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// The first task of a process. What it spawns by [`placement_raft_store::runtime`] belongs to the process too.
+    pub fn around<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        Stepped::new(Rc::new(self.clone()), future)
+    }
+
+    /// The gate of the process that takes a step now.
+    pub(crate) fn current() -> Option<Self> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
+    /// Whether a task has to wait; then it is woken when the gate is opened.
+    fn keeps(&self, context: &Context<'_>) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.is_closed {
+            inner.waiting.push(context.waker().clone());
+        }
+        inner.is_closed
+    }
+}
+
+impl Steps for Gate {
+    fn step(&self, context: &mut Context<'_>, poll: &mut dyn FnMut(&mut Context<'_>)) {
+        if !self.keeps(context) {
+            let _inside = Inside(CURRENT.replace(Some(self.clone())));
+            poll(context);
+        }
+    }
+}
+
+/// Tasks that belong to no process.
+pub(crate) struct NoGate;
+
+impl Steps for NoGate {
+    fn step(&self, context: &mut Context<'_>, poll: &mut dyn FnMut(&mut Context<'_>)) {
+        poll(context);
+    }
+}
+
+/// Puts back the gate from before, also when a task panics.
+struct Inside(Option<Gate>);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use placement_raft_store::runtime;
+    use tokio::task::LocalSet;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stopped_process_takes_no_step_and_finds_its_timers_late() {
+        let _simulation = crate::simulate(1);
+        let steps = Arc::new(Mutex::new(Vec::new()));
+        let (gate, begun, seen) = (Gate::default(), Instant::now(), steps.clone());
+        let process = gate.around(async move {
+            let child = runtime::spawn(async move {
+                for _ in 0..3 {
+                    sleep(Duration::from_secs(1)).await;
+                    seen.lock().push(begun.elapsed().as_secs());
+                }
+            });
+            child.await.unwrap();
+        });
+        let tasks = LocalSet::new();
+        let process = tasks.spawn_local(process);
+        let story = async {
+            sleep(Duration::from_millis(1500)).await;
+            gate.close();
+            sleep(Duration::from_secs(8)).await;
+            assert_eq!(*steps.lock(), [1]);
+            gate.open();
+            process.await.unwrap();
+        };
+        tasks.run_until(story).await;
+        assert_eq!(*steps.lock(), [1, 9, 10]);
+    }
+}

@@ -1,0 +1,17 @@
+//! The machine below a simulated node: its disk, its power, its threads and its randomness.
+//!
+//! * [`simulate`] makes the calling thread such a machine: one seed gives one history.
+//! * [`SimulatedDisk`] is the disk of one node. It outlives the node.
+//! * [`Gate`] stops all tasks of a process, as SIGSTOP does.
+//! * [`coverage`] counts which rare paths ran.
+
+pub mod coverage;
+mod disk;
+mod files;
+mod gate;
+mod simulation;
+
+pub use disk::SimulatedDisk;
+pub use files::{POINTS, START_POINTS};
+pub use gate::Gate;
+pub use simulation::{Lateness, simulate, simulate_within};

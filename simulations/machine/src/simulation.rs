@@ -1,0 +1,174 @@
+//! A thread that is a simulation: tasks stay on its `LocalSet`, blocking work is done in place, random numbers
+//! follow from a seed, and files are on simulated disks.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use placement_raft_store::coverage::RarePath;
+use placement_raft_store::runtime::{self, Limits};
+use placement_raft_store::{Installed, Platform, Steps};
+use rand_openraft::rngs::StdRng;
+use rand_openraft::{Rng, SeedableRng};
+use tokio::task::JoinHandle;
+
+use crate::gate::{Gate, NoGate};
+use crate::{coverage, files};
+
+/// How late threads come to their work, in the product of themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lateness {
+    /// One in so many times.
+    pub one_in: u64,
+    /// By up to so much.
+    pub most: Duration,
+}
+
+impl Default for Lateness {
+    fn default() -> Self {
+        Self {
+            one_in: 16,
+            most: Duration::from_millis(8),
+        }
+    }
+}
+
+/// Other tasks take so many turns at most before a thread of a simulation has begun, and before its result is seen.
+const TURNS_MAX: u64 = 3;
+
+/// RocksDB's files are in memory, few and small: to clear room for them, and to open them by many threads,
+/// would take longest of all.
+const ROCKSDB: &str = "allow_fallocate=false;max_file_opening_threads=1";
+
+/// Turns the calling thread into a simulation, until the guard is dropped. Everything random that
+/// [`runtime`] hands out afterwards on this thread follows from `seed`.
+pub fn simulate(seed: u64) -> Installed {
+    simulate_within(seed, Limits::PRODUCT, Lateness::default())
+}
+
+/// As [`simulate`], with other limits.
+pub fn simulate_within(seed: u64, limits: Limits, lateness: Lateness) -> Installed {
+    let simulation = Simulation {
+        random: RefCell::new(StdRng::seed_from_u64(seed)),
+        limits,
+        lateness,
+    };
+    placement_raft_store::install(Rc::new(simulation))
+}
+
+struct Simulation {
+    random: RefCell<StdRng>,
+    limits: Limits,
+    lateness: Lateness,
+}
+
+impl Platform for Simulation {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn random(&self, draw: &mut dyn FnMut(&mut dyn Rng)) {
+        draw(&mut *self.random.borrow_mut());
+    }
+
+    fn steps(&self) -> Option<Rc<dyn Steps>> {
+        Some(match Gate::current() {
+            Some(gate) => Rc::new(gate),
+            None => Rc::new(NoGate),
+        })
+    }
+
+    fn scheduled(&self) -> Option<BoxFuture<'static, ()>> {
+        Some(scheduled(self.lateness).boxed())
+    }
+
+    fn blocking(&self, work: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+        let lateness = self.lateness;
+        runtime::spawn(async move {
+            scheduled(lateness).await;
+            if files::until_power_fails(work).is_none() {
+                // Nothing of this machine goes on.
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+
+    fn yielding(&self, work: &mut (dyn FnMut() + Send)) {
+        work();
+    }
+
+    fn thread(
+        &self,
+        _name: &'static str,
+        work: BoxFuture<'static, ()>,
+    ) -> io::Result<Option<thread::JoinHandle<()>>> {
+        drop(runtime::spawn(work));
+        Ok(None)
+    }
+
+    /// Nothing blocks a thread here.
+    fn watchdog(&self, _name: &'static str, _watch: Box<dyn FnOnce() + Send>) {}
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        files::sync(file)
+    }
+
+    fn sync_dir(&self, _handle: Option<&File>, dir: &Path) -> io::Result<()> {
+        files::sync_dir(dir)
+    }
+
+    fn power_fails(&self, point: &'static str, path: &Path) -> bool {
+        files::power_fails(point, path)
+    }
+
+    fn shown(&self, path: &Path) -> PathBuf {
+        files::shown(path)
+    }
+
+    fn ran(&self, path: RarePath) {
+        coverage::note(path);
+    }
+
+    fn rocksdb_options(&self) -> &'static str {
+        ROCKSDB
+    }
+}
+
+/// Lets other tasks go on for as long as a thread may take to come to its work: for some turns, now and then for
+/// some milliseconds.
+async fn scheduled(lateness: Lateness) {
+    let drawn = runtime::random_u64();
+    for _ in 0..drawn % (TURNS_MAX + 1) {
+        tokio::task::yield_now().await;
+    }
+    let drawn = drawn / (TURNS_MAX + 1);
+    if drawn.is_multiple_of(lateness.one_in) {
+        let thousandths = drawn / lateness.one_in % 1000;
+        tokio::time::sleep(lateness.most.mul_f64(thousandths as f64 / 1000.0)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use placement_raft_store::runtime::random_u64;
+
+    use super::*;
+
+    #[test]
+    fn one_seed_gives_one_sequence_of_random_numbers() {
+        let sequence = |seed| {
+            let _simulation = simulate(seed);
+            [random_u64(), random_u64(), random_u64()]
+        };
+        assert_eq!(sequence(7), sequence(7));
+        assert_ne!(sequence(7), sequence(8));
+        // Dropping the guard ends the simulation.
+        assert_ne!([random_u64(), random_u64()], [random_u64(), random_u64()]);
+    }
+}

@@ -1,0 +1,455 @@
+//! Faults begin and end.
+
+use std::time::Duration;
+
+use placement_machine::{POINTS, START_POINTS};
+
+use super::World;
+use crate::faults::{Fault, Happened, Planned};
+use crate::host::Host;
+use crate::operator::Order;
+use crate::shared::Phase;
+
+/// How long a way that flaps is open, and how long it is shut.
+const FLAP: Duration = Duration::from_millis(130);
+/// The same for the ways between two sites.
+const FLAP_SITES: Duration = Duration::from_millis(1100);
+
+/// Bytes that a thin connection carries in a second.
+const THIN: u64 = 4_000;
+
+/// How long it is waited until all others know that a node has written since its disk was copied.
+const KNOWN_WITHIN: Duration = Duration::from_secs(5);
+
+/// A fault that is going on.
+struct Going {
+    fault: Fault,
+    /// When it ends, since the fault phase began.
+    ends: Duration,
+    /// If it comes and goes, or waits for its moment: whether it is there, and when that changes.
+    is_there: bool,
+    changes: Duration,
+}
+
+impl World {
+    /// Faults begin and end. At the end a minority goes, if it shall stay away.
+    pub(super) fn fault_phase(&mut self, faults: &[Planned]) -> turmoil::Result {
+        let began = self.sim.elapsed();
+        let mut coming = faults.iter().copied().peekable();
+        let mut going: Vec<Going> = Vec::new();
+        let mut for_a_leader: Option<Planned> = None;
+        while self.sim.elapsed() < began + self.shared.parameters.fault_phase {
+            let now = self.sim.elapsed() - began;
+            for one in &mut going {
+                self.come_and_go(one, now)?;
+            }
+            while let Some(planned) = coming.next_if(|planned| planned.begins <= now) {
+                if matches!(planned.fault, Fault::RetireLeader) {
+                    for_a_leader = Some(planned);
+                } else {
+                    going.extend(self.begin_planned(planned, now)?);
+                }
+            }
+            // The operator waits for a leader.
+            if self.leader().is_some()
+                && let Some(planned) = for_a_leader.take()
+            {
+                going.extend(self.begin_planned(planned, now)?);
+            }
+            let (over, rest): (Vec<_>, Vec<_>) = going.into_iter().partition(|one| one.ends <= now);
+            going = rest;
+            for one in over {
+                self.end(&one)?;
+            }
+            self.step()?;
+        }
+        for one in &mut going {
+            self.come_and_go(one, self.shared.parameters.fault_phase)?;
+        }
+        let parameters = &self.shared.parameters;
+        let (nodes, is_cut_off) = (parameters.nodes, parameters.minority_is_cut_off);
+        if parameters.minority_stays_down {
+            let minority = usize::try_from((nodes - 1) / 2).expect("few nodes");
+            let first = self.leader().filter(|leader| *leader <= nodes).unwrap_or(1);
+            let in_turn = (0..nodes).map(|step| 1 + (first - 1 + step) % nodes);
+            self.away = in_turn.take(minority).collect();
+        }
+        for node in self.away.clone() {
+            if !is_cut_off {
+                self.power_cut(node)?;
+            }
+        }
+        for one in going {
+            self.end(&one)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the disk of a node back to its copy, if it was copied and all others come to know before long that
+    /// the node has written in a later start: else no node can notice.
+    pub(super) fn put_back(&mut self, refused_within: Duration) -> turmoil::Result {
+        let copied = self.hosts.values().find_map(|host| host.copied());
+        let Some((node, start)) = copied.filter(|(node, _)| !self.down.contains_key(node)) else {
+            return Ok(());
+        };
+        let knows = |host: &Host| host.last_start_of(node) > Some(start);
+        let until = self.sim.elapsed() + KNOWN_WITHIN;
+        loop {
+            let mut others = self.hosts.values().filter(|host| host.node != node);
+            if others.all(|host| knows(host)) {
+                break;
+            }
+            if self.sim.elapsed() > until {
+                return Ok(());
+            }
+            self.step()?;
+        }
+        self.begin(Fault::PutBack(node))?;
+        let refused = |world: &Self| world.hosts[&node].refused().is_some();
+        self.steps(refused_within, "an older copy was not refused", refused)?;
+        Ok(())
+    }
+
+    /// Begins what was planned, at this time of the fault phase.
+    fn begin_planned(&mut self, planned: Planned, now: Duration) -> turmoil::Result<Vec<Going>> {
+        let met = self.begin(planned.fault)?.into_iter();
+        let going = met.map(|fault| Going {
+            fault,
+            ends: now + planned.lasts,
+            is_there: !matches!(fault, Fault::PowerCutAt(..)),
+            changes: now
+                + if matches!(fault, Fault::FlapSites(..)) {
+                    FLAP_SITES
+                } else {
+                    FLAP
+                },
+        });
+        Ok(going.collect())
+    }
+
+    /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
+    fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
+        let met = match self.at_leaders_site(fault) {
+            Some(fault) => fault
+                .into_iter()
+                .flat_map(|one| one.meets(self.nodes(), None))
+                .collect(),
+            None => fault.meets(
+                self.nodes() - self.shared.parameters.learners(),
+                self.leader(),
+            ),
+        };
+        let needs_data = fault.may_miss() || matches!(fault, Fault::RotLog(_) | Fault::Replace(_));
+        let is_too_early = needs_data && self.shared.phase.get() == Phase::Setup;
+        if met.is_empty() || is_too_early {
+            return Ok(Vec::new());
+        }
+        if !matches!(fault, Fault::PowerCutAt(..)) && !fault.may_miss() {
+            self.course.kinds.insert(fault.kind());
+        }
+        tracing::info!(?fault, ?met, at = ?self.sim.elapsed(), "fault begins");
+        let struck = met.into_iter().map(|one| self.strike(one));
+        let met = struck.collect::<turmoil::Result<Vec<_>>>()?;
+        if fault.may_miss() && met.contains(&fault) {
+            self.course.kinds.insert(fault.kind());
+        }
+        let from = self.sim.elapsed();
+        self.course.faults.extend(met.iter().map(|fault| Happened {
+            fault: *fault,
+            from,
+            to: Duration::MAX,
+        }));
+        Ok(met)
+    }
+
+    /// Returns what it comes to, if it finds nothing to strike at.
+    fn strike(&mut self, fault: Fault) -> turmoil::Result<Fault> {
+        let now = self.sim.elapsed();
+        match fault {
+            Fault::PowerCut(node) => self.power_cut(node)?,
+            Fault::PowerCutTorn(node) => self.power_cut_torn(node)?,
+            Fault::PowerCutAt(node, point) => {
+                self.hosts[&node].disk().fail_at(Some(POINTS[point]));
+                if point < START_POINTS && !self.down.contains_key(&node) {
+                    self.power_cut(node)?;
+                    self.start(node);
+                }
+            }
+            Fault::FullDisk(node) => self.hosts[&node].disk().set_full(true),
+            Fault::DiskError(node) => self.hosts[&node].disk().set_failing_once(true),
+            Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(true),
+            Fault::RotLog(node) => {
+                // Killed, not without power, nor before it was up again: what the node has noted of its log is
+                // then exact.
+                let was_up = !self.down.contains_key(&node) && self.hosts[&node].role().is_some();
+                self.kill(node);
+                if was_up {
+                    self.hosts[&node].rot_log()?;
+                }
+            }
+            Fault::RotRow(node) | Fault::Copy(node) => {
+                self.kill(node);
+                let host = &self.hosts[&node];
+                let has_happened = match fault {
+                    Fault::RotRow(_) => host.rot_row()?,
+                    _ => host.copy()?,
+                };
+                if !has_happened {
+                    return Ok(Fault::Kill(node));
+                }
+            }
+            Fault::PutBack(node) => {
+                self.kill(node);
+                self.hosts[&node].put_back()?;
+                self.start(node);
+            }
+            Fault::Replace(node) => {
+                self.kill(node);
+                self.hosts[&node].wipe()?;
+                self.start(node);
+                self.shared.nodes.borrow_mut().retain(|one| *one != node);
+                // Its number is the next one, if it was never used.
+                let nodes = self.shared.parameters.nodes;
+                let spare = self.outside.iter().copied().find(|one| *one > nodes);
+                self.outside.insert(node);
+                self.wiped.insert(node);
+                self.desk.order([match spare {
+                    Some(spare) => Order::Join { spare, old: node },
+                    None => Order::Remove(node),
+                }]);
+            }
+            Fault::Learner(node) => self.desk.order([Order::Add(node)]),
+            Fault::Transfer(node) => self.desk.order([Order::Transfer(node)]),
+            Fault::Grow(node) => {
+                let desk = match node.is_multiple_of(2) {
+                    true => &self.desk,
+                    false => &self.deputy,
+                };
+                desk.order([Order::Add(node), Order::Promote(node)]);
+            }
+            Fault::Demote(node) => {
+                (self.deputy).order([Order::Demote(node), Order::Promote(node)]);
+            }
+            Fault::Retire(node) => self.deputy.order([Order::Retire(node)]),
+            Fault::Kill(node) => self.kill(node),
+            Fault::Restart(node) => self.stop(node),
+            Fault::Pause(node) => self.hosts[&node].pause(),
+            Fault::SlowDisk(node) => self.hosts[&node].slow_disk(true),
+            Fault::Thin(node) => self.hosts[&node].bandwidth.set(THIN),
+            Fault::SlowLink(a, b) => self.link_latency(a, b, Duration::from_millis(400)),
+            Fault::LossyLink(a, b) => self.loss(a, b, 0.03),
+            Fault::ClockStep(node, by) => self.hosts[&node].wall.step(by),
+            Fault::ClockDrift(node, by) => self.hosts[&node].wall.drift(now, by),
+            Fault::Flap(a, b) => self.cut(Fault::CutLink(a, b)),
+            Fault::DrainSite(nodes) => self.drain(nodes),
+            _ => {
+                self.cut(fault);
+                for (a, b) in self.held(fault) {
+                    self.links.hold(&self.sim, &a, &b);
+                }
+            }
+        }
+        Ok(fault)
+    }
+
+    fn end(&mut self, going: &Going) -> turmoil::Result {
+        let (fault, now) = (going.fault, self.sim.elapsed());
+        tracing::info!(?fault, at = ?now, "fault ends");
+        let mut faults = self.course.faults.iter_mut();
+        if let Some(ended) = faults.find(|one| one.fault == fault && one.to == Duration::MAX) {
+            ended.to = now;
+        }
+        match fault {
+            Fault::PowerCut(node)
+            | Fault::PowerCutTorn(node)
+            | Fault::Kill(node)
+            | Fault::Restart(node)
+            | Fault::RotLog(node)
+            | Fault::RotRow(node)
+            | Fault::Copy(node) => self.start(node),
+            Fault::PowerCutAt(node, _) => {
+                self.hosts[&node].disk().fail_at(None);
+                if going.is_there {
+                    self.start(node);
+                }
+            }
+            Fault::FullDisk(node) => {
+                self.hosts[&node].disk().set_full(false);
+                self.kill(node);
+                self.start(node);
+            }
+            Fault::DiskError(node) => {
+                self.hosts[&node].disk().set_failing_once(false);
+                self.power_cut_torn(node)?;
+                self.start(node);
+            }
+            Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(false),
+            Fault::Replace(_)
+            | Fault::Learner(_)
+            | Fault::Transfer(_)
+            | Fault::Grow(_)
+            | Fault::Demote(_)
+            | Fault::Retire(_)
+            | Fault::PutBack(_) => {}
+            Fault::Thin(node) => self.hosts[&node].bandwidth.set(0),
+            Fault::Pause(node) => self.hosts[&node].resume(),
+            Fault::SlowDisk(node) => self.hosts[&node].slow_disk(false),
+            Fault::SlowLink(a, b) => self.link_latency(a, b, self.way_max(a, b)),
+            Fault::LossyLink(a, b) => self.loss(a, b, 0.0),
+            Fault::ClockStep(node, by) => self.hosts[&node].wall.step(-by),
+            Fault::ClockDrift(node, by) => self.hosts[&node].wall.drift(now, -by),
+            Fault::Flap(a, b) if going.is_there => self.mend_ways(Fault::CutLink(a, b)),
+            Fault::FlapSites(..) if going.is_there => self.mend_ways(fault),
+            Fault::Flap(..) | Fault::FlapSites(..) => {}
+            Fault::DrainSite(nodes) => self.desk.order(nodes.iter().map(Order::Undrain)),
+            _ => {
+                self.mend_ways(fault);
+                for (a, b) in self.held(fault) {
+                    self.links.release(&self.sim, &a, &b);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn come_and_go(&mut self, one: &mut Going, now: Duration) -> turmoil::Result {
+        match one.fault {
+            Fault::Flap(a, b) if one.changes <= now => {
+                one.changes = now + FLAP;
+                one.is_there = !one.is_there;
+                let cut = Fault::CutLink(a, b);
+                match one.is_there {
+                    true => self.cut(cut),
+                    false => self.mend_ways(cut),
+                }
+            }
+            Fault::FlapSites(..) if one.changes <= now => {
+                one.changes = now + FLAP_SITES;
+                one.is_there = !one.is_there;
+                match one.is_there {
+                    true => self.cut(one.fault),
+                    false => self.mend_ways(one.fault),
+                }
+            }
+            Fault::PowerCutAt(node, _) if !one.is_there => {
+                if let Some(point) = self.hosts[&node].disk().failed_at() {
+                    tracing::info!(node, point, at = ?self.sim.elapsed(), "the power fails");
+                    one.is_there = true;
+                    self.course.kinds.insert(one.fault.kind());
+                    self.course.points.insert(point);
+                    self.power_cut(node)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// How many machines there are for nodes, learners and spares included.
+    fn nodes(&self) -> u64 {
+        self.hosts.len() as u64
+    }
+
+    pub(super) fn cut(&mut self, fault: Fault) {
+        for (from, to) in self.ways(fault) {
+            self.links.cut(&self.sim, &from, &to);
+        }
+    }
+
+    pub(super) fn mend_ways(&mut self, fault: Fault) {
+        for (from, to) in self.ways(fault) {
+            self.links.mend(&self.sim, &from, &to);
+        }
+    }
+
+    /// The ways that a fault cuts.
+    fn ways(&self, fault: Fault) -> Vec<(String, String)> {
+        if let Fault::CutClients(node) = fault {
+            let both = self.pairs_with_clients(node).into_iter();
+            return both
+                .flat_map(|(a, b)| [(a.clone(), b.clone()), (b, a)])
+                .collect();
+        }
+        match self.site_ways(fault) {
+            Some(ways) => ways,
+            None => self.named(fault.cut_ways(self.nodes())),
+        }
+    }
+
+    /// The pairs of machines whose messages a fault keeps.
+    fn held(&self, fault: Fault) -> Vec<(String, String)> {
+        match fault {
+            Fault::HoldClients(node) => self.pairs_with_clients(node),
+            _ => self.named(fault.held_pairs(self.nodes())),
+        }
+    }
+
+    fn pairs_with_clients(&self, node: u64) -> Vec<(String, String)> {
+        let name = &self.hosts[&node].name;
+        let clients = self.clients.iter();
+        clients
+            .map(|client| (client.clone(), name.clone()))
+            .collect()
+    }
+
+    fn named(&self, pairs: Vec<(u64, u64)>) -> Vec<(String, String)> {
+        let name = |node: u64| self.hosts[&node].name.clone();
+        pairs.into_iter().map(|(a, b)| (name(a), name(b))).collect()
+    }
+
+    fn link_latency(&self, a: u64, b: u64, most: Duration) {
+        let (a, b) = (self.hosts[&a].name.clone(), self.hosts[&b].name.clone());
+        self.sim.set_link_max_message_latency(a, b, most);
+    }
+
+    fn loss(&mut self, a: u64, b: u64, rate: f64) {
+        let (a, b) = (self.hosts[&a].name.clone(), self.hosts[&b].name.clone());
+        self.sim.set_link_fail_rate(a, b, rate);
+    }
+
+    /// Powers a node off. Faults may overlap: it comes back when the last of them ends.
+    fn power_cut(&mut self, node: u64) -> turmoil::Result {
+        self.kill(node);
+        // What a node wrote before it was killed or stopped is lost too, where nothing had synced it.
+        if !self.hosts[&node].is_rotten() {
+            self.course.lost_bytes += self.hosts[&node].lose_power()?;
+        }
+        Ok(())
+    }
+
+    fn power_cut_torn(&mut self, node: u64) -> turmoil::Result {
+        self.kill(node);
+        if !self.hosts[&node].is_rotten() {
+            self.course.lost_bytes += self.hosts[&node].lose_power_torn()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn kill(&mut self, node: u64) {
+        *self.down.entry(node).or_default() += 1;
+        let host = &self.hosts[&node];
+        self.sim.crash(host.name.as_str());
+        host.forget();
+    }
+
+    fn stop(&mut self, node: u64) {
+        *self.down.entry(node).or_default() += 1;
+        self.hosts[&node].want(false);
+    }
+
+    pub(super) fn start(&mut self, node: u64) {
+        let Some(count) = self.down.get_mut(&node) else {
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.down.remove(&node);
+            let host = &self.hosts[&node];
+            // One that was asked to stop is still there to be asked to start.
+            match self.sim.is_host_running(host.name.as_str()) {
+                true => host.want(true),
+                false => self.sim.bounce(host.name.as_str()),
+            }
+        }
+    }
+}

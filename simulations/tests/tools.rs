@@ -1,0 +1,52 @@
+//! What helps to understand a seed that fails.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use placement_simulations::campaign::Subject;
+use placement_simulations::explain::explain;
+use placement_simulations::less::Less;
+use placement_simulations::mutant::Mutant;
+use placement_simulations::seed::Seed;
+
+#[test]
+fn explain_names_each_fault_and_leader() {
+    let report = Subject::Product.run(Seed(3));
+    assert!(report.faults.len() > 3, "{:?}", report.faults);
+    let story = explain(&report);
+    for happened in &report.faults {
+        let line = format!("fault begins: {}", happened.fault);
+        assert!(story.contains(&line), "{line}: {story}");
+    }
+    assert!(story.contains("leads in term 1"), "{story}");
+    assert!(story.contains("Nothing is wrong."), "{story}");
+}
+
+#[test]
+fn complaints_say_when_they_were_seen() {
+    // The first is noticed in the ledger, the second on a disk, the third in what clients saw.
+    for mutant in [
+        Mutant::SkipCapacityCheck,
+        Mutant::ForgetVotes,
+        Mutant::AnsweredBeforeItIs,
+    ] {
+        let mut runs = (1..10).map(|seed| Subject::Mutant(mutant).run(Seed(seed)));
+        let report = runs.find(|report| mutant.is_caught_by(report)).unwrap();
+        for wrong in &report.violations {
+            let seen = wrong.contains("\n    seen at ");
+            assert!(seen || wrong.contains(" s client"), "{wrong}");
+        }
+    }
+}
+
+#[test]
+fn shrinking_leaves_out_faults_that_a_failure_does_not_need() {
+    let subject = Subject::Mutant(Mutant::SkipCapacityCheck);
+    let fails = |seed, less: &Less| {
+        let report = subject.run_less(seed, less);
+        Mutant::SkipCapacityCheck.is_caught_by(&report)
+    };
+    let mut seeds = (1..=20).map(Seed);
+    let seed = seeds.find(|seed| fails(*seed, &Less::default())).unwrap();
+    let least = Less::search(subject.course(seed).1.len(), |less| fails(seed, less));
+    assert_eq!(least.only_faults.unwrap().to_string(), "none");
+}

@@ -1,0 +1,38 @@
+//! What clients were answered.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// How often something was answered how.
+#[derive(Debug, Clone, Default)]
+pub struct Told(pub(super) BTreeMap<String, u64>);
+
+/// What is told of a request that no one answered or ended.
+pub(super) const NOT_ANSWERED: &str = "not answered";
+
+impl Told {
+    pub(super) fn note(&mut self, answer: impl Into<String>) {
+        *self.0.entry(answer.into()).or_default() += 1;
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        for (answer, times) in other.0 {
+            *self.0.entry(answer).or_default() += times;
+        }
+    }
+
+    /// Whether each request was answered, or its connection closed.
+    pub fn all_answered(&self) -> bool {
+        !self.0.contains_key(NOT_ANSWERED)
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, (answer, times)) in self.0.iter().enumerate() {
+            let comma = if nth > 0 { ", " } else { "" };
+            write!(f, "{comma}{times} × {answer}")?;
+        }
+        Ok(())
+    }
+}

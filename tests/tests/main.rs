@@ -1,0 +1,60 @@
+//! Black box: clusters of real processes, in one binary. What measures time or memory has a binary of its own, which
+//! cargo runs alone: `Cargo.toml` lists them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod audit;
+mod backup;
+mod backup_store;
+mod bad_input;
+mod balancer;
+mod blazar;
+mod callers;
+mod clocks;
+mod consistency;
+mod deploy;
+mod disk;
+mod documents;
+mod drain;
+mod edge;
+mod inspect;
+mod introductions;
+mod join;
+mod keystone;
+mod membership;
+mod metrics;
+mod moments;
+mod older_copy;
+mod operator;
+mod osc_placement;
+mod packages;
+mod partitions;
+mod policy;
+mod power_cut;
+mod recover;
+mod refuse_to_start;
+mod reload;
+mod run_cluster_tool;
+mod runbook;
+mod scripts;
+mod sites;
+mod slow_clients;
+mod stand_ins;
+mod supervisor;
+mod syncs;
+mod tls;
+mod topology;
+mod unread_log;
+mod upgrade;
+
+#[test]
+fn every_file_here_is_run() {
+    let manifest = include_str!("../Cargo.toml");
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")).unwrap() {
+        let file = file.unwrap().file_name().into_string().unwrap();
+        let module = format!("\nmod {};\n", file.trim_end_matches(".rs"));
+        let is_run = include_str!("main.rs").contains(&module)
+            || manifest.contains(&format!("path = \"tests/{file}\"\n"));
+        assert!(is_run, "{file} is in no binary");
+    }
+}

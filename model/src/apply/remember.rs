@@ -8,7 +8,7 @@ use crate::state::change::{Change, Changes, SessionRow};
 /// At most this many outcomes are kept per node, whatever it says it still waits for. Beyond, the
 /// oldest is given up: a retry of it is recognised still, and gets [`Outcome::AnsweredBefore`].
 /// The figure is part of what every node computes alike; another one needs a new command.
-pub(super) const OUTCOMES_MAX: u64 = 16_384;
+pub(super) const OUTCOMES_MAX: usize = 16_384;
 
 /// Adds the rows that keep `outcome` under `id`, and drops those that are not needed any more.
 pub(super) fn remember(state: &State, id: &WriteId, outcome: &Outcome, changes: &mut Changes) {

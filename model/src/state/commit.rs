@@ -8,17 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::State;
-use super::change::{
-    Change, ConsumerRow, InventoryRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
-};
-use super::digest::{Digest, Table};
+use super::change::{Change, ConsumerRow, ProviderId, ProviderRow, TraitId};
+use super::digest::Digest;
 use super::providers::Place;
 use super::tree::{Node, Stock, Tree, TreeNumber};
 use crate::mutant;
-use crate::types::{AggregateUuid, ConsumerUuid};
-
-/// The inventories of one provider.
-type Stocks = BTreeMap<ResourceClassId, Stock>;
+use crate::types::ConsumerUuid;
 
 /// Changes on their way into a state. Trees are copied once, and reach the indexes once, at the end.
 pub(crate) struct Commit<'a> {
@@ -42,20 +37,20 @@ impl<'a> Commit<'a> {
 
     /// Tells the indexes what became of the trees.
     pub(super) fn finish(self) {
+        let State {
+            providers, indexes, ..
+        } = self.state;
         for (number, before) in &self.before {
-            let after = self.state.providers.trees.get(number);
-            if before.is_some() || after.is_some() {
-                self.state
-                    .indexes
-                    .replace_tree(*number, before.as_deref(), after.map(|t| &**t));
-            }
+            let after = providers.trees.get(number).map(|tree| &**tree);
+            indexes.replace_tree(*number, before.as_deref(), after);
         }
     }
 
     pub(crate) fn carry_out(&mut self, changes: &[Change]) {
-        for together in
-            changes.chunk_by(|one, next| stocked(one).is_some_and(|id| Some(id) == stocked(next)))
-        {
+        let same = |one: &Change, next: &Change| {
+            stocked(one).is_some_and(|provider| Some(provider) == stocked(next))
+        };
+        for together in changes.chunk_by(same) {
             match stocked(&together[0]) {
                 Some(id) => self.change_inventories(id, together),
                 None => self.carry_out_one(&together[0]),
@@ -66,76 +61,50 @@ impl<'a> Commit<'a> {
     fn carry_out_one(&mut self, change: &Change) {
         self.state.digest.count_in(Digest::of(change));
         match change {
-            // Those of one provider go together.
-            Change::PutInventory(..) | Change::DeleteInventory(..) => {}
             Change::PutProvider(id, row) => self.put_provider(*id, row),
-            Change::DeleteProvider(id) => self.delete_provider(*id),
-            Change::PutProviderTraits(id, traits) => self.put_provider_traits(*id, traits),
-            Change::PutProviderAggregates(id, uuids) => self.put_provider_aggregates(*id, uuids),
             Change::PutConsumer(consumer, row) => self.put_consumer(consumer, row),
             Change::DeleteConsumer(consumer) => self.delete_consumer(consumer),
-            other => self.carry_out_flat(other),
+            other => self.carry_out_plain(other),
         }
     }
 
-    /// Rows that nothing follows from but the digest: what they replace or delete is taken out of it.
-    fn carry_out_flat(&mut self, change: &Change) {
+    /// A change that does not meet the old row on its way.
+    fn carry_out_plain(&mut self, change: &Change) {
         let state = &mut *self.state;
-        let digest = &mut state.digest;
+        if let Some(old) = state.current_row(&change.key()) {
+            state.digest.count_out(Digest::of(&old));
+        }
         match change {
-            Change::PutResourceClass(id, row) => {
-                digest.remove_old(
-                    Table::ResourceClass,
-                    id,
-                    state.resource_classes.put(id.0, row.clone()),
-                );
+            Change::DeleteProvider(id) => self.delete_provider(*id),
+            Change::PutProviderTraits(id, traits) => self.put_provider_traits(*id, traits),
+            Change::PutProviderAggregates(id, aggregates) => {
+                self.node_mut(*id).aggregates = Arc::new(aggregates.clone());
             }
-            Change::DeleteResourceClass(id) => {
-                digest.remove(
-                    Table::ResourceClass,
-                    id,
-                    state.resource_classes.delete(id.0),
-                );
-            }
-            Change::PutTrait(id, row) => {
-                digest.remove_old(Table::Trait, id, state.traits.put(id.0, row.clone()));
-            }
-            Change::DeleteTrait(id) => digest.remove(Table::Trait, id, state.traits.delete(id.0)),
-            Change::PutSession(origin, row) => {
-                digest.remove_old(Table::Session, origin, state.sessions.put(*origin, *row));
-            }
+            Change::PutResourceClass(id, row) => state.resource_classes.put(id.0, row.clone()),
+            Change::DeleteResourceClass(id) => state.resource_classes.delete(id.0),
+            Change::PutTrait(id, row) => state.traits.put(id.0, row.clone()),
+            Change::DeleteTrait(id) => state.traits.delete(id.0),
+            Change::PutSession(origin, row) => state.sessions.put(*origin, *row),
             Change::PutOutcome(origin, sequence, outcome) => {
-                let old = state
+                state
                     .sessions
                     .put_outcome(*origin, *sequence, outcome.clone());
-                digest.remove_old(Table::Outcome, (origin, sequence), old.as_deref());
             }
             Change::DeleteOutcome(origin, sequence) => {
-                let old = state.sessions.delete_outcome(*origin, *sequence);
-                digest.remove(Table::Outcome, (origin, sequence), &*old);
+                state.sessions.delete_outcome(*origin, *sequence);
             }
-            Change::PutCounters(counters) => {
-                let old = state.counters.replace(*counters);
-                digest.remove_old(Table::Counters, (), old);
-            }
+            Change::PutCounters(counters) => state.counters = Some(*counters),
             Change::PutLevel(level) => {
                 let old = state.level.replace(*level);
                 assert!(old <= Some(*level), "the feature level never falls");
-                digest.remove_old(Table::Level, (), old);
             }
-            Change::PutJoin(node, row) => {
-                let old = state.joins.insert(*node, row.clone());
-                digest.remove_old(Table::Join, node, old);
-            }
+            Change::PutJoin(node, row) => drop(state.joins.insert(*node, row.clone())),
             Change::DeleteJoin(node) => {
                 let old = state.joins.remove(node);
-                digest.remove(Table::Join, node, old.expect("a row that goes is there"));
+                old.expect("a row that goes is there");
             }
-            Change::PutPartition(id, row) => {
-                let old = state.partitions.insert(*id, row.clone());
-                digest.remove_old(Table::Partition, id, old);
-            }
-            other => unreachable!("{other:?} is about providers or consumers"),
+            Change::PutPartition(id, row) => drop(state.partitions.insert(*id, row.clone())),
+            other => unreachable!("{other:?} is carried out elsewhere"),
         }
     }
 
@@ -170,8 +139,9 @@ impl<'a> Commit<'a> {
             self.state.providers.insert(id, row);
             return;
         };
-        let old = self.state.providers.trees[&place.tree].row(place.node);
-        self.state.digest.remove(Table::Provider, id, &old);
+        let old = self.state.providers.row(place);
+        let old_row = Change::PutProvider(id, old.clone());
+        self.state.digest.count_out(Digest::of(&old_row));
         let node = self.node_mut(id);
         node.uuid = row.uuid;
         node.name = row.name.clone();
@@ -190,8 +160,6 @@ impl<'a> Commit<'a> {
     fn delete_provider(&mut self, id: ProviderId) {
         let place = self.place(id);
         self.remember(place.tree);
-        let row = self.state.providers.trees[&place.tree].row(place.node);
-        self.state.digest.remove(Table::Provider, id, row);
         self.state.providers.remove(place);
     }
 
@@ -200,122 +168,78 @@ impl<'a> Commit<'a> {
     fn change_inventories(&mut self, id: ProviderId, changes: &[Change]) {
         let stocks = std::mem::take(&mut self.node_mut(id).inventories);
         let mut stocks: BTreeMap<_, _> = stocks.into_iter().map(|s| (s.class, s)).collect();
+        let State {
+            digest,
+            resource_classes,
+            ..
+        } = &mut *self.state;
         for change in changes {
-            self.state.digest.count_in(Digest::of(change));
-            match change {
+            digest.count_in(Digest::of(change));
+            let old = match change {
                 Change::PutInventory(_, class, row) => {
-                    self.put_inventory(&mut stocks, id, *class, row);
+                    let used = stocks.get(class).map_or(0, |old| old.used);
+                    resource_classes.add_use(class.0);
+                    stocks.insert(*class, Stock::new(*class, row, used))
                 }
                 Change::DeleteInventory(_, class) => {
-                    self.delete_inventory(&mut stocks, id, *class);
+                    let old = stocks.remove(class);
+                    let old = old.expect("an inventory that goes is there");
+                    assert_eq!(old.used, 0, "nothing is taken of an inventory that goes");
+                    Some(old)
                 }
                 other => unreachable!("{other:?} is about no inventory"),
+            };
+            if let Some(old) = old {
+                let old_row = Change::PutInventory(id, old.class, old.row());
+                digest.count_out(Digest::of(&old_row));
+                resource_classes.remove_use(old.class.0);
             }
         }
         self.node_mut(id).inventories = stocks.into_values().collect();
     }
 
-    fn put_inventory(
-        &mut self,
-        stocks: &mut Stocks,
-        id: ProviderId,
-        class: ResourceClassId,
-        row: &InventoryRow,
-    ) {
-        let old = stocks.get(&class);
-        let used = old.map_or(0, |old| old.used);
-        match old {
-            Some(old) => {
-                let old = inventory_row(old);
-                self.state.digest.remove(Table::Inventory, (id, class), old);
-            }
-            None => self.state.resource_classes.add_use(class.0),
-        }
-        let stock = Stock {
-            class,
-            inventory: row.inventory,
-            used,
-            updated_at: row.updated_at,
-        };
-        stocks.insert(class, stock);
-    }
-
-    fn delete_inventory(&mut self, stocks: &mut Stocks, id: ProviderId, class: ResourceClassId) {
-        let old = stocks.remove(&class);
-        let old = old.expect("an inventory that goes is there");
-        assert_eq!(old.used, 0, "nothing is taken of an inventory that goes");
-        let old = inventory_row(&old);
-        self.state.digest.remove(Table::Inventory, (id, class), old);
-        self.state.resource_classes.remove_use(class.0);
-    }
-
     fn put_provider_traits(&mut self, id: ProviderId, traits: &BTreeSet<TraitId>) {
         let node = self.node_mut(id);
         let old = std::mem::replace(&mut node.traits, Arc::new(traits.clone()));
-        let State {
-            digest,
-            traits: names,
-            ..
-        } = &mut *self.state;
-        if !old.is_empty() {
-            digest.remove(Table::ProviderTraits, id, &*old);
-        }
+        let names = &mut self.state.traits;
         traits.difference(&old).for_each(|id| names.add_use(id.0));
         old.difference(traits).for_each(|id| names.remove_use(id.0));
-    }
-
-    fn put_provider_aggregates(&mut self, id: ProviderId, aggregates: &BTreeSet<AggregateUuid>) {
-        let node = self.node_mut(id);
-        let old = std::mem::replace(&mut node.aggregates, Arc::new(aggregates.clone()));
-        if !old.is_empty() {
-            self.state
-                .digest
-                .remove(Table::ProviderAggregates, id, &*old);
-        }
     }
 
     fn put_consumer(&mut self, consumer: &ConsumerUuid, row: &ConsumerRow) {
         let old = self.state.consumers.put(consumer, row.clone());
         if let Some(old) = old {
-            self.state.digest.remove(Table::Consumer, consumer, &*old);
+            self.state
+                .digest
+                .count_out(Digest::of_consumer(consumer, &old));
             if !mutant!("held-stays-counted") {
-                self.give_back(&old);
+                self.count_used(&old, u64::checked_sub);
             }
         }
-        self.take(row);
+        self.count_used(row, u64::checked_add);
     }
 
     fn delete_consumer(&mut self, consumer: &ConsumerUuid) {
         let old = self.state.consumers.delete(consumer);
-        self.state.digest.remove(Table::Consumer, consumer, &*old);
+        self.state
+            .digest
+            .count_out(Digest::of_consumer(consumer, &old));
         let before = mutant!("offers-stay-behind").then(|| self.before.clone());
-        self.give_back(&old);
+        self.count_used(&old, u64::checked_sub);
         if let Some(before) = before {
             self.before = before;
         }
     }
 
-    fn take(&mut self, row: &ConsumerRow) {
-        self.change_used(row, |used, amount| {
-            let sum = used.checked_add(amount);
-            sum.expect("no amount is larger than max_unit, so 2^32 of them fit into the sum")
-        });
-    }
-
-    fn give_back(&mut self, row: &ConsumerRow) {
-        self.change_used(row, |used, amount| {
-            let rest = used.checked_sub(amount);
-            rest.expect("what a consumer holds was counted in")
-        });
-    }
-
-    fn change_used(&mut self, row: &ConsumerRow, change: fn(u64, u64) -> u64) {
+    /// Counts what a consumer holds in, or out.
+    fn count_used(&mut self, row: &ConsumerRow, count: fn(u64, u64) -> Option<u64>) {
         for (provider, amounts) in row.allocations.by_provider() {
             let node = self.node_mut(provider);
             for amount in amounts {
                 let stock = node.stock_mut(amount.class);
                 let stock = stock.expect("only what there is an inventory of is held");
-                stock.used = change(stock.used, amount.units);
+                // No amount is larger than max_unit, so 2^32 of them fit.
+                stock.used = count(stock.used, amount.units).expect("what is held was counted in");
             }
         }
     }
@@ -326,13 +250,5 @@ fn stocked(change: &Change) -> Option<ProviderId> {
     match change {
         Change::PutInventory(id, ..) | Change::DeleteInventory(id, _) => Some(*id),
         _ => None,
-    }
-}
-
-/// The row that a stock is kept as on disk.
-pub(super) fn inventory_row(stock: &Stock) -> InventoryRow {
-    InventoryRow {
-        inventory: stock.inventory,
-        updated_at: stock.updated_at,
     }
 }

@@ -6,7 +6,6 @@ use imbl::{OrdMap, OrdSet};
 
 use super::change::{ConsumerRow, ProviderId};
 use super::dense::dense;
-use super::held::Held;
 use super::usage_sums::UsageSums;
 use crate::types::ConsumerUuid;
 
@@ -22,13 +21,16 @@ pub(crate) struct Consumers {
 
 impl Consumers {
     /// From rows in the order of their keys, and what follows from them.
-    pub(super) fn of(rows: Vec<(ConsumerUuid, Arc<ConsumerRow>)>, held: Held) -> Self {
-        let mut holders = held.holders;
+    pub(super) fn of(
+        rows: Vec<(ConsumerUuid, Arc<ConsumerRow>)>,
+        mut holders: Vec<(ProviderId, ConsumerUuid)>,
+        sums: UsageSums,
+    ) -> Self {
         holders.sort_unstable();
         Self {
             rows: dense(rows).collect(),
             holders: dense(holders).collect(),
-            sums: held.owners.into_values().collect(),
+            sums,
         }
     }
 

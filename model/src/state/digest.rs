@@ -10,8 +10,8 @@ use std::fmt;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::change::Change;
-use crate::types::PartitionId;
+use super::change::{Change, ConsumerRow};
+use crate::types::{ConsumerUuid, PartitionId};
 
 /// A digest of all rows: equal states have equal digests, whatever way they were reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -21,24 +21,6 @@ pub struct Digest(pub u128);
 /// is written down as: a field that is added or named otherwise, another encoding. A digest of
 /// another form says nothing about rows, be they equal or not.
 const FORM: u32 = 1;
-
-/// Tables as the digest tells them apart. Append only.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Table {
-    Provider = 1,
-    Inventory = 2,
-    ProviderTraits = 3,
-    ProviderAggregates = 4,
-    ResourceClass = 5,
-    Trait = 6,
-    Consumer = 7,
-    Session = 8,
-    Counters = 9,
-    Outcome = 10,
-    Level = 11,
-    Join = 20,
-    Partition = 12,
-}
 
 impl Digest {
     /// Whether the same rows had the digest that was written down, as [`Digest`] is displayed;
@@ -50,27 +32,25 @@ impl Digest {
 
     /// The digest of the one row that a change puts; that of nothing if it puts none.
     pub fn of(change: &Change) -> Self {
-        let mut digest = Self::default();
+        // The numbers stand for tables. Append only.
         match change {
-            Change::PutProvider(id, row) => digest.add(Table::Provider, id, row),
-            Change::PutInventory(id, class, row) => digest.add(Table::Inventory, (id, class), row),
-            Change::PutProviderTraits(id, traits) if !traits.is_empty() => {
-                digest.add(Table::ProviderTraits, id, traits);
-            }
+            Change::PutProvider(id, row) => hashed(1, id, row),
+            Change::PutInventory(id, class, row) => hashed(2, (id, class), row),
+            Change::PutProviderTraits(id, traits) if !traits.is_empty() => hashed(3, id, traits),
             Change::PutProviderAggregates(id, aggregates) if !aggregates.is_empty() => {
-                digest.add(Table::ProviderAggregates, id, aggregates);
+                hashed(4, id, aggregates)
             }
-            Change::PutResourceClass(id, row) => digest.add(Table::ResourceClass, id, row),
-            Change::PutTrait(id, row) => digest.add(Table::Trait, id, row),
-            Change::PutConsumer(consumer, row) => digest.add(Table::Consumer, consumer, row),
-            Change::PutSession(origin, row) => digest.add(Table::Session, origin, row),
-            Change::PutCounters(counters) => digest.add(Table::Counters, (), counters),
+            Change::PutResourceClass(id, row) => hashed(5, id, row),
+            Change::PutTrait(id, row) => hashed(6, id, row),
+            Change::PutConsumer(consumer, row) => Self::of_consumer(consumer, row),
+            Change::PutSession(origin, row) => hashed(8, origin, row),
+            Change::PutCounters(counters) => hashed(9, (), counters),
             Change::PutOutcome(origin, sequence, outcome) => {
-                digest.add(Table::Outcome, (origin, sequence), outcome);
+                hashed(10, (origin, sequence), outcome)
             }
-            Change::PutLevel(level) => digest.add(Table::Level, (), level),
-            Change::PutJoin(node, row) => digest.add(Table::Join, node, row),
-            Change::PutPartition(id, row) => digest.add(Table::Partition, id, row),
+            Change::PutLevel(level) => hashed(11, (), level),
+            Change::PutPartition(id, row) => hashed(12, id, row),
+            Change::PutJoin(node, row) => hashed(20, node, row),
             Change::PutProviderTraits(..)
             | Change::PutProviderAggregates(..)
             | Change::DeleteProvider(_)
@@ -79,9 +59,13 @@ impl Digest {
             | Change::DeleteTrait(_)
             | Change::DeleteConsumer(_)
             | Change::DeleteOutcome(..)
-            | Change::DeleteJoin(_) => {}
+            | Change::DeleteJoin(_) => Self::default(),
         }
-        digest
+    }
+
+    /// The digest of one consumer's row.
+    pub(crate) fn of_consumer(consumer: &ConsumerUuid, row: &ConsumerRow) -> Self {
+        hashed(7, consumer, row)
     }
 
     /// What the rows of a partition count for in the digest of a cluster: those of the default one as they
@@ -102,26 +86,9 @@ impl Digest {
         self.0 = self.0.wrapping_add(other.0);
     }
 
-    /// Counts a row in.
-    fn add(&mut self, table: Table, key: impl Serialize, row: impl Serialize) {
-        self.0 = self.0.wrapping_add(row_hash(table, &key, &row));
-    }
-
-    /// Takes a row out that was counted in.
-    pub(crate) fn remove(&mut self, table: Table, key: impl Serialize, row: impl Serialize) {
-        self.0 = self.0.wrapping_sub(row_hash(table, &key, &row));
-    }
-
-    /// The same of what a row replaces, if it replaces one.
-    pub(crate) fn remove_old(
-        &mut self,
-        table: Table,
-        key: impl Serialize,
-        old: Option<impl Serialize>,
-    ) {
-        if let Some(old) = old {
-            self.remove(table, key, old);
-        }
+    /// Takes out what was counted in.
+    pub(crate) fn count_out(&mut self, other: Self) {
+        self.0 = self.0.wrapping_sub(other.0);
     }
 }
 
@@ -132,12 +99,13 @@ impl fmt::Display for Digest {
     }
 }
 
-fn row_hash(table: Table, key: &impl Serialize, row: &impl Serialize) -> u128 {
+/// The digest of one row of a table.
+fn hashed(table: u8, key: impl Serialize, row: impl Serialize) -> Digest {
     let mut bytes = Vec::with_capacity(256);
-    bytes.push(table as u8);
+    bytes.push(table);
     rmp_serde::encode::write(&mut bytes, &(key, row))
         .expect("writing to memory does not fail, and every row type can be written down");
-    xxh3_128(&bytes)
+    Digest(xxh3_128(&bytes))
 }
 
 #[cfg(test)]
@@ -145,9 +113,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_rows_are_written_down_is_pinned() {
-        let mut digest = Digest::default();
-        digest.add(Table::Consumer, "c", (7_u32, Some("x"), vec![1_u8, 2]));
+    fn the_encoding_of_rows_is_pinned() {
+        let digest = hashed(7, "c", (7_u32, Some("x"), vec![1_u8, 2]));
         assert_eq!(
             digest.0, PINNED,
             "nodes of two builds would disagree about equal states"
@@ -158,8 +125,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_compared_only_with_those_of_its_form() {
-        let mut digest = Digest::default();
-        digest.add(Table::Trait, 1_u32, "A");
+        let digest = hashed(6, 1_u32, "A");
         let written = digest.to_string();
         assert_eq!(digest.agrees_with(&written), Some(true));
         assert_eq!(Digest::default().agrees_with(&written), Some(false));
@@ -170,24 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_rows_does_not_matter_and_removal_undoes() {
-        let mut one = Digest::default();
-        one.add(Table::Trait, 1_u32, "A");
-        one.add(Table::Trait, 2_u32, "B");
-        let mut other = Digest::default();
-        other.add(Table::Trait, 2_u32, "B");
-        other.add(Table::Trait, 3_u32, "C");
-        other.add(Table::Trait, 1_u32, "A");
-        other.remove(Table::Trait, 3_u32, "C");
-        assert_eq!(one, other);
-    }
-
-    #[test]
     fn rows_that_differ_only_in_where_a_text_ends_have_other_digests() {
-        let mut one = Digest::default();
-        one.add(Table::Trait, "A", "BC");
-        let mut other = Digest::default();
-        other.add(Table::Trait, "AB", "C");
-        assert_ne!(one, other);
+        assert_ne!(hashed(6, "A", "BC"), hashed(6, "AB", "C"));
     }
 }

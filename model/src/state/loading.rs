@@ -6,15 +6,12 @@ use std::mem;
 use std::sync::Arc;
 
 use super::State;
-use super::change::{
-    Amount, Change, ConsumerRow, InventoryRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
-};
-use super::commit::inventory_row;
+use super::change::{Amount, Change, ConsumerRow, ProviderId, ProviderRow, TraitId};
 use super::consumers::Consumers;
-use super::digest::{Digest, Table};
-use super::held::Held;
+use super::digest::Digest;
 use super::providers::Providers;
 use super::tree::{Node, Stock, Tree, TreeNumber};
+use super::usage_sums::UsageSums;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
 /// Rows that refer to others that are not there.
@@ -34,7 +31,8 @@ pub(crate) struct Loading {
     traits: Sets<TraitId>,
     aggregates: Sets<AggregateUuid>,
     consumers: Vec<(ConsumerUuid, Arc<ConsumerRow>)>,
-    held: Held,
+    /// Counts each consumer as it comes, since its row then shares its texts with those before.
+    sums: UsageSums,
 }
 
 /// A provider, as far as its rows have come.
@@ -62,72 +60,49 @@ type Sets<T> = BTreeSet<Arc<BTreeSet<T>>>;
 impl Loading {
     /// Takes a row in, with its digest. Of several with one key the last counts.
     pub(crate) fn take(&mut self, row: Change, digest: Digest) {
-        match row {
-            Change::PutProvider(id, row) => self.take_provider(id, row),
-            Change::PutInventory(id, class, row) => self.take_inventory(id, class, &row),
-            Change::PutProviderTraits(id, traits) => self.take_traits(id, traits),
-            Change::PutProviderAggregates(id, uuids) => self.take_aggregates(id, uuids),
-            Change::PutConsumer(consumer, row) => self.take_consumer(consumer, row),
-            row => return self.state.commit(&[row]),
-        }
-        self.state.digest.count_in(digest);
-    }
-
-    fn take_provider(&mut self, id: ProviderId, row: ProviderRow) {
-        let draft = self.providers.entry(id).or_default();
-        if let Some(old) = draft.row.replace(row) {
-            self.state.digest.remove(Table::Provider, id, old);
-        }
-    }
-
-    fn take_inventory(&mut self, id: ProviderId, class: ResourceClassId, row: &InventoryRow) {
-        let stock = Stock {
-            class,
-            inventory: row.inventory,
-            used: 0,
-            updated_at: row.updated_at,
-        };
-        let draft = self.providers.entry(id).or_default();
-        match draft.place(class) {
-            Ok(at) => {
-                let old = mem::replace(&mut draft.inventories[at], stock);
-                let old = inventory_row(&old);
-                self.state.digest.remove(Table::Inventory, (id, class), old);
+        let old = match row {
+            Change::PutProvider(id, row) => {
+                let old = self.draft(id).row.replace(row);
+                old.map(|old| Change::PutProvider(id, old))
             }
-            Err(at) => draft.inventories.insert(at, stock),
+            Change::PutInventory(id, class, row) => {
+                let old = self.draft(id).put(Stock::new(class, &row, 0));
+                old.map(|old| Change::PutInventory(id, class, old.row()))
+            }
+            Change::PutProviderTraits(id, traits) => {
+                let traits = shared(&mut self.traits, traits);
+                let old = mem::replace(&mut self.draft(id).traits, traits);
+                Some(Change::PutProviderTraits(id, old.as_ref().clone()))
+            }
+            Change::PutProviderAggregates(id, aggregates) => {
+                let aggregates = shared(&mut self.aggregates, aggregates);
+                let old = mem::replace(&mut self.draft(id).aggregates, aggregates);
+                Some(Change::PutProviderAggregates(id, old.as_ref().clone()))
+            }
+            Change::PutConsumer(consumer, mut row) => {
+                self.sums.add(&mut row);
+                self.consumers.push((consumer, Arc::new(row)));
+                None
+            }
+            row => return self.state.commit(&[row]),
+        };
+        self.state.digest.count_in(digest);
+        if let Some(old) = old {
+            self.state.digest.count_out(Digest::of(&old));
         }
     }
 
-    fn take_traits(&mut self, id: ProviderId, traits: BTreeSet<TraitId>) {
-        let draft = self.providers.entry(id).or_default();
-        let old = mem::replace(&mut draft.traits, shared(&mut self.traits, traits));
-        if !old.is_empty() {
-            self.state.digest.remove(Table::ProviderTraits, id, &*old);
-        }
-    }
-
-    fn take_aggregates(&mut self, id: ProviderId, aggregates: BTreeSet<AggregateUuid>) {
-        let draft = self.providers.entry(id).or_default();
-        let old = mem::replace(
-            &mut draft.aggregates,
-            shared(&mut self.aggregates, aggregates),
-        );
-        if !old.is_empty() {
-            let digest = &mut self.state.digest;
-            digest.remove(Table::ProviderAggregates, id, &*old);
-        }
-    }
-
-    fn take_consumer(&mut self, consumer: ConsumerUuid, mut row: ConsumerRow) {
-        self.held.count(&consumer, &mut row);
-        self.consumers.push((consumer, Arc::new(row)));
+    fn draft(&mut self, id: ProviderId) -> &mut Draft {
+        self.providers.entry(id).or_default()
     }
 
     /// The state, if no row is missing.
     pub(crate) fn finish(mut self) -> Result<State, Dangling> {
         self.keep_last_of_each_consumer();
         let (order, rootless) = self.preorder();
-        let rows = rootless + self.check_belongings() + self.put_used();
+        let dangling = rootless + self.check_belongings();
+        let (holders, without) = self.count_held();
+        let rows = dangling + without;
         if rows > 0 {
             return Err(Dangling { rows });
         }
@@ -137,31 +112,25 @@ impl Loading {
             state.indexes.replace_tree(*number, None, Some(tree));
         }
         state.providers = Providers::of(trees);
-        state.consumers = Consumers::of(self.consumers, self.held);
+        state.consumers = Consumers::of(self.consumers, holders, self.sums);
         Ok(state)
     }
 
-    /// Sorts the consumers. A store has one row of each; if there were more, all are recounted.
+    /// Sorts the consumers. A store has one row of each.
     fn keep_last_of_each_consumer(&mut self) {
         self.consumers
             .sort_by(|(one, _), (other, _)| one.cmp(other));
-        let all = self.consumers.len();
         let digest = &mut self.state.digest;
         self.consumers.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
             if same {
                 mem::swap(later, earlier);
                 let (consumer, old) = later;
-                digest.remove(Table::Consumer, &*consumer, &**old);
+                digest.count_out(Digest::of_consumer(consumer, old));
+                self.sums.remove(old);
             }
             same
         });
-        if self.consumers.len() < all {
-            self.held = Held::default();
-            for (consumer, row) in &mut self.consumers {
-                self.held.count(consumer, Arc::make_mut(row));
-            }
-        }
     }
 
     /// The providers of all trees, as trees are laid out, each with the place of its parent in its tree; and
@@ -223,24 +192,20 @@ impl Loading {
         dangling
     }
 
-    /// Notes what is taken of each inventory. Returns how many consumers hold something that is not
+    /// Counts what is taken of each inventory, and by whom. Returns how many consumers hold something that is not
     /// there.
-    fn put_used(&mut self) -> usize {
-        let mut all_there = true;
-        for (provider, used) in mem::take(&mut self.held.used) {
-            let draft = self.providers.get_mut(&provider);
-            all_there &= draft.is_some_and(|draft| draft.put_used(&used));
+    fn count_held(&mut self) -> (Vec<(ProviderId, ConsumerUuid)>, usize) {
+        let (mut holders, mut dangling) = (Vec::new(), 0);
+        for (consumer, row) in &self.consumers {
+            let mut is_there = true;
+            for (provider, amounts) in row.allocations.by_provider() {
+                let draft = self.providers.get_mut(&provider);
+                is_there &= draft.is_some_and(|draft| draft.count(amounts));
+                holders.push((provider, consumer.clone()));
+            }
+            dangling += usize::from(!is_there);
         }
-        if all_there {
-            return 0;
-        }
-        let is_there = |amount: &Amount| {
-            let draft = self.providers.get(&amount.provider);
-            draft.is_some_and(|draft| draft.place(amount.class).is_ok())
-        };
-        let consumers = self.consumers.iter();
-        let astray = consumers.filter(|(_, row)| !row.allocations.iter().all(is_there));
-        astray.count()
+        (holders, dangling)
     }
 
     fn trees(&mut self, order: Vec<(ProviderId, Option<u32>)>) -> Vec<(TreeNumber, Arc<Tree>)> {
@@ -249,9 +214,8 @@ impl Loading {
         for tree in order.chunk_by(|_, next| !is_root(next)) {
             let nodes = tree.iter().map(|(id, parent)| {
                 let draft = self.providers.remove(id);
-                draft
-                    .expect("each provider has one place")
-                    .node(*id, *parent)
+                let draft = draft.expect("each provider has one place");
+                draft.node(*id, *parent)
             });
             let tree = Tree::of_preorder(nodes.collect());
             trees.push((TreeNumber(tree.root().id.0), Arc::new(tree)));
@@ -261,19 +225,27 @@ impl Loading {
 }
 
 impl Draft {
-    fn place(&self, class: ResourceClassId) -> Result<usize, usize> {
-        self.inventories
-            .binary_search_by_key(&class, |stock| stock.class)
+    /// Puts an inventory; returns the one that it replaces.
+    fn put(&mut self, stock: Stock) -> Option<Stock> {
+        match Stock::position(&self.inventories, stock.class) {
+            Ok(at) => Some(mem::replace(&mut self.inventories[at], stock)),
+            Err(at) => {
+                self.inventories.insert(at, stock);
+                None
+            }
+        }
     }
 
-    /// Whether there is an inventory of all that is used.
-    fn put_used(&mut self, used: &[(ResourceClassId, u64)]) -> bool {
-        used.iter().all(|(class, units)| {
-            let place = self.place(*class);
-            if let Ok(at) = place {
-                self.inventories[at].used = *units;
+    /// Counts what a consumer holds in. Whether there is an inventory of all that.
+    fn count(&mut self, amounts: &[Amount]) -> bool {
+        amounts.iter().all(|amount| {
+            let position = Stock::position(&self.inventories, amount.class);
+            if let Ok(at) = position {
+                let sum = self.inventories[at].used.checked_add(amount.units);
+                let sum = sum.expect("no amount is larger than max_unit, so 2^32 of them fit");
+                self.inventories[at].used = sum;
             }
-            place.is_ok()
+            position.is_ok()
         })
     }
 

@@ -8,7 +8,6 @@ mod commit;
 mod consumers;
 mod dense;
 mod digest;
-mod held;
 mod ids;
 pub mod indexes;
 mod loading;

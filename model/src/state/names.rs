@@ -52,23 +52,18 @@ impl<N: Clone + Ord> NameTable<N> {
         self.uses.get(&id).copied().unwrap_or(0)
     }
 
-    pub(crate) fn put(&mut self, id: u32, row: NameRow<N>) -> Option<NameRow<N>> {
+    pub(crate) fn put(&mut self, id: u32, row: NameRow<N>) {
         let name = row.name.clone();
-        let old = self.rows.insert(id, row);
-        if let Some(old) = &old
-            && old.name != name
-        {
+        if let Some(old) = self.rows.insert(id, row) {
             self.ids.remove(&old.name);
         }
         self.ids.insert(name, id);
-        old
     }
 
-    pub(crate) fn delete(&mut self, id: u32) -> NameRow<N> {
+    pub(crate) fn delete(&mut self, id: u32) {
         assert_eq!(self.uses(id), 0, "no row refers to a name that goes");
         let old = self.rows.remove(&id).expect("a name that goes is there");
         self.ids.remove(&old.name);
-        old
     }
 
     pub(crate) fn add_use(&mut self, id: u32) {

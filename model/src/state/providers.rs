@@ -76,6 +76,10 @@ impl Providers {
         &self.trees[&place.tree].nodes[place.node as usize]
     }
 
+    pub(crate) fn row(&self, place: Place) -> ProviderRow {
+        self.trees[&place.tree].row(place.node)
+    }
+
     /// Every id in the order of creation, with its place.
     pub(crate) fn places(&self) -> impl Iterator<Item = (ProviderId, Place)> {
         self.places.iter().map(|(id, place)| (*id, *place))

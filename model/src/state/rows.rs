@@ -1,8 +1,9 @@
 //! Every row of a state, out and back in.
 
+use std::collections::BTreeSet;
+
 use super::State;
-use super::change::{Change, ResourceClassId, RowKey, TraitId};
-use super::commit::inventory_row;
+use super::change::{Change, ProviderId, ResourceClassId, RowKey, TraitId};
 use super::digest::Digest;
 use super::loading::{Dangling, Loading};
 
@@ -43,59 +44,55 @@ impl State {
     /// # Panics
     /// If no change was about this row: there may be no change that makes it what it is.
     pub fn row(&self, key: &RowKey) -> Change {
-        match key {
-            RowKey::Provider(id) => match self.place_by_id(*id) {
-                Some(place) => {
-                    Change::PutProvider(*id, self.providers.trees[&place.tree].row(place.node))
-                }
-                None => Change::DeleteProvider(*id),
-            },
+        self.current_row(key).unwrap_or_else(|| match key.clone() {
+            RowKey::Provider(id) => Change::DeleteProvider(id),
+            RowKey::Inventory(id, class) => Change::DeleteInventory(id, class),
+            RowKey::ProviderTraits(id) => Change::PutProviderTraits(id, BTreeSet::new()),
+            RowKey::ProviderAggregates(id) => Change::PutProviderAggregates(id, BTreeSet::new()),
+            RowKey::ResourceClass(id) => Change::DeleteResourceClass(id),
+            RowKey::Trait(id) => Change::DeleteTrait(id),
+            RowKey::Consumer(consumer) => Change::DeleteConsumer(consumer),
+            RowKey::Outcome(origin, sequence) => Change::DeleteOutcome(origin, sequence),
+            RowKey::Join(node) => Change::DeleteJoin(node),
+            kept => panic!("no change deletes {kept:?}"),
+        })
+    }
+
+    /// The change that puts a row as it is now; `None` if there is no such row.
+    pub(super) fn current_row(&self, key: &RowKey) -> Option<Change> {
+        let provider = |id: &ProviderId| self.node_by_id(*id);
+        Some(match key {
+            RowKey::Provider(id) => {
+                let place = self.place_by_id(*id)?;
+                Change::PutProvider(*id, self.providers.row(place))
+            }
             RowKey::Inventory(id, class) => {
-                let stock = self.node_by_id(*id).and_then(|node| node.stock(*class));
-                match stock {
-                    Some(stock) => Change::PutInventory(*id, *class, inventory_row(stock)),
-                    None => Change::DeleteInventory(*id, *class),
-                }
+                Change::PutInventory(*id, *class, provider(id)?.stock(*class)?.row())
             }
             RowKey::ProviderTraits(id) => {
-                let traits = self.node_by_id(*id).map(|node| node.traits.as_ref());
-                Change::PutProviderTraits(*id, traits.cloned().unwrap_or_default())
+                Change::PutProviderTraits(*id, provider(id)?.traits.as_ref().clone())
             }
             RowKey::ProviderAggregates(id) => {
-                let aggregates = self.node_by_id(*id).map(|node| node.aggregates.as_ref());
-                Change::PutProviderAggregates(*id, aggregates.cloned().unwrap_or_default())
+                Change::PutProviderAggregates(*id, provider(id)?.aggregates.as_ref().clone())
             }
-            RowKey::ResourceClass(id) => match self.resource_classes.row(id.0) {
-                Some(row) => Change::PutResourceClass(*id, row.clone()),
-                None => Change::DeleteResourceClass(*id),
-            },
-            RowKey::Trait(id) => match self.traits.row(id.0) {
-                Some(row) => Change::PutTrait(*id, row.clone()),
-                None => Change::DeleteTrait(*id),
-            },
-            RowKey::Consumer(consumer) => match self.consumers.row(consumer) {
-                Some(row) => Change::PutConsumer(consumer.clone(), row.as_ref().clone()),
-                None => Change::DeleteConsumer(consumer.clone()),
-            },
-            RowKey::Session(origin) => {
-                let row = self.sessions.row(*origin);
-                Change::PutSession(*origin, *row.expect("no change deletes a session"))
+            RowKey::ResourceClass(id) => {
+                Change::PutResourceClass(*id, self.resource_classes.row(id.0)?.clone())
             }
-            RowKey::Counters => Change::PutCounters(self.counters()),
-            RowKey::Level => Change::PutLevel(self.level()),
-            RowKey::Join(node) => match self.join(*node) {
-                Some(row) => Change::PutJoin(*node, row.clone()),
-                None => Change::DeleteJoin(*node),
-            },
-            RowKey::Partition(id) => {
-                let row = self.partitions.get(id).cloned();
-                Change::PutPartition(*id, row.expect("no change deletes the row of a partition"))
+            RowKey::Trait(id) => Change::PutTrait(*id, self.traits.row(id.0)?.clone()),
+            RowKey::Consumer(consumer) => {
+                let row = self.consumers.row(consumer)?;
+                Change::PutConsumer(consumer.clone(), row.as_ref().clone())
             }
-            RowKey::Outcome(origin, sequence) => match self.sessions.outcome(*origin, *sequence) {
-                Some(outcome) => Change::PutOutcome(*origin, *sequence, outcome.clone()),
-                None => Change::DeleteOutcome(*origin, *sequence),
-            },
-        }
+            RowKey::Session(origin) => Change::PutSession(*origin, *self.sessions.row(*origin)?),
+            RowKey::Counters => Change::PutCounters(self.counters?),
+            RowKey::Outcome(origin, sequence) => {
+                let outcome = self.sessions.outcome(*origin, *sequence)?;
+                Change::PutOutcome(*origin, *sequence, outcome.as_ref().clone())
+            }
+            RowKey::Level => Change::PutLevel(self.level?),
+            RowKey::Join(node) => Change::PutJoin(*node, self.join(*node)?.clone()),
+            RowKey::Partition(id) => Change::PutPartition(*id, self.partitions.get(id)?.clone()),
+        })
     }
 
     /// The rows of providers, each followed by what belongs to it; parents before children.
@@ -103,10 +100,9 @@ impl State {
         self.trees().flat_map(|(_, tree)| {
             (0_u32..).zip(&tree.nodes).flat_map(|(index, node)| {
                 let provider = Change::PutProvider(node.id, tree.row(index));
-                let inventories = node
-                    .inventories
-                    .iter()
-                    .map(|stock| Change::PutInventory(node.id, stock.class, inventory_row(stock)));
+                let inventories = node.inventories.iter();
+                let inventories = inventories
+                    .map(|stock| Change::PutInventory(node.id, stock.class, stock.row()));
                 let traits = (!node.traits.is_empty())
                     .then(|| Change::PutProviderTraits(node.id, node.traits.as_ref().clone()));
                 let aggregates = (!node.aggregates.is_empty()).then(|| {
@@ -168,19 +164,9 @@ impl State {
     /// # Errors
     /// [`Dangling`] if a row refers to another that is not there: rows are missing.
     pub fn load(rows: impl IntoIterator<Item = Change>) -> Result<Self, Dangling> {
-        let with_digest = |row| (Digest::of(&row), row);
-        Self::load_with_digests(rows.into_iter().map(with_digest))
-    }
-
-    /// As [`State::load`], from rows of which the digests were computed elsewhere.
-    ///
-    /// # Errors
-    /// [`Dangling`], as there.
-    pub fn load_with_digests(
-        rows: impl IntoIterator<Item = (Digest, Change)>,
-    ) -> Result<Self, Dangling> {
         let mut loading = Loading::default();
-        for (digest, row) in rows {
+        for row in rows {
+            let digest = Digest::of(&row);
             loading.take(row, digest);
         }
         loading.finish()

@@ -1,5 +1,6 @@
 //! What is remembered of each node's writes, so that a retry is recognised.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -12,9 +13,8 @@ use crate::types::WriteId;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sessions {
     rows: OrdMap<u64, SessionRow>,
-    outcomes: OrdMap<(u64, u64), Arc<Outcome>>,
-    /// Outcomes kept per origin. Absent is 0.
-    counts: OrdMap<u64, u64>,
+    /// By origin and sequence. Origins without outcomes are absent.
+    outcomes: OrdMap<u64, OrdMap<u64, Arc<Outcome>>>,
 }
 
 /// What a write id says about a write.
@@ -42,25 +42,25 @@ impl Sessions {
     }
 
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = (u64, u64, &Outcome)> {
-        self.outcomes
-            .iter()
-            .map(|((origin, sequence), outcome)| (*origin, *sequence, &**outcome))
+        self.outcomes.iter().flat_map(|(origin, kept)| {
+            let kept = kept.iter();
+            kept.map(|(sequence, outcome)| (*origin, *sequence, &**outcome))
+        })
     }
 
-    pub(crate) fn outcome(&self, origin: u64, sequence: u64) -> Option<&Outcome> {
-        self.outcomes.get(&(origin, sequence)).map(|one| &**one)
+    pub(crate) fn outcome(&self, origin: u64, sequence: u64) -> Option<&Arc<Outcome>> {
+        self.outcomes.get(&origin)?.get(&sequence)
     }
 
     /// The sequences of which an origin's outcomes are kept, rising.
     pub(crate) fn sequences(&self, origin: u64) -> impl Iterator<Item = u64> {
-        self.outcomes
-            .range((origin, 0)..=(origin, u64::MAX))
-            .map(|((_, sequence), _)| *sequence)
+        let kept = self.outcomes.get(&origin).into_iter();
+        kept.flat_map(|kept| kept.keys().copied())
     }
 
     /// How many outcomes of an origin are kept.
-    pub(crate) fn count(&self, origin: u64) -> u64 {
-        self.counts.get(&origin).copied().unwrap_or(0)
+    pub(crate) fn count(&self, origin: u64) -> usize {
+        self.outcomes.get(&origin).map_or(0, OrdMap::len)
     }
 
     pub(crate) fn seen(&self, id: &WriteId) -> Seen {
@@ -70,45 +70,33 @@ impl Sessions {
         let Some(session) = self.rows.get(&id.origin) else {
             return Seen::Never;
         };
-        if id.boot != session.boot {
-            return if id.boot < session.boot {
-                Seen::LongAgo
-            } else {
-                Seen::Never
-            };
+        match id.boot.cmp(&session.boot) {
+            Ordering::Less => return Seen::LongAgo,
+            Ordering::Greater => return Seen::Never,
+            Ordering::Equal => {}
         }
-        match self.outcomes.get(&(id.origin, id.sequence)) {
+        match self.outcome(id.origin, id.sequence) {
             Some(outcome) => Seen::Before(Arc::clone(outcome)),
             None if id.sequence < session.answered_below => Seen::LongAgo,
             None => Seen::Never,
         }
     }
 
-    pub(crate) fn put(&mut self, origin: u64, row: SessionRow) -> Option<SessionRow> {
-        self.rows.insert(origin, row)
+    pub(crate) fn put(&mut self, origin: u64, row: SessionRow) {
+        self.rows.insert(origin, row);
     }
 
-    pub(crate) fn put_outcome(
-        &mut self,
-        origin: u64,
-        sequence: u64,
-        outcome: Outcome,
-    ) -> Option<Arc<Outcome>> {
-        let old = self.outcomes.insert((origin, sequence), Arc::new(outcome));
-        if old.is_none() {
-            *self.counts.entry(origin).or_insert(0) += 1;
-        }
-        old
+    pub(crate) fn put_outcome(&mut self, origin: u64, sequence: u64, outcome: Outcome) {
+        let kept = self.outcomes.entry(origin).or_default();
+        kept.insert(sequence, Arc::new(outcome));
     }
 
-    pub(crate) fn delete_outcome(&mut self, origin: u64, sequence: u64) -> Arc<Outcome> {
-        let old = self.outcomes.remove(&(origin, sequence));
-        let count = self.counts.get_mut(&origin);
-        let count = count.expect("each outcome was counted in");
-        *count -= 1;
-        if *count == 0 {
-            self.counts.remove(&origin);
+    pub(crate) fn delete_outcome(&mut self, origin: u64, sequence: u64) {
+        let kept = self.outcomes.get_mut(&origin);
+        let old = kept.and_then(|kept| kept.remove(&sequence));
+        old.expect("an outcome that goes is there");
+        if self.count(origin) == 0 {
+            self.outcomes.remove(&origin);
         }
-        old.expect("an outcome that goes is there")
     }
 }

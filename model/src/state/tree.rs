@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::change::{ProviderId, ProviderRow, ResourceClassId, TraitId};
+use super::change::{InventoryRow, ProviderId, ProviderRow, ResourceClassId, TraitId};
 use crate::mutant;
 use crate::types::{AggregateUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp};
 
@@ -205,10 +205,7 @@ impl Node {
 
     /// The stock of a class, if there is an inventory of it.
     pub fn stock(&self, class: ResourceClassId) -> Option<&Stock> {
-        let at = self
-            .inventories
-            .binary_search_by_key(&class, |stock| stock.class)
-            .ok()?;
+        let at = Stock::position(&self.inventories, class).ok()?;
         Some(&self.inventories[at])
     }
 
@@ -218,15 +215,34 @@ impl Node {
     }
 
     pub(crate) fn stock_mut(&mut self, class: ResourceClassId) -> Option<&mut Stock> {
-        let at = self
-            .inventories
-            .binary_search_by_key(&class, |stock| stock.class)
-            .ok()?;
+        let at = Stock::position(&self.inventories, class).ok()?;
         Some(&mut self.inventories[at])
     }
 }
 
 impl Stock {
+    pub(crate) fn new(class: ResourceClassId, row: &InventoryRow, used: u64) -> Self {
+        Self {
+            class,
+            inventory: row.inventory,
+            used,
+            updated_at: row.updated_at,
+        }
+    }
+
+    /// The row of the inventory.
+    pub(crate) fn row(&self) -> InventoryRow {
+        InventoryRow {
+            inventory: self.inventory,
+            updated_at: self.updated_at,
+        }
+    }
+
+    /// Where a class is among stocks that are sorted by class, or where it would be.
+    pub(crate) fn position(stocks: &[Self], class: ResourceClassId) -> Result<usize, usize> {
+        stocks.binary_search_by_key(&class, |stock| stock.class)
+    }
+
     /// Whether one more allocation of this amount is within units and capacity.
     pub fn has_room_for(&self, amount: u64) -> bool {
         self.inventory.permits_amount(amount)

@@ -17,51 +17,6 @@ pub(crate) struct TypeSum {
     pub(crate) units: BTreeMap<ResourceClassId, u64>,
 }
 
-impl TypeSum {
-    /// Counts in what a consumer holds.
-    pub(crate) fn add(&mut self, row: &ConsumerRow) {
-        self.consumers += 1;
-        for amount in &row.allocations {
-            let units = self.units.entry(amount.class).or_default();
-            *units += amount.units;
-        }
-    }
-
-    fn add_sum(&mut self, sum: &Self) {
-        self.consumers += sum.consumers;
-        for (class, more) in &sum.units {
-            let units = self.units.entry(*class).or_default();
-            *units += more;
-        }
-    }
-}
-
-/// What distinguishes sums.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Owner {
-    pub(crate) project: ProjectId,
-    pub(crate) user: UserId,
-    pub(crate) consumer_type: Option<ConsumerTypeName>,
-}
-
-impl Owner {
-    /// Who is charged for a consumer.
-    pub(crate) fn of(row: &ConsumerRow) -> Self {
-        Self {
-            project: row.project.clone(),
-            user: row.user.clone(),
-            consumer_type: row.consumer_type.clone(),
-        }
-    }
-
-    /// Gives a consumer of this owner the owner's texts in place of its own.
-    pub(crate) fn share_texts(&self, row: &mut ConsumerRow) {
-        row.project = self.project.clone();
-        row.user = self.user.clone();
-        row.consumer_type = self.consumer_type.clone();
-    }
-}
-
 /// Per consumer type; types that take nothing are left out. Clients name types as they like, so that a
 /// project may have any number of them: a write copies those that it is about.
 pub(crate) type Sums = OrdMap<Option<ConsumerTypeName>, Arc<TypeSum>>;
@@ -80,28 +35,6 @@ pub(crate) struct UsageSums {
     projects: OrdMap<ProjectId, Arc<Project>>,
 }
 
-/// From what the consumers of each owner hold together.
-impl FromIterator<(Owner, TypeSum)> for UsageSums {
-    fn from_iter<I: IntoIterator<Item = (Owner, TypeSum)>>(owners: I) -> Self {
-        let mut projects: BTreeMap<_, (Sums, BTreeMap<_, Sums>)> = BTreeMap::new();
-        for (owner, sum) in owners {
-            let (sums, users) = projects.entry(owner.project).or_default();
-            let of_project = sums.entry(owner.consumer_type.clone()).or_default();
-            Arc::make_mut(of_project).add_sum(&sum);
-            let of_user = users.entry(owner.user).or_default();
-            of_user.insert(owner.consumer_type, Arc::new(sum));
-        }
-        let user = |(name, sums)| (name, Arc::new(sums));
-        let project = |(name, (sums, users)): (_, (_, BTreeMap<_, _>))| {
-            let users = users.into_iter().map(user).collect();
-            (name, Arc::new(Project { sums, users }))
-        };
-        Self {
-            projects: projects.into_iter().map(project).collect(),
-        }
-    }
-}
-
 impl UsageSums {
     pub(crate) fn of(&self, project: &ProjectId, user: Option<&UserId>) -> Option<&Sums> {
         let project = self.projects.get(project)?;
@@ -117,14 +50,14 @@ impl UsageSums {
         if row.allocations.is_empty() {
             return;
         }
-        if let Some((name, project)) = self.projects.get_key_value_mut(&row.project) {
-            row.project = name.clone();
-            Arc::make_mut(project).add(row);
-        } else {
-            let mut project = Project::default();
-            project.add(row);
-            self.projects.insert(row.project.clone(), Arc::new(project));
-        }
+        share(&self.projects, &mut row.project);
+        let project = self.projects.entry(row.project.clone()).or_default();
+        let Project { sums, users } = Arc::make_mut(project);
+        share(sums, &mut row.consumer_type);
+        add_to(sums, row);
+        share(users, &mut row.user);
+        let user = users.entry(row.user.clone()).or_default();
+        add_to(Arc::make_mut(user), row);
     }
 
     /// Takes out what a consumer held.
@@ -146,20 +79,10 @@ impl UsageSums {
     }
 }
 
-impl Project {
-    fn add(&mut self, row: &mut ConsumerRow) {
-        if let Some((name, _)) = self.sums.get_key_value(&row.consumer_type) {
-            row.consumer_type = name.clone();
-        }
-        add_to(&mut self.sums, row);
-        if let Some((name, user)) = self.users.get_key_value_mut(&row.user) {
-            row.user = name.clone();
-            add_to(Arc::make_mut(user), row);
-        } else {
-            let mut user = Sums::new();
-            add_to(&mut user, row);
-            self.users.insert(row.user.clone(), Arc::new(user));
-        }
+/// Replaces a text by the equal one among the keys, if there is one.
+fn share<K: Ord + Clone, V: Clone>(known: &OrdMap<K, V>, text: &mut K) {
+    if let Some((known, _)) = known.get_key_value(text) {
+        *text = known.clone();
     }
 }
 
@@ -167,8 +90,11 @@ impl Project {
 const COUNTED: &str = "what a consumer held was counted in";
 
 fn add_to(sums: &mut Sums, row: &ConsumerRow) {
-    let sum = sums.entry(row.consumer_type.clone()).or_default();
-    Arc::make_mut(sum).add(row);
+    let sum = Arc::make_mut(sums.entry(row.consumer_type.clone()).or_default());
+    sum.consumers += 1;
+    for amount in &row.allocations {
+        *sum.units.entry(amount.class).or_default() += amount.units;
+    }
 }
 
 fn remove_from(sums: &mut Sums, row: &ConsumerRow) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::state::change::TraitId;
 use crate::state::indexes::Indexes;
 use crate::state::tree::TreeNumber;
-use crate::state::tree_set::{CHUNK_TREES, Chunk, TreeSet};
+use crate::state::tree_set::{CHUNK_TREES, Chunk, ChunkTrees, TreeSet};
 use crate::types::AggregateUuid;
 
 /// Some sets of trees.
@@ -26,37 +26,9 @@ pub(super) struct TreeFilter<'a> {
     start: u32,
     round: bool,
     /// What is left of the chunk at hand.
-    pending: Option<Pending>,
+    pending: Option<ChunkTrees>,
     next_chunk: u32,
     looked: u64,
-}
-
-/// Trees of one chunk.
-struct Pending {
-    key: u32,
-    chunk: Chunk,
-    /// No bit is left before this word.
-    word: usize,
-}
-
-impl Pending {
-    fn trees(&self) -> u32 {
-        self.chunk.iter().map(|word| word.count_ones()).sum()
-    }
-}
-
-impl Iterator for Pending {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        let rest = self.chunk.get_mut(self.word..)?;
-        let empty = rest.iter().position(|word| *word != 0)?;
-        let word = &mut rest[empty];
-        let bit = word.trailing_zeros();
-        *word &= *word - 1;
-        self.word += empty;
-        Some(self.key * CHUNK_TREES + self.word as u32 * 64 + bit)
-    }
 }
 
 impl<'a> TreeFilter<'a> {
@@ -93,7 +65,7 @@ impl<'a> TreeFilter<'a> {
         if self.pending.is_none() {
             self.pending = self.go_on();
         }
-        self.pending.as_ref().map_or(0, Pending::trees) as usize
+        self.pending.as_ref().map_or(0, ChunkTrees::len) as usize
     }
 
     fn passes(&mut self, number: u32) -> bool {
@@ -106,17 +78,16 @@ impl<'a> TreeFilter<'a> {
     fn near(&mut self, seed: u64, end: u32) -> Option<u32> {
         let from = drawn(seed, DRAWS_MAX, end) / CHUNK_TREES;
         let mut found = self.chunk_from(from).or_else(|| self.chunk_from(0))?;
-        let trees = found.trees();
+        let trees = found.len();
         found.nth(drawn(seed, DRAWS_MAX + 1, trees) as usize)
     }
 
     /// The first chunk from this key on in which a tree passes.
-    fn chunk_from(&mut self, mut key: u32) -> Option<Pending> {
+    fn chunk_from(&mut self, mut key: u32) -> Option<ChunkTrees> {
         loop {
             key = self.first_key_from(key)?;
             if let Some(chunk) = self.chunk(key) {
-                let word = 0;
-                return Some(Pending { key, chunk, word });
+                return Some(ChunkTrees::new(key, chunk));
             }
             key += 1;
         }
@@ -148,7 +119,7 @@ impl<'a> TreeFilter<'a> {
 
     /// The next chunk of the walk: of the one in which it began, first what is behind that place and
     /// at last what is before it.
-    fn go_on(&mut self) -> Option<Pending> {
+    fn go_on(&mut self) -> Option<ChunkTrees> {
         let begun = self.start / CHUNK_TREES;
         let found = self.chunk_from(self.next_chunk);
         let Some(mut found) = found.filter(|found| !self.round || found.key <= begun) else {

@@ -1,9 +1,8 @@
 //! What a consumer holds: one flat list, as there may be millions of consumers. It is written down
 //! as a map of maps, which is no longer than the list would be: a provider stands there once.
 
-use std::fmt;
+use std::collections::BTreeMap;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +26,12 @@ impl Amount {
 }
 
 /// All that a consumer holds, sorted by provider and class.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(from = "Maps")]
 pub struct Amounts(Box<[Amount]>);
+
+/// The written form.
+type Maps = BTreeMap<ProviderId, BTreeMap<ResourceClassId, u64>>;
 
 impl Amounts {
     /// Whether nothing is held.
@@ -100,69 +103,21 @@ impl Serialize for Classes<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Amounts {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ByProvider)
-    }
-}
-
-struct ByProvider;
-
-impl<'de> Visitor<'de> for ByProvider {
-    type Value = Amounts;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("amounts by provider and class")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Amounts, A::Error> {
-        let mut amounts = Vec::new();
-        while let Some(provider) = map.next_key()? {
-            let amounts = &mut amounts;
-            map.next_value_seed(ByClass { provider, amounts })?;
-        }
-        Ok(amounts.into_iter().collect())
-    }
-}
-
-/// Reads the amounts of one provider to the end of a list.
-struct ByClass<'a> {
-    provider: ProviderId,
-    amounts: &'a mut Vec<Amount>,
-}
-
-impl<'de> DeserializeSeed<'de> for ByClass<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ByClass<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("amounts by class")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let provider = self.provider;
-        while let Some((class, units)) = map.next_entry()? {
-            self.amounts.push(Amount {
+impl From<Maps> for Amounts {
+    fn from(maps: Maps) -> Self {
+        let amounts = maps.into_iter().flat_map(|(provider, classes)| {
+            classes.into_iter().map(move |(class, units)| Amount {
                 provider,
                 class,
                 units,
-            });
-        }
-        Ok(())
+            })
+        });
+        amounts.collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn amount(provider: u32, class: u32, units: u64) -> Amount {

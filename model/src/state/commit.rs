@@ -120,8 +120,7 @@ impl<'a> Commit<'a> {
     fn node_mut(&mut self, id: ProviderId) -> &mut Node {
         let place = self.place(id);
         self.remember(place.tree);
-        let tree = self.state.providers.trees.get_mut(&place.tree);
-        let tree = Arc::make_mut(tree.expect("a place names a tree that exists"));
+        let tree = self.state.providers.tree_mut(place);
         Arc::make_mut(&mut tree.nodes[place.node as usize])
     }
 

@@ -3,7 +3,7 @@
 //! A bitmap is a filter, never the proof: it says that *some* provider of the tree has the fact,
 //! and the tree itself says exactly which. What concerns roots alone is exact.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -100,19 +100,24 @@ impl Indexes {
         let changed = Changed::between(old, new);
         self.replace_offers(number.0, &changed);
         if !changed.keeps(|node| &node.traits) {
-            replace_keys(&mut self.traits, number.0, traits_of(old), traits_of(new));
-            let (old, new) = (traits_of(root(old)), traits_of(root(new)));
-            replace_keys(&mut self.root_traits, number.0, old, new);
+            let of = |nodes| keys(nodes, |node: &Node| node.traits.iter().copied());
+            replace_keys(&mut self.traits, number.0, &of(old), of(new));
+            replace_keys(
+                &mut self.root_traits,
+                number.0,
+                &of(root(old)),
+                of(root(new)),
+            );
         }
         if !changed.keeps(|node| &node.aggregates) {
+            let of = |nodes| keys(nodes, |node: &Node| node.aggregates.iter().cloned());
+            replace_keys(&mut self.aggregates, number.0, &of(old), of(new));
             replace_keys(
-                &mut self.aggregates,
+                &mut self.root_aggregates,
                 number.0,
-                aggregates_of(old),
-                aggregates_of(new),
+                &of(root(old)),
+                of(root(new)),
             );
-            let (old, new) = (aggregates_of(root(old)), aggregates_of(root(new)));
-            replace_keys(&mut self.root_aggregates, number.0, old, new);
         }
         if new.len() > 1 {
             self.nested.insert(number.0);
@@ -233,44 +238,24 @@ fn best_buckets(changed: &Changed<'_>) -> BTreeMap<ResourceClassId, Best> {
     all
 }
 
-fn traits_of(nodes: &[Arc<Node>]) -> Vec<TraitId> {
-    sorted(
-        nodes
-            .iter()
-            .flat_map(|node| node.traits.iter().copied())
-            .collect(),
-    )
-}
-
-fn aggregates_of(nodes: &[Arc<Node>]) -> Vec<AggregateUuid> {
-    sorted(
-        nodes
-            .iter()
-            .flat_map(|node| node.aggregates.iter().cloned())
-            .collect(),
-    )
-}
-fn sorted<T: Ord>(mut keys: Vec<T>) -> Vec<T> {
-    keys.sort_unstable();
-    keys.dedup();
-    keys
+fn keys<'a, K: Ord, I: Iterator<Item = K>>(
+    nodes: &'a [Arc<Node>],
+    of: impl Fn(&'a Node) -> I,
+) -> BTreeSet<K> {
+    nodes.iter().flat_map(|node| of(node)).collect()
 }
 
 fn replace_keys<K: Ord + Clone>(
     sets: &mut OrdMap<K, TreeSet>,
     number: u32,
-    old: Vec<K>,
-    new: Vec<K>,
+    old: &BTreeSet<K>,
+    new: BTreeSet<K>,
 ) {
-    for key in &old {
-        if new.binary_search(key).is_err() {
-            remove(sets, key, number);
-        }
+    for key in old.difference(&new) {
+        remove(sets, key, number);
     }
-    for key in new {
-        if old.binary_search(&key).is_err() {
-            insert(sets, key, number);
-        }
+    for key in new.into_iter().filter(|key| !old.contains(key)) {
+        insert(sets, key, number);
     }
 }
 

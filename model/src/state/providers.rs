@@ -36,11 +36,7 @@ impl Providers {
         let mut by_name = Vec::new();
         for (number, tree) in &trees {
             for (index, node) in (0_u32..).zip(&tree.nodes) {
-                let place = Place {
-                    tree: *number,
-                    node: index,
-                };
-                places.push((node.id, place));
+                places.push((node.id, number.node(index)));
                 by_uuid.push((node.uuid, node.id));
                 by_name.push((node.name.clone(), node.id));
             }
@@ -127,19 +123,18 @@ impl Providers {
         self.hang(branch, parent);
     }
 
+    /// A tree of its own for writing; its nodes stay shared.
+    pub(crate) fn tree_mut(&mut self, place: Place) -> &mut Tree {
+        let tree = self.trees.get_mut(&place.tree);
+        Arc::make_mut(tree.expect("a place names a tree that exists"))
+    }
+
     fn cut(&mut self, place: Place) -> Tree {
         if place.node == 0 {
-            let tree = self
-                .trees
-                .remove(&place.tree)
-                .expect("a place names a tree that exists");
-            return Arc::unwrap_or_clone(tree);
+            let tree = self.trees.remove(&place.tree);
+            return Arc::unwrap_or_clone(tree.expect("a place names a tree that exists"));
         }
-        let tree = self
-            .trees
-            .get_mut(&place.tree)
-            .expect("a place names a tree that exists");
-        let branch = Arc::make_mut(tree).detach(place.node);
+        let branch = self.tree_mut(place).detach(place.node);
         self.note_places(place.tree, place.node);
         branch
     }
@@ -149,9 +144,7 @@ impl Providers {
             Some(parent) => {
                 let parent = self.place(parent);
                 let parent = parent.expect("a parent is there before its child");
-                let tree = self.trees.get_mut(&parent.tree);
-                let tree = tree.expect("a place names a tree that exists");
-                let at = Arc::make_mut(tree).attach(parent.node, branch);
+                let at = self.tree_mut(parent).attach(parent.node, branch);
                 self.note_places(parent.tree, at);
             }
             None => {
@@ -166,13 +159,7 @@ impl Providers {
     fn note_places(&mut self, number: TreeNumber, from: u32) {
         let tree = Arc::clone(&self.trees[&number]);
         for (node, index) in tree.nodes.iter().zip(0_u32..).skip(from as usize) {
-            self.places.insert(
-                node.id,
-                Place {
-                    tree: number,
-                    node: index,
-                },
-            );
+            self.places.insert(node.id, number.node(index));
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::Place;
 use super::change::{InventoryRow, ProviderId, ProviderRow, ResourceClassId, TraitId};
 use crate::mutant;
 use crate::types::{AggregateUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp};
@@ -68,6 +69,11 @@ impl TreeNumber {
     /// The id of the tree's root.
     pub fn root(self) -> ProviderId {
         ProviderId(self.0)
+    }
+
+    /// Where the node of this index is.
+    pub(crate) fn node(self, node: u32) -> Place {
+        Place { tree: self, node }
     }
 }
 
@@ -166,11 +172,7 @@ impl Tree {
         for (position, node) in (0_u32..).zip(&mut branch) {
             let node = Arc::make_mut(node);
             node.subtree_end -= index;
-            node.parent = if position == 0 {
-                None
-            } else {
-                node.parent.map(|p| p - index)
-            };
+            node.parent = node.parent.filter(|_| position > 0).map(|p| p - index);
         }
         Tree { nodes: branch }
     }

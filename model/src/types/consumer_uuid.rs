@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
@@ -13,7 +12,8 @@ use super::ids::ProviderUuid;
 
 /// A consumer, as the client spells it: the edge lets through 36 characters of
 /// `[0-9a-fA-F-]` and nothing is normalised, as upstream compares text. Sorted as text.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(from = "String")]
 pub struct ConsumerUuid(Spelling);
 
 /// A text has one spelling, so spellings are equal as their texts are.
@@ -87,26 +87,6 @@ impl fmt::Debug for ConsumerUuid {
 impl Serialize for ConsumerUuid {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.with_text(|text| serializer.serialize_str(text))
-    }
-}
-
-impl<'de> Deserialize<'de> for ConsumerUuid {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl Visitor<'_> for Text {
-            type Value = ConsumerUuid;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a consumer's UUID")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<ConsumerUuid, E> {
-                Ok(ConsumerUuid::from(text))
-            }
-        }
-
-        deserializer.deserialize_str(Text)
     }
 }
 

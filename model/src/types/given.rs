@@ -5,14 +5,15 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A name as a client spelled it, written as that text.
 ///
 /// A malformed name can be the name of nothing. Whether and when a client hears of it depends on
 /// facts that only the model knows, so it travels in commands and requests beside the others, and
 /// comes back in refusals.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(from = "String", bound(deserialize = "T: FromStr"))]
 pub enum Given<T> {
     /// What may be the name of something.
     Valid(T),
@@ -82,12 +83,6 @@ impl<T: fmt::Debug> fmt::Debug for Given<T> {
 impl<T: fmt::Display> Serialize for Given<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-impl<'de, T: FromStr> Deserialize<'de> for Given<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::from)
     }
 }
 

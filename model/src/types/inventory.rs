@@ -80,20 +80,23 @@ impl fmt::Display for Capacity {
     }
 }
 
-/// Ratios are compared bit by bit, so that equality is one even for a NaN.
+impl Inventory {
+    /// What is compared and hashed: the ratio bit by bit, so that equality is one even for a NaN.
+    fn bits(&self) -> ([u32; 5], u64) {
+        let whole = [
+            self.total,
+            self.reserved,
+            self.min_unit,
+            self.max_unit,
+            self.step_size,
+        ];
+        (whole, self.allocation_ratio.to_bits())
+    }
+}
+
 impl PartialEq for Inventory {
     fn eq(&self, other: &Self) -> bool {
-        let fields = |i: &Self| {
-            (
-                i.total,
-                i.reserved,
-                i.min_unit,
-                i.max_unit,
-                i.step_size,
-                i.allocation_ratio.to_bits(),
-            )
-        };
-        fields(self) == fields(other)
+        self.bits() == other.bits()
     }
 }
 
@@ -101,15 +104,7 @@ impl Eq for Inventory {}
 
 impl Hash for Inventory {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        (
-            self.total,
-            self.reserved,
-            self.min_unit,
-            self.max_unit,
-            self.step_size,
-        )
-            .hash(hasher);
-        self.allocation_ratio.to_bits().hash(hasher);
+        self.bits().hash(hasher);
     }
 }
 

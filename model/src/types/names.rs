@@ -31,16 +31,7 @@ pub fn is_upper_byte(byte: u8) -> bool {
 
 /// Writes a type as its text (`as_str`), and reads it by its `FromStr`.
 macro_rules! written_as_text {
-    ($name:ident) => {
-        written_as_text!($name, its own Debug);
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-    };
-    ($name:ident, its own Debug) => {
+    ($name:ident, $debug:literal) => {
         impl TryFrom<String> for $name {
             type Error = InvalidName;
 
@@ -60,12 +51,19 @@ macro_rules! written_as_text {
                 f.write_str(self.as_str())
             }
         }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, $debug, self.as_str())
+            }
+        }
     };
 }
 pub(super) use written_as_text;
 
-macro_rules! upper_name {
-    ($(#[$doc:meta])* $name:ident, $noun:literal) => {
+/// A name that is any text of one form.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $noun:literal, $is_valid:ident, $expected:expr, $debug:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -76,7 +74,33 @@ macro_rules! upper_name {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+        }
 
+        impl FromStr for $name {
+            type Err = InvalidName;
+
+            fn from_str(value: &str) -> Result<Self, InvalidName> {
+                if $is_valid(value) {
+                    return Ok(Self(Arc::from(value)));
+                }
+                Err(InvalidName {
+                    noun: $noun,
+                    value: value.to_owned(),
+                    expected: $expected,
+                })
+            }
+        }
+
+        written_as_text!($name, $debug);
+    };
+}
+pub(super) use name;
+
+macro_rules! upper_name {
+    ($(#[$doc:meta])* $name:ident, $noun:literal) => {
+        name!($(#[$doc])* $name, $noun, is_upper, UPPER, "{}");
+
+        impl $name {
             /// True for names that operators make up, which begin with `CUSTOM_`.
             pub fn is_custom(&self) -> bool {
                 self.0.starts_with("CUSTOM_")
@@ -88,20 +112,6 @@ macro_rules! upper_name {
                 &self.0
             }
         }
-
-        impl FromStr for $name {
-            type Err = InvalidName;
-
-            fn from_str(value: &str) -> Result<Self, InvalidName> {
-                if is_upper(value) {
-                    Ok(Self(Arc::from(value)))
-                } else {
-                    Err(InvalidName { noun: $noun, value: value.to_owned(), expected: UPPER })
-                }
-            }
-        }
-
-        written_as_text!($name);
     };
 }
 
@@ -118,39 +128,12 @@ upper_name!(
     ConsumerTypeName, "consumer type"
 );
 
-/// A provider's name: at most 200 characters, unique in the cloud.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct ProviderName(Arc<str>);
-
-impl ProviderName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+fn is_short(value: &str) -> bool {
+    value.chars().count() <= 200
 }
 
-impl FromStr for ProviderName {
-    type Err = InvalidName;
-
-    fn from_str(value: &str) -> Result<Self, InvalidName> {
-        if value.chars().count() <= 200 {
-            Ok(Self(Arc::from(value)))
-        } else {
-            Err(InvalidName {
-                noun: "provider name",
-                value: value.to_owned(),
-                expected: "at most 200 characters",
-            })
-        }
-    }
-}
-
-written_as_text!(ProviderName, its own Debug);
-
-/// In quotes: it may hold any character.
-impl fmt::Debug for ProviderName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
-    }
-}
+// In quotes when debugged: it may hold any character.
+name!(
+    /// A provider's name: at most 200 characters, unique in the cloud.
+    ProviderName, "provider name", is_short, "at most 200 characters", "{:?}"
+);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::InvalidName;
-use super::names::written_as_text;
+use super::names::{name, written_as_text};
 
 /// Stands for a partition in the log, in rows and in keys. It is handed out once.
 #[derive(
@@ -73,21 +73,22 @@ impl From<Destination> for u64 {
     }
 }
 
-/// The name of a partition, by which operators know it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PartitionName(Arc<str>);
-
 const FORM: &str = "1 to 64 characters out of a-z, 0-9, -, _ and ., the first a letter or a digit";
+
+fn is_partition_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let allowed = |byte: u8| plain(byte) || matches!(byte, b'-' | b'_' | b'.');
+    text.len() <= 64 && text.bytes().next().is_some_and(plain) && text.bytes().all(allowed)
+}
+
+name!(
+    /// The name of a partition, by which operators know it.
+    PartitionName, "partition name", is_partition_name, FORM, "{}"
+);
 
 impl PartitionName {
     /// What the partition that is always there is called.
     pub const DEFAULT: &str = "default";
-
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 
     /// Whether it is the name of the partition that is always there.
     pub fn is_default(&self) -> bool {
@@ -101,25 +102,6 @@ impl Default for PartitionName {
         Self(Arc::from(Self::DEFAULT))
     }
 }
-
-impl FromStr for PartitionName {
-    type Err = InvalidName;
-
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let allowed = |byte: u8| plain(byte) || matches!(byte, b'-' | b'_' | b'.');
-        if text.len() <= 64 && text.bytes().next().is_some_and(plain) && text.bytes().all(allowed) {
-            return Ok(Self(Arc::from(text)));
-        }
-        Err(InvalidName {
-            noun: "partition name",
-            value: text.to_owned(),
-            expected: FORM,
-        })
-    }
-}
-
-written_as_text!(PartitionName);
 
 #[cfg(test)]
 mod tests {

@@ -191,8 +191,8 @@ impl FromStr for RoutePrefix {
     }
 }
 
-written_as_text!(HostName);
-written_as_text!(RoutePrefix);
+written_as_text!(HostName, "{}");
+written_as_text!(RoutePrefix, "{}");
 
 /// What a partition is recognised by in a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

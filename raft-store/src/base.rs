@@ -1,6 +1,5 @@
 //! What the log and the state machine of one store share.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -25,13 +24,6 @@ pub(crate) struct Base {
     pub(crate) health: Health,
     pub(crate) counters: Arc<Counters>,
     _lock: DirLock,
-}
-
-impl fmt::Debug for Base {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut base = f.debug_struct("Base");
-        base.field("dir", &self.options.dir).finish_non_exhaustive()
-    }
 }
 
 impl Base {

@@ -1,7 +1,6 @@
 //! What the store counts itself.
 
-use std::sync::atomic::AtomicU64;
-
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::disk_wait::DiskWait;
@@ -17,10 +16,10 @@ const BOUNDS: [f64; 14] = [
 pub(crate) struct Counters {
     pub(crate) sync: Histogram,
     pub(crate) apply: Histogram,
-    pub(crate) synced_entries: AtomicU64,
-    pub(crate) applied_entries: AtomicU64,
-    pub(crate) snapshots_failed: AtomicU64,
-    pub(crate) snapshots_damaged: AtomicU64,
+    pub(crate) synced_entries: Counter,
+    pub(crate) applied_entries: Counter,
+    pub(crate) snapshots_failed: Counter,
+    pub(crate) snapshots_damaged: Counter,
     pub(crate) disk_wait: DiskWait,
 }
 
@@ -29,10 +28,10 @@ impl Default for Counters {
         Self {
             sync: Histogram::new(BOUNDS),
             apply: Histogram::new(BOUNDS),
-            synced_entries: AtomicU64::new(0),
-            applied_entries: AtomicU64::new(0),
-            snapshots_failed: AtomicU64::new(0),
-            snapshots_damaged: AtomicU64::new(0),
+            synced_entries: Counter::default(),
+            applied_entries: Counter::default(),
+            snapshots_failed: Counter::default(),
+            snapshots_damaged: Counter::default(),
             disk_wait: DiskWait::default(),
         }
     }

@@ -161,3 +161,16 @@ impl OpenError {
         }
     }
 }
+
+/// An error of the disk or of RocksDB, as openraft takes it.
+pub(crate) fn io_error(words: impl Into<String>) -> io::Error {
+    let words = words.into();
+    let kind = if words.contains("No space left") {
+        io::ErrorKind::StorageFull
+    } else if words.contains("Read-only file system") {
+        io::ErrorKind::ReadOnlyFilesystem
+    } else {
+        io::ErrorKind::Other
+    };
+    io::Error::new(kind, words)
+}

@@ -1,8 +1,13 @@
 //! Whether this node's storage still works, and can be vouched for.
 
-use std::sync::Arc;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
+
+use crate::error::io_error;
+use crate::platform::here;
 
 /// The first failure of this node's storage. A failure is final: the node has to be started again after its cause is
 /// removed. Clones are the same.
@@ -34,5 +39,48 @@ impl Health {
         let failed = failures.wait_for(Option::is_some).await;
         let failure = failed.ok().and_then(|failure| failure.clone());
         failure.expect("its sender is held here, and waits for a failure")
+    }
+}
+
+/// The first failure of a part of the storage: nothing may be written behind a hole.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    part: &'static str,
+    dir: PathBuf,
+    first: OnceLock<String>,
+    health: Health,
+}
+
+impl Failure {
+    pub(crate) fn new(part: &'static str, dir: &Path, health: &Health) -> Self {
+        Self {
+            part,
+            dir: dir.to_owned(),
+            first: OnceLock::new(),
+            health: health.clone(),
+        }
+    }
+
+    /// Fails once anything has failed.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match self.first.get() {
+            Some(words) => Err(io_error(words)),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps and reports a failure.
+    pub(crate) fn fail(&self, action: &str, error: &str) -> io::Error {
+        // These words go to clients and to other nodes: in a simulation they are the same in each run.
+        let dir = here(|platform| platform.shown(&self.dir));
+        let words = format!(
+            "the {} in {} cannot be {action}: {error}; this node takes no part until the cause is \
+             removed and it is started again",
+            self.part,
+            dir.display()
+        );
+        self.first.get_or_init(|| words.clone());
+        self.health.report(&words);
+        io_error(words)
     }
 }

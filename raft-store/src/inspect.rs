@@ -266,7 +266,7 @@ fn look_at_log(
     let mut part = LogPart::default();
     let mut first = 0;
     if let Some(ends) = found.or_wrong(LOG_DIR, log.ends()) {
-        let lost = log.check_nothing_lost(&options.dir, &ends);
+        let lost = log.check_nothing_lost(&ends);
         found.or_wrong(LOG_DIR, lost);
         first = ends.purged.map_or(0, |id| id.index + 1);
         part.purged = ends.purged.as_ref().map(WireLogId::from);

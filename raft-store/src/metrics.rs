@@ -1,6 +1,5 @@
 //! Numbers about the two databases, for `/metrics`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -78,16 +77,15 @@ impl StoreMetrics {
                 .map(|db| DatabaseNumbers::read(&db, families))
                 .unwrap_or_default()
         };
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         StoreNumbers {
             log: read(&self.log, &crate::log::FAMILIES),
             state: read(&self.state, &crate::machine::families()),
             sync: self.counters.sync.clone(),
             apply: self.counters.apply.clone(),
-            synced_entries: count(&self.counters.synced_entries),
-            applied_entries: count(&self.counters.applied_entries),
-            snapshots_failed: count(&self.counters.snapshots_failed),
-            snapshots_damaged: count(&self.counters.snapshots_damaged),
+            synced_entries: self.counters.synced_entries.get(),
+            applied_entries: self.counters.applied_entries.get(),
+            snapshots_failed: self.counters.snapshots_failed.get(),
+            snapshots_damaged: self.counters.snapshots_damaged.get(),
         }
     }
 }

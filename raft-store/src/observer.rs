@@ -1,7 +1,5 @@
 //! What happens to a node's log, reported to the simulation.
 
-use std::fmt;
-
 use crate::types::{Entry, LogId, Vote};
 
 /// Looks at the log of one node from outside. The product has none; simulations hold the promises of
@@ -9,12 +7,6 @@ use crate::types::{Entry, LogId, Vote};
 pub trait LogObserver: Send + Sync + 'static {
     /// Reported in the order of openraft's calls; a sync before all others learn of it.
     fn note(&self, event: LogEvent<'_>);
-}
-
-impl fmt::Debug for dyn LogObserver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LogObserver")
-    }
 }
 
 /// Something that happens to the log of a node, or to its vote.

@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rocksdb::Cache;
 use uuid::Uuid;
 
 use crate::applier::{Applier, Rules};
 use crate::log_disk::{LogDisk, RocksDisk};
-use crate::observer::LogObserver;
-use crate::runtime;
+use crate::observer::{LogEvent, LogObserver};
 
 /// What a store is opened with. Start from [`StoreOptions::new`].
 #[derive(Clone)]
@@ -36,12 +34,8 @@ pub struct StoreOptions {
     pub block_cache_bytes: usize,
     /// Bytes of RocksDB's write buffers, for each of the two databases.
     pub write_buffer_bytes: usize,
-    /// Bytes of rows that are written at once where a snapshot replaces the state.
-    pub replace_batch_bytes: usize,
     /// Changes of rows that are applied and not written, until they are written at once.
     pub rows_behind: usize,
-    /// An apply batch that takes longer is logged with its timings.
-    pub slow_apply: Duration,
 }
 
 impl StoreOptions {
@@ -58,9 +52,14 @@ impl StoreOptions {
             log_queue_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
             write_buffer_bytes: 64 << 20,
-            replace_batch_bytes: runtime::limits().install_batch,
             rows_behind: 16_384,
-            slow_apply: Duration::from_millis(100),
+        }
+    }
+
+    /// Reports to the observer, if there is one.
+    pub(crate) fn observed(&self, event: LogEvent<'_>) {
+        if let Some(observer) = &self.log_observer {
+            observer.note(event);
         }
     }
 

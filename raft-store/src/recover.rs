@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openraft::entry::RaftEntry;
+use openraft::vote::RaftLeaderId;
 use openraft::vote::leader_id_adv::LeaderId;
 use placement_model::Level;
 use uuid::Uuid;
@@ -17,7 +18,7 @@ use crate::data_dir;
 use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::inspect::{Inspection, inspect};
-use crate::log::LogEditor;
+use crate::log::LogDatabase;
 use crate::options::StoreOptions;
 use crate::types::{Entry, LogId, Member, Membership, Payload};
 use crate::wire::{RecordVersion, WireMembership};
@@ -134,13 +135,9 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     let base = Base::enter(options)?;
     let was = base.identity;
     let is = Identity::of_new_cluster(cluster, was.node);
-    let log = LogEditor::open(options, &base.cache)?;
+    let (log, _) = LogDatabase::open(options, &base.cache)?;
     let index = plan.last.map_or(0, |last| last.index + 1);
-    let leader = LeaderId {
-        term: plan.term,
-        node_id: was.node,
-    };
-    let id = LogId::new(leader, index);
+    let id = LogId::new(LeaderId::new(plan.term, was.node), index);
     let members = BTreeMap::from([(was.node, plan.member.clone())]);
     let alone = Membership::new(vec![BTreeSet::from([was.node])], members)
         .map_err(|error| RecoverError::Refused(error.to_string()))?;
@@ -163,7 +160,7 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     if plan.is_overtaken
         && let Some(last) = &plan.last
     {
-        log.begin_behind(RecordVersion::of(plan.level), last)?;
+        log.begin_behind_state(RecordVersion::of(plan.level), last)?;
     }
     let entry = Entry::new(id, Payload::Membership(alone));
     log.go_on(RecordVersion::of(plan.level), &entry)?;

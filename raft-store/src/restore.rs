@@ -26,7 +26,7 @@ use crate::archive::{ArchiveError, LeftOut, Replayed, Until, newest_before, repl
 use crate::data_dir;
 use crate::error::OpenError;
 use crate::identity::Identity;
-use crate::log::LogEditor;
+use crate::log::LogDatabase;
 use crate::machine::{AppliedState, BackupInfo, SnapshotError, put_in_place, read_backup};
 use crate::options::StoreOptions;
 use crate::types::{LogId, Member, Membership, StoredMembership};
@@ -181,7 +181,8 @@ impl Backup {
         Arc::make_mut(&mut applied.cluster).commit(&vec![(PartitionId::DEFAULT, over)]);
         let cache = options.cache();
         put_in_place(options, &cache, &last, &applied)?;
-        LogEditor::open(options, &cache)?.begin_behind(applied.record_version(), &last)?;
+        let (log, _) = LogDatabase::open(options, &cache)?;
+        log.begin_behind_state(applied.record_version(), &last)?;
         // The state remembers the starts of its nodes, and the next one must be a later one. The names of
         // log and state become durable with this one, so the owner is never there without them.
         let session =

@@ -1,28 +1,27 @@
 //! RocksDB, as both databases use it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, IteratorMode, LogLevel, Options,
 };
+use serde::de::DeserializeOwned;
 
 use crate::error::OpenError;
 use crate::options::StoreOptions;
 use crate::platform::here;
+use crate::wire;
 
 /// Options that hold for each database and each of its column families.
-pub(crate) fn options(
-    store: &StoreOptions,
-    cache: &Cache,
-    dir: &Path,
-) -> Result<Options, OpenError> {
+pub(crate) fn options(store: &StoreOptions, cache: &Cache) -> Options {
     // A store that is closed is as durable as one that is killed, and no more: what is not synced
     // is not needed. There is no setter for these options.
     let of_the_machine = here(|platform| platform.rocksdb_options());
     let text = format!("avoid_flush_during_shutdown=true;{of_the_machine}");
     let options = Options::default().get_options_from_string(text);
-    let mut options = options.map_err(|error| open_error(dir, &error))?;
+    let mut options = options.expect("RocksDB knows these options");
     options.create_if_missing(true);
     options.create_missing_column_families(true);
     options.set_block_based_table_factory(&table_options(cache));
@@ -38,7 +37,7 @@ pub(crate) fn options(
     options.set_keep_log_file_num(2);
     options.set_stats_dump_period_sec(0);
     options.set_stats_persist_period_sec(0);
-    Ok(options)
+    options
 }
 
 fn table_options(cache: &Cache) -> BlockBasedOptions {
@@ -55,74 +54,98 @@ pub(crate) fn is_there(dir: &Path) -> bool {
     dir.join("CURRENT").exists()
 }
 
-/// Opens a database with these column families. Others have been made by a newer version, and are
-/// no matter as long as it has written nothing to them.
-pub(crate) fn open(options: &Options, dir: &Path, families: &[&str]) -> Result<DB, OpenError> {
-    let mut unknown = Vec::new();
-    if is_there(dir) {
-        unknown = DB::list_cf(options, dir).map_err(|error| open_error(dir, &error))?;
-        unknown.retain(|name| name != "default" && !families.contains(&name.as_str()));
-    }
-    let all = (families.iter().copied())
-        .chain(unknown.iter().map(String::as_str))
-        .map(|name| (name, options.clone()));
-    let db = DB::open_cf_with_opts(options, dir, all).map_err(|error| open_error(dir, &error))?;
-    for table in unknown {
-        let mut rows = db.iterator_cf(family(&db, &table), IteratorMode::Start);
-        if rows.next().is_some() {
-            return Err(OpenError::NewerTable(dir.to_owned(), table));
-        }
-    }
-    Ok(db)
-}
-
-/// Opens a database of which nothing is written or removed. A column family that an older version has
-/// not made is missing, but not one of `needed`.
-pub(crate) fn open_to_read(
-    mut options: Options,
-    dir: &Path,
-    families: &[&str],
-    needed: &[&str],
-) -> Result<DB, OpenError> {
-    options.create_if_missing(false);
-    options.create_missing_column_families(false);
-    let there = DB::list_cf(&options, dir).map_err(|error| open_error(dir, &error))?;
-    if let Some(missing) = (needed.iter()).find(|name| !there.iter().any(|one| one == *name)) {
-        let reason = format!("it has no table {missing:?}");
-        return Err(OpenError::damaged(dir, reason));
-    }
-    let there = (there.iter()).filter(|name| families.contains(&name.as_str()));
-    let described = there.map(|name| (name, options.clone()));
-    DB::open_cf_with_opts_for_read_only(&options, dir, described, false)
-        .map_err(|error| open_error(dir, &error))
-}
-
-pub(crate) fn open_error(dir: &Path, error: &rocksdb::Error) -> OpenError {
-    match error.kind() {
-        rocksdb::ErrorKind::Corruption => OpenError::damaged(dir, error.to_string()),
-        _ => OpenError::io(
-            "open the database",
-            dir,
-            io::Error::other(error.to_string()),
-        ),
-    }
-}
-
 /// A column family that was named when the database was opened.
 pub(crate) fn family<'a>(db: &'a DB, name: &str) -> &'a ColumnFamily {
     db.cf_handle(name)
         .expect("the database was opened with all its column families")
 }
 
-/// RocksDB's errors as openraft takes them.
-pub(crate) fn io_error(words: impl Into<String>) -> io::Error {
-    let words = words.into();
-    let kind = if words.contains("No space left") {
-        io::ErrorKind::StorageFull
-    } else if words.contains("Read-only file system") {
-        io::ErrorKind::ReadOnlyFilesystem
-    } else {
-        io::ErrorKind::Other
-    };
-    io::Error::new(kind, words)
+/// A database, and the directory that it is in.
+pub(crate) struct Database {
+    pub(crate) db: Arc<DB>,
+    pub(crate) dir: PathBuf,
+}
+
+impl Database {
+    /// Opens a database with these column families. Others have been made by a newer version, and are
+    /// no matter as long as it has written nothing to them.
+    pub(crate) fn open(
+        options: &Options,
+        dir: PathBuf,
+        families: &[&str],
+    ) -> Result<Self, OpenError> {
+        let failed = |error| open_error(&dir, &error);
+        let mut unknown = Vec::new();
+        if is_there(&dir) {
+            unknown = DB::list_cf(options, &dir).map_err(failed)?;
+            unknown.retain(|name| name != "default" && !families.contains(&name.as_str()));
+        }
+        let all = (families.iter().copied())
+            .chain(unknown.iter().map(String::as_str))
+            .map(|name| (name, options.clone()));
+        let db = DB::open_cf_with_opts(options, &dir, all).map_err(failed)?;
+        for table in unknown {
+            let mut rows = db.iterator_cf(family(&db, &table), IteratorMode::Start);
+            if rows.next().is_some() {
+                return Err(OpenError::NewerTable(dir, table));
+            }
+        }
+        let db = Arc::new(db);
+        Ok(Self { db, dir })
+    }
+
+    /// Opens a database of which nothing is written or removed. A column family that an older version has
+    /// not made is missing, but not one of `needed`.
+    pub(crate) fn open_to_read(
+        mut options: Options,
+        dir: PathBuf,
+        families: &[&str],
+        needed: &[&str],
+    ) -> Result<Self, OpenError> {
+        options.create_if_missing(false);
+        options.create_missing_column_families(false);
+        let failed = |error| open_error(&dir, &error);
+        let there = DB::list_cf(&options, &dir).map_err(failed)?;
+        if let Some(missing) = (needed.iter()).find(|name| !there.iter().any(|one| one == *name)) {
+            let reason = format!("it has no table {missing:?}");
+            return Err(OpenError::Damaged(dir, reason));
+        }
+        let there = (there.iter()).filter(|name| families.contains(&name.as_str()));
+        let described = there.map(|name| (name, options.clone()));
+        let db = DB::open_cf_with_opts_for_read_only(&options, &dir, described, false);
+        let db = Arc::new(db.map_err(failed)?);
+        Ok(Self { db, dir })
+    }
+
+    /// A column family that was named when the database was opened.
+    pub(crate) fn family(&self, name: &str) -> &ColumnFamily {
+        family(&self.db, name)
+    }
+
+    /// The record under a key of a column family, if it is there.
+    pub(crate) fn record<T: DeserializeOwned>(
+        &self,
+        family: &str,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<T>, OpenError> {
+        let row = self.db.get_pinned_cf(self.family(family), key);
+        let row = row.map_err(|error| self.failed(&error))?;
+        let record = row.map(|row| wire::decode(&row)).transpose();
+        record.map_err(|error| OpenError::unreadable(&self.dir, &error))
+    }
+
+    /// Why it cannot be opened or read.
+    pub(crate) fn failed(&self, error: &rocksdb::Error) -> OpenError {
+        open_error(&self.dir, error)
+    }
+}
+
+fn open_error(dir: &Path, error: &rocksdb::Error) -> OpenError {
+    match error.kind() {
+        rocksdb::ErrorKind::Corruption => OpenError::damaged(dir, error.to_string()),
+        _ => {
+            let error = io::Error::other(error.to_string());
+            OpenError::io("open the database", dir, error)
+        }
+    }
 }

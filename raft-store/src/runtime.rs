@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -180,14 +179,9 @@ pub fn watchdog(name: &'static str, watch: impl FnOnce() + Send + 'static) {
 /// The way to a thread of its own, which takes what it is sent in order. When this is dropped, it takes what is left and
 /// ends.
 pub(crate) struct Worker<T> {
-    queue: Option<mpsc::UnboundedSender<T>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl<T> fmt::Debug for Worker<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Worker")
-    }
+    // Before the thread, which ends when there is no sender any more.
+    queue: mpsc::UnboundedSender<T>,
+    _thread: Joined,
 }
 
 impl<T> Worker<T> {
@@ -196,24 +190,23 @@ impl<T> Worker<T> {
         work: impl FnOnce(mpsc::UnboundedReceiver<T>) -> W,
         run: impl FnOnce(BoxFuture<'static, ()>) -> io::Result<Option<thread::JoinHandle<()>>>,
     ) -> io::Result<Self> {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        Ok(Self {
-            queue: Some(sender),
-            thread: run(work(receiver).boxed())?,
-        })
+        let (queue, receiver) = mpsc::unbounded_channel();
+        let _thread = Joined(run(work(receiver).boxed())?);
+        Ok(Self { queue, _thread })
     }
 
     /// Sends it something to do. False if it has ended.
     pub(crate) fn send(&self, job: T) -> bool {
-        let queue = self.queue.as_ref();
-        queue.is_some_and(|queue| queue.send(job).is_ok())
+        self.queue.send(job).is_ok()
     }
 }
 
-impl<T> Drop for Worker<T> {
+/// Waits for a thread to end when this is dropped.
+struct Joined(Option<thread::JoinHandle<()>>);
+
+impl Drop for Joined {
     fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take()
+        if let Some(thread) = self.0.take()
             && thread.join().is_err()
         {
             tracing::error!("a thread that writes to the disk has panicked");

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::base::Base;
 use crate::data_dir;
 use crate::error::OpenError;
-use crate::log::LogEditor;
+use crate::log::LogDatabase;
 use crate::machine::{SnapshotDir, StateMachine};
 use crate::options::StoreOptions;
 use crate::types::{LogId, Payload};
@@ -47,14 +47,14 @@ pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipp
     let snapshots = SnapshotDir::open(&snapshots, base.identity, None)?;
     let machine = StateMachine::open(&base, snapshots)?;
     let applied = machine.views().current().last;
-    let log = LogEditor::open(options, &base.cache)?;
+    let (log, _) = LogDatabase::open(options, &base.cache)?;
     let refused = |reason: String| Err(SkipError::Refused(reason));
     if let Some(applied) = applied.filter(|applied| applied.index >= index) {
         return refused(format!(
             "the state of this node has entry {index} already, it is at {applied}"
         ));
     }
-    let Some(entry) = log.entry(index)? else {
+    let Some(entry) = log.entry_at(index)? else {
         return refused(format!("the log of this node has no entry {index}"));
     };
     let id = entry.log_id;

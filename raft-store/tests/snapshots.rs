@@ -108,12 +108,7 @@ fn a_follower_far_behind_takes_over_the_whole_state() {
         let snapshot = build(&mut leader).await;
         assert_eq!(snapshot.meta.last_log_id, applied(&leader).last);
 
-        // A large state is written in many batches.
-        let in_batches = StoreOptions {
-            replace_batch_bytes: 500,
-            ..common::options(follower_dir.path())
-        };
-        let mut follower = open(in_batches).unwrap();
+        let mut follower = opened(follower_dir.path());
         apply(&mut follower.machine, history(10)).await;
         take_over(&mut follower, &snapshot).await;
         assert_eq!(applied(&follower).digest(), applied(&leader).digest());

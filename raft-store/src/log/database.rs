@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use placement_model::mutant;
-use rocksdb::{Cache, ColumnFamily, DB, IteratorMode, ReadOptions, WriteBatch, WriteOptions};
+use rocksdb::{Cache, ColumnFamily, IteratorMode, ReadOptions, Snapshot, WriteBatch, WriteOptions};
+use serde::Serialize;
 
+use super::reached;
 use crate::data_dir::LOG_DIR;
 use crate::error::OpenError;
 use crate::log_disk::LogDisk;
 use crate::options::StoreOptions;
-use crate::rocks;
+use crate::rocks::{self, Database};
 use crate::types::{Entry, LogId, Vote};
 use crate::wire::{self, RecordVersion, WireEntry, WireError, WireLogId, WirePayload, WireVote};
 
@@ -19,14 +21,14 @@ use crate::wire::{self, RecordVersion, WireEntry, WireError, WireLogId, WirePayl
 pub(crate) const FAMILIES: [&str; 2] = [LOG, META];
 const LOG: &str = "log";
 const META: &str = "meta";
-const VOTE: &[u8] = b"vote";
-const COMMITTED: &[u8] = b"committed";
-const PURGED: &[u8] = b"purged";
+const VOTE: &str = "vote";
+const COMMITTED: &str = "committed";
+const PURGED: &str = "purged";
 
-#[derive(Debug, Clone)]
 pub(crate) struct LogDatabase {
-    pub(super) db: Arc<DB>,
-    pub(super) dir: PathBuf,
+    pub(super) rocks: Database,
+    /// The data directory that it belongs to.
+    pub(super) home: PathBuf,
     pub(super) disk: Arc<dyn LogDisk>,
 }
 
@@ -39,35 +41,32 @@ pub(crate) struct Ends {
 }
 
 impl LogDatabase {
-    pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
-        let dir = store.dir.join(LOG_DIR);
-        let options = rocks::options(store, cache, &dir)?;
-        let db = rocks::open(&options, &dir, &FAMILIES)?;
-        Ok(Self::of(store, dir, db))
+    /// Opens a log that has lost nothing.
+    pub(crate) fn open(store: &StoreOptions, cache: &Cache) -> Result<(Self, Ends), OpenError> {
+        let (options, dir) = (rocks::options(store, cache), store.dir.join(LOG_DIR));
+        let database = Self::of(store, Database::open(&options, dir, &FAMILIES)?);
+        let ends = database.ends()?;
+        database.check_nothing_lost(&ends)?;
+        Ok((database, ends))
     }
 
     /// Opens it without writing a byte.
     pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
-        let dir = store.dir.join(LOG_DIR);
-        let options = rocks::options(store, cache, &dir)?;
-        let db = rocks::open_to_read(options, &dir, &FAMILIES, &FAMILIES)?;
-        Ok(Self::of(store, dir, db))
+        let (options, dir) = (rocks::options(store, cache), store.dir.join(LOG_DIR));
+        let rocks = Database::open_to_read(options, dir, &FAMILIES, &FAMILIES)?;
+        Ok(Self::of(store, rocks))
     }
 
-    fn of(store: &StoreOptions, dir: PathBuf, db: DB) -> Self {
+    fn of(store: &StoreOptions, rocks: Database) -> Self {
         Self {
-            db: Arc::new(db),
-            dir,
+            rocks,
+            home: store.dir.clone(),
             disk: Arc::clone(&store.disk),
         }
     }
 
     pub(super) fn log(&self) -> &ColumnFamily {
-        rocks::family(&self.db, LOG)
-    }
-
-    fn meta(&self) -> &ColumnFamily {
-        rocks::family(&self.db, META)
+        self.rocks.family(LOG)
     }
 
     /// Reads the ends of the log.
@@ -82,6 +81,29 @@ impl LogDatabase {
         })
     }
 
+    /// A log that has lost some of what was on disk must not be used: what this node has acknowledged and
+    /// promised, others count on.
+    pub(crate) fn check_nothing_lost(&self, ends: &Ends) -> Result<(), OpenError> {
+        let Some(mark) = reached::noted(&self.home)? else {
+            return Ok(());
+        };
+        let lost = |what| Err(OpenError::LogLost(self.rocks.dir.clone(), what));
+        if let Some(vote) = mark.vote
+            && ends.vote < Some(vote)
+        {
+            return lost(format!("its vote {vote}"));
+        }
+        if let Some(last) = mark.last
+            && ends.purged.is_none_or(|id| id.index < last.index)
+            && self.id_at(last.index)? != Some(last)
+        {
+            let end = ends.last.map(|id| format!("at {id}"));
+            let end = end.unwrap_or("empty".to_owned());
+            return lost(format!("entry {last}; its end is {end}"));
+        }
+        Ok(())
+    }
+
     /// All entries that the log has.
     pub(super) fn entries(&self, ends: &Ends) -> Result<Vec<Entry>, OpenError> {
         self.behind(ends.purged, IteratorMode::Start).collect()
@@ -92,23 +114,19 @@ impl LogDatabase {
         purged: Option<LogId>,
         mode: IteratorMode<'_>,
     ) -> impl Iterator<Item = Result<Entry, OpenError>> {
-        let mut read = ReadOptions::default();
-        read.set_iterate_lower_bound(key(purged.map_or(0, |id| id.index + 1)));
-        let rows = self.db.iterator_cf_opt(self.log(), read, mode);
+        let read = bounds(purged.map_or(0, |id| id.index + 1), u64::MAX);
+        let rows = self.rocks.db.iterator_cf_opt(self.log(), read, mode);
         rows.map(|row| {
-            let (_, row) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
-            decode(&row).map_err(|error| OpenError::unreadable(&self.dir, &error))
+            let (_, row) = row.map_err(|error| self.rocks.failed(&error))?;
+            decode(&row).map_err(|error| OpenError::unreadable(&self.rocks.dir, &error))
         })
     }
 
     /// The entry at an index, if it is there.
-    pub(super) fn entry_at(&self, index: u64) -> Result<Option<Entry>, OpenError> {
-        let row = self
-            .db
-            .get_pinned_cf(self.log(), key(index))
-            .map_err(|error| rocks::open_error(&self.dir, &error))?;
-        let entry = row.map(|row| decode(&row)).transpose();
-        entry.map_err(|error| OpenError::unreadable(&self.dir, &error))
+    pub(crate) fn entry_at(&self, index: u64) -> Result<Option<Entry>, OpenError> {
+        let entry = self.rocks.record(LOG, key(index))?.map(into_entry);
+        let entry = entry.transpose();
+        entry.map_err(|error| OpenError::unreadable(&self.rocks.dir, &error))
     }
 
     /// The id of the entry at an index, if it is there.
@@ -132,21 +150,24 @@ impl LogDatabase {
     pub(super) fn write_synced(&self, fill: impl FnOnce(&mut WriteBatch)) -> Result<(), OpenError> {
         let mut batch = WriteBatch::default();
         fill(&mut batch);
-        (self.db.write_opt(batch, &WriteOptions::default()))
-            .map_err(|error| rocks::open_error(&self.dir, &error))?;
-        (self.disk.sync(&self.db)).map_err(|error| OpenError::io("sync", &self.dir, error))
+        let written = (self.rocks.db).write_opt(batch, &WriteOptions::default());
+        written.map_err(|error| self.rocks.failed(&error))?;
+        let synced = self.disk.sync(&self.rocks.db);
+        synced.map_err(|error| OpenError::io("sync", &self.rocks.dir, error))
     }
 
-    fn meta_row<T: serde::de::DeserializeOwned>(
+    fn meta_row<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, OpenError> {
+        self.rocks.record(META, name)
+    }
+
+    fn put_meta(
         &self,
-        name: &[u8],
-    ) -> Result<Option<T>, OpenError> {
-        let row = self
-            .db
-            .get_pinned_cf(self.meta(), name)
-            .map_err(|error| rocks::open_error(&self.dir, &error))?;
-        row.map(|row| wire::decode(&row).map_err(|error| OpenError::unreadable(&self.dir, &error)))
-            .transpose()
+        batch: &mut WriteBatch,
+        version: RecordVersion,
+        name: &str,
+        record: &impl Serialize,
+    ) {
+        batch.put_cf(self.rocks.family(META), name, wire::encode(version, record));
     }
 
     pub(super) fn put_entry(&self, batch: &mut WriteBatch, index: u64, row: &[u8]) {
@@ -154,18 +175,11 @@ impl LogDatabase {
     }
 
     pub(super) fn put_vote(&self, batch: &mut WriteBatch, version: RecordVersion, vote: &Vote) {
-        let record = wire::encode(version, &WireVote::from(vote));
-        batch.put_cf(self.meta(), VOTE, record);
+        self.put_meta(batch, version, VOTE, &WireVote::from(vote));
     }
 
-    pub(super) fn put_committed(
-        &self,
-        batch: &mut WriteBatch,
-        version: RecordVersion,
-        committed: LogId,
-    ) {
-        let record = wire::encode(version, &WireLogId::from(&committed));
-        batch.put_cf(self.meta(), COMMITTED, record);
+    pub(super) fn put_committed(&self, batch: &mut WriteBatch, version: RecordVersion, id: &LogId) {
+        self.put_meta(batch, version, COMMITTED, &WireLogId::from(id));
     }
 
     /// Removes every entry from `index` on.
@@ -175,79 +189,71 @@ impl LogDatabase {
 
     /// Removes every entry up to and including `upto`.
     pub(super) fn purge(&self, batch: &mut WriteBatch, version: RecordVersion, upto: &LogId) {
-        let record = wire::encode(version, &WireLogId::from(upto));
-        batch.put_cf(self.meta(), PURGED, record);
+        self.put_meta(batch, version, PURGED, &WireLogId::from(upto));
         batch.delete_range_cf(self.log(), key(0), key(upto.index + 1));
     }
-}
 
-/// Reads the rows from `start` to before `end`, as many as weigh `bytes_max` and at least one.
-/// Bounds on both sides keep the iterator off the tombstones of what was purged and truncated.
-///
-/// A log may begin later than `start`, but what it has begun with has no holes.
-pub(super) fn read(
-    database: &LogDatabase,
-    snapshot: &rocksdb::Snapshot<'_>,
-    (start, end): (u64, u64),
-    bytes_max: usize,
-) -> Result<Vec<Entry>, String> {
-    let mut entries = Vec::new();
-    let mut bytes = 0;
-    let mut expected = start;
-    for row in rows(database, snapshot, start, end) {
-        let (_, row) = row.map_err(|error| error.to_string())?;
-        bytes += row.len();
-        if bytes > bytes_max && !entries.is_empty() {
-            return Ok(entries);
+    /// Reads the rows from `start` to before `end`, as many as weigh `bytes_max` and at least one.
+    ///
+    /// A log may begin later than `start`, but what it has begun with has no holes.
+    pub(super) fn read(
+        &self,
+        snapshot: &Snapshot<'_>,
+        (start, end): (u64, u64),
+        bytes_max: usize,
+    ) -> Result<Vec<Entry>, String> {
+        let rows = |start, end| {
+            snapshot.iterator_cf_opt(self.log(), bounds(start, end), IteratorMode::Start)
+        };
+        // The entry at `missing` may be missing if it precedes the whole log.
+        let check_beginning = |missing| {
+            let precedes_all = missing == start && rows(0, start).next().is_none();
+            match precedes_all {
+                true => Ok(()),
+                false => Err(format!("entry {missing} is missing")),
+            }
+        };
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        let mut expected = start;
+        for row in rows(start, end) {
+            let (_, row) = row.map_err(|error| error.to_string())?;
+            bytes += row.len();
+            if bytes > bytes_max && !entries.is_empty() {
+                return Ok(entries);
+            }
+            let entry = decode(&row).map_err(|error| format!("entry {expected}: {error}"))?;
+            let index = entry.log_id.index;
+            if index != expected {
+                check_beginning(expected)?;
+            }
+            expected = index + 1;
+            entries.push(entry);
         }
-        let entry = decode(&row).map_err(|error| format!("entry {expected}: {error}"))?;
-        let index = entry.log_id.index;
-        if index != expected {
-            check_beginning(database, snapshot, start, expected)?;
-            expected = index;
+        if expected != end {
+            check_beginning(expected)?;
         }
-        expected += 1;
-        entries.push(entry);
-    }
-    if expected != end {
-        check_beginning(database, snapshot, start, expected)?;
-    }
-    Ok(entries)
-}
-
-/// The entry at `missing` may be missing if it precedes the whole log.
-fn check_beginning(
-    database: &LogDatabase,
-    snapshot: &rocksdb::Snapshot<'_>,
-    start: u64,
-    missing: u64,
-) -> Result<(), String> {
-    let precedes_all = missing == start && rows(database, snapshot, 0, start).next().is_none();
-    if precedes_all {
-        Ok(())
-    } else {
-        Err(format!("entry {missing} is missing"))
+        Ok(entries)
     }
 }
 
-fn rows<'a>(
-    database: &LogDatabase,
-    snapshot: &'a rocksdb::Snapshot<'_>,
-    start: u64,
-    end: u64,
-) -> rocksdb::DBIteratorWithThreadMode<'a, DB> {
+/// Bounds on both sides keep an iterator off the tombstones of what was purged and truncated.
+pub(super) fn bounds(start: u64, end: u64) -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_iterate_lower_bound(key(start));
     options.set_iterate_upper_bound(key(end));
-    snapshot.iterator_cf_opt(database.log(), options, IteratorMode::Start)
+    options
 }
 
-pub(super) fn key(index: u64) -> [u8; 8] {
+fn key(index: u64) -> [u8; 8] {
     index.to_be_bytes()
 }
 
 pub(super) fn decode(row: &[u8]) -> Result<Entry, WireError> {
-    let mut entry: WireEntry = wire::decode(row)?;
+    into_entry(wire::decode(row)?)
+}
+
+fn into_entry(mut entry: WireEntry) -> Result<Entry, WireError> {
     if let WirePayload::Command(command) = &mut entry.payload
         && mutant!("lose-request-ids")
     {

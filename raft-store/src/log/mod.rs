@@ -9,7 +9,6 @@ mod writer;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
-use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
@@ -17,7 +16,7 @@ use openraft::OptionalSend;
 use openraft::entry::RaftEntry;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use placement_model::mutant;
-use rocksdb::{Cache, DB};
+use rocksdb::DB;
 use tokio::sync::{Semaphore, oneshot};
 
 use self::database::Ends;
@@ -29,10 +28,8 @@ use self::tail::Tail;
 use self::writer::{Job, Shared};
 use crate::base::Base;
 use crate::coverage::RarePath;
-use crate::error::OpenError;
+use crate::error::{OpenError, io_error};
 use crate::observer::LogEvent;
-use crate::options::StoreOptions;
-use crate::rocks;
 use crate::runtime::Worker;
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
 use crate::wire::{self, RecordVersion, WireEntry};
@@ -41,7 +38,6 @@ use crate::wire::{self, RecordVersion, WireEntry};
 const STEP_BYTES: usize = 1 << 20;
 
 /// openraft's log storage.
-#[derive(Debug)]
 pub struct LogStore {
     // Before `shared`, so that the thread is gone when the database is closed.
     writer: Worker<Job>,
@@ -53,7 +49,7 @@ pub struct LogStore {
 }
 
 /// Reads the log; one for each follower that is replicated to, and one for apply.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LogReader {
     shared: Arc<Shared>,
 }
@@ -62,9 +58,7 @@ impl LogStore {
     /// Opens the log of a node whose state has come to `applied`.
     pub(crate) fn open(base: &Arc<Base>, applied: Option<LogId>) -> Result<Self, OpenError> {
         let (options, version) = (&base.options, base.version());
-        let database = LogDatabase::open(options, &base.cache)?;
-        let mut ends = database.ends()?;
-        database.check_nothing_lost(&options.dir, &ends)?;
+        let (database, mut ends) = LogDatabase::open(options, &base.cache)?;
         if let Some(led) = applied.map(|applied| vote_for_leader_of(&applied))
             && led.leader_id.term > 0
             && ends.vote < Some(led)
@@ -73,14 +67,11 @@ impl LogStore {
             database.write_synced(|batch| database.put_vote(batch, version, &led))?;
             ends.vote = Some(led);
         }
-        if let Some(observer) = &options.log_observer {
-            let entries = database.entries(&ends)?;
-            observer.note(LogEvent::Opened {
-                purged: ends.purged,
-                entries: &entries,
-            });
+        if options.log_observer.is_some() {
+            let (purged, entries) = (ends.purged, &database.entries(&ends)?);
+            options.observed(LogEvent::Opened { purged, entries });
             if let Some(vote) = ends.vote {
-                observer.note(LogEvent::VoteSynced(vote));
+                options.observed(LogEvent::VoteSynced(vote));
             }
         }
         let mut found = Mark {
@@ -100,10 +91,8 @@ impl LogStore {
             found.last = None;
             Reached::begin(&options.dir, found)?;
             database.begin_behind(version, &applied)?;
-            if let Some(observer) = &options.log_observer {
-                observer.note(LogEvent::Purged(applied));
-                observer.note(LogEvent::Truncated(Some(applied)));
-            }
+            options.observed(LogEvent::Purged(applied));
+            options.observed(LogEvent::Truncated(Some(applied)));
             ends.purged = Some(applied);
             ends.last = Some(applied);
         }
@@ -112,11 +101,11 @@ impl LogStore {
             ends.committed = ends.last;
         }
         let tail = Tail::new(&ends, options.log_cache_bytes);
-        let dir = database.dir.clone();
         options.disk.opened(ends.vote);
         let shared = Arc::new(Shared::new(base, database, tail));
+        let dir = &shared.database.rocks.dir;
         let writer = writer::start(&shared, reached)
-            .map_err(|error| OpenError::io("start the writer of", &dir, error))?;
+            .map_err(|error| OpenError::io("start the writer of", dir, error))?;
         let room_max = options.log_queue_bytes.min(Semaphore::MAX_PERMITS);
         Ok(Self {
             writer,
@@ -136,12 +125,12 @@ impl LogStore {
     fn send(&self, job: Job) -> io::Result<()> {
         match self.writer.send(job) {
             true => Ok(()),
-            false => Err(rocks::io_error("the thread that writes the log has ended")),
+            false => Err(io_error("the thread that writes the log has ended")),
         }
     }
 
     pub(crate) fn database(&self) -> Weak<DB> {
-        Arc::downgrade(&self.shared.database.db)
+        Arc::downgrade(&self.shared.database.rocks.db)
     }
 
     /// Reads the log beside openraft. Holds the database open.
@@ -152,38 +141,18 @@ impl LogStore {
     }
 }
 
-/// The log of a node that does not run, for changes by hand.
-pub(crate) struct LogEditor {
-    database: LogDatabase,
-    dir: PathBuf,
-}
-
-impl LogEditor {
-    /// Opens a log that has lost nothing.
-    pub(crate) fn open(options: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
-        let database = LogDatabase::open(options, cache)?;
-        database.check_nothing_lost(&options.dir, &database.ends()?)?;
-        Ok(Self {
-            database,
-            dir: options.dir.clone(),
-        })
-    }
-
-    /// The entry at an index, if it is there.
-    pub(crate) fn entry(&self, index: u64) -> Result<Option<Entry>, OpenError> {
-        self.database.entry_at(index)
-    }
-
-    /// Has the log begin behind the entry that the state has come to, durably.
-    pub(crate) fn begin_behind(
+/// Changes by hand, of the log of a node that does not run.
+impl LogDatabase {
+    /// Has the log begin behind the entry that the state has come to, and says so in the note, durably.
+    pub(crate) fn begin_behind_state(
         &self,
         version: RecordVersion,
         applied: &LogId,
     ) -> Result<(), OpenError> {
-        self.database.begin_behind(version, applied)?;
-        let vote = self.database.ends()?.vote;
+        self.begin_behind(version, applied)?;
+        let vote = self.ends()?.vote;
         let last = Some(*applied);
-        Reached::begin(&self.dir, Mark { last, vote })?;
+        Reached::begin(&self.home, Mark { last, vote })?;
         Ok(())
     }
 
@@ -191,8 +160,7 @@ impl LogEditor {
     pub(crate) fn make_blank(&self, version: RecordVersion, id: LogId) -> Result<(), OpenError> {
         let blank = WireEntry::from(&Entry::new(id, Payload::Blank));
         let row = wire::encode(version, &blank);
-        let database = &self.database;
-        database.write_synced(|batch| database.put_entry(batch, id.index, &row))
+        self.write_synced(|batch| self.put_entry(batch, id.index, &row))
     }
 
     /// Appends an entry in a term of its own, on an operator's order alone, durably.
@@ -200,34 +168,11 @@ impl LogEditor {
         let leader = entry.log_id.committed_leader_id();
         let vote = Vote::new_committed(leader.term, leader.node_id);
         let row = wire::encode(version, &WireEntry::from(entry));
-        let database = &self.database;
-        database.write_synced(|batch| {
-            database.put_entry(batch, entry.log_id.index, &row);
-            database.put_vote(batch, version, &vote);
+        self.write_synced(|batch| {
+            self.put_entry(batch, entry.log_id.index, &row);
+            self.put_vote(batch, version, &vote);
         })
     }
-}
-
-/// A log that has lost some of what was on disk must not be used: what this node has acknowledged and
-/// promised, others count on.
-fn check_nothing_lost(database: &LogDatabase, ends: &Ends, mark: Mark) -> Result<(), OpenError> {
-    let lost = |what| OpenError::LogLost(database.dir.clone(), what);
-    if ends.vote < mark.vote
-        && let Some(vote) = mark.vote
-    {
-        return Err(lost(format!("its vote {vote}")));
-    }
-    let Some(last) = mark.last else {
-        return Ok(());
-    };
-    let purged = ends.purged.is_some_and(|id| id.index >= last.index);
-    if !purged && database.id_at(last.index)? != Some(last) {
-        let now = ends
-            .last
-            .map_or("empty".to_owned(), |id| format!("at {id}"));
-        return Err(lost(format!("entry {last}; its end is {now}")));
-    }
-    Ok(())
 }
 
 /// What a node that has an entry must have voted at least.
@@ -275,17 +220,16 @@ impl LogReader {
         RarePath::LogReadFromDisk.ran();
         // What lies before the border is in RocksDB. The snapshot is taken under the lock, so that
         // both parts are of one moment; the reading is not.
-        let snapshot = self.shared.database.db.snapshot();
-        let newer = if border < end && bytes_max == usize::MAX {
-            tail.range(border, end, bytes_max)
-        } else {
-            vec![]
+        let database = &self.shared.database;
+        let snapshot = database.rocks.db.snapshot();
+        let newer = match border < end && bytes_max == usize::MAX {
+            true => tail.range(border, end, bytes_max),
+            false => Vec::new(),
         };
         drop(tail);
         let under_way = self.shared.base.counters.disk_wait.begin();
-        let mut entries =
-            database::read(&self.shared.database, &snapshot, (start, border), bytes_max)
-                .map_err(|error| self.shared.fail("read", &error))?;
+        let mut entries = (database.read(&snapshot, (start, border), bytes_max))
+            .map_err(|error| self.shared.failure.fail("read", &error))?;
         drop(under_way);
         entries.extend(newer);
         Ok(entries)
@@ -335,7 +279,7 @@ impl RaftLogReader<TypeConfig> for LogReader {
                         "entry {next} is wanted, and {} is the next there is",
                         first.log_id
                     );
-                    return Err(shared.fail("read", &error));
+                    return Err(shared.failure.fail("read", &error));
                 }
                 let next = entries.last().map(|last| last.log_id.index + 1);
                 Ok::<_, io::Error>(next.map(|next| (entries, next)))
@@ -366,8 +310,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
-        self.shared.observed(LogEvent::Voted(vote));
-        self.shared.check()?;
+        self.shared.base.options.observed(LogEvent::Voted(vote));
+        self.shared.failure.check()?;
         let (done, saved) = oneshot::channel();
         self.send(Job::Vote { vote: *vote, done })?;
         saved
@@ -376,10 +320,13 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
-        self.shared.check()?;
+        self.shared.failure.check()?;
         self.shared.tail().committed = committed;
         if let Some(committed) = committed {
-            self.shared.observed(LogEvent::Committed(committed));
+            self.shared
+                .base
+                .options
+                .observed(LogEvent::Committed(committed));
         }
         Ok(())
     }
@@ -397,7 +344,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        self.shared.check()?;
+        self.shared.failure.check()?;
         let mut rows: Vec<(u64, Vec<u8>)> = Vec::new();
         let mut cached = Vec::new();
         let (mut last, mut bytes) = (None, 0);
@@ -411,12 +358,15 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             // Other nodes send entries, so a hole is no broken invariant of this one.
             if !follows {
                 let error = format!("entry {index} does not follow the one before");
-                return Err(self.shared.fail("continued", &error));
+                return Err(self.shared.failure.fail("continued", &error));
             }
             let row = wire::encode(version, &WireEntry::from(&entry));
             bytes += row.len();
             last = Some(entry.log_id);
-            self.shared.observed(LogEvent::Appended(&entry));
+            self.shared
+                .base
+                .options
+                .observed(LogEvent::Appended(&entry));
             cached.push((entry, row.len()));
             rows.push((index, row));
         }
@@ -440,18 +390,18 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
-        self.shared.check()?;
+        self.shared.failure.check()?;
         RarePath::LogTruncated.ran();
         self.shared.tail().truncate(last);
-        self.shared.observed(LogEvent::Truncated(last));
+        self.shared.base.options.observed(LogEvent::Truncated(last));
         self.send(Job::Truncate { last })
     }
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
-        self.shared.check()?;
+        self.shared.failure.check()?;
         RarePath::LogPurged.ran();
         self.shared.tail().purge(upto);
-        self.shared.observed(LogEvent::Purged(upto));
+        self.shared.base.options.observed(LogEvent::Purged(upto));
         self.send(Job::Purge { upto })
     }
 }

@@ -4,8 +4,7 @@
 
 use std::future::pending;
 use std::io;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use openraft::storage::IOFlushed;
@@ -20,9 +19,9 @@ use super::reached::{Mark, Reached};
 use super::tail::Tail;
 use crate::base::Base;
 use crate::files;
+use crate::health::Failure;
 use crate::observer::LogEvent;
-use crate::platform::here;
-use crate::rocks;
+use crate::options::StoreOptions;
 use crate::runtime::{self, Worker};
 use crate::types::{LogId, TypeConfig, Vote};
 
@@ -52,11 +51,10 @@ pub(super) enum Job {
 }
 
 /// What readers and the writer share.
-#[derive(Debug)]
 pub(super) struct Shared {
     pub(super) database: LogDatabase,
     tail: Mutex<Tail>,
-    failure: OnceLock<String>,
+    pub(super) failure: Failure,
     /// Last: it holds the lock of the directory until the database is closed.
     pub(super) base: Arc<Base>,
 }
@@ -64,9 +62,9 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(base: &Arc<Base>, database: LogDatabase, tail: Tail) -> Self {
         Self {
+            failure: Failure::new("log", &database.rocks.dir, &base.health),
             database,
             tail: Mutex::new(tail),
-            failure: OnceLock::new(),
             base: Arc::clone(base),
         }
     }
@@ -75,47 +73,17 @@ impl Shared {
         self.tail.lock()
     }
 
-    /// Tells who looks from outside.
-    pub(super) fn observed(&self, event: LogEvent<'_>) {
-        if let Some(observer) = &self.base.options.log_observer {
-            observer.note(event);
-        }
-    }
-
-    /// Fails once anything has failed: nothing may be written behind a hole.
-    pub(super) fn check(&self) -> io::Result<()> {
-        match self.failure.get() {
-            Some(words) => Err(rocks::io_error(words)),
-            None => Ok(()),
-        }
-    }
-
-    /// Keeps and reports the first failure.
-    pub(super) fn fail(&self, action: &str, error: &str) -> io::Error {
-        // These words go to clients and to other nodes: in a simulation they are the same in each run.
-        let dir = here(|platform| platform.shown(&self.database.dir));
-        let words = format!(
-            "the log in {} cannot be {action}: {error}; this node takes no part until the cause is \
-             removed and it is started again",
-            dir.display()
-        );
-        self.failure.get_or_init(|| words.clone());
-        self.base.health.report(&words);
-        rocks::io_error(words)
-    }
-
     fn write(&self, batch: WriteBatch) -> io::Result<()> {
-        self.check()?;
-        self.database
-            .db
-            .write_opt(batch, &WriteOptions::default())
-            .map_err(|error| self.fail("written", error.as_ref()))
+        self.failure.check()?;
+        let written = (self.database.rocks.db).write_opt(batch, &WriteOptions::default());
+        written.map_err(|error| self.failure.fail("written", error.as_ref()))
     }
 
     /// What is truncated away is no longer to be expected, from before it is gone.
     async fn lower(&self, reached: &mut Reached, truncated: &[Option<LogId>]) -> io::Result<()> {
         for last in truncated {
-            (reached.lower(*last)).map_err(|error| self.fail("truncated", &error.to_string()))?;
+            let lowered = reached.lower(*last);
+            lowered.map_err(|error| self.failure.fail("truncated", &error.to_string()))?;
             self.point("the log is to be truncated").await;
         }
         Ok(())
@@ -133,7 +101,7 @@ impl Shared {
     fn add_committed(&self, batch: &mut WriteBatch, last: Option<LogId>) -> bool {
         let committed = self.tail().take_committed(last);
         if let Some(committed) = committed {
-            (self.database).put_committed(batch, self.base.version(), committed);
+            (self.database).put_committed(batch, self.base.version(), &committed);
         }
         committed.is_some()
     }
@@ -141,8 +109,8 @@ impl Shared {
     async fn sync(&self) -> io::Result<()> {
         let started = Instant::now();
         self.database.disk.ready().await;
-        (self.database.disk.sync(&self.database.db))
-            .map_err(|error| self.fail("synced", &error.to_string()))?;
+        (self.database.disk.sync(&self.database.rocks.db))
+            .map_err(|error| self.failure.fail("synced", &error.to_string()))?;
         let took = started.elapsed();
         self.base.counters.sync.observe(took.as_secs_f64());
         if took > SLOW_SYNC {
@@ -156,7 +124,7 @@ impl Shared {
 
     /// Nothing of a machine without power goes on.
     async fn point(&self, name: &'static str) {
-        if files::power_fails(name, &self.database.dir) {
+        if files::power_fails(name, &self.database.rocks.dir) {
             pending().await
         }
     }
@@ -176,18 +144,26 @@ async fn write(shared: Arc<Shared>, mut reached: Reached, mut queue: mpsc::Unbou
         let under_way = shared.base.counters.disk_wait.begin();
         let lowered = shared.lower(&mut reached, &waiting.truncated).await;
         let mut result = lowered.and_then(|()| shared.write(batch));
-        waiting.written(&shared, &result);
-        if waiting.wants_sync() && result.is_ok() {
+        if result.is_ok() {
+            // RocksDB has the batch, though not yet durably: memory need not keep it for readers.
+            shared.tail().written(waiting.last_append);
+        }
+        let syncs = waiting.wants_sync() && result.is_ok();
+        if syncs {
             if mutant!("acknowledge-before-sync") {
                 waiting.answer(&shared, &result);
             }
             shared.point("the log is written").await;
             result = shared.sync().await;
-            waiting.synced(&shared, &result);
+            if result.is_ok() {
+                waiting.report_synced(&shared.base.options);
+            }
             shared.point("the log is synced").await;
         }
         waiting.answer(&shared, &result);
-        waiting.note(&result, &mut reached);
+        if syncs && result.is_ok() {
+            reached.raise(waiting.mark);
+        }
         drop(under_way);
     }
     shared.write_committed(reached.noted().last);
@@ -202,8 +178,6 @@ struct Waiting {
     /// The number of the last append in the batch.
     last_append: u64,
     entries: u64,
-    /// Whether the batch has been synced, and not only written.
-    is_synced: bool,
     /// What the log has come to with this batch.
     mark: Mark,
     /// The vote that the batch writes.
@@ -230,10 +204,9 @@ fn gather(
     let mut next = Some(first);
     while let Some(job) = next {
         waiting.add(shared, &mut batch, job);
-        next = if batch.size_in_bytes() < batch_bytes {
-            queue.try_recv().ok()
-        } else {
-            None
+        next = match batch.size_in_bytes() < batch_bytes {
+            true => queue.try_recv().ok(),
+            false => None,
         };
     }
     if shared.add_committed(&mut batch, waiting.mark.last) && mutant!("older-vote-returns") {
@@ -296,38 +269,17 @@ impl Waiting {
         !self.appends.is_empty() || !self.votes.is_empty()
     }
 
-    fn synced(&mut self, shared: &Shared, result: &io::Result<()>) {
-        self.is_synced = true;
-        if result.is_ok() {
-            shared.observed(LogEvent::Synced(self.mark.last));
-            if let Some(vote) = self.voted {
-                shared.observed(LogEvent::VoteSynced(vote));
-            }
+    fn report_synced(&self, options: &StoreOptions) {
+        options.observed(LogEvent::Synced(self.mark.last));
+        if let Some(vote) = self.voted {
+            options.observed(LogEvent::VoteSynced(vote));
         }
     }
 
-    /// Notes how far the log has come, which is true only after a sync.
-    fn note(&self, result: &io::Result<()>, reached: &mut Reached) {
-        if result.is_ok() && self.is_synced {
-            reached.raise(self.mark);
-        }
-    }
-
-    /// RocksDB has the batch, though not yet durably: memory need not keep it for readers.
-    fn written(&self, shared: &Shared, result: &io::Result<()>) {
-        if result.is_ok() {
-            shared.tail().written(self.last_append);
-        }
-    }
-
-    /// Tells the callers the result.
+    /// Sends the callers the result.
     fn answer(&mut self, shared: &Shared, result: &io::Result<()>) {
         if result.is_ok() {
-            shared
-                .base
-                .counters
-                .synced_entries
-                .fetch_add(self.entries, Ordering::Relaxed);
+            shared.base.counters.synced_entries.inc_by(self.entries);
         }
         self.entries = 0;
         for (vote, done) in self.votes.drain(..) {

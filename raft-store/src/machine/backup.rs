@@ -17,7 +17,6 @@ use super::views::AppliedState;
 use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::options::StoreOptions;
-use crate::rocks;
 use crate::types::LogId;
 
 /// What a backup holds: which cluster it is of, and where in its log.
@@ -103,7 +102,6 @@ pub(crate) fn put_in_place(
     applied: &AppliedState,
 ) -> Result<(), OpenError> {
     let database = StateDatabase::open(options, cache)?;
-    database
-        .replace(&snapshot_dir::name(Some(last)), applied)
-        .map_err(|error| rocks::open_error(&database.dir, &error))
+    let replaced = database.replace(&snapshot_dir::name(Some(last)), applied);
+    replaced.map_err(|error| database.rocks.failed(&error))
 }

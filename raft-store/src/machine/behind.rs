@@ -5,7 +5,7 @@
 //! not. Before a flush that something is promised on, everything is written ([`Behind::write`]).
 
 use std::io;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use placement_model::Change;
@@ -18,15 +18,14 @@ use super::database::StateDatabase;
 use super::views::AppliedState;
 use crate::base::Base;
 use crate::error::OpenError;
+use crate::health::Failure;
 use crate::platform::here;
-use crate::rocks;
 use crate::runtime::{self, Worker};
 
 /// So many times [`StoreOptions::rows_behind`](crate::StoreOptions::rows_behind) may wait. Beyond, apply waits for the disk.
 const BEHIND_MOST: usize = 8;
 
 /// What is applied and not written. When it is dropped, the rest is applied again from the log.
-#[derive(Debug)]
 pub(super) struct Behind {
     shared: Arc<Shared>,
     due: usize,
@@ -34,20 +33,18 @@ pub(super) struct Behind {
     writer: Worker<()>,
 }
 
-#[derive(Debug)]
 struct Shared {
     database: Arc<StateDatabase>,
     waiting: Mutex<Waiting>,
     /// Held while rows are written: batches reach the database in the order of the log.
     writing: Mutex<()>,
-    /// Why nothing is written any more.
-    failed: OnceLock<String>,
+    failure: Failure,
     /// Last: it holds the lock of the directory until the database is closed.
     base: Arc<Base>,
 }
 
 /// The rows that have changed, some more than once, and the state that they are read from.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Waiting {
     keys: Vec<(PartitionId, RowKey)>,
     applied: Option<AppliedState>,
@@ -56,13 +53,13 @@ struct Waiting {
 impl Behind {
     pub(super) fn new(base: &Arc<Base>, database: Arc<StateDatabase>) -> Result<Self, OpenError> {
         let shared = Arc::new(Shared {
+            failure: Failure::new("state", &database.rocks.dir, &base.health),
             database,
             waiting: Mutex::default(),
             writing: Mutex::default(),
-            failed: OnceLock::new(),
             base: Arc::clone(base),
         });
-        let (weak, dir) = (Arc::downgrade(&shared), &shared.database.dir);
+        let (weak, dir) = (Arc::downgrade(&shared), &shared.database.rocks.dir);
         let writer = Worker::start(
             |woken| write_when_due(weak, woken),
             |writer| here(|platform| platform.thread("rows", writer)),
@@ -84,7 +81,7 @@ impl Behind {
         keys: Vec<(PartitionId, RowKey)>,
         applied: AppliedState,
     ) -> io::Result<()> {
-        self.shared.check()?;
+        self.shared.failure.check()?;
         let waiting = {
             let mut waiting = self.shared.waiting.lock();
             waiting.keys.extend(keys);
@@ -107,6 +104,11 @@ impl Behind {
     /// If it cannot be written now, or could not be earlier. The storage has failed.
     pub(super) fn write(&self) -> io::Result<()> {
         self.shared.write()
+    }
+
+    /// Keeps and reports why the state cannot be written.
+    pub(super) fn fail(&self, action: &str, error: &str) -> io::Error {
+        self.shared.failure.fail(action, error)
     }
 
     /// Lets `replace` put a whole state in place of the rows, and of what waits to be written.
@@ -139,7 +141,7 @@ async fn write_when_due(shared: Weak<Shared>, mut woken: mpsc::UnboundedReceiver
 impl Shared {
     fn write(&self) -> io::Result<()> {
         let _writing = self.writing.lock();
-        self.check()?;
+        self.failure.check()?;
         let Waiting { mut keys, applied } = std::mem::take(&mut *self.waiting.lock());
         let Some(applied) = applied else {
             return Ok(());
@@ -162,17 +164,7 @@ impl Shared {
         }
         self.database.put_applied(&mut batch, version, &applied);
         let _under_way = self.base.counters.disk_wait.begin();
-        self.database.write(batch).map_err(|error| {
-            let words = self.database.failure("written", error.as_ref());
-            self.base.health.report(&words);
-            rocks::io_error(self.failed.get_or_init(|| words))
-        })
-    }
-
-    fn check(&self) -> io::Result<()> {
-        match self.failed.get() {
-            Some(words) => Err(rocks::io_error(words)),
-            None => Ok(()),
-        }
+        let written = self.database.write(batch);
+        written.map_err(|error| self.failure.fail("written", error.as_ref()))
     }
 }

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use openraft::storage::EntryResponder;
@@ -24,11 +23,13 @@ use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
 use crate::base::Base;
 use crate::coverage::RarePath;
-use crate::error::OpenError;
+use crate::error::{OpenError, io_error};
 use crate::files;
-use crate::rocks;
 use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
+
+/// What takes longer is logged with its timings.
+const SLOW_APPLY: Duration = Duration::from_millis(100);
 
 thread_local! {
     static APPLYING: Cell<Option<LogId>> = const { Cell::new(None) };
@@ -45,18 +46,12 @@ pub(super) struct Core {
     pub(super) database: Arc<StateDatabase>,
     pub(super) snapshots: SnapshotDir,
     publisher: Publisher,
+    /// The newest state whose rows are durable, until openraft asks for it.
+    covered: Mutex<Option<Arc<AppliedState>>>,
     /// Held while the rows are made durable or a snapshot is written: one at a time.
     writing: Mutex<()>,
     /// Last: it holds the lock of the directory until the database is closed.
     base: Arc<Base>,
-}
-
-impl std::fmt::Debug for Core {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core")
-            .field("dir", &self.database.dir)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Core {
@@ -90,7 +85,8 @@ impl Core {
             database,
             snapshots,
             publisher: Publisher::new(loaded),
-            writing: Mutex::new(()),
+            covered: Mutex::default(),
+            writing: Mutex::default(),
             base: Arc::clone(base),
         })
     }
@@ -130,15 +126,11 @@ impl Core {
                 Payload::Normal(logged) => {
                     let stamped = logged.stamped();
                     let outcome = self.apply_one(index, &mut next, &mut changed, stamped);
-                    let outcomes = self.publisher.outcomes();
                     if let Some(id) = &stamped.write_id
-                        && let Some(waits) = outcomes.waits_for(id)
+                        && let Some(waits) = self.publisher.outcomes().waits_for(id)
                     {
-                        let committed = Committed {
-                            at: entry.log_id,
-                            outcome: outcome.clone(),
-                        };
-                        waited.push((waits, committed));
+                        let (at, outcome) = (entry.log_id, outcome.clone());
+                        waited.push((waits, Committed { at, outcome }));
                     }
                     Applied::Outcome(outcome)
                 }
@@ -169,11 +161,8 @@ impl Core {
 
         let took = started.elapsed();
         self.base.counters.apply.observe(took.as_secs_f64());
-        self.base
-            .counters
-            .applied_entries
-            .fetch_add(count as u64, Ordering::Relaxed);
-        if took > self.base.options.slow_apply {
+        self.base.counters.applied_entries.inc_by(count as u64);
+        if took > SLOW_APPLY {
             tracing::warn!(
                 index,
                 entries = count,
@@ -202,7 +191,7 @@ impl Core {
             Level::NEWEST
         );
         self.base.health.report(&words);
-        Err(rocks::io_error(words))
+        Err(io_error(words))
     }
 
     fn apply_one(
@@ -223,11 +212,8 @@ impl Core {
             sequence = write_id.map(|id| id.sequence),
         )
         .entered();
-        let (outcome, changes) = self
-            .base
-            .options
-            .applier
-            .apply(index, &next.cluster, stamped);
+        let applier = &self.base.options.applier;
+        let (outcome, changes) = applier.apply(index, &next.cluster, stamped);
         for (partition, changes) in &changes {
             let keys = changes.iter().map(Change::key);
             changed.extend(keys.map(|key| (*partition, key)));
@@ -235,7 +221,7 @@ impl Core {
         Arc::make_mut(&mut next.cluster).commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
-        if took > self.base.options.slow_apply {
+        if took > SLOW_APPLY {
             tracing::warn!(
                 index,
                 command = %stamped,
@@ -261,9 +247,21 @@ impl Core {
             took_ms = millis(started.elapsed()),
             "the rows are durable"
         );
-        files::point("the rows are flushed", &self.database.dir);
+        files::point("the rows are flushed", &self.database.rocks.dir);
         self.snapshots.cut_up_to(applied.last);
         Ok(applied)
+    }
+
+    /// Keeps a state whose rows are durable for openraft, unless there is a newer one.
+    pub(super) fn keep_covered(&self, applied: Arc<AppliedState>) {
+        let mut covered = self.covered.lock();
+        if (covered.as_ref()).is_none_or(|before| before.last <= applied.last) {
+            *covered = Some(applied);
+        }
+    }
+
+    pub(super) fn take_covered(&self) -> Option<Arc<AppliedState>> {
+        self.covered.lock().take()
     }
 
     /// What a node is sent that needs more than the log has: what another one is being sent, or the state as it
@@ -293,10 +291,7 @@ impl Core {
 
     fn counted<T>(&self, done: io::Result<T>) -> io::Result<T> {
         done.inspect_err(|_| {
-            self.base
-                .counters
-                .snapshots_failed
-                .fetch_add(1, Ordering::Relaxed);
+            self.base.counters.snapshots_failed.inc();
         })
     }
 
@@ -307,8 +302,8 @@ impl Core {
         self.database.sync().map_err(|error| {
             // After an error that passes RocksDB goes on.
             match self.database.write(WriteBatch::default()) {
-                Ok(()) => rocks::io_error(error),
-                Err(_) => self.fail("flushed", error.as_ref()),
+                Ok(()) => io_error(error),
+                Err(_) => self.behind.fail("flushed", error.as_ref()),
             }
         })
     }
@@ -323,10 +318,7 @@ impl Core {
         let Err(error) = self.snapshots.read(&meta, &file) else {
             return false;
         };
-        self.base
-            .counters
-            .snapshots_damaged
-            .fetch_add(1, Ordering::Relaxed);
+        self.base.counters.snapshots_damaged.inc();
         tracing::warn!(
             path = %file.path().display(),
             %error,
@@ -353,12 +345,12 @@ impl Core {
             applied.index()
         );
         let verified = started.elapsed();
-        let kept = (self.snapshots.keep(file))
-            .map_err(|error| self.fail("replaced by a snapshot", &error.to_string()))?;
+        let fail = |error: &str| self.behind.fail("replaced by a snapshot", error);
+        let kept = (self.snapshots.keep(file)).map_err(|error| fail(&error.to_string()))?;
         files::point("a snapshot is to be installed", kept.path());
         self.behind
             .replace(|| self.database.replace(&kept.name(), &applied))
-            .map_err(|error| self.fail("replaced by a snapshot", error.as_ref()))?;
+            .map_err(|error| fail(error.as_ref()))?;
         files::point("a snapshot is installed", kept.path());
         self.publish(applied);
         self.publisher.outcomes().forget();
@@ -387,14 +379,8 @@ impl Core {
                 file.path().display()
             );
             self.base.health.report(&words);
-            rocks::io_error(words)
+            io_error(words)
         })
-    }
-
-    fn fail(&self, action: &str, error: &str) -> io::Error {
-        let words = self.database.failure(action, error);
-        self.base.health.report(&words);
-        rocks::io_error(words)
     }
 }
 
@@ -407,16 +393,15 @@ fn put_in_place(
 ) -> Result<(), OpenError> {
     let applied = snapshots.read_again(name).map_err(|error| match error {
         SnapshotError::Io(error) if error.kind() != io::ErrorKind::NotFound => {
-            OpenError::io("read the snapshot of", &database.dir, error)
+            OpenError::io("read the snapshot of", &database.rocks.dir, error)
         }
         error => {
             let reason = format!("it is to be replaced by the snapshot {name}, and {error}");
-            OpenError::damaged(&database.dir, reason)
+            OpenError::damaged(&database.rocks.dir, reason)
         }
     })?;
-    database
-        .replace(name, &applied)
-        .map_err(|error| rocks::open_error(&database.dir, &error))
+    let replaced = database.replace(name, &applied);
+    replaced.map_err(|error| database.rocks.failed(&error))
 }
 
 fn millis(duration: Duration) -> u64 {

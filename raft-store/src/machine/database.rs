@@ -3,15 +3,13 @@
 //! There is no write-ahead log: after a crash the database is as it was at some flush, all column
 //! families at the same point (`atomic_flush`), and openraft applies what follows again.
 
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use placement_model::mutant;
 use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Change, Cluster, Level};
 use rocksdb::{
-    Cache, ColumnFamily, DB, FlushOptions, IteratorMode, ReadOptions, WriteBatch, WriteOptions,
+    Cache, ColumnFamily, FlushOptions, IteratorMode, ReadOptions, WriteBatch, WriteOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,22 +19,18 @@ use crate::data_dir::STATE_DIR;
 use crate::error::OpenError;
 use crate::files;
 use crate::options::StoreOptions;
-use crate::rocks;
+use crate::rocks::{self, Database};
 use crate::runtime;
 use crate::tables::{self, Table};
 use crate::types::{LogId, StoredMembership};
 use crate::wire::{self, RecordVersion, WireError, WireLogId, WireStoredMembership};
 
 const META: &str = "meta";
-const APPLIED: &[u8] = b"applied";
-const INSTALLING: &[u8] = b"installing";
+const APPLIED: &str = "applied";
+const INSTALLING: &str = "installing";
 
-#[derive(Debug)]
 pub(crate) struct StateDatabase {
-    pub(super) db: Arc<DB>,
-    pub(super) dir: PathBuf,
-    /// Bytes of rows written at once when a whole state is put in place.
-    batch_bytes: usize,
+    pub(super) rocks: Database,
     /// Bytes that were written since the last flush.
     unflushed: AtomicUsize,
 }
@@ -54,37 +48,25 @@ pub(crate) struct AppliedRecord {
 
 impl StateDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
-        let dir = store.dir.join(STATE_DIR);
-        let mut options = rocks::options(store, cache, &dir)?;
+        let mut options = rocks::options(store, cache);
         options.set_atomic_flush(true);
         options.set_db_write_buffer_size(store.write_buffer_bytes);
-        let db = rocks::open(&options, &dir, &families())?;
-        Ok(Self::of(store, dir, db))
+        Database::open(&options, store.dir.join(STATE_DIR), &families()).map(Self::of)
     }
 
     /// Opens it without writing a byte.
     pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
-        let dir = store.dir.join(STATE_DIR);
-        let options = rocks::options(store, cache, &dir)?;
-        let db = rocks::open_to_read(options, &dir, &families(), &[META])?;
-        Ok(Self::of(store, dir, db))
+        let (options, dir) = (rocks::options(store, cache), store.dir.join(STATE_DIR));
+        Database::open_to_read(options, dir, &families(), &[META]).map(Self::of)
     }
 
-    fn of(store: &StoreOptions, dir: PathBuf, db: DB) -> Self {
-        Self {
-            db: Arc::new(db),
-            dir,
-            batch_bytes: store.replace_batch_bytes,
-            unflushed: AtomicUsize::default(),
-        }
+    fn of(rocks: Database) -> Self {
+        let unflushed = AtomicUsize::default();
+        Self { rocks, unflushed }
     }
 
     fn meta(&self) -> &ColumnFamily {
-        rocks::family(&self.db, META)
-    }
-
-    fn table(&self, table: Table) -> &ColumnFamily {
-        rocks::family(&self.db, table.name())
+        self.rocks.family(META)
     }
 
     /// The state as it was flushed last.
@@ -101,10 +83,13 @@ impl StateDatabase {
     }
 
     fn read_all(&self) -> Result<AppliedState, OpenError> {
-        let record = self.meta_row(APPLIED)?.unwrap_or_else(|| AppliedRecord {
-            digest: Cluster::default().digest().to_string(),
-            ..AppliedRecord::default()
-        });
+        let record = self
+            .rocks
+            .record(META, APPLIED)?
+            .unwrap_or_else(|| AppliedRecord {
+                digest: Cluster::default().digest().to_string(),
+                ..AppliedRecord::default()
+            });
         let mut failure = None;
         let rows = self.rows().map(|row| row.map(tables::with_digest));
         let cluster = runtime::ahead(rows, |rows| {
@@ -116,7 +101,8 @@ impl StateDatabase {
         }
         let cluster = cluster.map_err(|dangling| self.damaged(dangling.to_string()))?;
         if cluster.level() > Level::NEWEST {
-            return Err(OpenError::NewerLevel(self.dir.clone(), cluster.level()));
+            let dir = self.rocks.dir.clone();
+            return Err(OpenError::NewerLevel(dir, cluster.level()));
         }
         let digest = cluster.digest();
         match digest.agrees_with(&record.digest) {
@@ -151,17 +137,17 @@ impl StateDatabase {
         &self,
         table: Table,
     ) -> impl Iterator<Item = Result<(PartitionId, Change), OpenError>> + '_ {
-        // Missing only where a directory of an older version is looked at.
-        let family = self.db.cf_handle(table.name());
-        family.into_iter().flat_map(move |family| {
+        let db = &self.rocks.db;
+        let rows = |family| {
             let mut read = ReadOptions::default();
             read.fill_cache(false);
-            self.db
-                .iterator_cf_opt(family, read, IteratorMode::Start)
-                .map(move |row| {
-                    let (key, value) = row.map_err(|error| rocks::open_error(&self.dir, &error))?;
-                    tables::read(table, &key, &value).map_err(|error| self.unreadable(table, error))
-                })
+            db.iterator_cf_opt(family, read, IteratorMode::Start)
+        };
+        // Missing only where a directory of an older version is looked at.
+        let rows = db.cf_handle(table.name()).into_iter().flat_map(rows);
+        rows.map(move |row| {
+            let (key, value) = row.map_err(|error| self.rocks.failed(&error))?;
+            tables::read(table, &key, &value).map_err(|error| self.unreadable(table, error))
         })
     }
 
@@ -178,38 +164,15 @@ impl StateDatabase {
         (rows, wrong)
     }
 
-    fn meta_row<T: serde::de::DeserializeOwned>(
-        &self,
-        name: &[u8],
-    ) -> Result<Option<T>, OpenError> {
-        let row = self
-            .db
-            .get_pinned_cf(self.meta(), name)
-            .map_err(|error| rocks::open_error(&self.dir, &error))?;
-        let decode = |row: rocksdb::DBPinnableSlice<'_>| {
-            wire::decode(&row).map_err(|error| OpenError::unreadable(&self.dir, &error))
-        };
-        row.map(decode).transpose()
-    }
-
     fn unreadable(&self, table: Table, error: WireError) -> OpenError {
         match error {
             WireError::Damaged(reason) => self.damaged(format!("{}: {reason}", table.name())),
-            error => OpenError::unreadable(&self.dir, &error),
+            error => OpenError::unreadable(&self.rocks.dir, &error),
         }
     }
 
     fn damaged(&self, reason: String) -> OpenError {
-        OpenError::damaged(&self.dir, reason)
-    }
-
-    /// Why the storage has failed, as text.
-    pub(super) fn failure(&self, action: &str, error: &str) -> String {
-        format!(
-            "the state in {} cannot be {action}: {error}; this node takes no part until the cause \
-             is removed and it is started again",
-            self.dir.display()
-        )
+        OpenError::damaged(&self.rocks.dir, reason)
     }
 
     /// Adds a change to a batch.
@@ -221,7 +184,7 @@ impl StateDatabase {
         change: &Change,
     ) {
         let row = tables::row(version, partition, change);
-        let family = self.table(row.table);
+        let family = self.rocks.family(row.table.name());
         match row.value {
             Some(value) => batch.put_cf(family, row.key, value),
             None => batch.delete_cf(family, row.key),
@@ -232,7 +195,7 @@ impl StateDatabase {
     pub(super) fn delete_rows_of(&self, batch: &mut WriteBatch, partition: PartitionId) {
         let (from, to) = (partition, PartitionId(partition.0.saturating_add(1)));
         for table in Table::ALL {
-            let family = self.table(table);
+            let family = self.rocks.family(table.name());
             batch.delete_range_cf(family, tables::prefix(from), tables::prefix(to));
         }
     }
@@ -258,7 +221,7 @@ impl StateDatabase {
         let mut options = WriteOptions::default();
         options.disable_wal(true);
         let bytes = batch.size_in_bytes();
-        self.db.write_opt(batch, &options)?;
+        self.rocks.db.write_opt(batch, &options)?;
         let unflushed = self.unflushed.fetch_add(bytes, Ordering::Relaxed) + bytes;
         match unflushed > runtime::limits().rows_buffer {
             true => self.sync(),
@@ -268,16 +231,16 @@ impl StateDatabase {
 
     /// Makes everything written so far durable.
     pub(super) fn sync(&self) -> Result<(), rocksdb::Error> {
-        let families = families().map(|name| rocks::family(&self.db, name));
+        let families = families().map(|name| self.rocks.family(name));
         let mut options = FlushOptions::default();
         options.set_wait(true);
         self.unflushed.store(0, Ordering::Relaxed);
-        self.db.flush_cfs_opt(&families, &options)
+        self.rocks.db.flush_cfs_opt(&families, &options)
     }
 
     /// The snapshot whose installation a crash has interrupted.
     pub(crate) fn installing(&self) -> Result<Option<String>, OpenError> {
-        self.meta_row(INSTALLING)
+        self.rocks.record(META, INSTALLING)
     }
 
     /// Notes, durably, that `snapshot` is being installed.
@@ -301,22 +264,24 @@ impl StateDatabase {
     ) -> Result<(), rocksdb::Error> {
         let version = applied.record_version();
         self.begin_replacing(version, snapshot)?;
-        files::point("the rows are to be replaced", &self.dir);
+        files::point("the rows are to be replaced", &self.rocks.dir);
         let mut batch = WriteBatch::default();
         for table in Table::ALL {
             // Every key begins with the partition, and no partition has this number.
-            batch.delete_range_cf(self.table(table), [].as_slice(), [0xff, 0xff].as_slice());
+            let family = self.rocks.family(table.name());
+            batch.delete_range_cf(family, [].as_slice(), [0xff, 0xff].as_slice());
         }
+        let batch_bytes = runtime::limits().install_batch;
         for (partition, change) in applied.cluster.rows() {
             self.put(&mut batch, version, partition, &change);
-            if batch.size_in_bytes() > self.batch_bytes {
+            if batch.size_in_bytes() > batch_bytes {
                 self.write(std::mem::take(&mut batch))?;
             }
         }
         self.put_applied(&mut batch, version, applied);
         batch.delete_cf(self.meta(), INSTALLING);
         self.write(batch)?;
-        files::point("the rows are replaced", &self.dir);
+        files::point("the rows are replaced", &self.rocks.dir);
         self.sync()
     }
 }

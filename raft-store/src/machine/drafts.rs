@@ -3,28 +3,21 @@
 use std::io;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use placement_model::mutant;
 
 use super::core::Core;
 use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile};
-use super::views::AppliedState;
 use crate::runtime;
 
 /// Makes snapshots of what this node has applied. Cheap to clone; holds no database open.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Drafts {
     core: Weak<Core>,
-    /// What was covered, until openraft asks for it.
-    covered: Covered,
 }
 
-/// A state whose rows are durable, on its way to openraft.
-pub(super) type Covered = Arc<Mutex<Option<Arc<AppliedState>>>>;
-
 impl Drafts {
-    pub(super) fn new(core: Weak<Core>, covered: Covered) -> Self {
-        Self { core, covered }
+    pub(super) fn new(core: Weak<Core>) -> Self {
+        Self { core }
     }
 
     /// Makes the rows durable as they are now, so that the log can be cut behind them. openraft learns of it
@@ -43,13 +36,7 @@ impl Drafts {
         if mutant!("older-snapshot-returns") {
             core.publish(applied.as_ref().clone());
         }
-        let mut covered = self.covered.lock();
-        if covered
-            .as_ref()
-            .is_none_or(|before| before.last <= applied.last)
-        {
-            *covered = Some(applied);
-        }
+        core.keep_covered(applied);
         Ok(())
     }
 

@@ -36,7 +36,6 @@ pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
 pub(crate) use database::{StateDatabase, families};
-use drafts::Covered;
 pub use drafts::Drafts;
 pub(crate) use inspect::snapshots;
 pub use inspect::{SnapshotPart, TablePart};
@@ -52,26 +51,22 @@ pub use waiters::Stopped;
 const BATCH_ENTRIES: usize = 512;
 
 /// openraft's state machine.
-#[derive(Debug)]
 pub struct StateMachine {
     core: Arc<Core>,
-    covered: Covered,
 }
 
 impl StateMachine {
     pub(crate) fn open(base: &Arc<Base>, snapshots: SnapshotDir) -> Result<Self, OpenError> {
-        Ok(Self {
-            core: Arc::new(Core::open(base, snapshots)?),
-            covered: Covered::default(),
-        })
+        let core = Arc::new(Core::open(base, snapshots)?);
+        Ok(Self { core })
     }
 
     pub(crate) fn database(&self) -> Weak<DB> {
-        Arc::downgrade(&self.core.database.db)
+        Arc::downgrade(&self.core.database.rocks.db)
     }
 
     pub(crate) fn drafts(&self) -> Drafts {
-        Drafts::new(Arc::downgrade(&self.core), Arc::clone(&self.covered))
+        Drafts::new(Arc::downgrade(&self.core))
     }
 
     #[cfg(test)]
@@ -113,14 +108,14 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         if force {
             return Some(self.get_snapshot_builder().await);
         }
-        let from = Source::Covered(self.covered.lock().take()?);
-        Some(SnapshotBuilder { from })
+        let covered = Some(self.core.take_covered()?);
+        let core = Arc::clone(&self.core);
+        Some(SnapshotBuilder { core, covered })
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
-        SnapshotBuilder {
-            from: Source::Rows(Arc::clone(&self.core)),
-        }
+        let (core, covered) = (Arc::clone(&self.core), None);
+        SnapshotBuilder { core, covered }
     }
 
     async fn install_snapshot(
@@ -145,27 +140,20 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 }
 
 /// Gives openraft one snapshot, while the state machine goes on.
-#[derive(Debug)]
 pub struct SnapshotBuilder {
-    from: Source,
-}
-
-#[derive(Debug)]
-enum Source {
-    /// A state whose rows are durable.
-    Covered(Arc<AppliedState>),
-    /// The state as it is when it is asked for, whose rows are made durable then.
-    Rows(Arc<Core>),
+    core: Arc<Core>,
+    /// A state whose rows are durable. Without one, the state of the moment is made durable.
+    covered: Option<Arc<AppliedState>>,
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
     type SnapshotData = SnapshotData;
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
-        let applied = match &self.from {
-            Source::Covered(applied) => Arc::clone(applied),
-            Source::Rows(core) => {
-                let core = Arc::clone(core);
+        let applied = match self.covered.take() {
+            Some(applied) => applied,
+            None => {
+                let core = Arc::clone(&self.core);
                 runtime::blocking(move || core.cover()).await?
             }
         };

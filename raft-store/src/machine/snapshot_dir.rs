@@ -28,12 +28,11 @@ const SNAPSHOT: &str = "snapshot-";
 const RECEIVED: &str = "received-";
 
 /// The directory of this node's snapshots. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SnapshotDir {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
     dir: PathBuf,
     /// Open all the time, so that no snapshot fails half done for want of a descriptor.

@@ -78,9 +78,8 @@ impl BackupDir {
     /// # Errors
     /// Those of the file system.
     pub fn open(root: &Path, identity: Identity) -> io::Result<Self> {
-        let dir = root
-            .join(identity.cluster.to_string())
-            .join(format!("node-{}", identity.node));
+        let dir = format!("{}/node-{}", identity.cluster, identity.node);
+        let dir = root.join(dir);
         make_durably(&dir)?;
         Ok(Self { dir, identity })
     }
@@ -179,10 +178,8 @@ impl BackupDir {
                 files::sync(&File::open(path)?)?;
                 files::sync_dir(&self.dir)?;
                 let found = read_log(path).and_then(|found| found.of(&self.identity));
-                let last = found
-                    .ok()
-                    .and_then(|found| Some(found.entries.last()?.entry.log_id.index));
-                last.map_or(*first, |last| last + 1)
+                let last = found.ok().and_then(|mut found| found.entries.pop());
+                last.map_or(*first, |last| last.entry.log_id.index + 1)
             }
             None => 0,
         };

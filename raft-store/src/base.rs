@@ -7,7 +7,7 @@ use rocksdb::Cache;
 
 use crate::counters::Counters;
 use crate::data_dir::{self, DirLock, LOG_DIR};
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::health::Health;
 use crate::identity::Identity;
 use crate::options::StoreOptions;
@@ -28,7 +28,7 @@ pub(crate) struct Base {
 
 impl Base {
     /// Locks a data directory, and looks whether it may be opened at all.
-    pub(crate) fn enter(options: &StoreOptions) -> Result<Arc<Self>, OpenError> {
+    pub(crate) fn enter(options: &StoreOptions) -> Result<Arc<Self>> {
         let dir = &options.dir;
         let missing = || OpenError::Missing(dir.clone());
         if !dir.exists() {
@@ -64,7 +64,7 @@ impl Base {
     }
 }
 
-fn check_owner(options: &StoreOptions, found: Identity) -> Result<(), OpenError> {
+fn check_owner(options: &StoreOptions, found: Identity) -> Result<()> {
     let dir = options.dir.clone();
     if let Some(expected) = options.cluster
         && expected != found.cluster

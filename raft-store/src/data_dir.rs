@@ -5,12 +5,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::files;
 use crate::identity::Identity;
 use crate::wire::{self, RecordVersion, WireError};
@@ -40,7 +39,7 @@ pub(crate) const RECOVERED: &str = "recovered";
 ///
 /// # Errors
 /// [`OpenError::NewerFormat`], [`OpenError::Damaged`] or [`OpenError::Io`].
-pub fn identity(dir: &Path) -> Result<Option<Identity>, OpenError> {
+pub fn identity(dir: &Path) -> Result<Option<Identity>> {
     match record(dir, IDENTITY) {
         Err(OpenError::NewerRecord(_, WireError::Newer(version))) => {
             Err(OpenError::NewerFormat(dir.to_owned(), version))
@@ -50,7 +49,7 @@ pub fn identity(dir: &Path) -> Result<Option<Identity>, OpenError> {
 }
 
 /// A file of a data directory, if it is there.
-fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, OpenError> {
+fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
     let path = dir.join(name);
     match fs::read(&path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -60,14 +59,14 @@ fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>, OpenError> {
 }
 
 /// The record in a file of a data directory, if it is there.
-fn record<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Option<T>, OpenError> {
+fn record<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Option<T>> {
     let bytes = read(dir, name)?;
     let record = bytes.map(|bytes| wire::decode(&bytes)).transpose();
     record.map_err(|error| OpenError::unreadable(&dir.join(name), &error))
 }
 
 /// Makes a directory that no node owns, if it is not there, and locks it.
-fn make_and_lock(dir: &Path) -> Result<DirLock, OpenError> {
+fn make_and_lock(dir: &Path) -> Result<DirLock> {
     make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
     let held = lock(dir)?;
     match identity(dir)? {
@@ -81,7 +80,7 @@ fn make_and_lock(dir: &Path) -> Result<DirLock, OpenError> {
 /// # Errors
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::NotEmpty`] if it holds other
 /// files, [`OpenError::Locked`], or [`OpenError::Io`].
-pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
+pub fn create(dir: &Path, identity: Identity) -> Result<()> {
     let _lock = make_and_lock(dir)?;
     check_restored(dir)?;
     if dir.join(LOG_DIR).exists() || dir.join(STATE_DIR).exists() {
@@ -95,14 +94,14 @@ pub fn create(dir: &Path, identity: Identity) -> Result<(), OpenError> {
 ///
 /// # Errors
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::Locked`], or [`OpenError::Io`].
-pub fn begin_restore(dir: &Path) -> Result<(), OpenError> {
+pub fn begin_restore(dir: &Path) -> Result<()> {
     let _lock = make_and_lock(dir)?;
     let words = b"`placementd restore` has begun here and has not succeeded\n";
     write_durably(dir, RESTORING, words)
 }
 
 /// The directory is a restored node's.
-pub(crate) fn end_restore(dir: &Path) -> Result<(), OpenError> {
+pub(crate) fn end_restore(dir: &Path) -> Result<()> {
     let path = dir.join(RESTORING);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -117,7 +116,7 @@ pub(crate) fn end_restore(dir: &Path) -> Result<(), OpenError> {
 ///
 /// # Errors
 /// [`OpenError::RestoreUnfinished`].
-pub fn check_restored(dir: &Path) -> Result<(), OpenError> {
+pub fn check_restored(dir: &Path) -> Result<()> {
     let path = dir.join(RESTORING);
     match path.exists() {
         true => Err(OpenError::RestoreUnfinished(path)),
@@ -126,13 +125,13 @@ pub fn check_restored(dir: &Path) -> Result<(), OpenError> {
 }
 
 /// Gives a data directory to a node, also one that belongs to another.
-pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<(), OpenError> {
+pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<()> {
     write_durably(dir, IDENTITY, &wire::encode_named(&identity))
 }
 
 /// Locks a directory that holds nothing, to make it a data directory step by step; it is one once it
 /// is given to a node.
-pub(crate) fn claim(dir: &Path) -> Result<DirLock, OpenError> {
+pub(crate) fn claim(dir: &Path) -> Result<DirLock> {
     let held = make_and_lock(dir)?;
     let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
     let names = names.map_err(|error| OpenError::io("list", dir, error))?;
@@ -185,7 +184,7 @@ pub(crate) fn check_boots(
     identity: Identity,
     is_used: bool,
     written_in: Option<u64>,
-) -> Result<(), OpenError> {
+) -> Result<()> {
     let boots = boots(dir)?;
     if (is_used && boots == 0) || written_in > Some(boots) {
         return Err(OpenError::BootLost(dir.join(BOOT), boots, identity));
@@ -197,7 +196,7 @@ pub(crate) fn check_boots(
 ///
 /// # Errors
 /// [`OpenError::Damaged`] or [`OpenError::Io`].
-pub fn boots(dir: &Path) -> Result<u64, OpenError> {
+pub fn boots(dir: &Path) -> Result<u64> {
     Ok(record(dir, BOOT)?.unwrap_or_default())
 }
 
@@ -205,7 +204,7 @@ pub fn boots(dir: &Path) -> Result<u64, OpenError> {
 ///
 /// # Errors
 /// Those of the file system, and [`OpenError::Damaged`].
-pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid, OpenError> {
+pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid> {
     if let Some(nonce) = record(dir, JOIN_NONCE)? {
         return Ok(nonce);
     }
@@ -218,12 +217,12 @@ pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid, OpenError> {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn leave(dir: &Path, reason: &str) -> Result<(), OpenError> {
+pub fn leave(dir: &Path, reason: &str) -> Result<()> {
     write_durably(dir, LEFT, reason.as_bytes())
 }
 
 /// Refuses the directory of a node that cannot be vouched for.
-pub(crate) fn check_left(dir: &Path) -> Result<(), OpenError> {
+pub(crate) fn check_left(dir: &Path) -> Result<()> {
     match read(dir, LEFT)? {
         Some(reason) => {
             let reason = String::from_utf8_lossy(&reason).into_owned();
@@ -237,7 +236,7 @@ pub(crate) fn check_left(dir: &Path) -> Result<(), OpenError> {
 ///
 /// # Errors
 /// [`OpenError::Io`].
-pub fn former_clusters(dir: &Path) -> Result<Vec<Uuid>, OpenError> {
+pub fn former_clusters(dir: &Path) -> Result<Vec<Uuid>> {
     let former = lines(dir, RECOVERED)?;
     let words = former.iter().filter_map(|line| line.split(' ').next());
     Ok(words
@@ -246,14 +245,14 @@ pub fn former_clusters(dir: &Path) -> Result<Vec<Uuid>, OpenError> {
 }
 
 /// The lines of a file of a data directory.
-pub(crate) fn lines(dir: &Path, name: &str) -> Result<Vec<String>, OpenError> {
+pub(crate) fn lines(dir: &Path, name: &str) -> Result<Vec<String>> {
     let bytes = read(dir, name)?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().map(str::to_owned).collect())
 }
 
 /// Adds a line to a file of a data directory, durably, if it is not there yet.
-pub(crate) fn add_line(dir: &Path, name: &str, words: &str) -> Result<(), OpenError> {
+pub(crate) fn add_line(dir: &Path, name: &str, words: &str) -> Result<()> {
     let mut lines = lines(dir, name)?;
     if !lines.iter().any(|line| line == words) {
         lines.push(words.to_owned());
@@ -262,19 +261,19 @@ pub(crate) fn add_line(dir: &Path, name: &str, words: &str) -> Result<(), OpenEr
 }
 
 /// Counts one more start of the node, durably, and returns the count.
-pub(crate) fn next_boot(dir: &Path) -> Result<u64, OpenError> {
+pub(crate) fn next_boot(dir: &Path) -> Result<u64> {
     let boot = boots(dir)? + 1;
     set_boots(dir, boot)?;
     Ok(boot)
 }
 
 /// Notes, durably, how often the node has started.
-pub(crate) fn set_boots(dir: &Path, boots: u64) -> Result<(), OpenError> {
+pub(crate) fn set_boots(dir: &Path, boots: u64) -> Result<()> {
     write_durably(dir, BOOT, &wire::encode(RecordVersion::FIRST, &boots))
 }
 
 /// Puts a whole file in place: after a crash it is the old one or the new one.
-fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), OpenError> {
+fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = dir.join(name);
     let draft = dir.join(format!("{name}.new"));
     let write = || -> io::Result<()> {
@@ -295,10 +294,9 @@ fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), OpenError> 
     write().map_err(|error| OpenError::io("write", &path, error))
 }
 
-/// Keeps other processes out for as long as any clone of it lives.
-#[derive(Debug, Clone)]
+/// Keeps other processes out for as long as it lives.
 pub(crate) struct DirLock {
-    _file: Arc<File>,
+    _file: File,
 }
 
 /// Whether a process, this one included, has the data directory open: a store is closed once the
@@ -308,7 +306,7 @@ pub fn in_use(dir: &Path) -> bool {
 }
 
 /// Locks the data directory for this process.
-pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
+pub(crate) fn lock(dir: &Path) -> Result<DirLock> {
     let path = dir.join(LOCK);
     let options = File::options().read(true).write(true).create(true).clone();
     let file = (options.open(&path)).map_err(|error| OpenError::io("open", &path, error))?;
@@ -316,30 +314,24 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock, OpenError> {
     file.set_len(0)
         .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
         .map_err(|error| OpenError::io("write", &path, error))?;
-    Ok(DirLock {
-        _file: Arc::new(file),
-    })
+    Ok(DirLock { _file: file })
 }
 
 /// Keeps a node from starting on the directory while it is looked at, without writing to it. `None`
 /// where no node has ever started.
-pub(crate) fn lock_to_read(dir: &Path) -> Result<Option<DirLock>, OpenError> {
+pub(crate) fn lock_to_read(dir: &Path) -> Result<Option<DirLock>> {
     let path = dir.join(LOCK);
     match File::open(&path) {
         Ok(file) => {
-            let file = Arc::new(held(dir, file, File::try_lock_shared)?);
-            Ok(Some(DirLock { _file: file }))
+            let _file = held(dir, file, File::try_lock_shared)?;
+            Ok(Some(DirLock { _file }))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(OpenError::io("open", &path, error)),
     }
 }
 
-fn held(
-    dir: &Path,
-    file: File,
-    lock: fn(&File) -> Result<(), TryLockError>,
-) -> Result<File, OpenError> {
+fn held(dir: &Path, file: File, lock: fn(&File) -> Result<(), TryLockError>) -> Result<File> {
     match lock(&file) {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(in_use_by(dir, file)),
@@ -366,12 +358,9 @@ pub fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(log_dir)? {
         let entry = entry?;
-        if entry
-            .path()
-            .extension()
-            .is_some_and(|extension| extension == "log")
-        {
-            files.insert(entry.path(), entry.metadata()?.len());
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            files.insert(path, entry.metadata()?.len());
         }
     }
     Ok(files)

@@ -9,6 +9,8 @@ use uuid::Uuid;
 use crate::identity::Identity;
 use crate::wire::{RecordVersion, WireError};
 
+pub(crate) type Result<T, E = OpenError> = std::result::Result<T, E>;
+
 /// The way out for a node whose data cannot be trusted.
 pub const JOIN_AGAIN: &str = "let its machine join again, with an empty directory: \
                              `placementctl replace` rebuilds it from the others";

@@ -10,7 +10,7 @@ use rocksdb::Cache;
 use serde::Serialize;
 
 use crate::data_dir::{self, DirLock, LOG_DIR, SNAPSHOT_DIR, STATE_DIR};
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::identity::Identity;
 use crate::log::{LogDatabase, LogLine};
 use crate::machine::{self, AppliedState, SnapshotError, SnapshotPart, StateDatabase, TablePart};
@@ -98,15 +98,14 @@ impl Inspection {
         });
     }
 
+    /// What was read, or nothing and a problem.
+    fn or_default<T: Default>(&mut self, part: &str, read: Result<T, impl Display>) -> T {
+        self.or_wrong(part, read).unwrap_or_default()
+    }
+
     /// What was read, or `None` and a problem.
     fn or_wrong<T>(&mut self, part: &str, read: Result<T, impl Display>) -> Option<T> {
-        match read {
-            Ok(found) => Some(found),
-            Err(error) => {
-                self.wrong(part, error);
-                None
-            }
-        }
+        read.map_err(|error| self.wrong(part, error)).ok()
     }
 }
 
@@ -114,7 +113,7 @@ impl Inspection {
 ///
 /// # Errors
 /// [`OpenError::Missing`], or [`OpenError::Locked`] while the node runs. All else is a problem.
-pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
+pub fn inspect(dir: &Path) -> Result<Inspection> {
     let _lock = enter(dir)?;
     let mut found = Inspection {
         dir: dir.to_owned(),
@@ -125,8 +124,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
     if identity == Some(None) {
         found.wrong("identity", "it is missing: no node owns this directory");
     }
-    let boots = data_dir::boots(dir);
-    found.boots = found.or_wrong("boot", boots).unwrap_or_default();
+    found.boots = found.or_default("boot", data_dir::boots(dir));
     match data_dir::check_left(dir) {
         Err(OpenError::Left(_, reason)) => {
             found.wrong("left", format!("the node is quarantined: {reason}"));
@@ -134,10 +132,8 @@ pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
         }
         other => drop(found.or_wrong("left", other)),
     }
-    let skipped = data_dir::lines(dir, data_dir::SKIPPED);
-    found.skipped = found.or_wrong("skipped", skipped).unwrap_or_default();
-    let recovered = data_dir::lines(dir, data_dir::RECOVERED);
-    found.recovered = found.or_wrong("recovered", recovered).unwrap_or_default();
+    found.skipped = found.or_default("skipped", data_dir::lines(dir, data_dir::SKIPPED));
+    found.recovered = found.or_default("recovered", data_dir::lines(dir, data_dir::RECOVERED));
     let snapshots = machine::snapshots(&dir.join(SNAPSHOT_DIR), found.identity);
     look_at_snapshots(&mut found, snapshots);
     let options = StoreOptions::new(dir);
@@ -152,12 +148,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, OpenError> {
 ///
 /// # Errors
 /// Those of [`inspect()`], and any [`OpenError`] if there is no log that can be opened.
-pub fn inspect_log(
-    dir: &Path,
-    from: u64,
-    to: u64,
-    each: impl FnMut(LogLine),
-) -> Result<(), OpenError> {
+pub fn inspect_log(dir: &Path, from: u64, to: u64, each: impl FnMut(LogLine)) -> Result<()> {
     let _lock = enter(dir)?;
     let options = StoreOptions::new(dir);
     let log = LogDatabase::open_to_read(&options, &options.cache())?;
@@ -169,14 +160,14 @@ pub fn inspect_log(
 ///
 /// # Errors
 /// As [`inspect_log`].
-pub fn inspect_rows(dir: &Path) -> Result<Vec<TablePart>, OpenError> {
+pub fn inspect_rows(dir: &Path) -> Result<Vec<TablePart>> {
     let _lock = enter(dir)?;
     let options = StoreOptions::new(dir);
     let state = StateDatabase::open_to_read(&options, &options.cache())?;
     Ok(state.tables())
 }
 
-fn enter(dir: &Path) -> Result<Option<DirLock>, OpenError> {
+fn enter(dir: &Path) -> Result<Option<DirLock>> {
     if !dir.is_dir() {
         return Err(OpenError::Missing(dir.to_owned()));
     }
@@ -190,7 +181,7 @@ fn look_at_snapshots(
     let snapshots = match snapshots {
         // A node that has never started has none.
         Err(error) if error.kind() == io::ErrorKind::NotFound && found.boots == 0 => return,
-        other => found.or_wrong(SNAPSHOT_DIR, other).unwrap_or_default(),
+        other => found.or_default(SNAPSHOT_DIR, other),
     };
     for (part, wrong) in snapshots {
         if let Some(error) = wrong {
@@ -211,25 +202,20 @@ fn look_at_state(
         }
         return None;
     }
-    let opened = StateDatabase::open_to_read(options, cache);
-    let state = found.or_wrong(STATE_DIR, opened)?;
-    let installing = state.installing();
-    if let Some(name) = found.or_wrong(STATE_DIR, installing)? {
+    let state = found.or_wrong(STATE_DIR, StateDatabase::open_to_read(options, cache))?;
+    if let Some(name) = found.or_wrong(STATE_DIR, state.installing())? {
         let verified = |part: &SnapshotPart| part.name == name && part.verified;
         if found.snapshots.iter().any(verified) {
             found.unfinished.push(format!(
                 "a crash has interrupted the installation of {name}; the next start finishes it"
             ));
         } else {
-            found.wrong(
-                STATE_DIR,
-                format!("half of {name} is installed, and it cannot be read any more"),
-            );
+            let words = format!("half of {name} is installed, and it cannot be read any more");
+            found.wrong(STATE_DIR, words);
         }
         return None;
     }
-    let loaded = state.load();
-    let applied = found.or_wrong(STATE_DIR, loaded)?;
+    let applied = found.or_wrong(STATE_DIR, state.load())?;
     let last = applied.last.as_ref().map(WireLogId::from);
     let is_newer = |part: &&SnapshotPart| part.received && part.covers > last;
     if let Some(part) = found.snapshots.iter().find(is_newer) {
@@ -239,7 +225,7 @@ fn look_at_state(
         ));
     }
     found.state = Some(StatePart {
-        applied: applied.last.as_ref().map(WireLogId::from),
+        applied: last,
         digest: applied.digest().to_string(),
         level: applied.cluster.level().0,
         last_stamp: applied.last_stamp,
@@ -266,8 +252,7 @@ fn look_at_log(
     let mut part = LogPart::default();
     let mut first = 0;
     if let Some(ends) = found.or_wrong(LOG_DIR, log.ends()) {
-        let lost = log.check_nothing_lost(&ends);
-        found.or_wrong(LOG_DIR, lost);
+        found.or_wrong(LOG_DIR, log.check_nothing_lost(&ends));
         first = ends.purged.map_or(0, |id| id.index + 1);
         part.purged = ends.purged.as_ref().map(WireLogId::from);
         part.last = ends.last.as_ref().map(WireLogId::from);
@@ -280,13 +265,8 @@ fn look_at_log(
     for line in log.lines(first, u64::MAX - 1) {
         let index = line.index;
         if index != expected {
-            found.wrong(
-                LOG_DIR,
-                format!(
-                    "entries {expected} to {} are missing",
-                    index.wrapping_sub(1)
-                ),
-            );
+            let last = index.wrapping_sub(1);
+            found.wrong(LOG_DIR, format!("entries {expected} to {last} are missing"));
         }
         expected = index.saturating_add(1);
         let entry = match line.entry {
@@ -298,24 +278,19 @@ fn look_at_log(
         };
         part.entries += 1;
         part.bytes += line.bytes as u64;
-        let id = WireLogId::from(&entry.log_id);
+        let there = entry.log_id;
+        let id = WireLogId::from(&there);
         if before.is_some_and(|before| (before.term, before.node) > (id.term, id.node)) {
-            found.wrong(
-                LOG_DIR,
-                format!(
-                    "entry {} is of an earlier term than the one before",
-                    entry.log_id
-                ),
-            );
+            let words = format!("entry {there} is of an earlier term than the one before");
+            found.wrong(LOG_DIR, words);
         }
         before = Some(id);
         if let Some(applied) = applied.filter(|applied| applied.index == index)
-            && applied != entry.log_id
+            && applied != there
         {
             found.unfinished.push(format!(
-                "the state has entry {applied}, the log {}: a truncation that a crash has undone; \
-                 the next start does it again",
-                entry.log_id
+                "the state has entry {applied}, the log {there}: a truncation that a crash has undone; \
+                 the next start does it again"
             ));
         }
         if let Payload::Membership(membership) = &entry.payload {

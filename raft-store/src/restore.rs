@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use openraft::vote::RaftLeaderId;
+use openraft::vote::leader_id_adv::LeaderId;
 use placement_model::Change;
 use placement_model::mutant;
 use placement_model::state::change::{JoinRow, SessionRow};
@@ -24,13 +26,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::applier::Applier;
 use crate::archive::{ArchiveError, LeftOut, Replayed, Until, newest_before, replay};
 use crate::data_dir;
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::identity::Identity;
 use crate::log::LogDatabase;
 use crate::machine::{AppliedState, BackupInfo, SnapshotError, put_in_place, read_backup};
 use crate::options::StoreOptions;
 use crate::types::{LogId, Member, Membership, StoredMembership};
-use crate::wire::{self, RecordVersion, WireLogId};
+use crate::wire::{self, RecordVersion};
 
 /// Why nothing is restored. What was begun is removed.
 #[derive(Debug, thiserror::Error)]
@@ -125,11 +127,9 @@ impl Backup {
         cluster: NewCluster,
     ) -> Result<Identity, RestoreError> {
         let identity = self.identity(node, members, cluster)?;
-        let refused = |reason: String| Err(RestoreError::Refused(reason));
         if !members.contains_key(&node) {
-            return refused(format!(
-                "node {node} is none of the members of the new cluster"
-            ));
+            let reason = format!("node {node} is none of the members of the new cluster");
+            return Err(RestoreError::Refused(reason));
         }
         let _lock = data_dir::claim(&options.dir)?;
         self.make(options, members, identity)
@@ -143,13 +143,9 @@ impl Backup {
         options: &StoreOptions,
         members: &BTreeMap<u64, String>,
         identity: Identity,
-    ) -> Result<(), OpenError> {
+    ) -> Result<()> {
         let dir = &options.dir;
-        let last = LogId::from(WireLogId {
-            term: 0,
-            node: 0,
-            index: self.info.index,
-        });
+        let last = LogId::new(LeaderId::new(0, 0), self.info.index);
         let mut applied = self.applied.clone();
         applied.last = Some(last);
         applied.membership = StoredMembership::new(Some(last), membership(members));

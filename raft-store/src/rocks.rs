@@ -9,7 +9,7 @@ use rocksdb::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::options::StoreOptions;
 use crate::platform::here;
 use crate::wire;
@@ -69,11 +69,7 @@ pub(crate) struct Database {
 impl Database {
     /// Opens a database with these column families. Others have been made by a newer version, and are
     /// no matter as long as it has written nothing to them.
-    pub(crate) fn open(
-        options: &Options,
-        dir: PathBuf,
-        families: &[&str],
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn open(options: &Options, dir: PathBuf, families: &[&str]) -> Result<Self> {
         let failed = |error| open_error(&dir, &error);
         let mut unknown = Vec::new();
         if is_there(&dir) {
@@ -101,7 +97,7 @@ impl Database {
         dir: PathBuf,
         families: &[&str],
         needed: &[&str],
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self> {
         options.create_if_missing(false);
         options.create_missing_column_families(false);
         let failed = |error| open_error(&dir, &error);
@@ -127,7 +123,7 @@ impl Database {
         &self,
         family: &str,
         key: impl AsRef<[u8]>,
-    ) -> Result<Option<T>, OpenError> {
+    ) -> Result<Option<T>> {
         let row = self.db.get_pinned_cf(self.family(family), key);
         let row = row.map_err(|error| self.failed(&error))?;
         let record = row.map(|row| wire::decode(&row)).transpose();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::base::Base;
 use crate::data_dir;
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::log::LogDatabase;
 use crate::machine::{SnapshotDir, StateMachine};
 use crate::options::StoreOptions;
@@ -81,6 +81,6 @@ pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipp
 ///
 /// # Errors
 /// [`OpenError::Io`].
-pub fn skipped(dir: &Path) -> Result<Vec<String>, OpenError> {
+pub fn skipped(dir: &Path) -> Result<Vec<String>> {
     data_dir::lines(dir, data_dir::SKIPPED)
 }

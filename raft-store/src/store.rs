@@ -7,7 +7,7 @@ use placement_model::mutant;
 
 use crate::base::Base;
 use crate::data_dir::{self, RECOVERED, SKIPPED, SNAPSHOT_DIR};
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::files;
 use crate::health::Health;
 use crate::identity::Identity;
@@ -46,7 +46,7 @@ pub struct Store {
 ///
 /// # Errors
 /// [`OpenError`], each variant with what to do.
-pub fn open(options: StoreOptions) -> Result<Store, OpenError> {
+pub fn open(options: StoreOptions) -> Result<Store> {
     let dir = &options.dir;
     let base = Base::enter(&options)?;
     let identity = base.identity;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::reached;
 use crate::data_dir::LOG_DIR;
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::log_disk::LogDisk;
 use crate::options::StoreOptions;
 use crate::rocks::{self, Database};
@@ -42,7 +42,7 @@ pub(crate) struct Ends {
 
 impl LogDatabase {
     /// Opens a log that has lost nothing.
-    pub(crate) fn open(store: &StoreOptions, cache: &Cache) -> Result<(Self, Ends), OpenError> {
+    pub(crate) fn open(store: &StoreOptions, cache: &Cache) -> Result<(Self, Ends)> {
         let (options, dir) = (rocks::options(store, cache), store.dir.join(LOG_DIR));
         let database = Self::of(store, Database::open(&options, dir, &FAMILIES)?);
         let ends = database.ends()?;
@@ -51,7 +51,7 @@ impl LogDatabase {
     }
 
     /// Opens it without writing a byte.
-    pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+    pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let (options, dir) = (rocks::options(store, cache), store.dir.join(LOG_DIR));
         let rocks = Database::open_to_read(options, dir, &FAMILIES, &FAMILIES)?;
         Ok(Self::of(store, rocks))
@@ -70,7 +70,7 @@ impl LogDatabase {
     }
 
     /// Reads the ends of the log.
-    pub(crate) fn ends(&self) -> Result<Ends, OpenError> {
+    pub(crate) fn ends(&self) -> Result<Ends> {
         let purged = self.meta_row::<WireLogId>(PURGED)?.map(LogId::from);
         let last = self.behind(purged, IteratorMode::End).next().transpose()?;
         Ok(Ends {
@@ -83,7 +83,7 @@ impl LogDatabase {
 
     /// A log that has lost some of what was on disk must not be used: what this node has acknowledged and
     /// promised, others count on.
-    pub(crate) fn check_nothing_lost(&self, ends: &Ends) -> Result<(), OpenError> {
+    pub(crate) fn check_nothing_lost(&self, ends: &Ends) -> Result<()> {
         let Some(mark) = reached::noted(&self.home)? else {
             return Ok(());
         };
@@ -105,7 +105,7 @@ impl LogDatabase {
     }
 
     /// All entries that the log has.
-    pub(super) fn entries(&self, ends: &Ends) -> Result<Vec<Entry>, OpenError> {
+    pub(super) fn entries(&self, ends: &Ends) -> Result<Vec<Entry>> {
         self.behind(ends.purged, IteratorMode::Start).collect()
     }
 
@@ -113,7 +113,7 @@ impl LogDatabase {
         &self,
         purged: Option<LogId>,
         mode: IteratorMode<'_>,
-    ) -> impl Iterator<Item = Result<Entry, OpenError>> {
+    ) -> impl Iterator<Item = Result<Entry>> {
         let read = bounds(purged.map_or(0, |id| id.index + 1), u64::MAX);
         let rows = self.rocks.db.iterator_cf_opt(self.log(), read, mode);
         rows.map(|row| {
@@ -123,23 +123,19 @@ impl LogDatabase {
     }
 
     /// The entry at an index, if it is there.
-    pub(crate) fn entry_at(&self, index: u64) -> Result<Option<Entry>, OpenError> {
+    pub(crate) fn entry_at(&self, index: u64) -> Result<Option<Entry>> {
         let entry = self.rocks.record(LOG, key(index))?.map(into_entry);
         let entry = entry.transpose();
         entry.map_err(|error| OpenError::unreadable(&self.rocks.dir, &error))
     }
 
     /// The id of the entry at an index, if it is there.
-    pub(super) fn id_at(&self, index: u64) -> Result<Option<LogId>, OpenError> {
+    pub(super) fn id_at(&self, index: u64) -> Result<Option<LogId>> {
         Ok(self.entry_at(index)?.map(|entry| entry.log_id))
     }
 
     /// Forgets all entries, durably: the state has everything up to `applied`.
-    pub(super) fn begin_behind(
-        &self,
-        version: RecordVersion,
-        applied: &LogId,
-    ) -> Result<(), OpenError> {
+    pub(super) fn begin_behind(&self, version: RecordVersion, applied: &LogId) -> Result<()> {
         self.write_synced(|batch| {
             self.truncate(batch, 0);
             self.purge(batch, version, applied);
@@ -147,7 +143,7 @@ impl LogDatabase {
     }
 
     /// Writes what `fill` puts into a batch, durably.
-    pub(super) fn write_synced(&self, fill: impl FnOnce(&mut WriteBatch)) -> Result<(), OpenError> {
+    pub(super) fn write_synced(&self, fill: impl FnOnce(&mut WriteBatch)) -> Result<()> {
         let mut batch = WriteBatch::default();
         fill(&mut batch);
         let written = (self.rocks.db).write_opt(batch, &WriteOptions::default());
@@ -156,7 +152,7 @@ impl LogDatabase {
         synced.map_err(|error| OpenError::io("sync", &self.rocks.dir, error))
     }
 
-    fn meta_row<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, OpenError> {
+    fn meta_row<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         self.rocks.record(META, name)
     }
 

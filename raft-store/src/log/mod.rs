@@ -28,7 +28,7 @@ use self::tail::Tail;
 use self::writer::{Job, Shared};
 use crate::base::Base;
 use crate::coverage::RarePath;
-use crate::error::{OpenError, io_error};
+use crate::error::{OpenError, Result, io_error};
 use crate::observer::LogEvent;
 use crate::runtime::Worker;
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
@@ -56,7 +56,7 @@ pub struct LogReader {
 
 impl LogStore {
     /// Opens the log of a node whose state has come to `applied`.
-    pub(crate) fn open(base: &Arc<Base>, applied: Option<LogId>) -> Result<Self, OpenError> {
+    pub(crate) fn open(base: &Arc<Base>, applied: Option<LogId>) -> Result<Self> {
         let (options, version) = (&base.options, base.version());
         let (database, mut ends) = LogDatabase::open(options, &base.cache)?;
         if let Some(led) = applied.map(|applied| vote_for_leader_of(&applied))
@@ -144,11 +144,7 @@ impl LogStore {
 /// Changes by hand, of the log of a node that does not run.
 impl LogDatabase {
     /// Has the log begin behind the entry that the state has come to, and says so in the note, durably.
-    pub(crate) fn begin_behind_state(
-        &self,
-        version: RecordVersion,
-        applied: &LogId,
-    ) -> Result<(), OpenError> {
+    pub(crate) fn begin_behind_state(&self, version: RecordVersion, applied: &LogId) -> Result<()> {
         self.begin_behind(version, applied)?;
         let vote = self.ends()?.vote;
         let last = Some(*applied);
@@ -157,14 +153,14 @@ impl LogDatabase {
     }
 
     /// Puts a blank entry in the place of another, durably.
-    pub(crate) fn make_blank(&self, version: RecordVersion, id: LogId) -> Result<(), OpenError> {
+    pub(crate) fn make_blank(&self, version: RecordVersion, id: LogId) -> Result<()> {
         let blank = WireEntry::from(&Entry::new(id, Payload::Blank));
         let row = wire::encode(version, &blank);
         self.write_synced(|batch| self.put_entry(batch, id.index, &row))
     }
 
     /// Appends an entry in a term of its own, on an operator's order alone, durably.
-    pub(crate) fn go_on(&self, version: RecordVersion, entry: &Entry) -> Result<(), OpenError> {
+    pub(crate) fn go_on(&self, version: RecordVersion, entry: &Entry) -> Result<()> {
         let leader = entry.log_id.committed_leader_id();
         let vote = Vote::new_committed(leader.term, leader.node_id);
         let row = wire::encode(version, &WireEntry::from(entry));
@@ -184,7 +180,7 @@ fn vote_for_leader_of(entry: &LogId) -> Vote {
 /// Whether the state has an entry that is not the log's. Then the log was truncated by a leader who
 /// knew better, and a loss of power has undone that, as truncations are not synced of themselves. What
 /// conflicts with an applied entry was never committed, and neither was what follows it.
-fn is_overtaken(database: &LogDatabase, ends: &Ends, applied: LogId) -> Result<bool, OpenError> {
+fn is_overtaken(database: &LogDatabase, ends: &Ends, applied: LogId) -> Result<bool> {
     if ends.purged.is_some_and(|id| id.index >= applied.index) {
         return Ok(false);
     }

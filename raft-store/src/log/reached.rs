@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::data_dir;
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::files;
 use crate::types::{LogId, Vote};
 use crate::wire::{self, RecordVersion, WireLogId, WireVote};
@@ -89,7 +89,7 @@ impl Mark {
 }
 
 /// Reads what was noted in a data directory. `None`: nothing yet, or an operator takes the log as it is.
-pub(super) fn noted(dir: &Path) -> Result<Option<Mark>, OpenError> {
+pub(super) fn noted(dir: &Path) -> Result<Option<Mark>> {
     let path = path(dir);
     let lost = |what| OpenError::ReachedLost(path.clone(), what);
     let bytes = match std::fs::read(&path) {
@@ -121,7 +121,7 @@ fn path(dir: &Path) -> PathBuf {
 
 impl Reached {
     /// Notes, durably, what was found in the log of a data directory.
-    pub(super) fn begin(dir: &Path, found: Mark) -> Result<Self, OpenError> {
+    pub(super) fn begin(dir: &Path, found: Mark) -> Result<Self> {
         let path = path(dir);
         let begin = || -> io::Result<Self> {
             let file = OpenOptions::new()

@@ -14,7 +14,7 @@ use super::database::StateDatabase;
 use super::snapshot_dir::{self, applied_state};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
-use crate::error::OpenError;
+use crate::error::Result;
 use crate::identity::Identity;
 use crate::options::StoreOptions;
 use crate::types::LogId;
@@ -100,7 +100,7 @@ pub(crate) fn put_in_place(
     cache: &Cache,
     last: &LogId,
     applied: &AppliedState,
-) -> Result<(), OpenError> {
+) -> Result<()> {
     let database = StateDatabase::open(options, cache)?;
     let replaced = database.replace(&snapshot_dir::name(Some(last)), applied);
     replaced.map_err(|error| database.rocks.failed(&error))

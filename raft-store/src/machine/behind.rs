@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::database::StateDatabase;
 use super::views::AppliedState;
 use crate::base::Base;
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::health::Failure;
 use crate::platform::here;
 use crate::runtime::{self, Worker};
@@ -51,7 +51,7 @@ struct Waiting {
 }
 
 impl Behind {
-    pub(super) fn new(base: &Arc<Base>, database: Arc<StateDatabase>) -> Result<Self, OpenError> {
+    pub(super) fn new(base: &Arc<Base>, database: Arc<StateDatabase>) -> Result<Self> {
         let shared = Arc::new(Shared {
             failure: Failure::new("state", &database.rocks.dir, &base.health),
             database,
@@ -104,11 +104,6 @@ impl Behind {
     /// If it cannot be written now, or could not be earlier. The storage has failed.
     pub(super) fn write(&self) -> io::Result<()> {
         self.shared.write()
-    }
-
-    /// Keeps and reports why the state cannot be written.
-    pub(super) fn fail(&self, action: &str, error: &str) -> io::Error {
-        self.shared.failure.fail(action, error)
     }
 
     /// Lets `replace` put a whole state in place of the rows, and of what waits to be written.

@@ -17,14 +17,15 @@ use tokio::time::Instant;
 use super::behind::Behind;
 use super::database::StateDatabase;
 use super::outcomes::Committed;
-use super::snapshot_dir::SnapshotDir;
+use super::snapshot_dir::{self, SnapshotDir};
 use super::snapshot_file::{Snapshot, SnapshotFile, WrittenSnapshot};
 use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
 use crate::base::Base;
 use crate::coverage::RarePath;
-use crate::error::{OpenError, io_error};
+use crate::error::{OpenError, Result, io_error};
 use crate::files;
+use crate::health::Failure;
 use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 
@@ -46,6 +47,7 @@ pub(super) struct Core {
     pub(super) database: Arc<StateDatabase>,
     pub(super) snapshots: SnapshotDir,
     publisher: Publisher,
+    failure: Failure,
     /// The newest state whose rows are durable, until openraft asks for it.
     covered: Mutex<Option<Arc<AppliedState>>>,
     /// Held while the rows are made durable or a snapshot is written: one at a time.
@@ -55,7 +57,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn open(base: &Arc<Base>, snapshots: SnapshotDir) -> Result<Self, OpenError> {
+    pub(super) fn open(base: &Arc<Base>, snapshots: SnapshotDir) -> Result<Self> {
         let database = StateDatabase::open(&base.options, &base.cache)?;
         if let Some(name) = database.installing()? {
             RarePath::InstallRepeated.ran();
@@ -79,12 +81,14 @@ impl Core {
         }
         snapshots.clear()?;
         base.set_version(loaded.record_version());
+        let failure = Failure::new("state", &database.rocks.dir, &base.health);
         let database = Arc::new(database);
         Ok(Self {
             behind: Behind::new(base, Arc::clone(&database))?,
             database,
             snapshots,
             publisher: Publisher::new(loaded),
+            failure,
             covered: Mutex::default(),
             writing: Mutex::default(),
             base: Arc::clone(base),
@@ -303,7 +307,7 @@ impl Core {
             // After an error that passes RocksDB goes on.
             match self.database.write(WriteBatch::default()) {
                 Ok(()) => io_error(error),
-                Err(_) => self.behind.fail("flushed", error.as_ref()),
+                Err(_) => self.failure.fail("flushed", error.as_ref()),
             }
         })
     }
@@ -345,7 +349,7 @@ impl Core {
             applied.index()
         );
         let verified = started.elapsed();
-        let fail = |error: &str| self.behind.fail("replaced by a snapshot", error);
+        let fail = |error: &str| self.failure.fail("replaced by a snapshot", error);
         let kept = (self.snapshots.keep(file)).map_err(|error| fail(&error.to_string()))?;
         files::point("a snapshot is to be installed", kept.path());
         self.behind
@@ -354,7 +358,8 @@ impl Core {
         files::point("a snapshot is installed", kept.path());
         self.publish(applied);
         self.publisher.outcomes().forget();
-        SnapshotDir::remove(&kept);
+        // The rows have what it holds, durably.
+        snapshot_dir::remove(kept.path());
         self.snapshots.cut_up_to(meta.last_log_id);
         RarePath::SnapshotInstalled.ran();
         tracing::info!(
@@ -386,11 +391,7 @@ impl Core {
 
 /// Has a snapshot take the place of the rows, before openraft is started: of the old state, or half of
 /// the new one where a crash has interrupted that.
-fn put_in_place(
-    database: &StateDatabase,
-    snapshots: &SnapshotDir,
-    name: &str,
-) -> Result<(), OpenError> {
+fn put_in_place(database: &StateDatabase, snapshots: &SnapshotDir, name: &str) -> Result<()> {
     let applied = snapshots.read_again(name).map_err(|error| match error {
         SnapshotError::Io(error) if error.kind() != io::ErrorKind::NotFound => {
             OpenError::io("read the snapshot of", &database.rocks.dir, error)
@@ -406,93 +407,4 @@ fn put_in_place(
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use openraft::storage::RaftStateMachine;
-    use placement_model::state::change::Counters;
-
-    use super::super::snapshot_dir;
-    use super::*;
-    use crate::data_dir::create;
-    use crate::identity::Identity;
-    use crate::options::StoreOptions;
-    use crate::store::open;
-    use crate::wire::RecordVersion;
-
-    const VERSION: RecordVersion = RecordVersion::NEWEST;
-
-    /// A node that begins to install a snapshot and crashes, with rows of both states on disk.
-    #[tokio::test]
-    async fn an_installation_that_a_crash_interrupts_is_finished_at_the_next_start() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let identity = Identity {
-            cluster: uuid::Uuid::from_u128(1),
-            epoch: 1,
-            node: 1,
-        };
-        create(dir.path(), identity).unwrap();
-        let options = StoreOptions::new(dir.path());
-
-        let next_ids = |provider| {
-            Change::PutCounters(Counters {
-                provider,
-                ..Counters::default()
-            })
-        };
-        let mut new = AppliedState::default();
-        Arc::make_mut(&mut new.cluster).commit(&vec![(PartitionId::DEFAULT, vec![next_ids(5)])]);
-        new.last = Some(
-            crate::wire::WireLogId {
-                term: 1,
-                node: 2,
-                index: 70,
-            }
-            .into(),
-        );
-        {
-            let mut store = open(options.clone()).unwrap();
-            let mut old = WriteBatch::default();
-            let core = store.machine.core();
-            core.database
-                .put(&mut old, VERSION, PartitionId::DEFAULT, &next_ids(3));
-            core.database.write(old).unwrap();
-            let kept = core.snapshots.write_down(&new).unwrap();
-            core.database
-                .begin_replacing(VERSION, &snapshot_dir::name(new.last.as_ref()))
-                .unwrap();
-            // A row that neither state has.
-            let mut half = WriteBatch::default();
-            core.database.put(
-                &mut half,
-                VERSION,
-                PartitionId::DEFAULT,
-                &Change::PutOutcome(1, 1, placement_model::Outcome::AnsweredBefore),
-            );
-            core.database.write(half).unwrap();
-            core.database.sync().unwrap();
-            assert_eq!(kept.meta.last_log_id, new.last);
-            assert!(
-                store
-                    .machine
-                    .get_current_snapshot()
-                    .await
-                    .unwrap()
-                    .is_some()
-            );
-        }
-        let store = open(options.clone()).unwrap();
-        let current = store.views.current();
-        assert_eq!((current.last, current.digest()), (new.last, new.digest()));
-        assert_eq!(
-            current.cluster.rows().collect::<Vec<_>>(),
-            [(PartitionId::DEFAULT, next_ids(5))]
-        );
-        store.drafts.cover().await.unwrap();
-        drop(store);
-        let store = open(options).unwrap();
-        assert_eq!(store.views.current().digest(), new.digest());
-        assert_eq!(store.machine.core().database.installing().unwrap(), None);
-    }
 }

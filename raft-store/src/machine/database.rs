@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::views::AppliedState;
 use crate::coverage::RarePath;
 use crate::data_dir::STATE_DIR;
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::files;
 use crate::options::StoreOptions;
 use crate::rocks::{self, Database};
@@ -47,7 +47,7 @@ pub(crate) struct AppliedRecord {
 }
 
 impl StateDatabase {
-    pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+    pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let mut options = rocks::options(store, cache);
         options.set_atomic_flush(true);
         options.set_db_write_buffer_size(store.write_buffer_bytes);
@@ -55,7 +55,7 @@ impl StateDatabase {
     }
 
     /// Opens it without writing a byte.
-    pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self, OpenError> {
+    pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let (options, dir) = (rocks::options(store, cache), store.dir.join(STATE_DIR));
         Database::open_to_read(options, dir, &families(), &[META]).map(Self::of)
     }
@@ -74,7 +74,7 @@ impl StateDatabase {
     /// # Errors
     /// [`OpenError::Damaged`] if a row cannot be read, or all together do not have the digest that
     /// was written with them in this binary's form.
-    pub(crate) fn load(&self) -> Result<AppliedState, OpenError> {
+    pub(crate) fn load(&self) -> Result<AppliedState> {
         self.read_all().inspect_err(|error| {
             if let OpenError::Damaged(..) = error {
                 RarePath::RowsRefused.ran();
@@ -82,7 +82,7 @@ impl StateDatabase {
         })
     }
 
-    fn read_all(&self) -> Result<AppliedState, OpenError> {
+    fn read_all(&self) -> Result<AppliedState> {
         let record = self
             .rocks
             .record(META, APPLIED)?
@@ -90,16 +90,8 @@ impl StateDatabase {
                 digest: Cluster::default().digest().to_string(),
                 ..AppliedRecord::default()
             });
-        let mut failure = None;
-        let rows = self.rows().map(|row| row.map(tables::with_digest));
-        let cluster = runtime::ahead(rows, |rows| {
-            let rows = rows.map_while(|row| row.map_err(|error| failure = Some(error)).ok());
-            Cluster::load_with_digests(rows)
-        });
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        let cluster = cluster.map_err(|dangling| self.damaged(dangling.to_string()))?;
+        let rows = Table::ALL.into_iter().flat_map(|table| self.rows_of(table));
+        let cluster = tables::load(rows, |reason| self.damaged(reason))?;
         if cluster.level() > Level::NEWEST {
             let dir = self.rocks.dir.clone();
             return Err(OpenError::NewerLevel(dir, cluster.level()));
@@ -129,14 +121,10 @@ impl StateDatabase {
         })
     }
 
-    fn rows(&self) -> impl Iterator<Item = Result<(PartitionId, Change), OpenError>> + '_ {
-        Table::ALL.into_iter().flat_map(|table| self.rows_of(table))
-    }
-
-    fn rows_of(
+    pub(super) fn rows_of(
         &self,
         table: Table,
-    ) -> impl Iterator<Item = Result<(PartitionId, Change), OpenError>> + '_ {
+    ) -> impl Iterator<Item = Result<(PartitionId, Change)>> + '_ {
         let db = &self.rocks.db;
         let rows = |family| {
             let mut read = ReadOptions::default();
@@ -149,19 +137,6 @@ impl StateDatabase {
             let (key, value) = row.map_err(|error| self.rocks.failed(&error))?;
             tables::read(table, &key, &value).map_err(|error| self.unreadable(table, error))
         })
-    }
-
-    /// How many rows a table has that can be read, and the first reason why one cannot.
-    pub(super) fn count(&self, table: Table) -> (u64, Option<OpenError>) {
-        let (mut rows, mut wrong) = (0, None);
-        for row in self.rows_of(table) {
-            match row {
-                Ok(_) => rows += 1,
-                Err(error) if wrong.is_none() => wrong = Some(error),
-                Err(_) => {}
-            }
-        }
-        (rows, wrong)
     }
 
     fn unreadable(&self, table: Table, error: WireError) -> OpenError {
@@ -239,7 +214,7 @@ impl StateDatabase {
     }
 
     /// The snapshot whose installation a crash has interrupted.
-    pub(crate) fn installing(&self) -> Result<Option<String>, OpenError> {
+    pub(crate) fn installing(&self) -> Result<Option<String>> {
         self.rocks.record(META, INSTALLING)
     }
 

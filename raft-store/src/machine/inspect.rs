@@ -48,11 +48,18 @@ impl StateDatabase {
     /// How many rows each table has.
     pub(crate) fn tables(&self) -> Vec<TablePart> {
         let part = |table: Table| {
-            let (rows, wrong) = self.count(table);
+            let (mut rows, mut problem) = (0, None);
+            for row in self.rows_of(table) {
+                match row {
+                    Ok(_) => rows += 1,
+                    Err(error) => problem = problem.or(Some(error.to_string())),
+                }
+            }
+            let table = table.name();
             TablePart {
-                table: table.name(),
+                table,
                 rows,
-                problem: wrong.map(|error| error.to_string()),
+                problem,
             }
         };
         Table::ALL.into_iter().map(part).collect()
@@ -77,16 +84,15 @@ pub(crate) fn snapshots(
             verified: false,
         };
         let is_whole = part.received || is_snapshot(&path);
-        let wrong = match is_whole.then(|| read(&path, identity)) {
-            None => None,
-            Some(Err(error)) => Some(error),
-            Some(Ok(header)) => {
+        let header = is_whole.then(|| read(&path, identity)).transpose();
+        let wrong = header.map(|header| {
+            part.verified = header.is_some();
+            if let Some(header) = header {
                 part.covers = header.covers.last;
                 part.digest = Some(header.digest);
-                part.verified = true;
-                None
             }
-        };
+        });
+        let wrong = wrong.err();
         found.push((part, wrong));
     }
     found.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));

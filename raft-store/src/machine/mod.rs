@@ -25,7 +25,7 @@ use rocksdb::DB;
 
 use self::core::Core;
 use crate::base::Base;
-use crate::error::OpenError;
+use crate::error::Result;
 use crate::runtime;
 use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 
@@ -56,7 +56,7 @@ pub struct StateMachine {
 }
 
 impl StateMachine {
-    pub(crate) fn open(base: &Arc<Base>, snapshots: SnapshotDir) -> Result<Self, OpenError> {
+    pub(crate) fn open(base: &Arc<Base>, snapshots: SnapshotDir) -> Result<Self> {
         let core = Arc::new(Core::open(base, snapshots)?);
         Ok(Self { core })
     }

@@ -14,7 +14,7 @@ use super::snapshot_file::{SnapshotFile, SnapshotReceiver, WrittenSnapshot};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
 use crate::coverage::RarePath;
-use crate::error::OpenError;
+use crate::error::{OpenError, Result};
 use crate::files;
 use crate::identity::Identity;
 use crate::observer::{LogEvent, LogObserver};
@@ -52,7 +52,7 @@ impl SnapshotDir {
         dir: &Path,
         identity: Identity,
         observer: Option<Arc<dyn LogObserver>>,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self> {
         let handle = File::open(dir).map_err(|error| OpenError::io("open", dir, error))?;
         let inner = Inner {
             dir: dir.to_owned(),
@@ -76,12 +76,14 @@ impl SnapshotDir {
     }
 
     /// The newest snapshot that has come in. The log may have been cut for it.
-    pub(super) fn received(&self) -> Result<Option<WrittenSnapshot>, OpenError> {
+    pub(super) fn received(&self) -> Result<Option<WrittenSnapshot>> {
         let mut newest: Option<WrittenSnapshot> = None;
         for path in self.files()?.iter().filter(|path| is_received(path)) {
             match self.look_at(path) {
-                Ok(one) if newest.as_ref().is_some_and(|newest| newest.is_newer(&one)) => {}
-                Ok(one) => newest = Some(one),
+                Ok(one) => {
+                    let both = newest.into_iter().chain([one]);
+                    newest = both.max_by_key(|one| one.meta.last_log_id);
+                }
                 Err(error) if error.is_foreign() => {
                     tracing::warn!(path = %path.display(), %error, "removing a file that is no snapshot of this node");
                     remove(path);
@@ -93,14 +95,14 @@ impl SnapshotDir {
     }
 
     /// Removes every snapshot, before openraft is started: the rows have what they hold, durably.
-    pub(super) fn clear(&self) -> Result<(), OpenError> {
+    pub(super) fn clear(&self) -> Result<()> {
         for path in self.files()? {
             remove(&path);
         }
         Ok(())
     }
 
-    fn files(&self) -> Result<Vec<PathBuf>, OpenError> {
+    fn files(&self) -> Result<Vec<PathBuf>> {
         let dir = &self.inner.dir;
         let entries = fs::read_dir(dir).and_then(|entries| {
             let paths = entries.map(|entry| Ok(entry?.path()));
@@ -193,11 +195,6 @@ impl SnapshotDir {
         Ok(file.holding(state))
     }
 
-    /// Removes a snapshot that was installed: the rows have what it holds, durably.
-    pub(super) fn remove(file: &SnapshotFile) {
-        remove(file.path());
-    }
-
     /// Removes a snapshot that was verified, if openraft was handed it and had no need of it.
     pub fn give_up(&self, meta: &SnapshotMeta, path: &Path) {
         if is_received(path) && path.exists() {
@@ -234,14 +231,10 @@ impl SnapshotDir {
         }
         let number = self.inner.receivers.fetch_add(1, Ordering::Relaxed);
         let path = self.inner.dir.join(format!("{RECEIVED}{number}"));
-        self.rename(file, &path)
-    }
-
-    fn rename(&self, file: &SnapshotFile, path: &Path) -> io::Result<SnapshotFile> {
-        fs::rename(file.path(), path)?;
-        files::point("a snapshot is renamed", path);
+        fs::rename(file.path(), &path)?;
+        files::point("a snapshot is renamed", &path);
         files::sync_open_dir(&self.inner.handle, &self.inner.dir)?;
-        Ok(file.renamed(path))
+        Ok(file.renamed(&path))
     }
 
     /// Reads the snapshot of this name, whole: its installation was interrupted, or never begun.
@@ -308,7 +301,7 @@ pub(super) fn applied_state(
     })
 }
 
-fn remove(path: &Path) {
+pub(super) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
         tracing::warn!(path = %path.display(), %error, "a file that is no longer needed cannot be removed");
     }

@@ -47,13 +47,6 @@ pub struct WrittenSnapshot {
     pub file: SnapshotFile,
 }
 
-impl WrittenSnapshot {
-    /// Whether it covers more.
-    pub(super) fn is_newer(&self, than: &Self) -> bool {
-        self.meta.last_log_id > than.meta.last_log_id
-    }
-}
-
 impl From<WrittenSnapshot> for Snapshot {
     fn from(written: WrittenSnapshot) -> Self {
         Self {

@@ -218,12 +218,7 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
 /// their number and their digest, if it is of this binary's form.
 pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, Cluster), SnapshotError> {
     let header = read_header(source)?;
-    let mut rows = Rows::of(source);
-    let cluster = runtime::ahead(rows.by_ref().map(tables::with_digest), |rows| {
-        Cluster::load_with_digests(rows)
-    });
-    rows.finish()?;
-    let cluster = cluster.map_err(|dangling| damaged(&dangling.to_string()))?;
+    let cluster = tables::load(Rows::of(source), |reason| damaged(&reason))?;
     header.check_digest(cluster.digest())?;
     Ok((header, cluster))
 }
@@ -231,9 +226,9 @@ pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, Cluster),
 /// Reads a whole snapshot as [`read`] does, and keeps nothing of it. Gives the feature level, too.
 pub(super) fn check(source: &mut impl Read) -> Result<(Header, Level), SnapshotError> {
     let header = read_header(source)?;
-    let mut rows = Rows::of(source);
     let (mut digests, mut level) = (BTreeMap::<_, Digest>::new(), Level::default());
-    for (partition, row) in rows.by_ref() {
+    for row in Rows::of(source) {
+        let (partition, row) = row?;
         digests
             .entry(partition)
             .or_default()
@@ -242,7 +237,6 @@ pub(super) fn check(source: &mut impl Read) -> Result<(Header, Level), SnapshotE
             level = level.max(found);
         }
     }
-    rows.finish()?;
     header.check_digest(digest_of(digests))?;
     Ok((header, level))
 }
@@ -257,33 +251,26 @@ impl Header {
     }
 }
 
-/// The rows of a snapshot, until its footer or the first damage.
+/// The rows of a snapshot, until its footer or the first damage. They end well only if there were as many as the footer
+/// says.
 struct Rows<'a, R> {
     source: &'a mut R,
     body: Vec<u8>,
     position: usize,
     count: u64,
-    /// How many rows there should have been, or why there are no more.
-    outcome: Option<Result<u64, SnapshotError>>,
+    is_over: bool,
 }
 
 impl<R: Read> Iterator for Rows<'_, R> {
-    type Item = (PartitionId, Change);
+    type Item = Result<(PartitionId, Change), SnapshotError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.outcome.is_some() {
+        if self.is_over {
             return None;
         }
-        match self.step() {
-            Ok(row) => {
-                self.count += u64::from(row.is_some());
-                row
-            }
-            Err(error) => {
-                self.outcome = Some(Err(error));
-                None
-            }
-        }
+        let row = self.step().transpose();
+        self.is_over = !matches!(row, Some(Ok(_)));
+        row
     }
 }
 
@@ -294,18 +281,7 @@ impl<'a, R: Read> Rows<'a, R> {
             body: Vec::new(),
             position: 0,
             count: 0,
-            outcome: None,
-        }
-    }
-
-    /// Whether these were all.
-    fn finish(self) -> Result<(), SnapshotError> {
-        let count = self.count;
-        match self.outcome {
-            Some(Ok(expected)) if expected == count => Ok(()),
-            Some(Ok(expected)) => Err(damaged(&format!("{count} rows instead of {expected}"))),
-            Some(Err(error)) => Err(error),
-            None => Err(damaged("it has no end")),
+            is_over: false,
         }
     }
 
@@ -320,36 +296,37 @@ impl<'a, R: Read> Rows<'a, R> {
                     if self.source.read(&mut [0])? != 0 {
                         return Err(damaged("something follows its end"));
                     }
-                    self.outcome = Some(Ok(footer.rows));
-                    return Ok(None);
+                    return match self.count == footer.rows {
+                        true => Ok(None),
+                        false => {
+                            let reason = format!("{} rows instead of {}", self.count, footer.rows);
+                            Err(damaged(&reason))
+                        }
+                    };
                 }
                 _ => return Err(damaged("a frame of no known kind")),
             }
         }
-        let tag = self.take(1)?[0];
+        let mut rest = &self.body[self.position..];
+        let tag = take(&mut rest, 1)?[0];
         let table = Table::of_tag(tag).ok_or_else(|| damaged("a row of no known table"))?;
-        let key = self.take_bytes()?;
-        let value = self.take_bytes()?;
-        let (key, value) = (&self.body[key], &self.body[value]);
-        Ok(Some(tables::read(table, key, value)?))
+        let (key, value) = (take_bytes(&mut rest)?, take_bytes(&mut rest)?);
+        let row = tables::read(table, key, value)?;
+        self.position = self.body.len() - rest.len();
+        self.count += 1;
+        Ok(Some(row))
     }
+}
 
-    fn take_bytes(&mut self) -> Result<std::ops::Range<usize>, SnapshotError> {
-        let length = self.take(4)?.try_into().expect("four bytes were taken");
-        let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
-        let start = self.position;
-        self.take(length)?;
-        Ok(start..self.position)
-    }
+/// The next bytes of a frame, behind their length.
+fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], SnapshotError> {
+    let length = take(rest, 4)?.try_into().expect("four bytes were taken");
+    take(rest, u32::from_le_bytes(length) as usize)
+}
 
-    fn take(&mut self, length: usize) -> Result<&[u8], SnapshotError> {
-        let start = self.position;
-        let end = start
-            .checked_add(length)
-            .filter(|end| *end <= self.body.len());
-        self.position = end.ok_or_else(|| damaged("a row that is cut off"))?;
-        Ok(&self.body[start..self.position])
-    }
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], SnapshotError> {
+    let taken = rest.split_off(..length);
+    taken.ok_or_else(|| damaged("a row that is cut off"))
 }
 
 /// The body of the next frame, if it has its checksum.

@@ -8,14 +8,15 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use placement_model::Change;
 use placement_model::state::Digest;
 use placement_model::state::change::{ProviderId, ResourceClassId, RowKey, TraitId};
 use placement_model::types::{ConsumerUuid, PartitionId};
+use placement_model::{Change, Cluster};
 
 pub(crate) use self::key::prefix;
-use self::key::{key_of, rest};
+use self::key::{numbers, text};
 pub(crate) use self::table::Table;
+use crate::runtime;
 use crate::wire::{RecordVersion, WireError, decode, encode};
 
 /// A row to be put or deleted.
@@ -35,26 +36,30 @@ pub(crate) fn row(version: RecordVersion, partition: PartitionId, change: &Chang
 }
 
 fn place(partition: PartitionId, row: &RowKey) -> (Table, Vec<u8>) {
-    match row {
-        RowKey::Provider(id) => (Table::Providers, key_of(partition, &id.0)),
-        RowKey::Inventory(provider, class) => (
-            Table::Inventories,
-            key_of(partition, &(provider.0, class.0)),
-        ),
-        RowKey::ProviderTraits(id) => (Table::ProviderTraits, key_of(partition, &id.0)),
-        RowKey::ProviderAggregates(id) => (Table::ProviderAggregates, key_of(partition, &id.0)),
-        RowKey::ResourceClass(id) => (Table::ResourceClasses, key_of(partition, &id.0)),
-        RowKey::Trait(id) => (Table::Traits, key_of(partition, &id.0)),
-        RowKey::Consumer(uuid) => (Table::Consumers, key_of(partition, &uuid.to_string())),
-        RowKey::Session(origin) => (Table::Sessions, key_of(partition, origin)),
-        RowKey::Counters => (Table::Counters, key_of(partition, &())),
-        RowKey::Outcome(origin, sequence) => {
-            (Table::Outcomes, key_of(partition, &(*origin, *sequence)))
+    let number = |number: u32| number.to_be_bytes().to_vec();
+    let long = |number: u64| number.to_be_bytes().to_vec();
+    let (table, row) = match row {
+        RowKey::Provider(id) => (Table::Providers, number(id.0)),
+        RowKey::Inventory(provider, class) => {
+            let numbers = [provider.0, class.0].map(u32::to_be_bytes);
+            (Table::Inventories, numbers.concat())
         }
-        RowKey::Level => (Table::Level, key_of(partition, &())),
-        RowKey::Join(node) => (Table::Joins, key_of(partition, node)),
-        RowKey::Partition(id) => (Table::Partitions, key_of(partition, &id.0)),
-    }
+        RowKey::ProviderTraits(id) => (Table::ProviderTraits, number(id.0)),
+        RowKey::ProviderAggregates(id) => (Table::ProviderAggregates, number(id.0)),
+        RowKey::ResourceClass(id) => (Table::ResourceClasses, number(id.0)),
+        RowKey::Trait(id) => (Table::Traits, number(id.0)),
+        RowKey::Consumer(uuid) => (Table::Consumers, uuid.to_string().into_bytes()),
+        RowKey::Session(origin) => (Table::Sessions, long(*origin)),
+        RowKey::Counters => (Table::Counters, Vec::new()),
+        RowKey::Outcome(origin, sequence) => {
+            let numbers = [*origin, *sequence].map(u64::to_be_bytes);
+            (Table::Outcomes, numbers.concat())
+        }
+        RowKey::Level => (Table::Level, Vec::new()),
+        RowKey::Join(node) => (Table::Joins, long(*node)),
+        RowKey::Partition(id) => (Table::Partitions, id.0.to_be_bytes().to_vec()),
+    };
+    (table, [prefix(partition).as_slice(), &row].concat())
 }
 
 /// A provider without traits or without aggregates has no row of these.
@@ -83,12 +88,22 @@ fn value(version: RecordVersion, change: &Change) -> Option<Vec<u8>> {
     }
 }
 
-/// A row that was read, as [`Cluster::load_with_digests`](placement_model::Cluster::load_with_digests)
-/// takes it.
-pub(crate) fn with_digest(
-    (partition, row): (PartitionId, Change),
-) -> (Digest, PartitionId, Change) {
-    (Digest::of(&row), partition, row)
+/// Loads a state from its rows, which are read on a thread of their own, up to the first that cannot be read.
+/// `damaged` is the error for rows that refer to others which are not there.
+pub(crate) fn load<E: Send>(
+    rows: impl Iterator<Item = Result<(PartitionId, Change), E>> + Send,
+    damaged: impl FnOnce(String) -> E,
+) -> Result<Cluster, E> {
+    let rows = rows.map(|row| row.map(|(partition, row)| (Digest::of(&row), partition, row)));
+    let mut failure = None;
+    let cluster = runtime::ahead(rows, |rows| {
+        let rows = rows.map_while(|row| row.map_err(|error| failure = Some(error)).ok());
+        Cluster::load_with_digests(rows)
+    });
+    match failure {
+        Some(error) => Err(error),
+        None => cluster.map_err(|dangling| damaged(dangling.to_string())),
+    }
 }
 
 /// Reads a row, and which partition it is of.
@@ -105,39 +120,34 @@ pub(crate) fn read(
 }
 
 fn change(table: Table, key: &[u8], value: &[u8]) -> Result<Change, WireError> {
+    let id = || numbers(key).map(|[id]| u32::from_be_bytes(id));
+    let long = || numbers(key).map(|[number]| u64::from_be_bytes(number));
+    let only = || numbers::<1, 0>(key);
     Ok(match table {
-        Table::Providers => Change::PutProvider(ProviderId(rest(key)?), decode(value)?),
+        Table::Providers => Change::PutProvider(ProviderId(id()?), decode(value)?),
         Table::Inventories => {
-            let (provider, class) = rest(key)?;
+            let [provider, class] = numbers(key)?.map(u32::from_be_bytes);
             let (provider, class) = (ProviderId(provider), ResourceClassId(class));
             Change::PutInventory(provider, class, decode(value)?)
         }
-        Table::ProviderTraits => Change::PutProviderTraits(ProviderId(rest(key)?), decode(value)?),
+        Table::ProviderTraits => Change::PutProviderTraits(ProviderId(id()?), decode(value)?),
         Table::ProviderAggregates => {
-            Change::PutProviderAggregates(ProviderId(rest(key)?), decode(value)?)
+            Change::PutProviderAggregates(ProviderId(id()?), decode(value)?)
         }
-        Table::ResourceClasses => {
-            Change::PutResourceClass(ResourceClassId(rest(key)?), decode(value)?)
-        }
-        Table::Traits => Change::PutTrait(TraitId(rest(key)?), decode(value)?),
-        Table::Consumers => {
-            let uuid: String = rest(key)?;
-            Change::PutConsumer(ConsumerUuid::from(uuid), decode(value)?)
-        }
-        Table::Sessions => Change::PutSession(rest(key)?, decode(value)?),
-        Table::Counters => {
-            let () = rest(key)?;
-            Change::PutCounters(decode(value)?)
-        }
+        Table::ResourceClasses => Change::PutResourceClass(ResourceClassId(id()?), decode(value)?),
+        Table::Traits => Change::PutTrait(TraitId(id()?), decode(value)?),
+        Table::Consumers => Change::PutConsumer(ConsumerUuid::from(text(key)?), decode(value)?),
+        Table::Sessions => Change::PutSession(long()?, decode(value)?),
+        Table::Counters => only().and_then(|[]| Ok(Change::PutCounters(decode(value)?)))?,
         Table::Outcomes => {
-            let (origin, sequence) = rest(key)?;
+            let [origin, sequence] = numbers(key)?.map(u64::from_be_bytes);
             Change::PutOutcome(origin, sequence, decode(value)?)
         }
-        Table::Level => {
-            let () = rest(key)?;
-            Change::PutLevel(decode(value)?)
+        Table::Level => only().and_then(|[]| Ok(Change::PutLevel(decode(value)?)))?,
+        Table::Joins => Change::PutJoin(long()?, decode(value)?),
+        Table::Partitions => {
+            let [id] = numbers(key)?.map(u16::from_be_bytes);
+            Change::PutPartition(PartitionId(id), decode(value)?)
         }
-        Table::Joins => Change::PutJoin(rest(key)?, decode(value)?),
-        Table::Partitions => Change::PutPartition(PartitionId(rest(key)?), decode(value)?),
     })
 }

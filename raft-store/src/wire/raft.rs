@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use openraft::entry::RaftEntry;
 use openraft::vote::leader_id_adv::LeaderId;
 use openraft::vote::{RaftLeaderId, RaftVote};
+use placement_model::Stamped;
 use placement_model::command::WriteId;
 use placement_model::mutant;
 use placement_model::types::{Destination, Timestamp};
-use placement_model::{Command, Stamped};
 use serde::{Deserialize, Serialize};
 
 use super::record::{RecordVersion, WireError, decode, encode};
@@ -42,13 +42,7 @@ impl From<&LogId> for WireLogId {
 
 impl From<WireLogId> for LogId {
     fn from(id: WireLogId) -> Self {
-        Self::new(
-            LeaderId {
-                term: id.term,
-                node_id: id.node,
-            },
-            id.index,
-        )
+        Self::new(LeaderId::new(id.term, id.node), id.index)
     }
 }
 
@@ -198,7 +192,7 @@ pub struct WireCommand {
     pub at: Timestamp,
     /// Who sent it.
     pub write_id: Option<WriteId>,
-    /// The record of the [`Command`], as the node that was asked for it has written it.
+    /// The record of the [`Command`](placement_model::Command), as the node that was asked for it has written it.
     pub command: Blob,
     /// In which partition, and how the request was routed there.
     pub destination: Destination,
@@ -242,21 +236,15 @@ impl WireEntry {
     pub fn into_entry(self) -> Result<Entry, WireError> {
         let payload = match self.payload {
             WirePayload::Blank => Payload::Blank,
-            WirePayload::Command(WireCommand {
-                at,
-                write_id,
-                command: record,
-                destination: Destination { partition, routes },
-            }) => {
-                let command: Command = decode(&record.0)?;
+            WirePayload::Command(wire) => {
                 let stamped = Stamped {
-                    at,
-                    write_id,
-                    command,
-                    partition,
-                    routes,
+                    at: wire.at,
+                    write_id: wire.write_id,
+                    command: decode(&wire.command.0)?,
+                    partition: wire.destination.partition,
+                    routes: wire.destination.routes,
                 };
-                Payload::Normal(LoggedCommand::new(stamped, record))
+                Payload::Normal(LoggedCommand::new(stamped, wire.command))
             }
             WirePayload::Membership(membership) => Payload::Membership(membership.try_into()?),
         };

@@ -36,13 +36,8 @@ struct JoinTokens {
 }
 
 #[derive(Deserialize)]
-struct MaybeLeading {
-    leader: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Leading {
-    leader: u64,
+struct Leading<T> {
+    leader: T,
 }
 
 /// The admin listeners of one cluster.
@@ -81,15 +76,12 @@ impl Admin {
 
     /// The status of whichever node answers first.
     pub async fn status(&self) -> Result<NodeStatus, Error> {
-        self.client
-            .fetch(ApiRequest::get(&self.path("status")))
-            .await
+        self.client.read(&self.path("status")).await
     }
 
     /// The partitions of the cluster, and those that the asked node serves and the cluster does not have.
     pub async fn partitions(&self) -> Result<Vec<Partition>, Error> {
-        let request = ApiRequest::get("/v1/partitions");
-        self.client.fetch(request).await
+        self.client.read("/v1/partitions").await
     }
 
     /// Makes a partition, whose requests are those for these hosts, or below these paths.
@@ -147,7 +139,7 @@ impl Admin {
     /// Which losses the cluster survives, and what reads and writes cost where, as the node that
     /// answers first knows it with those that answer it.
     pub async fn topology(&self) -> Result<Topology, Error> {
-        self.client.fetch(ApiRequest::get("/v1/topology")).await
+        self.client.read("/v1/topology").await
     }
 
     /// Makes a token with which one node joins within `ttl_s` seconds: in the place of another one, if that is named;
@@ -167,8 +159,7 @@ impl Admin {
 
     /// What became of the tokens that were made lately.
     pub async fn join_tokens(&self) -> Result<Vec<JoinToken>, Error> {
-        let request = ApiRequest::get("/v1/join-tokens");
-        let listed: JoinTokens = self.client.fetch(request).await?;
+        let listed: JoinTokens = self.client.read("/v1/join-tokens").await?;
         Ok(listed.join_tokens)
     }
 
@@ -181,7 +172,7 @@ impl Admin {
     /// Hands leadership to a given voter, or to one that the leader chooses. Returns who leads then.
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Error> {
         let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
-        let leading: Leading = self.client.fetch(request).await?;
+        let leading: Leading<_> = self.client.fetch(request).await?;
         Ok(leading.leader)
     }
 
@@ -197,7 +188,7 @@ impl Admin {
     /// who leads then.
     pub async fn drain(&self) -> Result<Option<u64>, Error> {
         let request = ApiRequest::post(&self.path("drain"));
-        let leading: MaybeLeading = self.client.fetch(request).await?;
+        let leading: Leading<_> = self.client.fetch(request).await?;
         Ok(leading.leader)
     }
 
@@ -210,15 +201,13 @@ impl Admin {
     /// Has the node that answers first recount its state. Takes a moment, and as much memory there as
     /// the state.
     pub async fn check(&self) -> Result<CheckReport, Error> {
-        let request = ApiRequest::get(&self.path("check"));
-        self.client.fetch(request).await
+        self.client.read(&self.path("check")).await
     }
 
     /// Has the node that answers first write its state down and drop the log entries that it
     /// covers. Not a backup.
     pub async fn compact(&self) -> Result<(), Error> {
-        self.client
-            .execute(ApiRequest::post(&self.path("compact")))
-            .await
+        let request = ApiRequest::post(&self.path("compact"));
+        self.client.execute(request).await
     }
 }

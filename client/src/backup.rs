@@ -1,5 +1,6 @@
 //! Taking a backup of a running cluster: `GET /v1/backup` of the admin listener.
 
+use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 
@@ -7,15 +8,14 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::rt::TokioExecutor;
 use placement_wire::BackupReport;
 use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::connect::{Connector, Trust};
+use crate::connect::Trust;
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::transport::pool;
 
 const DESCRIPTION: &str = "placement-backup";
 /// How long nothing may come before the node counts as gone.
@@ -24,27 +24,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// Why there is no backup.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// None of the nodes gave one.
-    #[error("no node gives a backup: {0}")]
-    Unavailable(String),
-    /// A node has begun to send one.
-    #[error("{endpoint}: the backup broke off after {bytes} bytes: {reason}")]
-    BrokeOff {
-        /// The node.
-        endpoint: String,
-        /// How much had come.
-        bytes: u64,
-        /// Why it came to an end.
-        reason: String,
-    },
-    /// What came is not what was sent.
-    #[error("{endpoint}: what came is no good backup: {reason}")]
-    Damaged {
-        /// The node.
-        endpoint: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    /// No node sent one, or what a node sent is not whole.
+    #[error("{0}")]
+    NotReceived(String),
     /// It cannot be written down.
     #[error("{0}")]
     Write(#[from] io::Error),
@@ -64,21 +46,22 @@ impl BackupStream {
     /// Asks the nodes in turn, each for as long as `patience`, until one sends a backup.
     ///
     /// # Errors
-    /// [`BackupError::Unavailable`], with what each of them said.
+    /// [`BackupError::NotReceived`], with the reason of each.
     pub async fn begin(
         endpoints: &[Endpoint],
         trust: &Trust,
         patience: Duration,
     ) -> Result<Self, BackupError> {
-        let mut said = Vec::new();
+        let mut failures = Vec::new();
         for endpoint in endpoints {
             match timeout(patience, ask(endpoint, trust.clone(), patience)).await {
                 Ok(Ok(begun)) => return Ok(begun),
-                Ok(Err(reason)) => said.push(format!("{endpoint}: {reason}")),
-                Err(_) => said.push(format!("{endpoint}: no answer within {patience:?}")),
+                Ok(Err(reason)) => failures.push(format!("{endpoint}: {reason}")),
+                Err(_) => failures.push(format!("{endpoint}: no answer within {patience:?}")),
             }
         }
-        Err(BackupError::Unavailable(said.join("; ")))
+        let reason = format!("no node gives a backup: {}", failures.join("; "));
+        Err(BackupError::NotReceived(reason))
     }
 
     /// How much has come.
@@ -89,40 +72,32 @@ impl BackupStream {
     /// The next piece; `None` once all of it has come and is good.
     ///
     /// # Errors
-    /// [`BackupError::BrokeOff`] or [`BackupError::Damaged`].
+    /// [`BackupError::NotReceived`].
     pub async fn next(&mut self) -> Result<Option<Bytes>, BackupError> {
         loop {
             let frame = match timeout(SILENCE, self.body.frame()).await {
-                Ok(None) => {
-                    return match self.frames.ended {
-                        true => Ok(None),
-                        false => Err(self.broke_off("it has no end".to_owned())),
-                    };
-                }
+                Ok(None) if self.frames.ended => return Ok(None),
+                Ok(None) => return Err(self.broke_off("it has no end")),
                 Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(error))) => return Err(self.broke_off(error.to_string())),
-                Err(_) => return Err(self.broke_off(format!("nothing came for {SILENCE:?}"))),
+                Ok(Some(Err(error))) => return Err(self.broke_off(&error.to_string())),
+                Err(_) => return Err(self.broke_off(&format!("nothing came for {SILENCE:?}"))),
             };
             let Ok(piece) = frame.into_data() else {
                 continue;
             };
             self.bytes += piece.len() as u64;
-            self.frames
-                .take(&piece)
-                .map_err(|reason| BackupError::Damaged {
-                    endpoint: self.endpoint.clone(),
-                    reason,
-                })?;
+            self.frames.take(&piece).map_err(|reason| {
+                let from = &self.endpoint;
+                BackupError::NotReceived(format!("{from}: what came is no good backup: {reason}"))
+            })?;
             return Ok(Some(piece));
         }
     }
 
-    fn broke_off(&self, reason: String) -> BackupError {
-        BackupError::BrokeOff {
-            endpoint: self.endpoint.clone(),
-            bytes: self.bytes,
-            reason,
-        }
+    fn broke_off(&self, reason: &str) -> BackupError {
+        let (endpoint, bytes) = (&self.endpoint, self.bytes);
+        let reason = format!("{endpoint}: the backup broke off after {bytes} bytes: {reason}");
+        BackupError::NotReceived(reason)
     }
 }
 
@@ -132,14 +107,9 @@ async fn ask(endpoint: &Endpoint, trust: Trust, limit: Duration) -> Result<Backu
         .map_err(|error| error.to_string())?;
     let mut request = Request::new(Full::new(Bytes::new()));
     *request.uri_mut() = url;
-    let client: HyperClient<_, Full<Bytes>> =
-        HyperClient::builder(TokioExecutor::new()).build(Connector::new(trust, limit));
-    let answer = client.request(request).await.map_err(|error| {
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        format!(
-            "{error}{}",
-            source.map_or(String::new(), |why| format!(": {why}"))
-        )
+    let answer = pool(trust, limit).request(request).await.map_err(|error| {
+        let source = error.source().map(|why| format!(": {why}"));
+        format!("{error}{}", source.unwrap_or_default())
     })?;
     let (parts, body) = answer.into_parts();
     if parts.status != StatusCode::OK {

@@ -17,7 +17,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{ApiError, Error};
 use crate::request::ApiRequest;
 use crate::response::ApiResponse;
-use crate::transport::{HyperTransport, Transport, TransportError};
+use crate::transport::{Transport, TransportError, pool};
 
 /// The microversion that the typed methods are written for.
 pub const MICROVERSION_DEFAULT: &str = "1.39";
@@ -51,10 +51,27 @@ struct Shared {
     transport: Arc<dyn Transport>,
 }
 
-/// The result of one attempt, for the decision about the next.
-enum Attempt {
-    Answered(ApiResponse),
-    Failed(Failure),
+impl Shared {
+    fn of<S: AsRef<str>>(
+        endpoints: impl IntoIterator<Item = S>,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Arc<Self>, Error> {
+        let endpoints = endpoints.into_iter();
+        let endpoints: Vec<Endpoint> = endpoints
+            .map(|endpoint| endpoint.as_ref().parse())
+            .collect::<Result<_, _>>()?;
+        if endpoints.is_empty() {
+            return Err(Error::BadEndpoint {
+                endpoint: String::new(),
+                reason: "at least one is needed".to_owned(),
+            });
+        }
+        Ok(Arc::new(Self {
+            endpoints,
+            preferred: AtomicUsize::new(0),
+            transport,
+        }))
+    }
 }
 
 /// An attempt that has to be repeated, or given up.
@@ -68,58 +85,34 @@ struct Failure {
 impl Client {
     /// A client of these endpoints, asked in this order: `http://host:port`, `https://host:port` or `unix:/path`. Over
     /// https it trusts whom this machine trusts.
-    pub fn new<I, S>(endpoints: I) -> Result<Self, Error>
-    where
-        I: IntoIterator<Item = S>,
-        S: AsRef<str>,
-    {
+    pub fn new<S: AsRef<str>>(endpoints: impl IntoIterator<Item = S>) -> Result<Self, Error> {
         Self::trusting(endpoints, Trust::default())
     }
 
     /// A client of these endpoints, which over https accepts the nodes that `trust` covers.
-    pub fn trusting<I, S>(endpoints: I, trust: Trust) -> Result<Self, Error>
-    where
-        I: IntoIterator<Item = S>,
-        S: AsRef<str>,
-    {
-        Self::over(endpoints, HyperTransport::real(trust, CONNECT_TIMEOUT))
+    pub fn trusting<S: AsRef<str>>(
+        endpoints: impl IntoIterator<Item = S>,
+        trust: Trust,
+    ) -> Result<Self, Error> {
+        Self::over(endpoints, pool(trust, CONNECT_TIMEOUT))
     }
 
     /// A client of another node, alike in all else.
     pub fn at(&self, endpoint: &str) -> Result<Self, Error> {
-        let shared = Shared {
-            endpoints: vec![endpoint.parse()?],
-            preferred: AtomicUsize::new(0),
-            transport: self.shared.transport.clone(),
-        };
+        let transport = self.shared.transport.clone();
         Ok(Self {
-            shared: Arc::new(shared),
+            shared: Shared::of([endpoint], transport)?,
             ..self.clone()
         })
     }
 
     /// A client over any transport.
-    pub fn over<I, S>(endpoints: I, transport: impl Transport) -> Result<Self, Error>
-    where
-        I: IntoIterator<Item = S>,
-        S: AsRef<str>,
-    {
-        let endpoints = endpoints
-            .into_iter()
-            .map(|endpoint| endpoint.as_ref().parse())
-            .collect::<Result<Vec<Endpoint>, Error>>()?;
-        if endpoints.is_empty() {
-            return Err(Error::BadEndpoint {
-                endpoint: String::new(),
-                reason: "at least one is needed".to_owned(),
-            });
-        }
+    pub fn over<S: AsRef<str>>(
+        endpoints: impl IntoIterator<Item = S>,
+        transport: impl Transport,
+    ) -> Result<Self, Error> {
         Ok(Self {
-            shared: Arc::new(Shared {
-                endpoints,
-                preferred: AtomicUsize::new(0),
-                transport: Arc::new(transport),
-            }),
+            shared: Shared::of(endpoints, Arc::new(transport))?,
             prefix: String::new(),
             token: "admin".to_owned(),
             microversion: MICROVERSION_DEFAULT.to_owned(),
@@ -216,26 +209,21 @@ impl Client {
         loop {
             let at = nodes.next();
             let failure = match self.attempt(at, &request).await? {
-                Attempt::Answered(response) => {
+                Ok(response) => {
                     self.shared.preferred.store(at, Ordering::Relaxed);
                     return Ok(response);
                 }
-                Attempt::Failed(failure) => failure,
+                Err(failure) => failure,
             };
             unknown |= failure.unknown;
-            let Failure {
-                reason,
-                retry_after,
-                ..
-            } = failure;
             if unknown && !self.repeat_unknown {
                 // A node that accepts requests and answers none is not asked first again.
                 self.shared.preferred.store(at + 1, Ordering::Relaxed);
-                return Err(Error::OutcomeUnknown { reason });
+                return Err(gave_up(&request, failure, unknown));
             }
-            let resume = nodes.rest(at, retry_after);
+            let resume = nodes.rest(at, failure.retry_after);
             if resume > Instant::now() && resume > deadline {
-                return Err(gave_up(&request, reason, retry_after, unknown));
+                return Err(gave_up(&request, failure, unknown));
             }
             sleep_until(resume).await;
         }
@@ -244,6 +232,11 @@ impl Client {
     /// Like [`Client::request`]; a status that is not 2xx is an error too.
     pub async fn call(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
         self.request(request).await?.success()
+    }
+
+    /// What is read at this path.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+        self.fetch(ApiRequest::get(path)).await
     }
 
     /// The answer to a request, read.
@@ -269,34 +262,32 @@ impl Client {
         }
     }
 
-    async fn attempt(&self, at: usize, request: &ApiRequest) -> Result<Attempt, Error> {
-        let failed = |reason: String, retry_after, may_be_done: bool| {
-            let unknown = may_be_done && !request.is_read();
-            Ok(Attempt::Failed(Failure {
-                reason,
-                retry_after,
-                unknown,
-            }))
+    async fn attempt(
+        &self,
+        at: usize,
+        request: &ApiRequest,
+    ) -> Result<Result<ApiResponse, Failure>, Error> {
+        let failed = |reason: String, retry_after, may_be_done: bool| Failure {
+            reason,
+            retry_after,
+            unknown: may_be_done && !request.is_read(),
         };
         let response = match self.send(at, request).await? {
             Ok(response) => response,
-            Err(TransportError::NotSent(reason)) => return failed(reason, None, false),
-            Err(TransportError::Lost(reason)) => return failed(reason, None, true),
+            Err(TransportError::NotSent(reason)) => return Ok(Err(failed(reason, None, false))),
+            Err(TransportError::Lost(reason)) => return Ok(Err(failed(reason, None, true))),
         };
         let is_unavailable = response.status == StatusCode::SERVICE_UNAVAILABLE;
         if !is_unavailable && response.status != StatusCode::TOO_MANY_REQUESTS {
-            return Ok(Attempt::Answered(response));
+            return Ok(Ok(response));
         }
         let error = ApiError::parse(response.status, &response.body);
-        let nothing_committed = error.nothing_committed();
-        if !is_unavailable && !nothing_committed {
-            return Ok(Attempt::Answered(response));
+        let may_be_done = !error.nothing_committed();
+        if !is_unavailable && may_be_done {
+            return Ok(Ok(response));
         }
-        failed(
-            error.to_string(),
-            response.retry_after(),
-            !nothing_committed,
-        )
+        let retry_after = response.retry_after();
+        Ok(Err(failed(error.to_string(), retry_after, may_be_done)))
     }
 
     async fn send(
@@ -311,25 +302,17 @@ impl Client {
             let reason = format!("no answer within {limit:?}");
             Err(TransportError::Lost(reason))
         });
-        let (parts, body) = match answer {
-            Ok(answer) => answer.into_parts(),
-            Err(TransportError::NotSent(reason)) => {
-                let reason = format!("{endpoint}: {reason}");
-                return Ok(Err(TransportError::NotSent(reason)));
+        let response = answer.map(|answer| {
+            let (parts, body) = answer.into_parts();
+            ApiResponse {
+                what: request.name(),
+                status: parts.status,
+                headers: parts.headers,
+                body,
             }
-            Err(TransportError::Lost(reason)) => {
-                let reason = format!("{endpoint}: {reason}");
-                return Ok(Err(TransportError::Lost(reason)));
-            }
-        };
-        let response = ApiResponse {
-            what: request.name(),
-            status: parts.status,
-            headers: parts.headers,
-            body,
-        };
-        self.remember(&response);
-        Ok(Ok(response))
+        });
+        response.iter().for_each(|response| self.remember(response));
+        Ok(response.map_err(|error| error.of(endpoint)))
     }
 
     fn to_http(
@@ -337,22 +320,20 @@ impl Client {
         endpoint: &Endpoint,
         request: &ApiRequest,
     ) -> Result<Request<Full<Bytes>>, Error> {
-        let bad = |reason: String| Error::BadRequest { reason };
         let mut http = Request::new(Full::new(request.body.clone()));
         *http.method_mut() = request.method.clone();
         *http.uri_mut() = endpoint.url(&format!("{}{}", self.prefix, request.path_and_query))?;
         let headers = http.headers_mut();
-        let mut set = |name: &'static str, value: &str| -> Result<(), Error> {
-            let value = HeaderValue::from_str(value)
-                .map_err(|error| bad(format!("`{name}: {value}`: {error}")))?;
+        let mut set = |name: &'static str, text: &str| {
+            let value = HeaderValue::from_str(text).map_err(|error| Error::BadRequest {
+                reason: format!("`{name}: {text}`: {error}"),
+            })?;
             headers.insert(HeaderName::from_static(name), value);
-            Ok(())
+            Ok::<_, Error>(())
         };
+        let version = format!("placement {}", self.microversion);
         set("x-auth-token", &self.token)?;
-        set(
-            "openstack-api-version",
-            &format!("placement {}", self.microversion),
-        )?;
+        set("openstack-api-version", &version)?;
         set("accept", "application/json")?;
         if let Some(consistency) = self.promise(request) {
             set(CONSISTENCY, &consistency.header())?;
@@ -360,9 +341,7 @@ impl Client {
                 set(MIN_INDEX, token.as_str())?;
             }
         }
-        for (name, value) in &request.headers {
-            headers.insert(name.clone(), value.clone());
-        }
+        headers.extend(request.headers.iter().cloned());
         Ok(http)
     }
 
@@ -376,29 +355,23 @@ impl Client {
             .or_else(|| self.consistency.clone())
     }
 
+    /// Only successes: a refusal may have no place, or one in another history than the one this session follows.
     fn remember(&self, response: &ApiResponse) {
-        let Some(session) = &self.session else { return };
-        // What refuses may stand nowhere, or in another history than the one this session follows.
-        if !response.status.is_success() {
-            return;
-        }
-        let Some(index) = response.position().index else {
-            return;
-        };
-        let mut newest = session.lock().expect("no panic while held");
-        if newest.as_ref().is_none_or(|known| index.supersedes(known)) {
-            *newest = Some(index);
+        if let Some(session) = &self.session
+            && response.status.is_success()
+            && let Some(index) = response.position().index
+        {
+            let mut newest = session.lock().expect("no panic while held");
+            if newest.as_ref().is_none_or(|known| index.supersedes(known)) {
+                *newest = Some(index);
+            }
         }
     }
 }
 
-fn gave_up(
-    request: &ApiRequest,
-    reason: String,
-    retry_after: Option<Duration>,
-    unknown: bool,
-) -> Error {
-    match retry_after {
+fn gave_up(request: &ApiRequest, failure: Failure, unknown: bool) -> Error {
+    let reason = failure.reason;
+    match failure.retry_after {
         _ if unknown => Error::OutcomeUnknown { reason },
         Some(retry_after) if !request.is_read() => Error::NothingCommitted {
             reason,

@@ -90,37 +90,28 @@ struct ErrorBody {
     errors: Vec<ErrorItem>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct ErrorItem {
-    #[serde(default)]
     code: Option<String>,
-    #[serde(default)]
     detail: Option<String>,
-    #[serde(default)]
     title: Option<String>,
-    #[serde(default)]
     request_id: Option<String>,
 }
 
 impl ApiError {
-    /// Reads an error body; one that is not in the API's format becomes the detail as it is.
+    /// Reads an error body; one that is not in the API's format becomes the detail.
     pub(crate) fn parse(status: StatusCode, body: &[u8]) -> Self {
-        let item = serde_json::from_slice::<ErrorBody>(body)
-            .ok()
-            .and_then(|body| body.errors.into_iter().next());
-        match item {
-            Some(item) => Self {
-                status,
-                code: item.code,
-                detail: item.detail.or(item.title).unwrap_or_default(),
-                request_id: item.request_id,
-            },
-            None => Self {
-                status,
-                code: None,
-                detail: String::from_utf8_lossy(body).trim().to_owned(),
-                request_id: None,
-            },
+        let read = serde_json::from_slice::<ErrorBody>(body).ok();
+        let item = read.and_then(|body| body.errors.into_iter().next());
+        let item = item.unwrap_or_else(|| ErrorItem {
+            detail: Some(String::from_utf8_lossy(body).trim().to_owned()),
+            ..ErrorItem::default()
+        });
+        Self {
+            status,
+            code: item.code,
+            detail: item.detail.or(item.title).unwrap_or_default(),
+            request_id: item.request_id,
         }
     }
 
@@ -139,9 +130,8 @@ impl ApiError {
             "placement.partition.not_found",
             "placement.too_many_requests",
         ];
-        self.code
-            .as_deref()
-            .is_some_and(|code| harmless.contains(&code))
+        let code = self.code.as_deref();
+        code.is_some_and(|code| harmless.contains(&code))
     }
 }
 

@@ -48,4 +48,4 @@ pub use nouns::usages::{ProviderUsages, Resources};
 pub use placement_wire::*;
 pub use request::ApiRequest;
 pub use response::ApiResponse;
-pub use transport::{BoxFuture, HyperTransport, Transport, TransportError};
+pub use transport::{BoxFuture, Transport, TransportError};

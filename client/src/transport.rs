@@ -1,5 +1,4 @@
-//! How bytes get to a node. The client itself knows no socket, so that a simulation can give it
-//! its own network.
+//! How bytes get to a node. A simulation replaces this with its own network.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -10,10 +9,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client as HyperClient;
-use hyper_util::client::legacy::connect::Connect;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::connect::{Connector, Trust};
+use crate::endpoint::Endpoint;
 
 /// A future on the heap.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -29,6 +28,16 @@ pub enum TransportError {
     Lost(String),
 }
 
+impl TransportError {
+    /// The same, with the node in its reason.
+    pub(crate) fn of(self, endpoint: &Endpoint) -> Self {
+        match self {
+            Self::NotSent(reason) => Self::NotSent(format!("{endpoint}: {reason}")),
+            Self::Lost(reason) => Self::Lost(format!("{endpoint}: {reason}")),
+        }
+    }
+}
+
 /// Sends one request to the authority in its URI and returns the whole answer.
 pub trait Transport: Send + Sync + 'static {
     /// Sends once, without repeating anything.
@@ -38,39 +47,22 @@ pub trait Transport: Send + Sync + 'static {
     ) -> BoxFuture<Result<Response<Bytes>, TransportError>>;
 }
 
-/// The transport over hyper-util's pooling client, with any connector.
-pub struct HyperTransport<C> {
-    client: HyperClient<C, Full<Bytes>>,
+/// A pool of connections: plain TCP, TLS or a Unix socket, as each endpoint says.
+pub(crate) type Pool = HyperClient<Connector, Full<Bytes>>;
+
+/// `connect_timeout` bounds connecting and the TLS handshake.
+pub(crate) fn pool(trust: Trust, connect_timeout: Duration) -> Pool {
+    HyperClient::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .build(Connector::new(trust, connect_timeout))
 }
 
-impl HyperTransport<Connector> {
-    /// Plain TCP, TLS or a socket of this machine, as each endpoint says. `connect_timeout` bounds connecting and
-    /// the handshake of TLS.
-    pub(crate) fn real(trust: Trust, connect_timeout: Duration) -> Self {
-        Self::new(
-            HyperClient::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .build(Connector::new(trust, connect_timeout)),
-        )
-    }
-}
-
-impl<C> HyperTransport<C> {
-    /// A client built by the caller: its connector, its executor, its pool.
-    pub fn new(client: HyperClient<C, Full<Bytes>>) -> Self {
-        Self { client }
-    }
-}
-
-impl<C> Transport for HyperTransport<C>
-where
-    C: Connect + Clone + Send + Sync + 'static,
-{
+impl Transport for Pool {
     fn send(
         &self,
         request: Request<Full<Bytes>>,
     ) -> BoxFuture<Result<Response<Bytes>, TransportError>> {
-        let answer = self.client.request(request);
+        let answer = self.request(request);
         Box::pin(async move {
             let (parts, body) = answer.await.map_err(classify)?.into_parts();
             let body = body
@@ -91,9 +83,8 @@ fn classify(error: hyper_util::client::legacy::Error) -> TransportError {
         reason.push_str(&cause.to_string());
         source = cause.source();
     }
-    if error.is_connect() {
-        TransportError::NotSent(reason)
-    } else {
-        TransportError::Lost(reason)
+    match error.is_connect() {
+        true => TransportError::NotSent(reason),
+        false => TransportError::Lost(reason),
     }
 }

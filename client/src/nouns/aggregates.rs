@@ -19,7 +19,7 @@ pub struct ProviderAggregates {
 impl Client {
     /// `GET /resource_providers/{uuid}/aggregates`.
     pub async fn provider_aggregates(&self, provider: Uuid) -> Result<ProviderAggregates, Error> {
-        self.fetch(ApiRequest::get(&path(provider))).await
+        self.read(&path(provider)).await
     }
 
     /// `PUT /resource_providers/{uuid}/aggregates`: these and no others.

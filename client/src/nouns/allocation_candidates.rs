@@ -92,10 +92,8 @@ pub struct ProviderSummary {
     #[serde(default)]
     pub traits: Vec<String>,
     /// The provider above it (from 1.29).
-    #[serde(default)]
     pub parent_provider_uuid: Option<Uuid>,
     /// The top of its tree (from 1.29).
-    #[serde(default)]
     pub root_provider_uuid: Option<Uuid>,
 }
 

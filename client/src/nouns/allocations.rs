@@ -73,16 +73,12 @@ pub struct ConsumerAllocations {
     /// By provider; empty for an unknown consumer.
     pub allocations: BTreeMap<Uuid, Allocation>,
     /// `None` for an unknown consumer.
-    #[serde(default)]
     pub consumer_generation: Option<u64>,
     /// The owner's project.
-    #[serde(default)]
     pub project_id: Option<String>,
     /// The owner.
-    #[serde(default)]
     pub user_id: Option<String>,
     /// Such as `INSTANCE`.
-    #[serde(default)]
     pub consumer_type: Option<String>,
 }
 
@@ -98,7 +94,7 @@ pub struct ProviderAllocations {
 impl Client {
     /// `GET /allocations/{consumer}`.
     pub async fn allocations(&self, consumer: Uuid) -> Result<ConsumerAllocations, Error> {
-        self.fetch(ApiRequest::get(&path(consumer))).await
+        self.read(&path(consumer)).await
     }
 
     /// `PUT /allocations/{consumer}`.
@@ -120,8 +116,8 @@ impl Client {
 
     /// `GET /resource_providers/{uuid}/allocations`.
     pub async fn provider_allocations(&self, provider: Uuid) -> Result<ProviderAllocations, Error> {
-        let request = ApiRequest::get(&format!("/resource_providers/{provider}/allocations"));
-        self.fetch(request).await
+        let path = format!("/resource_providers/{provider}/allocations");
+        self.read(&path).await
     }
 }
 

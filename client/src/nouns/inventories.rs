@@ -66,7 +66,7 @@ pub struct Inventories {
 impl Client {
     /// `GET /resource_providers/{uuid}/inventories`.
     pub async fn inventories(&self, provider: Uuid) -> Result<Inventories, Error> {
-        self.fetch(ApiRequest::get(&path(provider))).await
+        self.read(&path(provider)).await
     }
 
     /// `PUT /resource_providers/{uuid}/inventories`: these and no others. `generation` is the

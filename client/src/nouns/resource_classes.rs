@@ -21,8 +21,7 @@ struct Listed {
 impl Client {
     /// `GET /resource_classes`: every class there is, standard and custom.
     pub async fn resource_classes(&self) -> Result<Vec<ResourceClass>, Error> {
-        let request = ApiRequest::get("/resource_classes");
-        let listed: Listed = self.fetch(request).await?;
+        let listed: Listed = self.read("/resource_classes").await?;
         Ok(listed.resource_classes)
     }
 

@@ -17,10 +17,8 @@ pub struct ResourceProvider {
     /// Rises with each change of what it offers.
     pub generation: u64,
     /// The provider above it.
-    #[serde(default)]
     pub parent_provider_uuid: Option<Uuid>,
     /// The top of its tree; itself if it has no parent.
-    #[serde(default)]
     pub root_provider_uuid: Option<Uuid>,
 }
 
@@ -76,8 +74,7 @@ impl Client {
 
     /// `GET /resource_providers/{uuid}`.
     pub async fn provider(&self, uuid: Uuid) -> Result<ResourceProvider, Error> {
-        let request = ApiRequest::get(&format!("/resource_providers/{uuid}"));
-        self.fetch(request).await
+        self.read(&format!("/resource_providers/{uuid}")).await
     }
 
     /// `GET /resource_providers` with any filters, such as `("name", "compute-1")`.

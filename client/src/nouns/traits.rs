@@ -26,7 +26,7 @@ struct Listed {
 impl Client {
     /// `GET /traits`: every trait there is, standard and custom.
     pub async fn traits(&self) -> Result<BTreeSet<String>, Error> {
-        let listed: Listed = self.fetch(ApiRequest::get("/traits")).await?;
+        let listed: Listed = self.read("/traits").await?;
         Ok(listed.traits)
     }
 
@@ -38,7 +38,7 @@ impl Client {
 
     /// `GET /resource_providers/{uuid}/traits`.
     pub async fn provider_traits(&self, provider: Uuid) -> Result<ProviderTraits, Error> {
-        self.fetch(ApiRequest::get(&path(provider))).await
+        self.read(&path(provider)).await
     }
 
     /// `PUT /resource_providers/{uuid}/traits`: these and no others.

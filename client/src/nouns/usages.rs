@@ -29,8 +29,8 @@ struct ProjectUsages {
 impl Client {
     /// `GET /resource_providers/{uuid}/usages`.
     pub async fn provider_usages(&self, provider: Uuid) -> Result<ProviderUsages, Error> {
-        let request = ApiRequest::get(&format!("/resource_providers/{provider}/usages"));
-        self.fetch(request).await
+        self.read(&format!("/resource_providers/{provider}/usages"))
+            .await
     }
 
     /// `GET /usages`: by consumer type, each with amounts and `consumer_count`.

@@ -47,7 +47,7 @@ pub fn document() -> Value {
     let parameters = &mut document["components"]["parameters"];
     parameters["Microversion"]["schema"]["enum"] = versions.collect();
     let schemas = &mut document["components"]["schemas"];
-    schemas["Error"]["properties"]["code"]["enum"] = json!(code::ALL);
+    schemas["Error"]["properties"]["code"]["enum"] = json!([code::REFERENCE, code::OWN].concat());
     let known = &mut schemas["Versions"]["properties"]["versions"]["items"]["properties"];
     known["min_version"]["const"] = json!(Microversion::MIN.text());
     known["max_version"]["const"] = json!(Microversion::MAX.text());

@@ -18,7 +18,7 @@ use crate::doors::{Consistency, PlacementIndex, Position, Unavailable, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::query::{BadQuery, Query};
+use crate::http::wire::query::Query;
 use crate::http::wire::schema;
 use crate::world;
 
@@ -38,7 +38,7 @@ pub(crate) struct RequestContext {
     pub(crate) version: Microversion,
     /// The values of the path's parameters, in order.
     pub(crate) params: Vec<String>,
-    pub(crate) query: Result<Query, BadQuery>,
+    pub(crate) query: Result<Query, ApiError>,
     pub(crate) body: Bytes,
     /// What links begin with: the path of the API as the client sees it.
     pub(crate) base_path: String,
@@ -133,7 +133,7 @@ impl RequestContext {
     /// # Errors
     /// 400 if it cannot be decoded.
     pub(crate) fn query(&self) -> Result<&Query, ApiError> {
-        self.query.as_ref().map_err(|bad| ApiError::from(*bad))
+        self.query.as_ref().map_err(ApiError::clone)
     }
 
     /// A state that keeps the promise the client asked for.

@@ -1,18 +1,20 @@
 //! The codes that programs tell errors apart by.
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $seen:vis $name:ident = $code:literal;)*) => {
+    ($(#[$about:meta])* $all:ident: $($(#[$doc:meta])* $seen:vis $name:ident = $code:literal;)*) => {
         $(
             $(#[$doc])*
             $seen const $name: &str = $code;
         )*
 
-        /// All of them.
-        pub(crate) const ALL: &[&str] = &[$($name),*];
+        $(#[$about])*
+        pub(crate) const $all: &[&str] = &[$($name),*];
     };
 }
 
 codes! {
+    /// Those of the reference, given from microversion 1.23 on.
+    REFERENCE:
     /// An error without a code of its own.
     pub(crate) UNDEFINED = "placement.undefined_code";
     /// An inventory that was to be removed is in use.
@@ -33,34 +35,39 @@ codes! {
     pub(crate) BAD_VALUE = "placement.query.bad_value";
     /// A query parameter is missing.
     pub(crate) MISSING_VALUE = "placement.query.missing_value";
-    /// 503: nothing was committed, so trying again is safe. Given at every microversion.
+}
+
+codes! {
+    /// Those that only this service has, given at every microversion: no older client can trip over them.
+    OWN:
+    /// 503: nothing was committed, so trying again is safe.
     pub NOTHING_COMMITTED = "placement.unavailable.nothing_committed";
-    /// 503: the write may or may not be committed. Given at every microversion.
+    /// 503: the write may or may not be committed.
     pub(crate) OUTCOME_UNKNOWN = "placement.unavailable.outcome_unknown";
-    /// 503: the node asked cannot serve. Given at every microversion.
+    /// 503: the node asked cannot serve.
     pub(crate) NOT_READY = "placement.unavailable.not_ready";
-    /// 503: the cluster does not have the partition that the request is for. Given at every microversion.
+    /// 503: the cluster does not have the partition that the request is for.
     pub(crate) NO_PARTITION = "placement.partition.not_found";
-    /// 421, 503: the request is no partition's, or may have become another's. Given at every microversion.
+    /// 421, 503: the request is no partition's, or may have become another's.
     pub(crate) MISDIRECTED = "placement.partition.misdirected";
-    /// 507: the disks are nearly full; what takes away is still carried out. Given at every microversion.
+    /// 507: the disks are nearly full; what takes away is still carried out.
     pub(crate) NO_SPACE = "placement.unavailable.no_space";
-    /// 412: the index token is of another history. Given at every microversion.
+    /// 412: the index token is of another history.
     pub(crate) FOREIGN_INDEX = "placement.consistency.foreign_index";
-    /// 400: a consistency header cannot be understood. Given at every microversion.
+    /// 400: a consistency header cannot be understood.
     pub(crate) BAD_CONSISTENCY = "placement.consistency.bad_value";
-    /// 413: the body is too long. Given at every microversion.
+    /// 413: the body is too long.
     pub(crate) BODY_TOO_LARGE = "placement.body_too_large";
-    /// 408: the body came too slowly. Given at every microversion.
+    /// 408: the body came too slowly.
     pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
-    /// 503: this node has too much to do. Given at every microversion.
+    /// 503: this node has too much to do.
     pub(crate) BUSY = "placement.unavailable.busy";
-    /// 429: this caller asks too much. Given at every microversion.
+    /// 429: this caller asks too much.
     pub(crate) TOO_MANY_REQUESTS = "placement.too_many_requests";
-    /// 503: whose the token is cannot be found out now. Given at every microversion.
+    /// 503: whose the token is cannot be found out now.
     pub(crate) CANNOT_AUTHENTICATE = "placement.unavailable.identity";
-    /// 400, 414: the request carries more than the operator allows. Given at every microversion.
+    /// 400, 414: the request carries more than the operator allows.
     pub(crate) LIMIT_EXCEEDED = "placement.limit_exceeded";
-    /// 400: a candidate search took too long or too much. Given at every microversion.
+    /// 400: a candidate search took too long or too much.
     pub(crate) SEARCH_ENDED = "placement.candidates.search_ended";
 }

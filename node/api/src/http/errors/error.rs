@@ -8,6 +8,9 @@ use http::StatusCode;
 use super::code;
 use crate::doors::Unavailable;
 
+/// When to repeat a request that only came at a bad moment.
+const SOON: Duration = Duration::from_secs(1);
+
 /// An error that a client is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
@@ -19,7 +22,8 @@ pub(crate) struct ApiError {
     pub(crate) varies: Varies,
     /// What it carries besides.
     pub(crate) kind: ErrorKind,
-    pub(super) code: Code,
+    /// One of [`code::REFERENCE`] or [`code::OWN`].
+    pub(super) code: &'static str,
 }
 
 /// Whether a response says that it varies with the microversion.
@@ -46,25 +50,14 @@ pub(crate) enum ErrorKind {
     },
     /// 406 of a microversion, which names the versions there are.
     UnacceptableVersion {
-        /// The oldest.
-        min: String,
-        /// The newest.
-        max: String,
+        min: &'static str,
+        max: &'static str,
     },
     /// 429 or 503 with the time after which to try again, for `retry-after`.
     RetryLater {
         /// In seconds.
         after_s: u64,
     },
-}
-
-/// A code, and who is given it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Code {
-    /// From microversion 1.23 on, as in the reference.
-    FromVersion23(&'static str),
-    /// At every microversion: no older client can trip over it.
-    Always(&'static str),
 }
 
 impl ApiError {
@@ -74,25 +67,17 @@ impl ApiError {
             message: message.into(),
             varies: Varies::Yes,
             kind: ErrorKind::Plain,
-            code: Code::FromVersion23(code),
+            code,
         }
     }
 
-    /// An error whose code is given at every microversion.
-    pub(crate) fn with_new_code(
-        status: StatusCode,
+    /// 503, after which one may try again.
+    pub(super) fn unavailable(
         code: &'static str,
         message: impl Into<String>,
+        after_s: u64,
     ) -> Self {
-        Self {
-            code: Code::Always(code),
-            ..Self::new(status, code, message)
-        }
-    }
-
-    /// The same error, which does not say that it varies.
-    fn not_varying(self) -> Self {
-        self.varying(Varies::No)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(after_s)
     }
 
     pub(super) fn varying(self, varies: Varies) -> Self {
@@ -109,10 +94,7 @@ impl ApiError {
 
     /// The same error with this code.
     pub(crate) fn with_code(self, code: &'static str) -> Self {
-        Self {
-            code: Code::FromVersion23(code),
-            ..self
-        }
+        Self { code, ..self }
     }
 
     /// 400.
@@ -129,7 +111,7 @@ impl ApiError {
     pub(crate) fn unauthenticated(message: impl Into<String>) -> Self {
         Self {
             kind: ErrorKind::Unauthenticated { challenge: None },
-            ..Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message).not_varying()
+            ..Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message).varying(Varies::No)
         }
     }
 
@@ -146,18 +128,12 @@ impl ApiError {
     pub(crate) fn cannot_authenticate(after_s: u64) -> Self {
         let message = "Keystone does not answer, so it cannot be found out whose the X-Auth-Token is. \
                        Nothing was done; send the request again later.";
-        Self::with_new_code(
-            StatusCode::SERVICE_UNAVAILABLE,
-            code::CANNOT_AUTHENTICATE,
-            message,
-        )
-        .not_varying()
-        .retry_after(after_s)
+        Self::unavailable(code::CANNOT_AUTHENTICATE, message, after_s).varying(Varies::No)
     }
 
     /// 403.
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, code::UNDEFINED, message).not_varying()
+        Self::new(StatusCode::FORBIDDEN, code::UNDEFINED, message).varying(Varies::No)
     }
 
     /// 405. `allow` is what is possible instead.
@@ -188,12 +164,12 @@ impl ApiError {
     /// 400 of a body without a type.
     pub(crate) fn content_type_required() -> Self {
         let message = "content-type header required when content-length > 0";
-        Self::bad_request(message).not_varying()
+        Self::bad_request(message).varying(Varies::No)
     }
 
     /// 400 of a content length that is not a number.
     pub(crate) fn content_length_not_integer() -> Self {
-        Self::bad_request("content-length header must be an integer").not_varying()
+        Self::bad_request("content-length header must be an integer").varying(Varies::No)
     }
 
     /// 413.
@@ -202,13 +178,13 @@ impl ApiError {
             "The body is longer than the {limit_bytes} bytes that this service reads. Split the \
              request."
         );
-        Self::with_new_code(StatusCode::PAYLOAD_TOO_LARGE, code::BODY_TOO_LARGE, message)
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, code::BODY_TOO_LARGE, message)
     }
 
     /// 400 of a request that carries more of something than one may.
     pub(crate) fn over_limit(what: &str, limit: usize) -> Self {
         let message = format!("The request has more than {limit} {what}. Send less at once.");
-        Self::with_new_code(StatusCode::BAD_REQUEST, code::LIMIT_EXCEEDED, message)
+        Self::new(StatusCode::BAD_REQUEST, code::LIMIT_EXCEEDED, message)
     }
 
     /// 414.
@@ -216,14 +192,14 @@ impl ApiError {
         let message = format!(
             "The URL is longer than the {limit_bytes} bytes that this service reads. Ask for less at once."
         );
-        Self::with_new_code(StatusCode::URI_TOO_LONG, code::LIMIT_EXCEEDED, message)
+        Self::new(StatusCode::URI_TOO_LONG, code::LIMIT_EXCEEDED, message)
     }
 
     /// 408.
     pub(crate) fn body_too_slow() -> Self {
         let message = "The body did not come in time. Send it within a minute, and 1024 bytes a second at \
                        the least.";
-        Self::with_new_code(StatusCode::REQUEST_TIMEOUT, code::BODY_TOO_SLOW, message)
+        Self::new(StatusCode::REQUEST_TIMEOUT, code::BODY_TOO_SLOW, message)
     }
 
     /// 400 of a body that broke off.
@@ -233,37 +209,36 @@ impl ApiError {
 
     /// 400 of a microversion that cannot be read.
     pub(crate) fn malformed_version(message: impl Into<String>) -> Self {
-        Self::bad_request(message).not_varying()
+        Self::bad_request(message).varying(Varies::No)
     }
 
     /// 406 of a microversion that is not served; `min` and `max` are.
     pub(crate) fn unacceptable_version(
         message: impl Into<String>,
-        min: String,
-        max: String,
+        min: &'static str,
+        max: &'static str,
     ) -> Self {
         Self {
             kind: ErrorKind::UnacceptableVersion { min, max },
-            ..Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message).not_varying()
+            ..Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message).varying(Varies::No)
         }
     }
 
     /// 400 of a consistency header.
     pub(crate) fn bad_consistency(message: impl Into<String>) -> Self {
-        Self::with_new_code(StatusCode::BAD_REQUEST, code::BAD_CONSISTENCY, message)
+        Self::new(StatusCode::BAD_REQUEST, code::BAD_CONSISTENCY, message)
     }
 
     /// 503 of `/` on a node that is not ready.
     pub(crate) fn not_ready(reason: &str) -> Self {
         let message = format!("This node is not ready: {reason}. Other nodes may be.");
-        Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::NOT_READY, message)
-            .retry_after(1)
+        Self::unavailable(code::NOT_READY, message, 1)
     }
 
     /// 503 of a request that this node has no room for now. Nothing was begun.
     pub(crate) fn busy(reason: &str) -> Self {
         let message = format!("{reason}. Send the request again, or to another node.");
-        Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code::BUSY, message).retry_after(1)
+        Self::unavailable(code::BUSY, message, 1)
     }
 
     /// 429: a caller asks too much. Nothing was begun.
@@ -273,8 +248,8 @@ impl ApiError {
              them, or have the limit raised."
         );
         let status = StatusCode::TOO_MANY_REQUESTS;
-        Self::with_new_code(status, code::TOO_MANY_REQUESTS, message)
-            .not_varying()
+        Self::new(status, code::TOO_MANY_REQUESTS, message)
+            .varying(Varies::No)
             .retry_after(whole_seconds(wait))
     }
 
@@ -284,28 +259,24 @@ impl ApiError {
             "This node keeps a record of each write, and can keep none now: {why}. Nothing was \
              committed. It is safe to send the request again, or to another node."
         );
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        Self::with_new_code(status, code::NOTHING_COMMITTED, message).retry_after(1)
+        Self::unavailable(code::NOTHING_COMMITTED, message, 1)
     }
 
     /// 503: it was done, but its audit record is not kept yet, and may be lost.
     pub(crate) fn not_recorded() -> Self {
         let message = "The write was carried out, but this node could not keep its record of it in time, so it \
                        is not acknowledged. Read what you wanted to change before you send the request again.";
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        Self::with_new_code(status, code::OUTCOME_UNKNOWN, message).retry_after(1)
+        Self::unavailable(code::OUTCOME_UNKNOWN, message, 1)
     }
 
     /// Its code, whether or not this client is given it.
     pub(crate) fn code(&self) -> &'static str {
-        match self.code {
-            Code::FromVersion23(code) | Code::Always(code) => code,
-        }
+        self.code
     }
 
     /// 400 of a candidate search that was ended: sent again, it would be ended again.
     pub(crate) fn search_ended(message: impl Into<String>) -> Self {
-        Self::with_new_code(StatusCode::BAD_REQUEST, code::SEARCH_ENDED, message)
+        Self::new(StatusCode::BAD_REQUEST, code::SEARCH_ENDED, message)
     }
 
     /// 500 of a bug.
@@ -318,52 +289,45 @@ impl ApiError {
 
 impl From<Unavailable> for ApiError {
     fn from(unavailable: Unavailable) -> Self {
-        let message = unavailable.to_string();
-        let busy = |code, message, retry_after| {
-            Self::with_new_code(StatusCode::SERVICE_UNAVAILABLE, code, message)
-                .retry_after(whole_seconds(retry_after))
-        };
-        match unavailable {
+        const SAFE: &str = "It is safe to send the request again.";
+        let what = unavailable.to_string();
+        let (code, advice, retry_after) = match unavailable {
             Unavailable::NothingCommitted { retry_after, .. } => {
-                let message = format!("{message}. It is safe to send the request again.");
-                busy(code::NOTHING_COMMITTED, message, retry_after)
+                (code::NOTHING_COMMITTED, SAFE.to_owned(), retry_after)
             }
             Unavailable::OutcomeUnknown { retry_after, .. } => {
-                let message = format!(
-                    "{message}. Read what you wanted to change before you send the request again."
-                );
-                busy(code::OUTCOME_UNKNOWN, message, retry_after)
+                let advice = "Read what you wanted to change before you send the request again.";
+                (code::OUTCOME_UNKNOWN, advice.to_owned(), retry_after)
             }
-            Unavailable::NoSpace { .. } => Self::with_new_code(
-                StatusCode::INSUFFICIENT_STORAGE,
-                code::NO_SPACE,
-                format!("{message}."),
-            ),
-            Unavailable::Busy { .. } => {
-                let message = format!("{message}. It is safe to send the request again.");
-                busy(code::BUSY, message, Duration::from_secs(1))
-            }
-            Unavailable::TooLarge { .. } => Self::with_new_code(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                code::LIMIT_EXCEEDED,
-                format!("{message}. Send less at once."),
-            ),
+            Unavailable::Busy { .. } => (code::BUSY, SAFE.to_owned(), SOON),
+            Unavailable::Rerouted => (code::MISDIRECTED, SAFE.to_owned(), SOON),
             Unavailable::NoPartition { name } => {
-                let message = format!(
-                    "{message}. An operator makes it with `placementctl partitions create {name}`."
+                let command = format!("`placementctl partitions create {name}`");
+                let advice = format!("An operator makes it with {command}.");
+                (code::NO_PARTITION, advice, Duration::from_secs(5))
+            }
+            Unavailable::NoSpace { .. } => {
+                let status = StatusCode::INSUFFICIENT_STORAGE;
+                return Self::new(status, code::NO_SPACE, format!("{what}."));
+            }
+            Unavailable::TooLarge { .. } => {
+                let message = format!("{what}. Send less at once.");
+                return Self::new(StatusCode::PAYLOAD_TOO_LARGE, code::LIMIT_EXCEEDED, message);
+            }
+            Unavailable::ForeignIndex { .. } => {
+                let message = format!("{what}. Forget the token and read without it.");
+                return Self::new(
+                    StatusCode::PRECONDITION_FAILED,
+                    code::FOREIGN_INDEX,
+                    message,
                 );
-                busy(code::NO_PARTITION, message, Duration::from_secs(5))
             }
-            Unavailable::Rerouted => {
-                let message = format!("{message}. It is safe to send the request again.");
-                busy(code::MISDIRECTED, message, Duration::from_secs(1))
-            }
-            Unavailable::ForeignIndex { .. } => Self::with_new_code(
-                StatusCode::PRECONDITION_FAILED,
-                code::FOREIGN_INDEX,
-                format!("{message}. Forget the token and read without it."),
-            ),
-        }
+        };
+        Self::unavailable(
+            code,
+            format!("{what}. {advice}"),
+            whole_seconds(retry_after),
+        )
     }
 }
 
@@ -372,7 +336,7 @@ fn whole_seconds(time: Duration) -> u64 {
     time.as_millis().div_ceil(1000).max(1) as u64
 }
 
-/// Names as clients are told of several.
+/// Names as messages list them.
 pub(crate) fn joined(names: &[impl Display]) -> String {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     names.join(", ")

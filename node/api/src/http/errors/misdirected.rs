@@ -30,41 +30,30 @@ pub enum Misdirected {
 impl From<&Misdirected> for ApiError {
     /// Never 404: Nova would take that for a host that is gone.
     fn from(why: &Misdirected) -> Self {
-        let (status, message) = match why {
+        let message = match why {
             Misdirected::Host(host) => {
                 let host = shown(host.as_deref().unwrap_or_default());
                 let message = format!(
                     "No partition of this cluster has the host {host:?}. Use the host of your cloud's endpoint; an \
                      operator gives a partition this one with `placementctl partitions route NAME --host HOST`."
                 );
-                (StatusCode::MISDIRECTED_REQUEST, message)
+                return Self::new(StatusCode::MISDIRECTED_REQUEST, code::MISDIRECTED, message);
             }
-            Misdirected::Path(path) => {
-                let message = format!(
-                    "The path {:?} is below the prefix of no partition of this cluster. Use the path of your cloud's \
-                     endpoint; an operator gives a partition this one with `placementctl partitions route NAME \
-                     --prefix PATH`.",
-                    shown(path)
-                );
-                (StatusCode::SERVICE_UNAVAILABLE, message)
-            }
-            Misdirected::Prefix { partition, api } => {
-                let message = format!(
-                    "A partition has the prefix {partition}, and this node has the default partition's API below \
-                     {api}: an operator corrects [api] prefix of this node, or gives the partition another prefix."
-                );
-                (StatusCode::SERVICE_UNAVAILABLE, message)
-            }
-            Misdirected::Unknown(why) => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("This node does not know the partitions of its cluster: {why}."),
+            Misdirected::Path(path) => format!(
+                "The path {:?} is below the prefix of no partition of this cluster. Use the path of your cloud's \
+                 endpoint; an operator gives a partition this one with `placementctl partitions route NAME --prefix \
+                 PATH`.",
+                shown(path)
             ),
+            Misdirected::Prefix { partition, api } => format!(
+                "A partition has the prefix {partition}, and this node has the default partition's API below {api}: \
+                 an operator corrects [api] prefix of this node, or gives the partition another prefix."
+            ),
+            Misdirected::Unknown(why) => {
+                format!("This node does not know the partitions of its cluster: {why}.")
+            }
         };
-        let error = Self::with_new_code(status, code::MISDIRECTED, message);
-        match status {
-            StatusCode::SERVICE_UNAVAILABLE => error.retry_after(5),
-            _ => error,
-        }
+        Self::unavailable(code::MISDIRECTED, message, 5)
     }
 }
 

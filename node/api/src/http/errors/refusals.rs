@@ -1,5 +1,4 @@
-//! What a client hears when the model refuses: the one table from refusals to errors. Those whose words depend on
-//! what was asked have a function each.
+//! The one table from the model's refusals to errors. Those whose text depends on the request have a function each.
 
 use http::StatusCode;
 use placement_model::Refusal;
@@ -148,12 +147,10 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             refusal.to_string(),
         ),
         // The client asks again, and the name leads to the one that is there now, or to none.
-        Refusal::PartitionGone(_) => ApiError::with_new_code(
-            StatusCode::SERVICE_UNAVAILABLE,
-            code::NO_PARTITION,
-            format!("The partition was deleted: {refusal}. Nothing was committed."),
-        )
-        .retry_after(1),
+        Refusal::PartitionGone(_) => {
+            let message = format!("The partition was deleted: {refusal}. Nothing was committed.");
+            ApiError::unavailable(code::NO_PARTITION, message, 1)
+        }
         // The request is routed again when the client sends it again.
         Refusal::RoutesChanged(_) => crate::doors::Unavailable::Rerouted.into(),
         // Operators' own: no request of the API comes to them.
@@ -244,7 +241,6 @@ fn action_failed(write: WriteKind<'_>, action: &str, reason: &str) -> ApiError {
     })
 }
 
-/// What is said depends on where the class was named.
 fn class_not_found(write: WriteKind<'_>, name: &str) -> ApiError {
     let missing = format!("No such resource class {name}.");
     match write {

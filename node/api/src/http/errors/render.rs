@@ -8,7 +8,8 @@ use http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
 
-use super::error::{ApiError, Code, ErrorKind};
+use super::code;
+use super::error::{ApiError, ErrorKind};
 use super::frame::{Asked, Frame};
 
 /// Room for most bodies: growing to it by doubling costs as much as writing them.
@@ -72,12 +73,9 @@ impl ApiError {
             #[serde(skip_serializing_if = "Option::is_none")]
             min_version: Option<&'a str>,
         }
-        let code = match self.code {
-            Code::Always(code) => Some(code),
-            Code::FromVersion23(code) => asked.since_23.then_some(code),
-        };
-        let (min_version, max_version) = match &self.kind {
-            ErrorKind::UnacceptableVersion { min, max } => (Some(min.as_str()), Some(max.as_str())),
+        let is_given = asked.since_23 || code::OWN.contains(&self.code);
+        let (min_version, max_version) = match self.kind {
+            ErrorKind::UnacceptableVersion { min, max } => (Some(min), Some(max)),
             _ => (None, None),
         };
         to_json(&Body {
@@ -85,7 +83,7 @@ impl ApiError {
                 status: self.status.as_u16(),
                 title: self.title(),
                 detail: frame.text(&self.message),
-                code,
+                code: is_given.then_some(self.code),
                 request_id: asked.request_id,
                 max_version,
                 min_version,

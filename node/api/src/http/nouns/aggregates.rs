@@ -1,11 +1,11 @@
 //! `/resource_providers/{uuid}/aggregates`, from 1.1.
 
+use placement_model::Command;
 use placement_model::command::ReplaceProviderAggregates;
 use placement_model::types::{AggregateUuid, Generation};
-use placement_model::{Command, Reply};
 use serde::Serialize;
 
-use super::given_generation;
+use super::{given_generation, written};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;
@@ -16,54 +16,43 @@ use crate::http::wire::json::Json;
 struct AggregatesBody<'a> {
     aggregates: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resource_provider_generation: Option<i64>,
+    resource_provider_generation: Option<Generation>,
 }
 
-impl<'a> AggregatesBody<'a> {
-    fn answer(
-        context: &RequestContext,
-        aggregates: impl Iterator<Item = &'a AggregateUuid>,
-        generation: Generation,
-    ) -> Answer {
-        let body = AggregatesBody {
-            aggregates: aggregates.map(AggregateUuid::as_str).collect(),
-            resource_provider_generation: context.version.from(19).then_some(generation.0),
-        };
-        context.modified_now(Answer::json(&body))
-    }
+fn answer<'a>(
+    context: &RequestContext,
+    aggregates: impl IntoIterator<Item = &'a AggregateUuid>,
+    generation: Generation,
+) -> Answer {
+    let aggregates = aggregates.into_iter();
+    let body = AggregatesBody {
+        aggregates: aggregates.map(AggregateUuid::as_str).collect(),
+        resource_provider_generation: context.version.from(19).then_some(generation),
+    };
+    context.modified_now(Answer::json(&body))
 }
 
 /// `GET …/aggregates`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let found = context.of_provider(Varies::No, |uuid| view.state.provider_aggregates(uuid))?;
-    Ok(AggregatesBody::answer(
-        context,
-        found.aggregates.iter(),
-        found.generation,
-    ))
+    Ok(answer(context, &found.aggregates, found.generation))
 }
 
 /// `PUT …/aggregates`. The answer echoes the list in the order given.
 pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let body = context.body_below(provider).await?;
-    let list = body.get("aggregates").unwrap_or(&body);
-    context.admit(Carried::Aggregates, list.items().len())?;
-    let given: Vec<AggregateUuid> = list
-        .items()
-        .iter()
-        .filter_map(Json::text)
-        .map(AggregateUuid::from)
-        .collect();
+    let list = body.get("aggregates").unwrap_or(&body).items();
+    context.admit(Carried::Aggregates, list.len())?;
+    let given = list.iter().filter_map(Json::text);
+    let given: Vec<AggregateUuid> = given.map(AggregateUuid::from).collect();
     let command = Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
         provider,
         generation: given_generation(&body),
         aggregates: given.iter().cloned().collect(),
     });
     let done = context.submit(command, WriteKind::ChangeProvider).await?;
-    let Reply::ProviderWritten { generation, .. } = done.reply else {
-        return Err(ApiError::internal());
-    };
-    Ok(AggregatesBody::answer(context, given.iter(), generation))
+    let (generation, _) = written(&done.reply)?;
+    Ok(answer(context, &given, generation))
 }

@@ -25,7 +25,7 @@ use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
-use crate::http::wire::values::{Members, Shown};
+use crate::http::wire::values::Members;
 
 /// The project and user of allocations below 1.8, whose requests name none.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
@@ -35,29 +35,26 @@ const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
 struct HoldingBody<R: Serialize> {
     resources: R,
     #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<i64>,
+    generation: Option<Generation>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    consumer_generation: Option<i64>,
+    consumer_generation: Option<Generation>,
 }
 
 /// Amounts per class.
 fn amounts(resources: &[(ResourceClassName, u64)]) -> impl Serialize {
-    Members(
-        resources
-            .iter()
-            .map(|(class, amount)| (class.as_str(), *amount)),
-    )
+    let amounts = resources.iter();
+    Members(amounts.map(|(class, amount)| (class.as_str(), *amount)))
 }
 
 #[derive(Serialize)]
 struct ConsumerBody<'a, T: Serialize> {
     allocations: T,
     #[serde(skip_serializing_if = "Option::is_none")]
-    project_id: Option<&'a str>,
+    project_id: Option<&'a ProjectId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    user_id: Option<&'a str>,
+    user_id: Option<&'a UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    consumer_generation: Option<i64>,
+    consumer_generation: Option<Generation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     consumer_type: Option<&'a str>,
 }
@@ -69,52 +66,43 @@ const CONSUMERS_AT_ONCE_MAX: usize = 500;
 pub(crate) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let consumer = view.state.consumer(&ConsumerUuid::from(context.param(0)));
-    let Some(consumer) = consumer.filter(|consumer| !consumer.allocations.is_empty()) else {
-        let none: [(&str, u64); 0] = [];
-        let body = ConsumerBody {
-            allocations: Members(none),
-            project_id: None,
-            user_id: None,
-            consumer_generation: None,
-            consumer_type: None,
-        };
-        return Ok(context.modified_now(Answer::json(&body)));
-    };
-    let version = context.version;
-    let known_type = consumer
-        .consumer_type
-        .as_ref()
-        .map_or("unknown", ConsumerTypeName::as_str);
-    let holdings = consumer.allocations.iter().map(|holding| {
+    let consumer = consumer.filter(|consumer| !consumer.allocations.is_empty());
+    let consumer = consumer.as_ref();
+    let since = |minor| consumer.filter(|_| context.version.from(minor));
+    let holdings = consumer.iter().flat_map(|consumer| &consumer.allocations);
+    let holdings = holdings.map(|holding| {
         let body = HoldingBody {
             resources: amounts(&holding.resources),
-            generation: Some(holding.generation.0),
+            generation: Some(holding.generation),
             consumer_generation: None,
         };
-        (Shown(holding.provider), body)
+        (holding.provider, body)
     });
     let body = ConsumerBody {
         allocations: Members(holdings),
-        project_id: version.from(12).then(|| consumer.project.as_str()),
-        user_id: version.from(12).then(|| consumer.user.as_str()),
-        consumer_generation: version.from(28).then_some(consumer.generation.0),
-        consumer_type: version.from(38).then_some(known_type),
+        project_id: since(12).map(|consumer| &consumer.project),
+        user_id: since(12).map(|consumer| &consumer.user),
+        consumer_generation: since(28).map(|consumer| consumer.generation),
+        consumer_type: since(38).map(|consumer| {
+            let known = consumer.consumer_type.as_ref();
+            known.map_or("unknown", ConsumerTypeName::as_str)
+        }),
     };
-    Ok(context.modified(Answer::json(&body), Some(consumer.modified)))
+    let modified = consumer.map(|consumer| consumer.modified);
+    Ok(context.modified(Answer::json(&body), modified))
 }
 
 /// `GET /resource_providers/{uuid}/allocations`.
 pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let of = (context
-        .provider()
-        .filter(|uuid| view.state.place(uuid).is_some()))
-    .ok_or_else(|| not_found::provider_with_allocations(context.param(0)))?;
+    let provider = context.provider();
+    let provider = provider.filter(|uuid| view.state.place(uuid).is_some());
+    let of = provider.ok_or_else(|| not_found::provider_with_allocations(context.param(0)))?;
     let version = context.version;
-    let write = move |consumers_max| Ok(provider_body(&view.state, of, version, consumers_max));
-    let written = match write(CONSUMERS_AT_ONCE_MAX)? {
+    let write = move |consumers_max| provider_body(&view.state, of, version, consumers_max);
+    let written = match write(CONSUMERS_AT_ONCE_MAX) {
         Some(written) => Some(written),
-        None => context.listed(move || write(usize::MAX)).await?,
+        None => context.listed(move || Ok(write(usize::MAX))).await?,
     };
     let (body, modified) = written.ok_or_else(ApiError::internal)?;
     Ok(context.modified(Answer::chunks(body), modified))
@@ -129,30 +117,27 @@ fn provider_body(
     consumers_max: usize,
 ) -> Option<(Vec<Bytes>, Option<Timestamp>)> {
     let (generation, holdings) = state.provider_holdings(&provider)?;
+    let mut holdings = holdings.peekable();
     let mut modified = None;
     let mut chunks = Chunks::new();
     chunks.item().extend_from_slice(b"{\"allocations\":{");
-    for (position, holding) in holdings.enumerate() {
-        if position >= consumers_max {
-            return None;
-        }
+    chunks.put_each(holdings.by_ref().take(consumers_max), |json, holding| {
         modified = modified.max(Some(holding.modified));
+        put(json, &holding.consumer);
+        json.push(b':');
         let body = HoldingBody {
             resources: amounts(&holding.resources),
             generation: None,
-            consumer_generation: version.from(28).then_some(holding.consumer_generation.0),
+            consumer_generation: version.from(28).then_some(holding.consumer_generation),
         };
-        let json = chunks.item();
-        if position > 0 {
-            json.push(b',');
-        }
-        put(json, &Shown(&holding.consumer));
-        json.push(b':');
         put(json, &body);
+    });
+    if holdings.peek().is_some() {
+        return None;
     }
     let json = chunks.item();
     json.extend_from_slice(b"},\"resource_provider_generation\":");
-    put(json, &generation.0);
+    put(json, &generation);
     json.push(b'}');
     Some((chunks.finish(), modified))
 }
@@ -167,8 +152,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     };
     let body = context.body().await?;
     let spelled = uuid.as_hyphenated().to_string();
-    let consumer = ConsumerUuid::from(spelled.as_str());
-    let consumers = vec![parse_consumer(consumer, &body, context.version)?];
+    let consumers = vec![parse_consumer(&spelled, &body, context.version)?];
     admit(context, &consumers)?;
     let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
     let write = WriteKind::Allocate { consumer: &spelled };
@@ -195,9 +179,9 @@ pub(crate) fn parse_consumers(
     context: &RequestContext,
     body: &Json,
 ) -> Result<Vec<ConsumerAllocations>, ApiError> {
-    let consumers = body.members().map(|(consumer, body)| {
-        parse_consumer(ConsumerUuid::from(consumer), body, context.version)
-    });
+    let consumers = body.members();
+    let consumers =
+        consumers.map(|(consumer, body)| parse_consumer(consumer, body, context.version));
     let consumers: Vec<_> = consumers.collect::<Result<_, _>>()?;
     admit(context, &consumers)?;
     Ok(consumers)
@@ -212,7 +196,7 @@ fn admit(context: &RequestContext, consumers: &[ConsumerAllocations]) -> Result<
 
 /// One consumer's body, which fits the schema of its version.
 fn parse_consumer(
-    consumer: ConsumerUuid,
+    consumer: &str,
     body: &Json,
     version: Microversion,
 ) -> Result<ConsumerAllocations, ApiError> {
@@ -227,19 +211,14 @@ fn parse_consumer(
         None => ConsumerTypeUpdate::Keep,
         Some(name) => ConsumerTypeUpdate::Set(name.parse().map_err(invalid_json)?),
     };
-    let allocations = providers_in(body.get("allocations").unwrap_or(&Json::Null))
-        .into_iter()
-        .map(|(provider, item)| {
-            let resources = parse_amounts(item.get("resources").unwrap_or(&Json::Null));
-            ProviderAmounts {
-                provider: Given::from(provider),
-                resources,
-            }
-        })
-        .collect();
+    let allocations = providers_in(body.get("allocations").unwrap_or(&Json::Null)).into_iter();
+    let allocations = allocations.map(|(provider, item)| ProviderAmounts {
+        provider: Given::from(provider),
+        resources: parse_amounts(item.get("resources").unwrap_or(&Json::Null)),
+    });
     Ok(ConsumerAllocations {
-        consumer,
-        allocations,
+        consumer: ConsumerUuid::from(consumer),
+        allocations: allocations.collect(),
         project: ProjectId::from(text("project_id").unwrap_or(UNKNOWN_OWNER)),
         user: UserId::from(text("user_id").unwrap_or(UNKNOWN_OWNER)),
         generation,
@@ -250,9 +229,7 @@ fn parse_consumer(
 /// A list below 1.12, a dict from then on. If a list names a provider twice, the last entry wins.
 fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
     let listed = allocations.items().iter().map(|item| {
-        let provider = item
-            .get("resource_provider")
-            .and_then(|provider| provider.get("uuid"));
+        let provider = item.get("resource_provider").and_then(|of| of.get("uuid"));
         (provider.and_then(Json::text).unwrap_or_default(), item)
     });
     listed.chain(allocations.members()).collect()
@@ -260,11 +237,8 @@ fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
 
 fn parse_amounts(resources: &Json) -> BTreeMap<Given<ResourceClassName>, u64> {
     let amounts = resources.members().map(|(class, amount)| {
-        let amount = amount.integer().unwrap_or_default();
-        (
-            Given::from(class),
-            u64::try_from(amount).unwrap_or_default(),
-        )
+        let amount = u64::try_from(amount.integer().unwrap_or_default());
+        (Given::from(class), amount.unwrap_or_default())
     });
     amounts.collect()
 }

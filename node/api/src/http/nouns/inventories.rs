@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use http::StatusCode;
+use placement_model::Command;
 use placement_model::command::{
     CapacityRule, CreateInventory, DeleteInventories, DeleteInventory, ReplaceInventories,
     UpdateInventory,
 };
 use placement_model::types::{Generation, Given, Inventory, ResourceClassName};
-use placement_model::{Command, Reply};
 use serde::Serialize;
 
-use super::given_generation;
+use super::{given_generation, written};
 use crate::http::edge::answer::Answer;
-use crate::http::edge::request_context::{Done, RequestContext};
+use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
@@ -23,65 +23,38 @@ use crate::http::wire::values::Members;
 /// The largest unit, when a client gives none.
 const MAX_UNIT: i64 = 2_147_483_647;
 
-/// An inventory on the wire.
+/// An inventory shown alone: as it is kept, or as [`echo`] returns it.
 #[derive(Serialize)]
-struct InventoryBody {
-    total: u32,
-    reserved: u32,
-    min_unit: u32,
-    max_unit: u32,
-    step_size: u32,
-    allocation_ratio: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource_provider_generation: Option<i64>,
+struct InventoryBody<T: Serialize> {
+    #[serde(flatten)]
+    inventory: T,
+    /// Left out if it is 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    resource_provider_generation: Generation,
 }
 
-impl InventoryBody {
-    fn new(inventory: &Inventory, generation: Option<Generation>) -> Self {
-        Self {
-            total: inventory.total,
-            reserved: inventory.reserved,
-            min_unit: inventory.min_unit,
-            max_unit: inventory.max_unit,
-            step_size: inventory.step_size,
-            allocation_ratio: inventory.allocation_ratio,
-            resource_provider_generation: generation.map(|generation| generation.0),
-        }
-    }
+fn is_zero(generation: &Generation) -> bool {
+    generation.0 == 0
 }
 
 /// An inventory as the client has just written it: numbers are echoed as they were given.
-#[derive(Serialize)]
-struct EchoBody<'a> {
-    total: &'a Json,
-    reserved: &'a Json,
-    min_unit: &'a Json,
-    max_unit: &'a Json,
-    step_size: &'a Json,
-    allocation_ratio: &'a Json,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource_provider_generation: Option<i64>,
-}
-
-impl<'a> EchoBody<'a> {
-    fn new(record: &'a Json, generation: Option<Generation>) -> Self {
-        const ZERO: &Json = &Json::Int(0);
-        const ONE: &Json = &Json::Int(1);
-        Self {
-            total: record.get("total").unwrap_or(ONE),
-            reserved: record.get("reserved").unwrap_or(ZERO),
-            min_unit: record.get("min_unit").unwrap_or(ONE),
-            max_unit: record.get("max_unit").unwrap_or(&Json::Int(MAX_UNIT)),
-            step_size: record.get("step_size").unwrap_or(ONE),
-            allocation_ratio: record.get("allocation_ratio").unwrap_or(&Json::Float(1.0)),
-            resource_provider_generation: generation.map(|generation| generation.0),
-        }
-    }
+fn echo(record: &Json) -> impl Serialize + Clone {
+    const ZERO: &Json = &Json::Int(0);
+    const ONE: &Json = &Json::Int(1);
+    let defaults = [
+        ("total", ONE),
+        ("reserved", ZERO),
+        ("min_unit", ONE),
+        ("max_unit", &Json::Int(MAX_UNIT)),
+        ("step_size", ONE),
+        ("allocation_ratio", &Json::Float(1.0)),
+    ];
+    Members(defaults.map(|(name, default)| (name, record.get(name).unwrap_or(default))))
 }
 
 #[derive(Serialize)]
 struct ListBody<T: Serialize> {
-    resource_provider_generation: i64,
+    resource_provider_generation: Generation,
     inventories: T,
 }
 
@@ -89,17 +62,11 @@ struct ListBody<T: Serialize> {
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let found = context.of_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
-    let modified = found
-        .inventories
-        .iter()
-        .map(|(_, row)| row.updated_at)
-        .max();
     let records = found.inventories.iter();
+    let modified = records.clone().map(|(_, row)| row.updated_at).max();
     let answer = Answer::json(&ListBody {
-        resource_provider_generation: found.generation.0,
-        inventories: Members(
-            records.map(|(class, row)| (class.as_str(), InventoryBody::new(&row.inventory, None))),
-        ),
+        resource_provider_generation: found.generation,
+        inventories: Members(records.map(|(class, row)| (class.as_str(), row.inventory))),
     });
     Ok(context.modified_if_ever(answer, modified))
 }
@@ -108,30 +75,23 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let found = context.of_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
-    let record = found
-        .inventories
-        .iter()
-        .find(|(class, _)| class.as_str() == context.param(1));
-    let Some((_, row)) = record else {
-        return Err(not_found::inventory(context.param(1), context.param(0)));
-    };
-    let answer = Answer::json(&InventoryBody::new(&row.inventory, shown(found.generation)));
+    let class = context.param(1);
+    let mut records = found.inventories.iter();
+    let (_, row) = (records.find(|(name, _)| name.as_str() == class))
+        .ok_or_else(|| not_found::inventory(class, context.param(0)))?;
+    let answer = Answer::json(&InventoryBody {
+        inventory: row.inventory,
+        resource_provider_generation: found.generation,
+    });
     Ok(context.modified(answer, Some(row.updated_at)))
-}
-
-/// Generation 0 is left out of single inventories.
-fn shown(generation: Generation) -> Option<Generation> {
-    Some(generation).filter(|generation| generation.0 != 0)
 }
 
 /// `POST …/inventories`.
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let body = context.body_below(provider).await?;
-    let class = body
-        .get("resource_class")
-        .and_then(Json::text)
-        .unwrap_or_default();
+    let class = body.get("resource_class").and_then(Json::text);
+    let class = class.unwrap_or_default();
     let resource_class = Given::from(class);
     let inventory = parse_record(class, &body);
     let inventory = context.found_below(provider, inventory).await?;
@@ -142,11 +102,9 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
         inventory,
         capacity_rule: capacity_rule(context.version),
     });
-    let done = context
-        .submit(command, WriteKind::CreateInventory { provider })
-        .await?;
-    let (answer, at) = echo(&body, &done);
-    Ok(context.modified(answer.status(StatusCode::CREATED).location(location), at))
+    let write = WriteKind::CreateInventory { provider };
+    let answer = write_one(context, &body, command, write).await?;
+    Ok(answer.status(StatusCode::CREATED).location(location))
 }
 
 /// `PUT …/inventories/{resource_class}`.
@@ -161,19 +119,22 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
         inventory: context.found_below(provider, inventory).await?,
         capacity_rule: capacity_rule(context.version),
     });
-    let done = context.submit(command, WriteKind::UpdateInventory).await?;
-    let (answer, at) = echo(&body, &done);
-    Ok(context.modified(answer, at))
+    write_one(context, &body, command, WriteKind::UpdateInventory).await
 }
 
-fn echo(body: &Json, done: &Done) -> (Answer, Option<placement_model::types::Timestamp>) {
-    match done.reply {
-        Reply::ProviderWritten { generation, at } => (
-            Answer::json(&EchoBody::new(body, shown(generation))),
-            Some(at),
-        ),
-        _ => (Answer::json(&EchoBody::new(body, None)), None),
-    }
+async fn write_one(
+    context: &RequestContext,
+    body: &Json,
+    command: Command,
+    write: WriteKind<'_>,
+) -> Result<Answer, ApiError> {
+    let done = context.submit(command, write).await?;
+    let (generation, at) = written(&done.reply)?;
+    let answer = Answer::json(&InventoryBody {
+        inventory: echo(body),
+        resource_provider_generation: generation,
+    });
+    Ok(context.modified(answer, Some(at)))
 }
 
 /// `PUT …/inventories`.
@@ -192,29 +153,21 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     let done = context
         .submit(command, WriteKind::ReplaceInventories { provider })
         .await?;
-    let Reply::ProviderWritten { generation, at } = done.reply else {
-        return Err(ApiError::internal());
-    };
-    let given = body.get("inventories").unwrap_or(&Json::Null);
-    let records: Vec<_> = given
-        .members()
-        .map(|(class, record)| (class, EchoBody::new(record, None)))
-        .collect();
+    let (generation, at) = written(&done.reply)?;
+    let given = body.get("inventories").unwrap_or(&Json::Null).members();
+    let modified = given.clone().next().map(|_| at);
     let answer = Answer::json(&ListBody {
-        resource_provider_generation: generation.0,
-        inventories: Members(records.iter().map(|(class, record)| (class, record))),
+        resource_provider_generation: generation,
+        inventories: Members(given.map(|(class, record)| (class, echo(record)))),
     });
-    let modified = Some(at).filter(|_| !records.is_empty());
     Ok(context.modified_if_ever(answer, modified))
 }
 
 /// `DELETE …/inventories/{resource_class}`.
 pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
-    let provider = context.provider_or_404()?;
-    let resource_class = Given::from(context.param(1));
     let command = Command::DeleteInventory(DeleteInventory {
-        provider,
-        resource_class,
+        provider: context.provider_or_404()?,
+        resource_class: Given::from(context.param(1)),
     });
     context.carry_out(command, WriteKind::DeleteInventory).await
 }
@@ -223,17 +176,15 @@ pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError>
 pub(crate) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let command = Command::DeleteInventories(DeleteInventories { provider });
-    context
-        .carry_out(command, WriteKind::DeleteInventories)
-        .await
+    let write = WriteKind::DeleteInventories;
+    context.carry_out(command, write).await
 }
 
 /// From 1.26 everything may be reserved.
 fn capacity_rule(version: Microversion) -> CapacityRule {
-    if version.from(26) {
-        CapacityRule::NotNegative
-    } else {
-        CapacityRule::Positive
+    match version.from(26) {
+        true => CapacityRule::NotNegative,
+        false => CapacityRule::Positive,
     }
 }
 
@@ -255,12 +206,9 @@ fn parse_record(class: &str, record: &Json) -> Result<Inventory, ApiError> {
         let given = record.get(key).and_then(Json::integer).unwrap_or(default);
         u32::try_from(given).unwrap_or_default()
     };
-    let ratio = record
-        .get("allocation_ratio")
-        .and_then(Json::number)
-        .unwrap_or(1.0);
+    let ratio = record.get("allocation_ratio").and_then(Json::number);
     // Negative zero becomes zero.
-    let ratio = if ratio == 0.0 { 0.0 } else { ratio };
+    let ratio = ratio.unwrap_or(1.0) + 0.0;
     if ratio < 0.0 || !ratio.is_finite() {
         return Err(ApiError::bad_request(format!(
             "Bad inventory {class}: allocation_ratio is {ratio}; give a finite number that is \

@@ -1,11 +1,14 @@
 //! The handlers, a file per noun of the API.
 
 use std::fmt::Display;
+use std::str::FromStr;
 
-use placement_model::types::Generation;
+use placement_model::Reply;
+use placement_model::types::{Generation, Timestamp};
 
 use serde::Serialize;
 
+use super::edge::answer::Answer;
 use super::errors::ApiError;
 use super::wire::json::Json;
 
@@ -26,6 +29,12 @@ fn given_generation(body: &Json) -> Option<Generation> {
     given.and_then(Json::integer).map(Generation)
 }
 
+/// The name that a body gives.
+fn name_in<N: FromStr<Err: Display>>(body: &Json) -> Result<N, ApiError> {
+    let name = body.get("name").and_then(Json::text).unwrap_or_default();
+    name.parse().map_err(invalid_json)
+}
+
 /// A link in an answer.
 #[derive(Serialize)]
 struct Link {
@@ -33,7 +42,25 @@ struct Link {
     href: String,
 }
 
-/// 400 of a body that has the right shape and a name in it that has not.
+/// 400 of a body that has the right shape and a malformed name in it.
 fn invalid_json(error: impl Display) -> ApiError {
     ApiError::bad_request(format!("JSON does not validate: {error}"))
+}
+
+/// The generation that a write below a provider gave it, and when.
+fn written(reply: &Reply) -> Result<(Generation, Timestamp), ApiError> {
+    match *reply {
+        Reply::ProviderWritten { generation, at } => Ok((generation, at)),
+        _ => Err(ApiError::internal()),
+    }
+}
+
+/// The answer of a write after which something of this name exists, and when that was made.
+fn ensured(reply: &Reply, location: String) -> (Answer, Option<Timestamp>) {
+    let (answer, at) = match *reply {
+        Reply::Named { created, modified } if created => (Answer::created(), Some(modified)),
+        Reply::Named { modified, .. } => (Answer::no_content(), Some(modified)),
+        _ => (Answer::no_content(), None),
+    };
+    (answer.location(location), at)
 }

@@ -2,15 +2,14 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use placement_model::Command;
-use placement_model::Reply;
 use placement_model::command::{CreateProvider, DeleteProvider, ParentUpdate, UpdateProvider};
 use placement_model::outcome::Provider;
 use placement_model::query::resource_providers::{FilterError, ProviderFilter};
-use placement_model::types::{Given, ProviderName, ProviderUuid};
+use placement_model::types::{Generation, Given, ProviderName, ProviderUuid};
+use placement_model::{Command, Reply};
 use serde::Serialize;
 
-use super::{Link, invalid_json};
+use super::{Link, name_in};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Varies, WriteKind, joined, not_found, provider_without_name};
@@ -18,24 +17,21 @@ use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
-use crate::http::wire::{schema, spelling};
+use crate::http::wire::spelling;
 
 /// A provider on the wire.
 #[derive(Serialize)]
 struct ProviderBody<'a> {
-    uuid: String,
+    uuid: ProviderUuid,
     name: &'a str,
-    generation: i64,
+    generation: Generation,
     links: Vec<Link>,
-    #[serde(flatten)]
-    tree: Option<TreeBody>,
-}
-
-/// From 1.14: where it stands.
-#[derive(Serialize)]
-struct TreeBody {
-    parent_provider_uuid: Option<String>,
-    root_provider_uuid: String,
+    /// From 1.14.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_provider_uuid: Option<Option<ProviderUuid>>,
+    /// From 1.14.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root_provider_uuid: Option<ProviderUuid>,
 }
 
 impl<'a> ProviderBody<'a> {
@@ -45,31 +41,28 @@ impl<'a> ProviderBody<'a> {
 
     fn new(base_path: &str, version: Microversion, provider: &'a Provider) -> Self {
         let path = format!("{base_path}/resource_providers/{}", provider.uuid);
-        let below = [
-            (0, "inventories"),
-            (0, "usages"),
-            (1, "aggregates"),
-            (6, "traits"),
-            (11, "allocations"),
+        let links = [
+            (0, "self", ""),
+            (0, "inventories", "/inventories"),
+            (0, "usages", "/usages"),
+            (1, "aggregates", "/aggregates"),
+            (6, "traits", "/traits"),
+            (11, "allocations", "/allocations"),
         ];
-        let mut links = vec![Link {
-            rel: "self",
-            href: path.clone(),
-        }];
-        let known = below.into_iter().filter(|(since, _)| version.from(*since));
-        links.extend(known.map(|(_, rel)| Link {
-            rel,
-            href: format!("{path}/{rel}"),
-        }));
+        let known = links.into_iter().filter(|(since, ..)| version.from(*since));
+        let nested = version.from(14);
         Self {
-            uuid: provider.uuid.to_string(),
+            uuid: provider.uuid,
             name: provider.name.as_str(),
-            generation: provider.generation.0,
-            links,
-            tree: version.from(14).then(|| TreeBody {
-                parent_provider_uuid: provider.parent.map(|parent| parent.to_string()),
-                root_provider_uuid: provider.root.to_string(),
-            }),
+            generation: provider.generation,
+            links: known
+                .map(|(_, rel, below)| Link {
+                    rel,
+                    href: format!("{path}{below}"),
+                })
+                .collect(),
+            parent_provider_uuid: nested.then_some(provider.parent),
+            root_provider_uuid: nested.then_some(provider.root),
         }
     }
 }
@@ -80,7 +73,7 @@ const LOOKS_AT_ONCE_MAX: usize = 500;
 /// `GET /resource_providers`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
-    query.check(schema::providers_query(context.version))?;
+    query.check(context.route, context.version)?;
     let filter = parse_filter(query, context.version)?;
     let view = context.view().await?;
     let (base_path, version) = (context.base_path.clone(), context.version);
@@ -105,13 +98,9 @@ fn list_body(base_path: &str, version: Microversion, providers: &[Provider]) -> 
     chunks
         .item()
         .extend_from_slice(b"{\"resource_providers\":[");
-    for (position, provider) in providers.iter().enumerate() {
-        let json = chunks.item();
-        if position > 0 {
-            json.push(b',');
-        }
+    chunks.put_each(providers, |json, provider| {
         put(json, &ProviderBody::new(base_path, version, provider));
-    }
+    });
     chunks.item().extend_from_slice(b"]}");
     chunks.finish()
 }
@@ -121,12 +110,10 @@ fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, 
     let member_of = parse_member_of(&all("member_of"), "", version)?;
     let required = parse_required(&all("required"), version)?;
     let provider = |key: &str| query.last(key).map(Given::from);
+    let name = query.last("name");
     let resources = query.last("resources").map(parse_resources);
     Ok(ProviderFilter {
-        name: query
-            .last("name")
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned),
+        name: name.filter(|name| !name.is_empty()).map(str::to_owned),
         uuid: provider("uuid"),
         in_tree: provider("in_tree"),
         member_of: member_of.any_of,
@@ -160,15 +147,13 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
 /// `POST /resource_providers`.
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
+    // An empty one is no other than a missing one.
     let given = body
         .get("uuid")
         .and_then(Json::text)
-        .filter(|text| !text.is_empty());
-    let uuid = given
-        .and_then(spelling::uuid)
-        .unwrap_or_else(|| context.server.api.ids.uuid());
-    let uuid = ProviderUuid(uuid);
-    let name = name(&body)?;
+        .and_then(spelling::uuid);
+    let uuid = ProviderUuid(given.unwrap_or_else(|| context.server.api.ids.uuid()));
+    let name: ProviderName = name_in(&body)?;
     let write = WriteKind::CreateProvider {
         name: name.as_str(),
         uuid,
@@ -176,14 +161,11 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
     if name.as_str().is_empty() {
         return Err(provider_without_name(uuid));
     }
-    let parent = body
-        .get("parent_provider_uuid")
-        .and_then(Json::text)
-        .map(Given::from);
+    let parent = body.get("parent_provider_uuid").and_then(Json::text);
     let command = Command::CreateProvider(CreateProvider {
         uuid,
         name: name.clone(),
-        parent,
+        parent: parent.map(Given::from),
     });
     let done = context.submit(command, write).await?;
     let location = format!("/resource_providers/{uuid}");
@@ -213,14 +195,13 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
     };
     let command = Command::UpdateProvider(UpdateProvider {
         uuid,
-        name: name(&body)?,
+        name: name_in(&body)?,
         parent,
         may_reparent: context.version.from(37),
     });
-    let updated = if context.version.from(15) {
-        context.view_to_write().await?.state.provider_updated(&uuid)
-    } else {
-        None
+    let updated = match context.version.from(15) {
+        true => context.view_to_write().await?.state.provider_updated(&uuid),
+        false => None,
     };
     let done = context.submit(command, write).await?;
     let Reply::Provider(provider) = done.reply else {
@@ -228,11 +209,6 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
     };
     let answer = Answer::json(&ProviderBody::of(context, &provider));
     Ok(context.modified_if_ever(answer, updated))
-}
-
-fn name(body: &Json) -> Result<ProviderName, ApiError> {
-    let text = body.get("name").and_then(Json::text).unwrap_or_default();
-    text.parse().map_err(invalid_json)
 }
 
 /// `DELETE /resource_providers/{uuid}`.

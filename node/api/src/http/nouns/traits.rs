@@ -2,35 +2,39 @@
 
 use std::collections::BTreeSet;
 
+use placement_model::Command;
 use placement_model::command::{
     DeleteProviderTraits, DeleteTrait, EnsureTrait, ReplaceProviderTraits,
 };
 use placement_model::types::{Generation, Given, Timestamp, TraitName};
-use placement_model::{Command, Reply};
 use serde::Serialize;
 
-use super::given_generation;
+use super::{ensured, given_generation, written};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
-use crate::http::wire::schema;
 
 #[derive(Serialize)]
 struct TraitsBody<'a> {
     traits: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    resource_provider_generation: Option<i64>,
+    resource_provider_generation: Option<Generation>,
 }
 
-impl<'a> TraitsBody<'a> {
-    fn new(traits: &'a [(TraitName, Timestamp)], generation: Option<Generation>) -> Self {
-        Self {
-            traits: traits.iter().map(|(name, _)| name.as_str()).collect(),
-            resource_provider_generation: generation.map(|generation| generation.0),
-        }
-    }
+/// An answer that was modified with its newest trait.
+fn answer(
+    context: &RequestContext,
+    traits: &[(TraitName, Timestamp)],
+    resource_provider_generation: Option<Generation>,
+) -> Answer {
+    let body = TraitsBody {
+        traits: traits.iter().map(|(name, _)| name.as_str()).collect(),
+        resource_provider_generation,
+    };
+    let modified = traits.iter().map(|(_, at)| *at).max();
+    context.modified(Answer::json(&body), modified)
 }
 
 /// Which traits to list.
@@ -72,7 +76,7 @@ impl<'a> NameFilter<'a> {
 /// `GET /traits`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
-    query.check(schema::traits_query())?;
+    query.check(context.route, context.version)?;
     let filter = NameFilter::parse(query.last("name"))?;
     let associated = match query.last("associated").map(str::to_lowercase).as_deref() {
         None => None,
@@ -87,8 +91,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let mut traits = view.state.traits(associated);
     traits.retain(|(name, _)| filter.admits(name.as_str()));
-    let modified = traits.iter().map(|(_, at)| *at).max();
-    Ok(context.modified(Answer::json(&TraitsBody::new(&traits, None)), modified))
+    Ok(answer(context, &traits, None))
 }
 
 /// `GET /traits/{name}`.
@@ -102,12 +105,9 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
 
 /// `PUT /traits/{name}`.
 pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
-    let custom = context
-        .param(0)
-        .strip_prefix("CUSTOM_")
-        .is_some_and(|rest| !rest.is_empty());
-    let name = context.param(0).parse().ok().filter(|_: &TraitName| custom);
-    let Some(name) = name else {
+    let name = context.param(0).parse().ok();
+    let is_custom = |name: &TraitName| name.is_custom() && name.as_str() != "CUSTOM_";
+    let Some(name) = name.filter(is_custom) else {
         return Err(ApiError::bad_request(
             "The trait is invalid. A valid trait must be no longer than 255 characters, start \
              with the prefix \"CUSTOM_\" and use following characters: \"A\"-\"Z\", \"0\"-\"9\" \
@@ -119,24 +119,14 @@ pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError>
     #[cfg(feature = "rehearsal")]
     let command = command.rehearsed();
     let done = context.submit(command, WriteKind::ChangeTrait).await?;
-    let (created, at) = match done.reply {
-        Reply::Named { created, modified } => (created, Some(modified)),
-        _ => (false, None),
-    };
-    let answer = if created {
-        Answer::created()
-    } else {
-        Answer::no_content()
-    };
-    Ok(context.modified(answer.location(location), at))
+    let (answer, at) = ensured(&done.reply, location);
+    Ok(context.modified(answer, at))
 }
 
 /// `DELETE /traits/{name}`.
 pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
-    let name = context
-        .param(0)
-        .parse()
-        .map_err(|_| not_found::traits(&[context.param(0)]))?;
+    let name = context.param(0);
+    let name = name.parse().map_err(|_| not_found::traits(&[name]))?;
     let command = Command::DeleteTrait(DeleteTrait { name });
     context.carry_out(command, WriteKind::ChangeTrait).await
 }
@@ -145,9 +135,7 @@ pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError>
 pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let found = context.of_provider(Varies::Yes, |uuid| view.state.provider_traits(uuid))?;
-    let modified = found.traits.iter().map(|(_, at)| *at).max();
-    let answer = Answer::json(&TraitsBody::new(&found.traits, Some(found.generation)));
-    Ok(context.modified(answer, modified))
+    Ok(answer(context, &found.traits, Some(found.generation)))
 }
 
 /// `PUT /resource_providers/{uuid}/traits`.
@@ -165,19 +153,17 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
         traits: traits.clone(),
     });
     let done = context.submit(command, WriteKind::ChangeProvider).await?;
-    let generation = match done.reply {
-        Reply::ProviderWritten { generation, .. } => generation,
-        _ => return Err(ApiError::internal()),
-    };
+    let (generation, _) = written(&done.reply)?;
     let known = |name: &TraitName| {
         let at = done.view.state.trait_(name).unwrap_or_default();
         (name.clone(), at)
     };
     let traits = traits.iter().filter_map(Given::valid).map(known);
-    let traits: Vec<_> = traits.collect();
-    let modified = traits.iter().map(|(_, at)| *at).max();
-    let answer = Answer::json(&TraitsBody::new(&traits, Some(generation)));
-    Ok(context.modified(answer, modified))
+    Ok(answer(
+        context,
+        &traits.collect::<Vec<_>>(),
+        Some(generation),
+    ))
 }
 
 /// `DELETE /resource_providers/{uuid}/traits`.

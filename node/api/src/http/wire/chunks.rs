@@ -39,6 +39,21 @@ impl Chunks {
         &mut self.open
     }
 
+    /// Writes items with commas between them.
+    pub(crate) fn put_each<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut put_item: impl FnMut(&mut Vec<u8>, T),
+    ) {
+        for (position, item) in items.into_iter().enumerate() {
+            let json = self.item();
+            if position > 0 {
+                json.push(b',');
+            }
+            put_item(json, item);
+        }
+    }
+
     /// How many bytes there are.
     pub(crate) fn bytes(&self) -> usize {
         self.closed_bytes + self.open.len()
@@ -97,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_is_written_as_it_is_displayed() {
+    fn a_uuid_is_written_like_its_display() {
         let uuid = Uuid::from_u128(0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978);
         let mut json = Vec::new();
         put_uuid(&mut json, &uuid);

@@ -49,15 +49,13 @@ impl Json {
     }
 
     /// The members of an object; of anything else, none.
-    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Self)> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Self)> + Clone {
         let members = match self {
             Self::Object(members) => Some(members),
             _ => None,
         };
-        members
-            .into_iter()
-            .flatten()
-            .map(|(key, value)| (key.as_str(), value))
+        let members = members.into_iter().flatten();
+        members.map(|(key, value)| (key.as_str(), value))
     }
 
     /// The items of a list; of anything else, none.

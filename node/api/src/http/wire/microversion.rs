@@ -66,7 +66,7 @@ impl Microversion {
     ///
     /// # Errors
     /// Text that is not a version, or a version that does not exist.
-    pub(crate) fn parse(header: Option<&str>) -> Result<Self, BadVersion> {
+    pub(crate) fn parse(header: Option<&str>) -> Result<Self, ApiError> {
         let entries = header.unwrap_or_default().rsplit(',');
         let asked = entries
             .filter_map(|entry| entry.trim().split_once(char::is_whitespace))
@@ -79,14 +79,22 @@ impl Microversion {
         }
     }
 
-    fn parse_number(text: &str) -> Result<Self, BadVersion> {
+    fn parse_number(text: &str) -> Result<Self, ApiError> {
         let numbers = text.split_once('.').and_then(|(major, minor)| {
             Some((spelling::integer(major)?, spelling::integer(minor)?))
         });
         match numbers {
-            None => Err(BadVersion::Malformed(text.to_owned())),
+            None => Err(ApiError::malformed_version(format!(
+                "Invalid microversion: invalid version string: {text}; give two numbers, as in \"placement 1.39\""
+            ))),
             Some((1, minor @ 0..=NEWEST)) => Ok(Self(minor as u8)),
-            Some(_) => Err(BadVersion::Unacceptable(text.to_owned())),
+            Some(_) => Err(ApiError::unacceptable_version(
+                format!(
+                    "Invalid microversion: Unacceptable version header: {text}; this service speaks 1.0 to 1.39"
+                ),
+                Self::MIN.text(),
+                Self::MAX.text(),
+            )),
         }
     }
 }
@@ -97,34 +105,6 @@ impl fmt::Display for Microversion {
     }
 }
 
-/// A version that cannot be served.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadVersion {
-    /// Not two integers with a dot between.
-    #[error(
-        "Invalid microversion: invalid version string: {0}; give two numbers, as in \"placement 1.39\""
-    )]
-    Malformed(String),
-    /// A version that this service does not have.
-    #[error(
-        "Invalid microversion: Unacceptable version header: {0}; this service speaks 1.0 to 1.39"
-    )]
-    Unacceptable(String),
-}
-
-impl From<BadVersion> for ApiError {
-    fn from(error: BadVersion) -> Self {
-        let message = error.to_string();
-        match error {
-            BadVersion::Malformed(_) => Self::malformed_version(message),
-            BadVersion::Unacceptable(_) => {
-                let (min, max) = (Microversion::MIN.to_string(), Microversion::MAX.to_string());
-                Self::unacceptable_version(message, min, max)
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,7 +112,7 @@ mod tests {
     fn parse(header: &str) -> Result<u8, bool> {
         Microversion::parse(Some(header))
             .map(|version| version.0)
-            .map_err(|error| matches!(error, BadVersion::Unacceptable(_)))
+            .map_err(|error| error.status == http::StatusCode::NOT_ACCEPTABLE)
     }
 
     #[test]

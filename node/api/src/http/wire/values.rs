@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// Pairs written as a JSON object, in their order.
+#[derive(Clone)]
 pub(crate) struct Members<T>(pub(crate) T);
 
 impl<T, K, V> Serialize for Members<T>
@@ -15,15 +16,6 @@ where
 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.clone())
-    }
-}
-
-/// A value written as the text it displays.
-pub(crate) struct Shown<T>(pub(crate) T);
-
-impl<T: std::fmt::Display> Serialize for Shown<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
     }
 }
 

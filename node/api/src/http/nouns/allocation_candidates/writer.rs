@@ -278,7 +278,7 @@ mod tests {
     use serde::Serialize;
 
     use super::*;
-    use crate::http::wire::values::{Members, Shown};
+    use crate::http::wire::values::Members;
 
     #[derive(Serialize)]
     struct AnswerBody<R: Serialize, S: Serialize> {
@@ -306,7 +306,7 @@ mod tests {
 
     #[derive(Serialize)]
     struct ProviderRef {
-        uuid: Shown<ProviderUuid>,
+        uuid: ProviderUuid,
     }
 
     #[derive(Serialize)]
@@ -320,9 +320,9 @@ mod tests {
         #[serde(skip_serializing_if = "Option::is_none")]
         traits: Option<&'a [TraitName]>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        parent_provider_uuid: Option<Option<Shown<ProviderUuid>>>,
+        parent_provider_uuid: Option<Option<ProviderUuid>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        root_provider_uuid: Option<Shown<ProviderUuid>>,
+        root_provider_uuid: Option<ProviderUuid>,
     }
 
     #[derive(Serialize)]
@@ -340,7 +340,7 @@ mod tests {
         if !version.from(12) {
             let items = placed.map(|placed| ListItem {
                 resource_provider: ProviderRef {
-                    uuid: Shown(placed.provider),
+                    uuid: placed.provider,
                 },
                 resources: Members(&placed.resources),
             });
@@ -351,15 +351,11 @@ mod tests {
         let resources = |resources| ResourcesBody {
             resources: Members(resources),
         };
-        let mappings = one.mappings.iter().map(|(suffix, providers)| {
-            let providers: Vec<_> = providers.iter().map(Shown).collect();
-            (suffix, providers)
-        });
         json(&DictBody {
             allocations: Members(
-                placed.map(|placed| (Shown(placed.provider), resources(&placed.resources))),
+                placed.map(|placed| (placed.provider, resources(&placed.resources))),
             ),
-            mappings: version.from(34).then_some(Members(mappings)),
+            mappings: version.from(34).then_some(Members(&one.mappings)),
         })
     }
 
@@ -382,8 +378,8 @@ mod tests {
         json(&SummaryBody {
             resources: Members(resources),
             traits: version.from(17).then_some(&one.traits),
-            parent_provider_uuid: nested.then(|| one.parent.map(Shown)),
-            root_provider_uuid: nested.then_some(Shown(one.root)),
+            parent_provider_uuid: nested.then_some(one.parent),
+            root_provider_uuid: nested.then_some(one.root),
         })
     }
 
@@ -397,7 +393,7 @@ mod tests {
         let requests = found.allocation_requests.iter();
         let summaries = found.provider_summaries.iter().map(|one| {
             let body = summary_json(one, version, &requested);
-            (Shown(one.provider), raw(body))
+            (one.provider, raw(body))
         });
         json(&AnswerBody {
             allocation_requests: requests

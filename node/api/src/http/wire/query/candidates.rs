@@ -22,7 +22,7 @@ pub(crate) fn parse_candidates(
     query: &Query,
     version: Microversion,
 ) -> Result<CandidateRequest, ApiError> {
-    query.check(schema::candidates_query(version))?;
+    query.check("/allocation_candidates", version)?;
     let mut request = parse_wide(query)?;
     request.groups = parse_groups(query, version)?;
     check_groups(&request, version)?;

@@ -9,5 +9,5 @@ mod traits;
 pub(crate) use candidates::parse_candidates;
 pub(crate) use member_of::parse_member_of;
 pub(crate) use resources::parse_resources;
-pub(crate) use string::{BadQuery, Query};
+pub(crate) use string::Query;
 pub(crate) use traits::parse_required;

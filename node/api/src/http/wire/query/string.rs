@@ -1,49 +1,39 @@
 //! A query string as parameters in order.
 
+use std::borrow::Cow;
+
 use percent_encoding::percent_decode;
 
 use crate::http::errors::ApiError;
 use crate::http::wire::json::Json;
-use crate::http::wire::schema::Schema;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::schema;
 
 /// The parameters of a request in the order in which they came; a name may come several times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query(Vec<(String, String)>);
 
-/// Why a query string is not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BadQuery {
-    /// It has percent-encoded bytes that are not UTF-8.
-    NotUtf8,
-    /// It has more than this many parameters.
-    TooMany(usize),
-}
-
 impl Query {
-    /// Reads a query string of so many parameters at most.
+    /// Reads a query string of so many parameters at most: they are separated by `&` or `;`, as in WebOb, `+` is a
+    /// blank, and a parameter without `=` is empty.
     ///
     /// # Errors
-    /// More parameters, or bytes that are not UTF-8.
-    pub(crate) fn parse_at_most(most: usize, text: &str) -> Result<Self, BadQuery> {
-        match pieces(text).nth(most) {
-            Some(_) => Err(BadQuery::TooMany(most)),
-            None => Self::parse(text),
+    /// 400 for more parameters, and for bytes that are not UTF-8.
+    pub(crate) fn parse_at_most(most: usize, text: &str) -> Result<Self, ApiError> {
+        let pieces = text.split(['&', ';']).filter(|piece| !piece.is_empty());
+        if pieces.clone().nth(most).is_some() {
+            return Err(ApiError::over_limit("query parameters", most));
         }
+        let parameters = pieces.map(|parameter| {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            Ok((decode(name)?, decode(value)?))
+        });
+        parameters.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Reads a query string: parameters are separated by `&` or `;`, as in WebOb, `+` is a blank, and a
-    /// parameter without `=` is empty.
-    ///
-    /// # Errors
-    /// Bytes that are not UTF-8.
-    pub(crate) fn parse(text: &str) -> Result<Self, BadQuery> {
-        pieces(text)
-            .map(|parameter| {
-                let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-                Ok((decode(name)?, decode(value)?))
-            })
-            .collect::<Result<_, _>>()
-            .map(Self)
+    #[cfg(test)]
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
+        Self::parse_at_most(usize::MAX, text)
     }
 
     /// All parameters.
@@ -69,46 +59,28 @@ impl Query {
         self.all(name).next_back()
     }
 
-    /// Checks names and last values.
+    /// Checks names and last values against what this path knows in this version.
     ///
     /// # Errors
-    /// 400 for what does not fit the schema.
-    pub(crate) fn check(&self, schema: &Schema) -> Result<(), ApiError> {
-        let members = self
-            .0
-            .iter()
-            .map(|(name, value)| (name.clone(), Json::Text(value.clone())));
-        let checked = schema.check(&Json::Object(members.collect()));
+    /// 400.
+    pub(crate) fn check(&self, path: &str, version: Microversion) -> Result<(), ApiError> {
+        let members = self.iter();
+        let members = members.map(|(name, value)| (name.to_owned(), Json::Text(value.to_owned())));
+        let checked = schema::query_of(path, version).check(&Json::Object(members.collect()));
         checked.map_err(|problem| {
             ApiError::bad_request(format!("Invalid query string parameters: {problem}"))
         })
     }
 }
 
-/// The parameters of a query string, still encoded.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let pieces = text.split(['&', ';']);
-    pieces.filter(|piece| !piece.is_empty())
-}
-
-fn decode(text: &str) -> Result<String, BadQuery> {
+fn decode(text: &str) -> Result<String, ApiError> {
     let spaced = text.replace('+', " ");
-    let bytes = percent_decode(spaced.as_bytes());
-    bytes
-        .decode_utf8()
-        .map(|text| text.into_owned())
-        .map_err(|_| BadQuery::NotUtf8)
-}
-
-impl From<BadQuery> for ApiError {
-    fn from(bad: BadQuery) -> Self {
-        match bad {
-            BadQuery::NotUtf8 => Self::bad_request(
-                "Invalid query string parameters: percent-encoded bytes are not UTF-8; encode text as UTF-8",
-            ),
-            BadQuery::TooMany(most) => Self::over_limit("query parameters", most),
-        }
-    }
+    let decoded = percent_decode(spaced.as_bytes()).decode_utf8();
+    decoded.map(Cow::into_owned).map_err(|_| {
+        ApiError::bad_request(
+            "Invalid query string parameters: percent-encoded bytes are not UTF-8; encode text as UTF-8",
+        )
+    })
 }
 
 #[cfg(test)]
@@ -131,12 +103,9 @@ mod tests {
         let semicolons = Query::parse("a=1;b&;a=2%3B3").unwrap();
         let all: Vec<_> = semicolons.iter().collect();
         assert_eq!(all, [("a", "1"), ("b", ""), ("a", "2;3")]);
-        assert_eq!(
-            Query::parse_at_most(2, "a=1;b=2&c=3;d=4"),
-            Err(BadQuery::TooMany(2))
-        );
+        assert!(Query::parse_at_most(2, "a=1;b=2&c=3;d=4").is_err());
         assert!(Query::parse_at_most(2, "a=1;;b=2&").is_ok());
-        assert_eq!(Query::parse("a=%ff"), Err(BadQuery::NotUtf8));
+        assert!(Query::parse("a=%ff").is_err());
         assert_eq!(Query::parse("a=%C3%A9").unwrap().last("a"), Some("é"));
     }
 

@@ -26,13 +26,9 @@ pub(crate) fn parse_required(values: &[&str], version: Microversion) -> Result<R
     } else {
         values.len().saturating_sub(1)
     };
-    let forms = Forms {
-        forbidden: version.from(22),
-        any_of: version.from(39),
-    };
     let mut required = Required::default();
     for value in &values[skipped..] {
-        forms.read(value, &mut required)?;
+        read(value, version.from(22), version.from(39), &mut required)?;
     }
     Ok(required)
 }
@@ -40,80 +36,62 @@ pub(crate) fn parse_required(values: &[&str], version: Microversion) -> Result<R
 /// Reads `root_required`, which may forbid but not ask for one of several.
 pub(super) fn parse_root_required(value: &str) -> Result<Required, ApiError> {
     let mut required = Required::default();
-    Forms {
-        forbidden: true,
-        any_of: false,
-    }
-    .read(value, &mut required)?;
+    read(value, true, false, &mut required)?;
     Ok(required)
 }
 
-#[derive(Clone, Copy)]
-struct Forms {
-    forbidden: bool,
-    any_of: bool,
-}
-
-impl Forms {
-    fn read(self, value: &str, into: &mut Required) -> Result<(), ApiError> {
-        if let Some(list) = value.strip_prefix("in:") {
-            return self.read_any_of(value, list, into);
-        }
-        let expected = if self.forbidden {
-            "HW_CPU_X86_VMX,!CUSTOM_MAGIC"
-        } else {
-            "HW_CPU_X86_VMX,CUSTOM_MAGIC"
-        };
-        let traits: Vec<&str> = value.split(',').map(str::trim).collect();
-        if traits
-            .iter()
-            .any(|name| name.trim_start_matches('!').is_empty())
-        {
-            return Err(invalid(format!(
-                "Expected 'required' parameter value of the form: {expected}. Got an empty trait \
-                 in: {value}"
-            )));
-        }
-        if !self.forbidden && traits.iter().any(|name| name.starts_with('!')) {
-            return Err(invalid(format!(
-                "Expected 'required' parameter value of the form: {expected}. Got: {value}"
-            )));
-        }
-        for name in traits {
-            // Any number of exclamation marks counts as one.
-            if name.starts_with('!') {
-                into.forbidden
-                    .insert(Given::from(name.trim_start_matches('!')));
-            } else {
-                into.any_of.push(BTreeSet::from([Given::from(name)]));
-            }
-        }
-        Ok(())
+fn read(
+    value: &str,
+    may_forbid: bool,
+    may_be_any_of: bool,
+    into: &mut Required,
+) -> Result<(), ApiError> {
+    const ANY_OF: &str = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC";
+    let list = value.strip_prefix("in:");
+    let form = match list {
+        Some(_) => ANY_OF,
+        None if may_forbid => "HW_CPU_X86_VMX,!CUSTOM_MAGIC",
+        None => "HW_CPU_X86_VMX,CUSTOM_MAGIC",
+    };
+    if list.is_some() && !may_be_any_of {
+        return Err(invalid(format!(
+            "The format '{ANY_OF}' only supported since microversion 1.39. Got: {value}"
+        )));
     }
-
-    fn read_any_of(self, value: &str, list: &str, into: &mut Required) -> Result<(), ApiError> {
-        const FORM: &str = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC";
-        if !self.any_of {
-            return Err(invalid(format!(
-                "The format '{FORM}' only supported since microversion 1.39. Got: {value}"
-            )));
-        }
-        let traits: Vec<&str> = list.split(',').map(str::trim).collect();
-        if traits.iter().any(|name| name.is_empty()) {
-            return Err(invalid(format!(
-                "Expected 'required' parameter value of the form: {FORM}. Got an empty trait in: \
-                 {value}"
-            )));
-        }
-        if traits.iter().any(|name| name.starts_with('!')) {
-            return Err(invalid(format!(
-                "The format '{FORM}' does not support forbidden traits. Got: {value}"
-            )));
-        }
+    let traits: Vec<&str> = list.unwrap_or(value).split(',').map(str::trim).collect();
+    let is_empty = |name: &&str| match list {
+        Some(_) => name.is_empty(),
+        // Any number of exclamation marks counts as one.
+        None => name.trim_start_matches('!').is_empty(),
+    };
+    let forbids = traits.iter().any(|name| name.starts_with('!'));
+    if traits.iter().any(is_empty) {
+        return Err(invalid(format!(
+            "Expected 'required' parameter value of the form: {form}. Got an empty trait in: {value}"
+        )));
+    }
+    if list.is_some() && forbids {
+        return Err(invalid(format!(
+            "The format '{ANY_OF}' does not support forbidden traits. Got: {value}"
+        )));
+    }
+    if forbids && !may_forbid {
+        return Err(invalid(format!(
+            "Expected 'required' parameter value of the form: {form}. Got: {value}"
+        )));
+    }
+    if list.is_some() {
         into.any_of
             .push(traits.into_iter().map(Given::from).collect());
-        Ok(())
+        return Ok(());
     }
+    for name in traits {
+        match name.trim_start_matches('!') {
+            plain if plain == name => into.any_of.push(BTreeSet::from([Given::from(name)])),
+            forbidden => _ = into.forbidden.insert(Given::from(forbidden)),
+        }
+    }
+    Ok(())
 }
 
 fn invalid(reason: String) -> ApiError {

@@ -11,9 +11,7 @@ mod types;
 mod validate;
 
 pub(crate) use bodies::{DOCUMENT, body_of};
-pub(crate) use queries::{
-    candidates_query, group_keys, providers_query, traits_query, usages_query,
-};
+pub(crate) use queries::{group_keys, query_of};
 pub(crate) use types::Schema;
 
 use super::json::Json;

@@ -15,7 +15,7 @@ pub(crate) struct Problem {
     /// The keyword of the schema that refuses the value.
     keyword: &'static str,
     /// Where the value is: `/name/of/member`; empty at the top.
-    place: String,
+    path: String,
     /// Where the schema is: `['properties']['name']`.
     schema: String,
 }
@@ -26,7 +26,7 @@ impl Problem {
         Self {
             message,
             keyword,
-            place: String::new(),
+            path: String::new(),
             schema: String::new(),
         }
     }
@@ -37,19 +37,10 @@ impl Problem {
         self
     }
 
-    /// The same problem, seen from the list.
-    pub(super) fn of_item(self, index: usize) -> Self {
-        self.below(&index.to_string(), "['items']")
-    }
-
-    /// The same problem, seen from the object, whose `keyword` has the schema under `key`.
-    pub(super) fn of_member(self, name: &str, keyword: &str, key: &str) -> Self {
-        self.below(&cut(name), &format!("['{keyword}']['{key}']"))
-    }
-
-    fn below(self, name: &str, schema: &str) -> Self {
+    /// The same problem, seen from the list or object that has the value as `name` and the schema at `schema`.
+    pub(super) fn below(self, name: &str, schema: &str) -> Self {
         Self {
-            place: format!("/{name}{}", self.place),
+            path: format!("/{name}{}", self.path),
             schema: format!("{schema}{}", self.schema),
             ..self
         }
@@ -59,8 +50,8 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if !self.place.is_empty() {
-            write!(f, ", at {}", self.place)?;
+        if !self.path.is_empty() {
+            write!(f, ", at {}", self.path)?;
         }
         let (keyword, schema) = (self.keyword, &self.schema);
         write!(f, ". Failed validating '{keyword}' in schema{schema}")
@@ -87,7 +78,7 @@ pub(super) fn all_quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String
 }
 
 /// The text without what goes beyond the bytes that are shown.
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     if text.len() <= SHOWN_MAX {
         return text.to_owned();
     }

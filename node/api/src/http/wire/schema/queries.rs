@@ -1,97 +1,86 @@
-//! Query strings, as objects of the last value of each parameter.
+//! Query strings, as objects of the last value of each parameter: what the API's description shows, `openapi.json`.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use serde_json::{Value, json};
+
+use super::bodies::{DOCUMENT, read};
 use super::pattern::Pattern;
-use super::types::{Object, Schema, Text, UuidForm};
+use super::types::{Object, Schema};
 use crate::http::wire::microversion::Microversion;
 
-fn hyphenated_uuid() -> Schema {
-    Schema::Text(Text {
-        uuid: Some(UuidForm::Hyphenated),
-        ..Text::default()
+const CANDIDATES: &str = "/allocation_candidates";
+
+/// By path, what a query looks like in each microversion.
+static QUERIES: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
+    let paths = ["/resource_providers", "/traits", "/usages", CANDIDATES];
+    let minors = 0..=Microversion::MAX.minor();
+    let schemas = |path| minors.clone().map(|minor| query(path, minor)).collect();
+    paths.map(|path| (path, schemas(path))).into()
+});
+
+/// What the query of a `GET` must look like.
+pub(crate) fn query_of(path: &str, version: Microversion) -> &'static Schema {
+    &QUERIES[path][usize::from(version.minor())]
+}
+
+fn query(path: &str, minor: u8) -> Schema {
+    let mut query = Object {
+        additional_properties: Some(false),
+        ..Object::default()
+    };
+    let parameters = DOCUMENT["paths"][path]["get"]["parameters"].as_array();
+    let known = parameters.into_iter().flatten();
+    // `groups` stands for the keys of groups, below.
+    let known =
+        known.filter(|parameter| since(parameter) <= minor && parameter["name"] != "groups");
+    for parameter in known {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        if parameter["required"] == true {
+            query.required.push(name.to_owned());
+        }
+        query
+            .properties
+            .push((name.to_owned(), value_of(parameter)));
+    }
+    match path {
+        CANDIDATES if minor < 25 => query.required.push("resources".to_owned()),
+        CANDIDATES => name_groups(&mut query, keys_of_groups(minor >= 33)),
+        _ => {}
+    }
+    Schema::Object(query)
+}
+
+/// The same parameters for any number of groups.
+fn name_groups(query: &mut Object, keys: &GroupKeys) {
+    for (prefix, form) in keys {
+        let mut known = query.properties.iter();
+        if let Some(at) = known.position(|(name, _)| name == prefix) {
+            let (_, schema) = query.properties.remove(at);
+            query.pattern_properties.push((form.clone(), schema));
+        }
+    }
+}
+
+/// The first minor version that has a parameter: the end of its description, unless its path is as old.
+fn since(parameter: &Value) -> u8 {
+    let description = parameter["description"].as_str().unwrap_or_default();
+    let since = description.rsplit_once("From microversion 1.");
+    since.map_or(0, |(_, minor)| {
+        let minor = minor.trim_end_matches('.').parse();
+        minor.expect("a description ends in a minor version")
     })
 }
 
-fn object(properties: Vec<(&'static str, Schema)>) -> Object {
-    Object {
-        properties,
-        ..Object::default()
+/// What one value of a parameter looks like; several are described as a list.
+fn value_of(parameter: &Value) -> Schema {
+    let schema = &parameter["schema"];
+    let mut one = schema["anyOf"].get(0).unwrap_or(schema).clone();
+    if one["format"] == "uuid" {
+        one["format"] = json!("hyphenated-uuid");
     }
-}
-
-/// The newest schema that is not newer than the version. Each is given with the minor version that
-/// brought it, the newest first.
-fn newest(schemas: &[(u8, Schema)], version: Microversion) -> &Schema {
-    let fitting = schemas.iter().find(|(minor, _)| version.from(*minor));
-    &fitting.or(schemas.last()).expect("there are schemas").1
-}
-
-/// `GET /resource_providers`.
-pub(crate) fn providers_query(version: Microversion) -> &'static Schema {
-    fn schema(minor: u8) -> (u8, Schema) {
-        let all = [
-            (0, "name", Schema::text()),
-            (0, "uuid", hyphenated_uuid()),
-            (3, "member_of", Schema::text()),
-            (4, "resources", Schema::text()),
-            (14, "in_tree", hyphenated_uuid()),
-            (18, "required", Schema::text()),
-        ];
-        let known = all.into_iter().filter(|(since, ..)| *since <= minor);
-        let properties = known.map(|(_, name, schema)| (name, schema)).collect();
-        (minor, Schema::Object(object(properties)))
-    }
-    static SCHEMAS: LazyLock<Vec<(u8, Schema)>> =
-        LazyLock::new(|| [18, 14, 4, 3, 0].map(schema).into());
-    newest(&SCHEMAS, version)
-}
-
-/// `GET /traits`.
-pub(crate) fn traits_query() -> &'static Schema {
-    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
-        Schema::Object(object(vec![
-            ("name", Schema::text()),
-            ("associated", Schema::text()),
-        ]))
-    });
-    &SCHEMA
-}
-
-/// `GET /usages`.
-pub(crate) fn usages_query(version: Microversion) -> &'static Schema {
-    fn schema(with_type: bool) -> Schema {
-        let mut properties = vec![
-            ("project_id", Schema::text_of(1, 255)),
-            ("user_id", Schema::text_of(1, 255)),
-        ];
-        if with_type {
-            let name = Text {
-                min_length: 1,
-                max_length: Some(255),
-                pattern: Some(Pattern::consumer_type_query()),
-                ..Text::default()
-            };
-            properties.push(("consumer_type", Schema::Text(name)));
-        }
-        Schema::Object(Object {
-            required: vec!["project_id"],
-            ..object(properties)
-        })
-    }
-    static FIRST: LazyLock<Schema> = LazyLock::new(|| schema(false));
-    static TYPES: LazyLock<Schema> = LazyLock::new(|| schema(true));
-    if version.from(38) { &TYPES } else { &FIRST }
-}
-
-/// `GET /allocation_candidates`.
-pub(crate) fn candidates_query(version: Microversion) -> &'static Schema {
-    static SCHEMAS: LazyLock<Vec<(u8, Schema)>> = LazyLock::new(|| {
-        [36, 35, 33, 31, 25, 21, 17, 16, 10]
-            .map(|minor| (minor, candidates(minor)))
-            .into()
-    });
-    newest(&SCHEMAS, version)
+    read(&one)
 }
 
 /// A group's parameters: what their names begin with, and the form of these names.
@@ -103,108 +92,11 @@ pub(crate) fn group_keys(version: Microversion) -> &'static GroupKeys {
 }
 
 fn keys_of_groups(named: bool) -> &'static GroupKeys {
-    const PREFIXES: [&str; 4] = ["resources", "required", "member_of", "in_tree"];
-    static NUMBERED: LazyLock<GroupKeys> =
-        LazyLock::new(|| PREFIXES.map(|prefix| (prefix, Pattern::numbered_key(prefix))));
-    static NAMED: LazyLock<GroupKeys> =
-        LazyLock::new(|| PREFIXES.map(|prefix| (prefix, Pattern::named_key(prefix))));
+    fn keys(suffix: &str) -> GroupKeys {
+        let prefixes = ["resources", "required", "member_of", "in_tree"];
+        prefixes.map(|prefix| (prefix, Pattern::from(format!("^{prefix}({suffix})?$"))))
+    }
+    static NUMBERED: LazyLock<GroupKeys> = LazyLock::new(|| keys("[1-9][0-9]*"));
+    static NAMED: LazyLock<GroupKeys> = LazyLock::new(|| keys("[a-zA-Z0-9_-]{1,64}"));
     if named { &NAMED } else { &NUMBERED }
-}
-
-fn candidates(minor: u8) -> Schema {
-    let mut found = Object::default();
-    if minor >= 25 {
-        let known = if minor >= 31 { 4 } else { 3 };
-        let keys = keys_of_groups(minor >= 33).iter().take(known);
-        found.patterns = keys
-            .map(|(_, form)| (form.clone(), Schema::text()))
-            .collect();
-    } else {
-        found.properties.push(("resources", Schema::text()));
-        found.required.push("resources");
-    }
-    if minor >= 16 {
-        let limit = Text {
-            min_length: 1,
-            pattern: Some(Pattern::positive()),
-            ..Text::default()
-        };
-        found.properties.push(("limit", Schema::Text(limit)));
-    }
-    if minor >= 25 {
-        let policy = Text {
-            one_of: &["none", "isolate"],
-            ..Text::default()
-        };
-        found
-            .properties
-            .push(("group_policy", Schema::Text(policy)));
-    }
-    for (since, until, name) in [
-        (17, 25, "required"),
-        (21, 25, "member_of"),
-        (35, 99, "root_required"),
-        (36, 99, "same_subtree"),
-    ] {
-        if (since..until).contains(&minor) {
-            found.properties.push((name, Schema::text()));
-        }
-    }
-    Schema::Object(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-    use crate::http::wire::schema::DOCUMENT;
-
-    type SchemaOf = fn(Microversion) -> &'static Schema;
-
-    /// The parameters of a query, each with the first minor version that has it.
-    fn known(schema_of: SchemaOf) -> BTreeMap<String, u8> {
-        let mut found = BTreeMap::new();
-        for minor in 0..=Microversion::MAX.minor() {
-            let Schema::Object(query) = schema_of(Microversion::new(minor)) else {
-                panic!("a query is an object");
-            };
-            let names = query.properties.iter().map(|(name, _)| (*name).to_owned());
-            let forms = query.patterns.iter().map(|(form, _)| form.text());
-            let forms = forms
-                .filter_map(|form| form[1..].split_once('('))
-                .map(|(name, _)| name.to_owned());
-            let groups = (!query.patterns.is_empty()).then(|| "groups".to_owned());
-            for name in names.chain(forms).chain(groups) {
-                found.entry(name).or_insert(minor);
-            }
-        }
-        found
-    }
-
-    #[test]
-    fn the_description_has_the_parameters_of_each_query_and_their_versions() {
-        let queries: [(&str, SchemaOf); 4] = [
-            ("/resource_providers", providers_query),
-            ("/traits", |_| traits_query()),
-            ("/usages", usages_query),
-            ("/allocation_candidates", candidates_query),
-        ];
-        for (path, schema_of) in queries {
-            let parameters = DOCUMENT["paths"][path]["get"]["parameters"]
-                .as_array()
-                .unwrap();
-            let known = known(schema_of);
-            assert_eq!(parameters.len(), known.len(), "{path}");
-            for (name, since) in known {
-                let parameter = parameters.iter().find(|one| one["name"] == name.as_str());
-                let text = parameter.expect(&name)["description"].as_str().unwrap();
-                let (_, first) = text
-                    .rsplit_once("From microversion 1.")
-                    .unwrap_or(("", "0."));
-                let first = first.split_once('.').unwrap().0;
-                assert_eq!(first, since.to_string(), "{path} {name}");
-            }
-        }
-    }
 }

@@ -1,90 +1,92 @@
-//! The types of schemas.
+//! The types of schemas: JSON Schema, as far as the API's description uses it.
+
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
 use super::pattern::Pattern;
 
 /// What a value must look like.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "lowercase",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
 pub(crate) enum Schema {
     /// An integer, also one written like `5.0`.
     Integer {
-        /// At least this.
-        min: Option<i64>,
-        /// At most this.
-        max: Option<i64>,
+        minimum: Option<i64>,
+        maximum: Option<i64>,
     },
     /// A number.
     Number {
-        /// At most this.
-        max: f64,
+        maximum: f64,
+        /// Handlers refuse negative numbers with an error of their own.
+        #[serde(rename = "minimum")]
+        _minimum: IgnoredAny,
     },
     /// Text.
-    Text(Text),
+    String(Text),
     /// A list.
     Array {
-        /// What each item looks like.
         items: Box<Schema>,
-        /// At least so many.
+        #[serde(default)]
         min_items: usize,
-        /// No two alike.
-        unique: bool,
+        #[serde(default)]
+        unique_items: bool,
     },
     /// An object.
     Object(Object),
     /// The same, or `null`.
-    Nullable(Box<Schema>),
+    Nullable { schema: Box<Schema> },
 }
 
-/// What text must look like.
-#[derive(Debug, Clone, Default)]
+/// What text must look like. Lengths are in characters.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Text {
-    /// At least so many characters.
     pub(super) min_length: usize,
-    /// At most so many characters.
     pub(super) max_length: Option<usize>,
-    /// This form.
     pub(super) pattern: Option<Pattern>,
-    /// A UUID.
-    pub(super) uuid: Option<UuidForm>,
-    /// One of these.
-    pub(super) one_of: &'static [&'static str],
+    pub(super) format: Option<Format>,
+    #[serde(rename = "enum")]
+    pub(super) one_of: Vec<String>,
 }
 
 /// How a UUID may be spelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UuidForm {
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Format {
     /// In any way.
-    Any,
+    Uuid,
     /// With its hyphens in their places.
-    Hyphenated,
+    HyphenatedUuid,
 }
 
 /// What an object must look like.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Object {
-    /// Members by name.
-    pub(super) properties: Vec<(&'static str, Schema)>,
+    #[serde(deserialize_with = "pairs")]
+    pub(super) properties: Vec<(String, Schema)>,
     /// Members by the form of their names.
-    pub(super) patterns: Vec<(Pattern, Schema)>,
-    /// Whether there may be others.
-    pub(super) additional: bool,
-    /// Members that must be there.
-    pub(super) required: Vec<&'static str>,
-    /// At least so many members.
+    #[serde(deserialize_with = "pairs")]
+    pub(super) pattern_properties: Vec<(Pattern, Schema)>,
+    pub(super) required: Vec<String>,
     pub(super) min_properties: usize,
+    /// Whether there may be other members; `None`: yes.
+    pub(super) additional_properties: Option<bool>,
 }
 
-impl Schema {
-    /// Any text.
-    pub(super) fn text() -> Self {
-        Self::Text(Text::default())
-    }
-
-    /// Text of `min` to `max` characters.
-    pub(super) fn text_of(min: usize, max: usize) -> Self {
-        Self::Text(Text {
-            min_length: min,
-            max_length: Some(max),
-            ..Text::default()
-        })
-    }
+fn pairs<'de, K: From<String>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<(K, Schema)>, D::Error> {
+    let members = BTreeMap::<String, Schema>::deserialize(deserializer)?;
+    let pairs = members
+        .into_iter()
+        .map(|(key, schema)| (key.into(), schema));
+    Ok(pairs.collect())
 }

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::fmt::Debug;
 
-use super::problem::{Problem, all_quoted, quoted, shown};
-use super::types::{Object, Schema, Text, UuidForm};
+use super::problem::{Problem, all_quoted, cut, quoted, shown};
+use super::types::{Format, Object, Schema, Text};
 use crate::http::wire::json::Json;
 use crate::http::wire::spelling;
 
@@ -16,36 +16,36 @@ impl Schema {
     /// The first thing that is wrong with it.
     pub(crate) fn check(&self, value: &Json) -> Result<(), Problem> {
         match (self, value) {
-            (Self::Nullable(_), Json::Null) => Ok(()),
-            (Self::Nullable(schema), _) => schema.check(value).map_err(Problem::and_not_null),
-            (Self::Integer { min, max }, _) => {
+            (Self::Nullable { .. }, Json::Null) => Ok(()),
+            (Self::Nullable { schema }, _) => schema.check(value).map_err(Problem::and_not_null),
+            (Self::Integer { minimum, maximum }, _) => {
                 let integer = value.integer().ok_or_else(|| of_type(value, "integer"))?;
-                at_most(value, integer, max.unwrap_or(i64::MAX))?;
-                let min = min.unwrap_or(i64::MIN);
+                at_most(value, integer, maximum.unwrap_or(i64::MAX))?;
+                let min = minimum.unwrap_or(i64::MIN);
                 require(integer >= min, "minimum", || {
                     format!("{} is less than the minimum of {min}", shown(value))
                 })
             }
-            (Self::Number { max }, _) => {
+            (Self::Number { maximum, .. }, _) => {
                 let number = value.number().ok_or_else(|| of_type(value, "number"))?;
-                at_most(value, number, *max)
+                at_most(value, number, *maximum)
             }
-            (Self::Text(schema), Json::Text(text)) => schema.check(text),
-            (Self::Text(_), _) => Err(of_type(value, "string")),
+            (Self::String(schema), Json::Text(text)) => schema.check(text),
+            (Self::String(_), _) => Err(of_type(value, "string")),
             (
                 Self::Array {
                     items,
                     min_items,
-                    unique,
+                    unique_items,
                 },
                 Json::Array(values),
             ) => {
                 require(values.len() >= *min_items, "minItems", || empty(value))?;
                 for (index, item) in values.iter().enumerate() {
                     let checked = items.check(item);
-                    checked.map_err(|problem| problem.of_item(index))?;
+                    checked.map_err(|problem| problem.below(&index.to_string(), "['items']"))?;
                 }
-                require(!unique || all_differ(values), "uniqueItems", || {
+                require(!unique_items || all_differ(values), "uniqueItems", || {
                     format!("{} has non-unique elements", shown(value))
                 })
             }
@@ -104,17 +104,17 @@ impl Text {
         require(length <= max, "maxLength", || {
             format!("{} is too long: it may have {max} characters", quoted(text))
         })?;
-        let is_uuid = match self.uuid {
+        let has_format = match self.format {
             None => true,
-            Some(UuidForm::Any) => spelling::uuid(text).is_some(),
-            Some(UuidForm::Hyphenated) => spelling::is_hyphenated_uuid(text),
+            Some(Format::Uuid) => spelling::uuid(text).is_some(),
+            Some(Format::HyphenatedUuid) => spelling::is_hyphenated_uuid(text),
         };
-        require(is_uuid, "format", || {
+        require(has_format, "format", || {
             format!("{} is not a 'uuid'", quoted(text))
         })?;
-        let fits = self.one_of.is_empty() || self.one_of.contains(&text);
+        let fits = self.one_of.is_empty() || self.one_of.iter().any(|choice| choice == text);
         require(fits, "enum", || {
-            let choices = all_quoted(self.one_of.iter().copied());
+            let choices = all_quoted(self.one_of.iter().map(String::as_str));
             format!("{} is not one of [{choices}]", quoted(text))
         })
     }
@@ -126,8 +126,11 @@ impl Object {
         require(count >= self.min_properties, "minProperties", || {
             empty(value)
         })?;
-        let extra = value.members().find(|(name, _)| !self.allows(name));
-        if let Some((name, _)) = extra {
+        let is_extra = |name: &str| self.schemas_of(name).next().is_none();
+        let mut names = value.members().map(|(name, _)| name);
+        if self.additional_properties == Some(false)
+            && let Some(name) = names.find(|name| is_extra(name))
+        {
             return Err(self.not_allowed(name));
         }
         let missing = self.required.iter().find(|name| value.get(name).is_none());
@@ -136,34 +139,34 @@ impl Object {
             return Err(Problem::new("required", message));
         }
         for (name, member) in value.members() {
-            for (key, schema) in self.properties.iter().filter(|(key, _)| *key == name) {
+            for (keyword, key, schema) in self.schemas_of(name) {
                 let checked = schema.check(member);
-                checked.map_err(|problem| problem.of_member(name, "properties", key))?;
-            }
-            for (form, schema) in self.patterns.iter().filter(|(form, _)| form.matches(name)) {
-                let (keyword, key) = ("patternProperties", form.text());
-                let checked = schema.check(member);
-                checked.map_err(|problem| problem.of_member(name, keyword, key))?;
+                checked.map_err(|problem| {
+                    problem.below(&cut(name), &format!("['{keyword}']['{key}']"))
+                })?;
             }
         }
         Ok(())
     }
 
-    fn allows(&self, name: &str) -> bool {
-        self.additional
-            || self.properties.iter().any(|(key, _)| *key == name)
-            || self.patterns.iter().any(|(form, _)| form.matches(name))
+    /// The schemas of the members of this name, with their keyword and key.
+    fn schemas_of(&self, name: &str) -> impl Iterator<Item = (&'static str, &str, &Schema)> {
+        let named = self.properties.iter().filter(move |(key, _)| key == name);
+        let named = named.map(|(key, schema)| ("properties", key.as_str(), schema));
+        let formed = self.pattern_properties.iter();
+        let formed = formed.filter(move |(form, _)| form.matches(name));
+        named.chain(formed.map(|(form, schema)| ("patternProperties", form.text(), schema)))
     }
 
     fn not_allowed(&self, name: &str) -> Problem {
         let name = quoted(name);
-        let known = all_quoted(self.properties.iter().map(|(key, _)| *key));
-        let message = if self.patterns.is_empty() {
+        let known = all_quoted(self.properties.iter().map(|(key, _)| key.as_str()));
+        let message = if self.pattern_properties.is_empty() {
             format!(
                 "Additional properties are not allowed ({name} was unexpected); known are {known}"
             )
         } else {
-            let forms = all_quoted(self.patterns.iter().map(|(form, _)| form.text()));
+            let forms = all_quoted(self.pattern_properties.iter().map(|(form, _)| form.text()));
             format!("{name} does not match any of the regexes: {forms}")
         };
         Problem::new("additionalProperties", message)

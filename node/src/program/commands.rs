@@ -1,0 +1,413 @@
+//! The commands of `placementd` beside running a node. Their doc comments are its `--help`.
+
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use placement_model::types::Timestamp;
+use placement_raft_store::{StoreOptions, Until};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
+
+use super::given::Given;
+use crate::offline::{fetch, inspect, policy, recover, restore};
+use crate::permissions::check_data_dir;
+use crate::tls::Secured;
+use crate::{Config, Env, config, logging};
+use placement_api::http::{CallingService, Identity, Policy};
+
+#[derive(Subcommand)]
+pub(super) enum Task {
+    /// Checks the configuration and prints it as it would be used; exits with 1 if it is wrong
+    CheckConfig(Given),
+    /// Prints what a configuration can hold
+    #[command(subcommand)]
+    Config(ConfigTask),
+    /// Reads a backup, whole, and says what it holds; exits with 1 if it is no good
+    CheckBackup {
+        #[arg(
+            value_name = "PATH",
+            help = "The backup, or a directory that [backup] has filled: its newest backup and the log since \
+                are read, as a restore reads them"
+        )]
+        file: PathBuf,
+    },
+    #[command(
+        about = "Fetches what a node has copied into the bucket of [backup_s3], and checks it; without --from it \
+            tells what is there"
+    )]
+    FetchBackup(FetchBackup),
+    /// Makes the data directory of a member of a new cluster, which begins with a backup; to be run for each of
+    /// initial_members, before any of them is started
+    Restore(Restore),
+    /// Makes an entry of the log blank that no node can apply; to be run on all nodes while all of them are stopped
+    SkipEntry(SkipEntry),
+    /// Looks at a data directory while its node is stopped, and writes nothing: whose it is, vote, log, state,
+    /// snapshots; exits with 1 if something in it is wrong
+    Inspect(Inspect),
+    /// Tells of the rules who may do what, as oslo.policy's tools do; needs no node
+    #[command(subcommand)]
+    Policy(PolicyTask),
+    /// After a majority was lost for ever: makes this node the only one of a new cluster, with everything in its log;
+    /// to be run on the stopped node that has the most. Without the flag it only tells what would be kept and lost
+    Recover(Recover),
+}
+
+impl Task {
+    pub(super) fn carry_out(self) -> anyhow::Result<()> {
+        match self {
+            Self::CheckConfig(given) => check(&given),
+            Self::Config(ConfigTask::Sample) => print(&config::sample()),
+            Self::CheckBackup { file } => restore::check(&file),
+            Self::FetchBackup(task) => task.carry_out(),
+            Self::Restore(task) => task.carry_out(),
+            Self::SkipEntry(task) => task.carry_out(),
+            Self::Inspect(task) => task.carry_out(),
+            Self::Policy(task) => task.carry_out(),
+            Self::Recover(task) => task.carry_out(),
+        }
+    }
+}
+
+fn check(given: &Given) -> anyhow::Result<()> {
+    let (config, warnings) = given.load_with_warnings()?;
+    for warning in warnings {
+        eprintln!("placementd: warning: {warning}");
+    }
+    logging::check(&config.log.level).map_err(anyhow::Error::msg)?;
+    let policy = Policy::read(&config.policy).context("[policy]")?;
+    let mut mistakes = policy.mistakes();
+    for (name, settings) in config.policies_of_partitions() {
+        let policy =
+            Policy::read(&settings).with_context(|| format!("[policy] of partition {name}"))?;
+        mistakes.extend(policy.mistakes());
+    }
+    for mistake in &mistakes {
+        eprintln!("placementd: {mistake}");
+    }
+    if !mistakes.is_empty() {
+        anyhow::bail!("[policy]: so many mistakes: {}", mistakes.len());
+    }
+    Secured::open(config.secured()?, config.node_id, Env::production().net)?;
+    println!("{}", config.to_toml());
+    Ok(())
+}
+
+#[derive(Subcommand)]
+pub(super) enum ConfigTask {
+    /// Prints a file with all settings as they are by default, each behind #
+    Sample,
+}
+
+#[derive(Args)]
+pub(super) struct FetchBackup {
+    /// Whose backups, as it tells without this flag
+    #[arg(long, value_name = "CLUSTER_ID/node-N", requires = "to")]
+    from: Option<String>,
+    /// Where they go: a directory that is empty or new; `restore` takes it
+    #[arg(long, value_name = "DIRECTORY", requires = "from")]
+    to: Option<PathBuf>,
+    #[command(flatten)]
+    given: Given,
+}
+
+impl FetchBackup {
+    fn carry_out(self) -> anyhow::Result<()> {
+        let wanted = match (&self.from, &self.to) {
+            (Some(from), Some(to)) => fetch::Wanted::Place { from, to },
+            _ => fetch::Wanted::List,
+        };
+        fetch::run(&self.given.load()?, &wanted)
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Restore {
+    #[arg(long, value_name = "PATH", help = FROM)]
+    from: PathBuf,
+    /// The moment that is restored, such as 2026-11-22T10:00:00Z, from a directory; otherwise the last one that is
+    /// there
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<Timestamp>,
+    /// The last entry of the log that is restored, from a directory; see `inspect kept-log`
+    #[arg(long, value_name = "N", conflicts_with = "until")]
+    until_index: Option<u64>,
+    /// The new cluster, as it was named when its first member was restored
+    #[arg(long = "as", value_name = "CLUSTER_ID")]
+    cluster: Option<Uuid>,
+    #[command(flatten)]
+    given: Given,
+}
+
+const FROM: &str = "A backup, or a directory that [backup] has filled";
+
+impl Restore {
+    fn carry_out(self) -> anyhow::Result<()> {
+        let (config, _) = self.given.read()?;
+        check_data_dir(&config.data_dir)?;
+        // Before anything can be refused: a node that is started all the same must not begin empty.
+        placement_raft_store::begin_restore(&config.data_dir)?;
+        if config.cluster.joins() {
+            anyhow::bail!(
+                "this configuration has the node join a cluster by a token ([cluster] join), which gives it \
+                 neither a number nor the other members. Take join and join_token_file out, and set node_id \
+                 and initial_members, the same list for all nodes. Any numbers will do, those of the lost \
+                 cluster too"
+            );
+        }
+        config.validate()?;
+        let until = match (self.until, self.until_index) {
+            (Some(time), _) => Until::Time(time),
+            (None, Some(index)) => Until::Index(index),
+            (None, None) => Until::End,
+        };
+        restore::run(&config, &self.from, until, self.cluster)
+    }
+}
+
+/// A moment in RFC 3339.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|error| error.to_string())?;
+    let micros = i64::try_from(moment.unix_timestamp_nanos() / 1_000);
+    micros.map(Timestamp).map_err(|error| error.to_string())
+}
+
+#[derive(Args)]
+pub(super) struct SkipEntry {
+    /// The entry, as the log of a node names it that ended
+    #[arg(long, value_name = "N")]
+    index: u64,
+    /// Its term
+    #[arg(long, value_name = "N")]
+    term: u64,
+    /// A write is lost, and it has to be done on all nodes
+    #[arg(long)]
+    i_understand: bool,
+    #[command(flatten)]
+    given: Given,
+}
+
+impl SkipEntry {
+    fn carry_out(self) -> anyhow::Result<()> {
+        let config = self.given.load()?;
+        if !self.i_understand {
+            anyhow::bail!(
+                "nothing is skipped. The write in entry {} would not be carried out, even if a client was told \
+                 that it was. It has to be skipped on all nodes before any of them is started again: one that \
+                 still has it comes to another state than the others. Say --i-understand if that is what you \
+                 want",
+                self.index
+            );
+        }
+        let skipped = placement_raft_store::skip_entry(&storage(&config)?, self.index, self.term)?;
+        println!(
+            "entry {} is blank now on node {}; it was: {}\nnow the same on every other node, before any of them is \
+             started",
+            skipped.id, config.node_id, skipped.command
+        );
+        Ok(())
+    }
+}
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Inspect {
+    #[command(subcommand)]
+    part: Option<Part>,
+    /// JSON for programs
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    given: Given,
+}
+
+/// A part of a data directory or of backups.
+#[derive(Subcommand)]
+enum Part {
+    /// Prints the entries of the log, one in a line
+    Log {
+        #[command(flatten)]
+        range: Range,
+        #[command(flatten)]
+        given: Given,
+    },
+    /// Prints the entries of the log that a node has kept with its backups; the node may run
+    KeptLog {
+        /// `CLUSTER/node-ID` below `[backup] directory`
+        directory: PathBuf,
+        #[command(flatten)]
+        range: Range,
+    },
+    /// Prints how many rows each table of the state has
+    Rows {
+        /// JSON for programs
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        given: Given,
+    },
+}
+
+#[derive(Args)]
+struct Range {
+    /// The first entry
+    #[arg(long, value_name = "N")]
+    from: Option<u64>,
+    /// The last entry
+    #[arg(long, value_name = "N")]
+    to: Option<u64>,
+    /// JSON for programs
+    #[arg(long)]
+    json: bool,
+}
+
+impl Range {
+    fn ends(&self) -> (u64, u64) {
+        let last = self.to.unwrap_or(u64::MAX - 1);
+        (self.from.unwrap_or_default(), last)
+    }
+}
+
+impl Inspect {
+    fn carry_out(self) -> anyhow::Result<()> {
+        match self.part {
+            None => inspect::all(&self.given.data_dir()?, self.json),
+            Some(Part::Log { range, given }) => {
+                let (first, last) = range.ends();
+                inspect::log(&given.data_dir()?, first, last, range.json)
+            }
+            Some(Part::KeptLog { directory, range }) => {
+                let (first, last) = range.ends();
+                inspect::kept_log(&directory, first, last, range.json)
+            }
+            Some(Part::Rows { json, given }) => inspect::rows(&given.data_dir()?, json),
+        }
+    }
+}
+
+#[derive(Subcommand)]
+pub(super) enum PolicyTask {
+    /// Says of each rule whether a caller passes it; exits with 1 if one that was named is not passed
+    Check {
+        /// Rules to check; none: all
+        rule: Vec<String>,
+        #[command(flatten)]
+        caller: Caller,
+        #[command(flatten)]
+        given: Given,
+    },
+    /// Prints the rules in the policy files that say what holds without them
+    ListRedundant(Given),
+    /// Prints a policy file with all rules as they are by default, each behind #
+    Sample(Given),
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "The caller")]
+pub(super) struct Caller {
+    /// Its user
+    #[arg(long, value_name = "ID")]
+    user: Option<String>,
+    /// The project of its token
+    #[arg(long, value_name = "ID")]
+    project: Option<String>,
+    /// The domain of its token
+    #[arg(long, value_name = "ID")]
+    domain: Option<String>,
+    /// For a token of the whole system
+    #[arg(long, value_name = "all")]
+    system_scope: Option<String>,
+    /// Its roles
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    roles: Vec<String>,
+    /// Roles of the service that comes with its token
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
+    service_roles: Vec<String>,
+    /// The project that it asks about; otherwise its own
+    #[arg(long, value_name = "ID")]
+    target_project: Option<String>,
+}
+
+impl Caller {
+    fn asks(self, rules: Vec<String>) -> policy::Question {
+        policy::Question {
+            caller: Identity {
+                user_id: self.user.unwrap_or_default(),
+                project_id: self.project,
+                domain_id: self.domain,
+                system_scope: self.system_scope,
+                roles: self.roles,
+                is_admin_project: true,
+                service: CallingService {
+                    roles: self.service_roles,
+                    ..CallingService::default()
+                },
+                ..Identity::default()
+            },
+            target_project: self.target_project,
+            rules,
+        }
+    }
+}
+
+impl PolicyTask {
+    /// Answers what oslo.policy's tools answer. The node needs no number.
+    fn carry_out(self) -> anyhow::Result<()> {
+        let (Self::Check { given, .. } | Self::ListRedundant(given) | Self::Sample(given)) = &self;
+        let settings = given.read()?.0.policy;
+        if let Self::Sample(_) = self {
+            return print(&policy::sample(settings.enforce_new_defaults));
+        }
+        let rules = Policy::read(&settings).context("[policy]")?;
+        for mistake in rules.mistakes() {
+            eprintln!("placementd: {mistake}");
+        }
+        let Self::Check { rule, caller, .. } = self else {
+            return print(&policy::redundant(&rules));
+        };
+        let (report, is_passed) = policy::check(&rules, &caller.asks(rule))?;
+        print(&report)?;
+        if !is_passed {
+            anyhow::bail!("not all of these rules are passed");
+        }
+        Ok(())
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Recover {
+    /// Does it. If a majority of the others runs, there are two clusters
+    #[arg(long)]
+    yes_the_others_are_gone_for_ever: bool,
+    #[command(flatten)]
+    given: Given,
+}
+
+impl Recover {
+    fn carry_out(self) -> anyhow::Result<()> {
+        let options = storage(&self.given.load()?)?;
+        let cluster = Env::production().ids.uuid();
+        recover::run(&options, cluster, self.yes_the_others_are_gone_for_ever)
+    }
+}
+
+/// How the store of a configured node is opened.
+fn storage(config: &Config) -> anyhow::Result<StoreOptions> {
+    check_data_dir(&config.data_dir)?;
+    Ok(StoreOptions {
+        dir: config.data_dir.clone(),
+        node: Some(config.node_id),
+        cluster: config.cluster_id(),
+        ..Env::production().storage
+    })
+}
+
+/// Prints to a reader that may leave before the end.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

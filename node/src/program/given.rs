@@ -1,0 +1,123 @@
+//! Where the configuration is from: a file, the environment, and a flag for each setting.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
+
+use crate::Config;
+use crate::cluster::settle_number;
+use placement_api::settings::{Kind, Setting};
+
+// No doc comment: clap would take it for that of a command.
+#[derive(Args)]
+pub(super) struct Given {
+    /// TOML file with any of the settings below
+    #[arg(long, short, value_name = "FILE", env = "PLACEMENTD_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+impl Given {
+    /// The configuration, checked and with the number that the node has.
+    pub(super) fn load(&self) -> anyhow::Result<Config> {
+        Ok(self.load_with_warnings()?.0)
+    }
+
+    /// The same, with what a person should look at.
+    pub(super) fn load_with_warnings(&self) -> anyhow::Result<(Config, Vec<String>)> {
+        let (mut config, warnings) = self.read()?;
+        config.node_id = settle_number(config.node_id, &config.data_dir, &config.cluster)?;
+        config.validate()?;
+        Ok((config, warnings))
+    }
+
+    /// The same without a look at what the settings must be to each other.
+    pub(super) fn read(&self) -> anyhow::Result<(Config, Vec<String>)> {
+        let flags = self.flags.0.clone();
+        Ok(Config::read(
+            self.config.as_deref(),
+            std::env::vars(),
+            flags,
+        )?)
+    }
+
+    /// The data directory. If its flag is given, the node needs no number.
+    pub(super) fn data_dir(&self) -> anyhow::Result<PathBuf> {
+        let mut flags = self.flags.0.iter();
+        match flags.find(|(flag, _)| flag == "data-dir") {
+            Some((_, dir)) => Ok(PathBuf::from(dir)),
+            None => Ok(self.load()?.data_dir),
+        }
+    }
+}
+
+/// The flags of settings that are given, without their dashes, and the values.
+struct Flags(Vec<(String, String)>);
+
+impl FromArgMatches for Flags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let given = with_flags().filter_map(|setting| {
+            let flag = setting.flag();
+            let value = matches.get_one::<String>(&flag)?.clone();
+            Some((flag, value))
+        });
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        command.args(with_flags().map(|setting| argument(&setting)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// The settings that have a flag.
+fn with_flags() -> impl Iterator<Item = Setting> {
+    let settings = Config::settings().into_iter();
+    settings.filter(|setting| setting.kind != Kind::Secret)
+}
+
+/// The flag of one setting. The names live as long as the program.
+fn argument(setting: &Setting) -> Arg {
+    let flag: &'static str = Box::leak(setting.flag().into_boxed_str());
+    let heading: &'static str = match setting.section {
+        "" => "Node",
+        section => Box::leak(format!("[{section}]").into_boxed_str()),
+    };
+    let value = match setting.kind {
+        Kind::Text | Kind::Secret => "TEXT",
+        Kind::Integer => "N",
+        Kind::Flag => "true|false",
+        Kind::List => "A,B,…",
+    };
+    let default = setting.default.as_deref().unwrap_or("unset");
+    let words: Vec<&str> = setting.doc.split_whitespace().collect();
+    let help = format!(
+        "{}\n[default: {default}] [file: {}] [env: {}]",
+        words.join(" "),
+        setting.path(),
+        setting.variable()
+    );
+    // The two that are typed by hand.
+    let short = match flag {
+        "cluster-join" => Some("join"),
+        "cluster-join-token-file" => Some("join-token-file"),
+        _ => None,
+    };
+    Arg::new(flag)
+        .long(flag)
+        .visible_aliases(short)
+        .value_name(value)
+        .help_heading(heading)
+        .help(help)
+}
